@@ -1,0 +1,262 @@
+"""What travels between the rooms: Structure, Candidate, Record, Forecast.
+
+All are frozen, hold SI units with the unit in the name, and turn into plain dictionaries and back
+without loss. Missing is ``None``, never 0 and never a default constant.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+#: Version of the columns below; a stored file of another version is refused, never guessed at.
+SCHEMA_VERSION = 1
+
+_EXACT_LEVELS = 64
+_LEVELS_PER_OCTAVE = 8
+
+#: Row lengths at which a Structure counts rows: every length up to 64, then eight steps an octave, up to
+#: 2**31. Every statistic of a row block that a model needs follows from differences of such counts.
+ROW_LENGTH_LEVELS: tuple[int, ...] = (
+    *range(_EXACT_LEVELS),
+    *(
+        base + step * (base // _LEVELS_PER_OCTAVE)
+        for base in (2**exponent for exponent in range(6, 31))
+        for step in range(_LEVELS_PER_OCTAVE)
+    ),
+    2**31,
+)
+
+#: Square block sizes whose fill a Structure estimates.
+BLOCK_SIZES: tuple[int, ...] = (2, 3, 4, 6, 8)
+
+#: Entries of x that share a cache line: 64 bytes of float64.
+X_LINE_COLUMNS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """What models read of a matrix; never its values.
+
+    Attributes
+    ----------
+    rows, cols, nnz : int
+        Dimensions and stored entries (explicit zeros included).
+    explicit_zeros : int or None
+        Stored entries whose value is 0; None when only the pattern was read.
+    row_length_mean, row_length_deviation : float
+        Mean and population standard deviation of the entries a row.
+    row_length_mode, row_length_min, row_length_max : int
+        Most frequent (the smallest of equals), least and largest number of entries a row.
+    empty_rows : int
+        Rows without an entry.
+    row_length_changes : int
+        Rows whose length differs from that of the row before: how unpredictable the row loop's end is.
+    rows_at_least : tuple of int
+        For each level of ROW_LENGTH_LEVELS up to the first that is >= row_length_max: the rows with at
+        least that many entries.
+    entries_up_to : tuple of int
+        For the same levels: the sum over rows of min(length, level).
+    half_bandwidth : int
+        Largest abs(row - column) of an entry; 0 without entries.
+    band_histogram : tuple of float
+        Shares of the entries in ten bands: distance from the diagonal between 10 (k - 1) and 10 k percent
+        of the dimension (Gahvari et al. 2007, section III). For rectangular matrices the diagonal is that
+        of the rectangle.
+    diagonals : int
+        Number of distinct column - row values that hold an entry.
+    block_fill : tuple of float
+        For each size b of BLOCK_SIZES: values stored in aligned b x b blocks over nnz (>= 1), estimated
+        on sampled block rows; 1.0 without entries.
+    x_line_changes : int
+        Entries that read another cache line of x than the entry stored before them.
+    x_reuse_histogram : tuple of float
+        Shares of those line changes by the number of line changes since the same line was last read:
+        element k counts [2**k, 2**(k+1)); the last element counts first reads.
+    """
+
+    rows: int
+    cols: int
+    nnz: int
+    explicit_zeros: int | None
+    row_length_mean: float
+    row_length_deviation: float
+    row_length_mode: int
+    row_length_min: int
+    row_length_max: int
+    empty_rows: int
+    row_length_changes: int
+    rows_at_least: tuple[int, ...]
+    entries_up_to: tuple[int, ...]
+    half_bandwidth: int
+    band_histogram: tuple[float, ...]
+    diagonals: int
+    block_fill: tuple[float, ...]
+    x_line_changes: int
+    x_reuse_histogram: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One way to do the product.
+
+    Attributes
+    ----------
+    format, kernel : str
+        Registered names of the storage format and of the kernel variant.
+    device : str
+        ``"cpu"`` or ``"cuda"``.
+    dtype : str
+        NumPy name of the values' type, such as ``"float64"``.
+    index_bits : int
+        Width of the column indices: 32 or 64.
+    threads : int
+        Threads that share the rows.
+    """
+
+    format: str
+    kernel: str
+    device: str
+    dtype: str
+    index_bits: int
+    threads: int
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One measurement of a Candidate on a matrix.
+
+    Attributes
+    ----------
+    candidate : Candidate
+        What was measured.
+    structure : Structure
+        Of the matrix it was measured on.
+    matrix : str
+        The matrix's name: a file name, a gallery specification, or that of a benchmark matrix.
+    suite : str
+        Why it was measured: ``"strips"`` (Guo's benchmark matrices), ``"gallery"`` (held out of the fit,
+        to learn the size of the errors) or ``"user"``.
+    samples_s : tuple of float
+        Every sample that was kept, in the order taken: seconds a product.
+    time_s : float
+        Their median.
+    spread : float
+        Their interquartile range over the median.
+    noise : float
+        Relative difference of the medians of the earlier and the later half of the samples.
+    retaken : int
+        Samples that were thrown away because the canary was slow beside them.
+    regime : str
+        ``"warm"`` or ``"cold"`` caches.
+    error : float
+        Largest difference from the oracle over the largest magnitude of its terms' sums.
+    convert_s : float
+        Seconds to build the format from CSR; 0 for CSR itself.
+    stored_bytes, traffic_bytes : int
+        Size of the format's arrays, and bytes streamed by one product.
+    energy_j : float or None
+        Joules a product; None where nothing measured it.
+    energy_source : str or None
+        ``"rapl"``, ``"nvml"`` or None.
+    measured_at : str
+        UTC time in ISO 8601.
+    version : str
+        Version of Sparsecast that measured.
+    """
+
+    candidate: Candidate
+    structure: Structure
+    matrix: str
+    suite: str
+    samples_s: tuple[float, ...]
+    time_s: float
+    spread: float
+    noise: float
+    retaken: int
+    regime: str
+    error: float
+    convert_s: float
+    stored_bytes: int
+    traffic_bytes: int
+    energy_j: float | None
+    energy_source: str | None
+    measured_at: str
+    version: str
+
+    @property
+    def gflops(self) -> float:
+        """Speed in 1e9 floating-point operations a second, at 2 nnz operations a product."""
+        return 2.0 * self.structure.nnz / self.time_s / 1e9
+
+    def to_row(self) -> dict[str, Any]:
+        """Return one flat dictionary: the candidate's fields, ``matrix_`` fields of the Structure, the rest."""
+        row = dataclasses.asdict(self)
+        candidate, structure = row.pop("candidate"), row.pop("structure")
+        return {**candidate, **{f"matrix_{key}": value for key, value in structure.items()}, **row}
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Record:
+        """Return the Record that `to_row` made; lists become tuples.
+
+        Raises
+        ------
+        KeyError
+            If a column is missing.
+        """
+        candidate = {field.name: row[field.name] for field in dataclasses.fields(Candidate)}
+        structure = {field.name: row[f"matrix_{field.name}"] for field in dataclasses.fields(Structure)}
+        own = {
+            field.name: row[field.name]
+            for field in dataclasses.fields(cls)
+            if field.name not in ("candidate", "structure")
+        }
+        return cls(
+            candidate=Candidate(**candidate),
+            structure=Structure(**_tuples(structure)),
+            **_tuples(own),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What a model expects of a Candidate on a matrix.
+
+    Attributes
+    ----------
+    candidate : Candidate
+        The way of doing the product.
+    nnz : int
+        Stored entries of the matrix.
+    time_s, low_s, high_s : float
+        Seconds a product, and the interval that held nine tenths of the model's held-out errors.
+    bytes : int
+        Bytes streamed by one product in this format.
+    energy_j : float or None
+        Joules a product; None where no energy was ever measured.
+    convert_s : float
+        Forecast seconds to build the format from CSR.
+    why : tuple of (str, float)
+        The model's terms and their values, for a reader who asks.
+    """
+
+    candidate: Candidate
+    nnz: int
+    time_s: float
+    low_s: float
+    high_s: float
+    bytes: int
+    energy_j: float | None
+    convert_s: float
+    why: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def gflops(self) -> float:
+        """Forecast speed in 1e9 floating-point operations a second."""
+        return 2.0 * self.nnz / self.time_s / 1e9
+
+
+def _tuples(fields: dict[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()}

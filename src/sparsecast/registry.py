@@ -1,0 +1,78 @@
+"""Names and their implementations, found from the files of a package.
+
+A registry's known names are the module names of its package, so a newcomer adds a file and nothing
+else; a module is imported only when its name is asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from sparsecast.errors import UnknownNameError
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """The implementations of one kind of thing, by name.
+
+    Parameters
+    ----------
+    kind : str
+        What is registered, for messages: ``"format"``, ``"model"``.
+    package : str
+        Dotted name of the package whose modules register one implementation each, under the
+        module's own name.
+    helpers : tuple of str
+        Modules of the package that register nothing, such as its ``base``.
+    """
+
+    def __init__(self, kind: str, package: str, helpers: tuple[str, ...] = ("base",)) -> None:
+        self.kind = kind
+        self._package = package
+        self._helpers = helpers
+        self._found: dict[str, T] = {}
+
+    def names(self) -> list[str]:
+        """Return every known name, sorted, without importing the implementations."""
+        package = importlib.import_module(self._package)
+        modules = {info.name for info in pkgutil.iter_modules(package.__path__)}
+        return sorted((modules - set(self._helpers)) | set(self._found))
+
+    def register(self, name: str) -> Callable[[T], T]:
+        """Return a decorator that enters an implementation under `name`.
+
+        Raises
+        ------
+        ValueError
+            If `name` is taken by another implementation.
+        """
+
+        def enter(implementation: T) -> T:
+            if name in self._found:
+                raise ValueError(
+                    f"{self.kind} '{name}' is registered twice: by {self._found[name]!r} "
+                    f"and {implementation!r}; rename one of them"
+                )
+            self._found[name] = implementation
+            return implementation
+
+        return enter
+
+    def get(self, name: str) -> T:
+        """Return the implementation called `name`, importing its module when needed.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is none; the message lists the known names.
+        """
+        if name not in self._found:
+            known = self.names()
+            if name not in known:
+                raise UnknownNameError(f"{self.kind} '{name}' is unknown: known are {', '.join(known)}")
+            importlib.import_module(f"{self._package}.{name}")
+        return self._found[name]
