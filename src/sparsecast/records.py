@@ -53,7 +53,10 @@ class Structure:
     empty_rows : int
         Rows without an entry.
     row_length_changes : int
-        Rows whose length differs from that of the row before: how unpredictable the row loop's end is.
+        Rows whose length differs from that of the row before.
+    row_length_surprises : int
+        Rows whose length is not the one that followed the same four lengths the last time: an estimate of
+        the mispredicted ends of the row loop, from a table of 4,096 histories.
     rows_at_least : tuple of int
         For each level of ROW_LENGTH_LEVELS up to the first that is >= row_length_max: the rows with at
         least that many entries.
@@ -88,6 +91,7 @@ class Structure:
     row_length_max: int
     empty_rows: int
     row_length_changes: int
+    row_length_surprises: int
     rows_at_least: tuple[int, ...]
     entries_up_to: tuple[int, ...]
     half_bandwidth: int
@@ -137,8 +141,9 @@ class Record:
     matrix : str
         The matrix's name: a file name, a gallery specification, or that of a benchmark matrix.
     suite : str
-        Why it was measured: ``"strips"`` (Guo's benchmark matrices), ``"gallery"`` (held out of the fit,
-        to learn the size of the errors) or ``"user"``.
+        Why it was measured: ``"strips"`` and ``"entry strips"`` (the benchmark matrices of Guo et al. for
+        CSR and ELL, and for COO), ``"gallery"`` (held out of the fit, to learn the size of the errors) or
+        ``"user"``.
     samples_s : tuple of float
         Every sample that was kept, in the order taken: seconds a product.
     time_s : float
@@ -152,7 +157,7 @@ class Record:
     regime : str
         ``"warm"`` or ``"cold"`` caches.
     error : float
-        Largest difference from the oracle over the largest magnitude of its terms' sums.
+        Largest over the rows of abs(y - oracle) / sum of abs(a x), checked before the time is believed.
     convert_s : float
         Seconds to build the format from CSR; 0 for CSR itself.
     stored_bytes, traffic_bytes : int
@@ -192,7 +197,7 @@ class Record:
         return 2.0 * self.structure.nnz / self.time_s / 1e9
 
     def to_row(self) -> dict[str, Any]:
-        """Return one flat dictionary: the candidate's fields, ``matrix_`` fields of the Structure, the rest."""
+        """Return one flat dictionary: the candidate's fields, ``matrix_`` of the Structure, the rest."""
         row = dataclasses.asdict(self)
         candidate, structure = row.pop("candidate"), row.pop("structure")
         return {**candidate, **{f"matrix_{key}": value for key, value in structure.items()}, **row}
@@ -230,8 +235,11 @@ class Forecast:
         The way of doing the product.
     nnz : int
         Stored entries of the matrix.
-    time_s, low_s, high_s : float
-        Seconds a product, and the interval that held nine tenths of the model's held-out errors.
+    time_s : float
+        Seconds a product.
+    low_s, high_s : float or None
+        The interval that held nine tenths of the model's errors on matrices held out of its fit; None
+        where the profile has no such matrices.
     bytes : int
         Bytes streamed by one product in this format.
     energy_j : float or None
@@ -245,8 +253,8 @@ class Forecast:
     candidate: Candidate
     nnz: int
     time_s: float
-    low_s: float
-    high_s: float
+    low_s: float | None
+    high_s: float | None
     bytes: int
     energy_j: float | None
     convert_s: float

@@ -1,0 +1,1 @@
+"""Benchmarks: the measurements that calibrate a machine and judge the models."""

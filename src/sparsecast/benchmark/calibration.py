@@ -1,0 +1,309 @@
+"""Meeting a machine: the benchmark matrices, measured within a budget, kept as they come.
+
+The benchmark matrices are those of Guo, Wang and Chen (2014), section 3.2, on strips of the processor's own
+size; beside them some gallery matrices that no model is fitted to, from which the models learn how far
+off they are on matrices of other kinds. They are measured in rounds, the indispensable ones first, so that
+a short budget gives a coarse profile and not half of a fine one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import psutil
+from scipy.sparse import csr_array
+
+from sparsecast.benchmark.measurement import Subject, measure_candidates
+from sparsecast.errors import InputError, ProfileError
+from sparsecast.formats import FORMATS
+from sparsecast.machines import storage
+from sparsecast.machines.machine import Machine
+from sparsecast.machines.profile import Profile, user_path
+from sparsecast.matrices.gallery import gallery_from_specification
+from sparsecast.matrices.structure import structure
+from sparsecast.matrices.synthesis import strip_matrix
+from sparsecast.measuring.timing import Effort
+from sparsecast.models.strips import strip_rows
+from sparsecast.planning.candidates import Setting, whole_matrix
+from sparsecast.records import SCHEMA_VERSION, Record
+
+#: Seconds below which not even the indispensable matrices get measured on a cold compilation cache.
+LEAST_BUDGET_S = 10.0
+
+#: Section 3.2.2: strips 1 to 10; non-zeros a row 4, 16 ... 1024 for CSR and ELL, 10, 20 ... 100 for COO.
+STRIPS = tuple(range(1, 11))
+NNZ_PER_ROW = (4, 16, 64, 256, 1024)
+ENTRY_STRIPS = tuple(range(10, 101, 10))
+
+_COARSE_STRIPS = (1, 5, 10)
+_COARSE_NNZ_PER_ROW = (4, 16, 64)
+_COARSE_ENTRY_STRIPS = (10, 50, 100)
+
+#: Kinds that differ in what the strip models do not see: row lengths, reach of the columns, size.
+GALLERY = (
+    "poisson2d?n=400",
+    "rmat?scale=15&degree=12",
+    "elasticity3d?n=18",
+    "circuit?n=60000",
+    "poisson3d?n=40&points=27",
+    "random?n=150000&nnz_per_row=6",
+    "banded?n=40000&half_bandwidth=12",
+    "poisson3d?n=90&points=7",
+)
+
+#: Share of the free memory that a benchmark matrix may take in all its formats together.
+MEMORY_SHARE = 0.25
+
+#: Bytes that one entry takes while it is measured: the CSR arrays, the largest format beside them, and the
+#: oracle's terms in extended precision.
+_BYTES_AN_ENTRY = 60
+
+QUICK_EFFORT = Effort(samples=7, sample_s=0.004)
+FULL_EFFORT = Effort(samples=11, sample_s=0.008)
+
+#: From this budget a setting on, there is time for the full effort.
+_FULL_EFFORT_BUDGET_S = 60.0
+
+Progress = Callable[[float, float, str], None]
+
+
+def no_progress(done_s: float, total_s: float, item: str) -> None:
+    """Show nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkMatrix:
+    """A matrix to be measured, not yet built.
+
+    Attributes
+    ----------
+    name, suite : str
+        As in a Record.
+    entries : int
+        Estimate of its non-zeros, for the time and memory it will take.
+    formats : tuple of str
+        Formats to measure on it.
+    build : callable
+        Makes the matrix.
+    """
+
+    name: str
+    suite: str
+    entries: int
+    formats: tuple[str, ...]
+    build: Callable[[], csr_array[Any]]
+
+
+def benchmark_matrices(setting: Setting) -> tuple[list[BenchmarkMatrix], list[BenchmarkMatrix]]:
+    """Return the indispensable matrices for a setting, and those that make its profile finer."""
+    rows = strip_rows(setting.device, setting.threads)
+    grid = [(strips, length) for length in NNZ_PER_ROW for strips in STRIPS if length < strips * rows]
+
+    def coarse(strips: int, length: int) -> bool:
+        return strips in _COARSE_STRIPS and length in _COARSE_NNZ_PER_ROW
+
+    needed = [_strips(rows, *point) for point in grid if coarse(*point)]
+    needed += [_entry_strips(rows, strips) for strips in _COARSE_ENTRY_STRIPS]
+    needed += [_gallery(specification) for specification in GALLERY[:4]]
+    finer = [_entry_strips(rows, strips) for strips in ENTRY_STRIPS if strips not in _COARSE_ENTRY_STRIPS]
+    finer += [_gallery(specification) for specification in GALLERY[4:]]
+    # Long rows first: they carry the fixed-strips relationships furthest.
+    rest = [point for point in grid if not coarse(*point)]
+    finer += [_strips(rows, *point) for point in sorted(rest, key=lambda p: p[0] not in _COARSE_STRIPS)]
+    return needed, finer
+
+
+def _strips(strip: int, strips: int, nnz_per_row: int) -> BenchmarkMatrix:
+    rows = strips * strip
+    return BenchmarkMatrix(
+        f"strips?rows={rows}&nnz_per_row={nnz_per_row}",
+        "strips",
+        rows * nnz_per_row,
+        ("csr", "ell"),
+        lambda: strip_matrix(rows, nnz_per_row, seed=0),
+    )
+
+
+def _entry_strips(strip: int, strips: int) -> BenchmarkMatrix:
+    # One strip of rows and as many non-zeros a row as there shall be strips of non-zeros.
+    return BenchmarkMatrix(
+        f"strips?rows={strip}&nnz_per_row={strips}",
+        "entry strips",
+        strip * strips,
+        ("coo",),
+        lambda: strip_matrix(strip, strips, seed=0),
+    )
+
+
+def _gallery(specification: str) -> BenchmarkMatrix:
+    return BenchmarkMatrix(
+        f"gallery:{specification}",
+        "gallery",
+        1_000_000,
+        tuple(FORMATS.names()),
+        lambda: gallery_from_specification(specification),
+    )
+
+
+@dataclass
+class Calibration:
+    """One run of the benchmark on this machine.
+
+    Attributes
+    ----------
+    machine : Machine
+    settings : sequence of Setting
+        What to measure, the most wanted first.
+    budget_s : float
+        Seconds that the whole run may take.
+    on_progress : callable
+        Called with the seconds done, the seconds expected in all, and what is being measured.
+    records : list of Record
+        What has been measured so far.
+    interrupted : bool
+        Whether the user stopped it.
+    """
+
+    machine: Machine
+    settings: Sequence[Setting]
+    budget_s: float
+    on_progress: Progress = no_progress
+    records: list[Record] = field(default_factory=list)
+    interrupted: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.budget_s >= LEAST_BUDGET_S:
+            raise InputError(
+                f"budget {self.budget_s:g} s: expected at least {LEAST_BUDGET_S:g} s, "
+                f"what the indispensable matrices take; raise the budget"
+            )
+        share = self.budget_s / len(self.settings)
+        self._effort = FULL_EFFORT if share >= _FULL_EFFORT_BUDGET_S else QUICK_EFFORT
+        self._pace = 1.0
+
+    def run(self) -> Profile:
+        """Measure until all is measured, the budget is spent or the user interrupts; save the profile.
+
+        What an earlier run that was killed left in the journal is taken over first.
+
+        Raises
+        ------
+        BusyError
+            If another process calibrates this machine.
+        StorageError
+            If the data folder cannot be written; found out before measuring.
+        """
+        self._start = perf_counter()
+        path = user_path(self.machine.name)
+        storage.ensure_writable(path.parent)
+        journal_path = path.with_suffix(".journal")
+        with storage.exclusive(path.with_suffix(".lock")):
+            before = _existing(path, self.machine)
+            self.records = _read_journal(journal_path)
+            try:
+                with storage.journal(journal_path) as append:
+                    for record in self._measure_all():
+                        append(json.dumps({"schema": SCHEMA_VERSION, **record.to_row()}))
+                        self.records.append(record)
+            except KeyboardInterrupt:
+                self.interrupted = True
+            profile = before.with_records(self.records)
+            profile.save(path)
+            journal_path.unlink(missing_ok=True)
+        return profile
+
+    @property
+    def used_s(self) -> float:
+        """Seconds since the run began."""
+        return perf_counter() - self._start
+
+    def _measure_all(self) -> Iterator[Record]:
+        rounds = self._rounds()
+        expected = sum(self._estimate_s(matrix) for _, matrix in rounds)
+        for setting, matrix in rounds:
+            total = min(self.budget_s, max(self.used_s, expected))
+            self.on_progress(min(self.used_s, total), total, matrix.name)
+            estimate = self._estimate_s(matrix)
+            if self._is_done(setting, matrix) or not self._fits(matrix, estimate):
+                expected -= estimate
+                continue
+            begin = self.used_s
+            yield from self._measure(setting, matrix)
+            took = self.used_s - begin
+            expected += took - estimate
+            # Never optimistic: the pace follows slow matrices at once and fast ones slowly.
+            self._pace = max(self._pace * took / estimate, 0.9 * self._pace)
+
+    def _rounds(self) -> list[tuple[Setting, BenchmarkMatrix]]:
+        suites = [(setting, *benchmark_matrices(setting)) for setting in self.settings]
+        needed = [(setting, matrix) for setting, first, _ in suites for matrix in first]
+        finer = [(setting, matrix) for setting, _, second in suites for matrix in second]
+        return needed + finer
+
+    def _estimate_s(self, matrix: BenchmarkMatrix) -> float:
+        calls = len(matrix.formats)
+        timing = calls * self._effort.samples * (1.3 * self._effort.sample_s + 0.001)
+        # Building, converting and checking take about 200 ns an entry, the samples 3 products each.
+        return self._pace * (timing + matrix.entries * (200e-9 + 3e-9 * calls * self._effort.samples))
+
+    def _fits(self, matrix: BenchmarkMatrix, estimate_s: float) -> bool:
+        free = psutil.virtual_memory().available
+        return (
+            self.used_s + estimate_s <= self.budget_s
+            and matrix.entries * _BYTES_AN_ENTRY <= MEMORY_SHARE * free
+        )
+
+    def _is_done(self, setting: Setting, matrix: BenchmarkMatrix) -> bool:
+        return any(
+            record.matrix == matrix.name
+            and record.suite == matrix.suite
+            and record.candidate.threads == setting.threads
+            and record.candidate.dtype == setting.dtype
+            for record in self.records
+        )
+
+    def _measure(self, setting: Setting, matrix: BenchmarkMatrix) -> list[Record]:
+        A = matrix.build()
+        subject = Subject(A, structure(A), matrix.name, matrix.suite)
+        offered = whole_matrix(subject.structure, setting).candidates
+        return measure_candidates(
+            subject, [candidate for candidate in offered if candidate.format in matrix.formats], self._effort
+        )
+
+
+def _existing(path: Path, machine: Machine) -> Profile:
+    """Return the profile at `path`, or an empty one; refuse to write over one that is not understood."""
+    if not path.exists():
+        return Profile(machine, ())
+    profile = Profile.load(path)
+    if profile.name != machine.name:
+        raise ProfileError(
+            f"{path} describes another machine ({profile.name}): expected {machine.name}; remove the file"
+        )
+    return profile
+
+
+def _read_journal(path: Path) -> list[Record]:
+    """Return what a killed run had measured; a last line that was cut short counts for nothing."""
+    if not path.exists():
+        return []
+    lines = path.read_text(encoding="utf-8").splitlines()
+    records = []
+    for number, line in enumerate(lines, 1):
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            if number == len(lines):
+                break
+            raise ProfileError(f"{path} line {number} is damaged: expected JSON; remove the file") from error
+        if row.get("schema") != SCHEMA_VERSION:
+            raise ProfileError(
+                f"{path} has schema {row.get('schema')}: expected {SCHEMA_VERSION}; remove the file"
+            )
+        records.append(Record.from_row(row))
+    return records

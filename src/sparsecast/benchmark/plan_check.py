@@ -1,0 +1,86 @@
+"""How a plan turns out: its operator, plain CSR and SciPy, sampled in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from sparsecast.benchmark.measurement import right_hand_side
+from sparsecast.kernels.binding import bind, prepared
+from sparsecast.kernels.reference import ReferenceProduct
+from sparsecast.measuring.timing import Effort, measure
+from sparsecast.operators import BlockOperator
+from sparsecast.planning.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class PlanCheck:
+    """Measured times of a plan and of what it is compared with.
+
+    Attributes
+    ----------
+    time_s, baseline_s, scipy_s : float
+        Seconds a product: the plan's operator, plain CSR, SciPy's ``A @ x``.
+    noise : float
+        The largest relative difference between the earlier and the later half of the samples of one.
+    convert_s : float
+        Seconds to build the operator.
+    error : float
+        Of the operator against the oracle, as in a Record.
+    """
+
+    time_s: float
+    baseline_s: float
+    scipy_s: float
+    noise: float
+    convert_s: float
+    error: float
+
+    @property
+    def gain(self) -> float:
+        """Time of plain CSR over that of the plan, minus 1."""
+        return self.baseline_s / self.time_s - 1
+
+
+def check_plan(
+    A: csr_array[Any], plan: Plan, build: Callable[[], BlockOperator], effort: Effort
+) -> PlanCheck:
+    """Build a plan's operator, compare it with the oracle, and time it against its baseline and SciPy.
+
+    Raises
+    ------
+    WrongResultError
+        If the operator is wrong.
+    """
+    baseline = plan.baseline.candidate
+    ready = prepared(A, baseline.dtype, baseline.index_bits)
+    x = right_hand_side(A.shape[1], baseline.dtype)
+    reference = ReferenceProduct.of(ready, x)
+    start = perf_counter()
+    operator = build()
+    convert_s = perf_counter() - start
+    error = reference.check(operator.matvec(x), "the planned operator")
+    out = np.empty(A.shape[0], dtype=ready.dtype)
+    plain = bind(ready, baseline).product
+    plain(x, out)
+    timings = measure(
+        {
+            "plan": lambda: operator.matvec(x, out),
+            "baseline": lambda: plain(x, out),
+            "scipy": lambda: ready @ x,
+        },
+        effort,
+    )
+    return PlanCheck(
+        timings["plan"].time_s,
+        timings["baseline"].time_s,
+        timings["scipy"].time_s,
+        max(timing.noise for timing in timings.values()),
+        convert_s,
+        error,
+    )

@@ -1,0 +1,22 @@
+"""sparsecast machines."""
+
+from __future__ import annotations
+
+from sparsecast.cli.options import JsonOption, page, print_document
+
+
+def command(as_json: JsonOption = False) -> None:
+    """Describe this machine and list the profiles at hand."""
+    from sparsecast import api
+    from sparsecast.machines.profile import Profile
+    from sparsecast.reports import documents, tables
+
+    here, known = api.machines()
+    contents = {
+        name: api.contents(found) if isinstance(found, Profile) else f"cannot be used: {found}"
+        for name, found in known.items()
+    }
+    if as_json:
+        print_document({"machine": documents.machine(here), "profiles": contents})
+    else:
+        page().print(tables.machines(here, contents))

@@ -1,0 +1,70 @@
+"""The entry point: commands, errors and exit statuses."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import traceback
+
+import typer
+
+from sparsecast.errors import InputError, SparsecastError
+
+#: Exit statuses: the user's input was wrong; our fault; stopped from the keyboard.
+INPUT_WRONG, OUR_FAULT, STOPPED = 2, 1, 130
+
+COMMANDS = ("structure", "calibrate", "machines", "predict", "plan", "measure", "evaluate")
+
+
+def build() -> typer.Typer:
+    """Return the application with every command of `COMMANDS`, each in the file of its name."""
+    app = typer.Typer(
+        help="Forecasts, plans and runs sparse matrix-vector products, y = A x.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+    )
+
+    @app.callback()
+    def root() -> None:
+        """Forecast, plan and run sparse matrix-vector products, y = A x."""
+
+    for name in COMMANDS:
+        module = importlib.import_module(f"sparsecast.cli.{name}")
+        app.command(name)(module.command)
+    return app
+
+
+def main() -> None:
+    """Run the command line and exit: 0 done, 2 the input was wrong (one line says how), 1 our fault."""
+    try:
+        status = build()(standalone_mode=False)
+    except InputError as error:
+        _complain(str(error))
+        status = INPUT_WRONG
+    except typer.TyperException as error:
+        _complain(
+            f"{error.format_message()} (sparsecast --help, or sparsecast COMMAND --help, lists what is)"
+        )
+        status = INPUT_WRONG
+    except typer.Exit as leaving:
+        status = leaving.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        _complain("stopped from the keyboard")
+        status = STOPPED
+    except BrokenPipeError:
+        # The reader of our output has gone; there is nobody left to tell.
+        sys.stderr.close()
+        status = OUR_FAULT
+    except SparsecastError as error:
+        _complain(str(error))
+        status = OUR_FAULT
+    except Exception:  # the last resort: whatever it is, it is our fault, and its trace helps us
+        traceback.print_exc()
+        _complain("this is a fault of Sparsecast: please report it with the lines above")
+        status = OUR_FAULT
+    sys.exit(status)
+
+
+def _complain(line: str) -> None:
+    print(f"sparsecast: {' '.join(line.split())}", file=sys.stderr)

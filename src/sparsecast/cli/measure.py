@@ -1,0 +1,44 @@
+"""sparsecast measure MATRIX."""
+
+from __future__ import annotations
+
+from sparsecast.cli.options import (
+    DeviceOption,
+    DtypeOption,
+    JsonOption,
+    MatrixArgument,
+    ProfileOption,
+    ThreadsOption,
+    page,
+    print_document,
+    screen,
+)
+
+
+def command(
+    matrix: MatrixArgument,
+    profile: ProfileOption = None,
+    threads: ThreadsOption = None,
+    dtype: DtypeOption = None,
+    device: DeviceOption = "cpu",
+    as_json: JsonOption = False,
+) -> None:
+    """Measure the product here in every format that suits, beside the forecasts if this machine was met."""
+    from sparsecast import api
+    from sparsecast.measuring.timing import DEFAULT_EFFORT
+    from sparsecast.reports import documents, tables
+    from sparsecast.reports.progress import counted_bar
+
+    found = api.read_matrix(matrix)
+    choice = api.choice(found.matrix, threads=threads, dtype=dtype, device=device)
+    prediction = api.forecasts_at_hand(found.matrix, profile, threads=threads, dtype=dtype, device=device)
+    forecasts = {forecast.candidate: forecast for forecast in prediction or ()}
+    with counted_bar(screen(), "measuring", len(choice.candidates) * DEFAULT_EFFORT.samples) as advance:
+        records = api.measure(found.matrix, choice.candidates, name=found.name, on_sample=advance)
+    if as_json:
+        about = documents.matrix(found.name, found.matrix.shape, found.matrix.nnz)
+        print_document({"matrix": about, "measurements": documents.measurements(records, forecasts)})
+        return
+    page().print(tables.measurements(f"Measured: {found.name}", records, forecasts, choice.refused))
+    if prediction is None:
+        page().print("No forecast: this machine has no calibration for it yet (sparsecast calibrate).")

@@ -1,0 +1,50 @@
+"""Arguments and options that commands share, and how they show what they found."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+MatrixArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="MATRIX",
+        help="A file (.mtx, .mtx.gz, .rb, .hb, .npz, .mat) or gallery:NAME?key=value&key=value.",
+    ),
+]
+MatricesArgument = Annotated[
+    list[str], typer.Argument(metavar="MATRIX...", help="Files or gallery matrices.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
+ProfileOption = Annotated[
+    str | None,
+    typer.Option(metavar="NAME|PATH", help="Forecast for this machine instead of the one at hand."),
+]
+ThreadsOption = Annotated[int | None, typer.Option(help="Threads; all of the machine's by default.")]
+DtypeOption = Annotated[
+    str | None,
+    typer.Option(metavar="float64|float32", help="Type of the values; the matrix' own by default."),
+]
+DeviceOption = Annotated[str, typer.Option(metavar="cpu", help="Where the product is done.")]
+
+
+def screen() -> Console:
+    """Return the console for everything a person reads beside the result: standard error."""
+    return Console(stderr=True, highlight=False)
+
+
+def page() -> Console:
+    """Return the console for results: standard output, wide enough for a table where it is no terminal."""
+    width = None if sys.stdout.isatty() else 140
+    return Console(highlight=False, width=width)
+
+
+def print_document(document: dict[str, Any]) -> None:
+    """Print one JSON document and nothing else."""
+    from sparsecast.reports.documents import finite
+
+    print(json.dumps(finite(document), allow_nan=False))

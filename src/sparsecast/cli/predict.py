@@ -1,0 +1,37 @@
+"""sparsecast predict MATRIX."""
+
+from __future__ import annotations
+
+from sparsecast.cli.options import (
+    DeviceOption,
+    DtypeOption,
+    JsonOption,
+    MatrixArgument,
+    ProfileOption,
+    ThreadsOption,
+    page,
+    print_document,
+)
+from sparsecast.cli.questions import profile_for
+
+
+def command(
+    matrix: MatrixArgument,
+    profile: ProfileOption = None,
+    threads: ThreadsOption = None,
+    dtype: DtypeOption = None,
+    device: DeviceOption = "cpu",
+    as_json: JsonOption = False,
+) -> None:
+    """Forecast the time of one product in every format that suits the matrix, fastest first."""
+    from sparsecast import api
+    from sparsecast.reports import documents, tables
+
+    found = api.read_matrix(matrix)
+    chosen = profile_for(found.matrix, profile, threads, dtype, device)
+    prediction = api.predict(found.matrix, chosen, threads=threads, dtype=dtype, device=device)
+    if as_json:
+        print_document(documents.prediction(found.name, prediction))
+        return
+    title = f"Forecast of y = A x: {found.name} on {prediction.profile}"
+    page().print(tables.forecasts(title, prediction, prediction.refused))

@@ -1,0 +1,24 @@
+"""Finding the profile that answers a question, with a calibration first where none does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sparsecast.cli.options import screen
+
+if TYPE_CHECKING:
+    from sparsecast.machines.profile import Profile
+
+
+def profile_for(A: Any, wanted: str | None, threads: int | None, dtype: str | None, device: str) -> Profile:
+    """Return the wanted profile, or this machine's, calibrated quickly first where it has not been met."""
+    from sparsecast import api
+    from sparsecast.reports.progress import timed_bar
+
+    if wanted is not None:
+        return api.profile(wanted)
+    console = screen()
+    with timed_bar(console, "calibrating") as on_progress:
+        return api.own_profile(
+            A, threads=threads, dtype=dtype, device=device, notify=console.print, on_progress=on_progress
+        )

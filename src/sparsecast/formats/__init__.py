@@ -1,0 +1,9 @@
+"""Storage formats: one file a format, found by its file's name."""
+
+from __future__ import annotations
+
+from sparsecast.formats.base import StorageFormat
+from sparsecast.registry import Registry
+
+#: Every storage format, by name.
+FORMATS: Registry[type[StorageFormat]] = Registry("format", "sparsecast.formats")

@@ -1,0 +1,117 @@
+"""What every storage format can do."""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import psutil
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from sparsecast.errors import MatrixSizeError, PaddingError
+from sparsecast.matrices.row_blocks import RowBlocks
+
+#: A format that would store more than this many times the non-zeros is refused: beyond it the padding
+#: alone streams longer than any other format needs for the whole product.
+MAX_PADDING_FACTOR = 10.0
+
+
+@dataclass(frozen=True)
+class StorageFormat(ABC):
+    """A matrix in one storage format: its arrays and nothing else.
+
+    Attributes
+    ----------
+    shape : (int, int)
+        Rows and columns.
+    nnz : int
+        Entries of the matrix, without padding.
+    """
+
+    name: ClassVar[str]
+    #: How from_csr lays out what a kernel does not read (bookkeeping for to_csr); not streamed by a product.
+    unstreamed: ClassVar[tuple[str, ...]] = ()
+
+    shape: tuple[int, int]
+    nnz: int
+
+    @classmethod
+    @abstractmethod
+    def from_csr(cls, A: csr_array[Any]) -> Self:
+        """Return `A` in this format.
+
+        Raises
+        ------
+        PaddingError, MatrixSizeError
+            If `refusal` says so; nothing has been allocated then.
+        """
+
+    @abstractmethod
+    def to_csr(self) -> csr_array[Any]:
+        """Return the matrix as CSR, with the entries in the order `from_csr` met them."""
+
+    @classmethod
+    @abstractmethod
+    def stored_entries(cls, blocks: RowBlocks) -> NDArray[np.int64]:
+        """Return the entries this format stores for each block, padding included, without building it."""
+
+    @classmethod
+    @abstractmethod
+    def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> NDArray[np.int64]:
+        """Return the size in bytes that each block would have, without building it."""
+
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The arrays of the format by name."""
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the values."""
+        return self.arrays["data"].dtype
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the arrays in bytes."""
+        return sum(array.nbytes for array in self.arrays.values())
+
+    def traffic(self) -> int:
+        """Return the bytes streamed by one product: what the kernel reads, x once, y once."""
+        streamed = sum(array.nbytes for name, array in self.arrays.items() if name not in self.unstreamed)
+        return streamed + (self.shape[0] + self.shape[1]) * self.dtype.itemsize
+
+    @classmethod
+    def refuse_excess(cls, nnz: int, stored: int, size_bytes: int) -> None:
+        """Raise if a matrix would be padded beyond reason or beyond memory in this format.
+
+        Parameters
+        ----------
+        nnz, stored : int
+            Entries of the matrix, and entries with padding.
+        size_bytes : int
+            Size of the format's arrays.
+
+        Raises
+        ------
+        PaddingError
+            If the stored entries exceed MAX_PADDING_FACTOR times the non-zeros.
+        MatrixSizeError
+            If the arrays exceed the memory at hand.
+        """
+        if stored > MAX_PADDING_FACTOR * nnz:
+            raise PaddingError(
+                f"{cls.name.upper()} would store {stored:,} entries ({size_bytes / 1e6:,.1f} MB) for {nnz:,} "
+                f"non-zeros: expected at most {MAX_PADDING_FACTOR:g} times the non-zeros; "
+                f"use another format"
+            )
+        available = psutil.virtual_memory().available
+        if size_bytes > available:
+            raise MatrixSizeError(
+                f"{cls.name.upper()} would take {size_bytes / 1e9:,.1f} GB: expected at most the "
+                f"{available / 1e9:,.1f} GB of free memory; use another format or a larger machine"
+            )

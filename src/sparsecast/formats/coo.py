@@ -1,0 +1,63 @@
+"""COO: coordinates, ordered by row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from sparsecast.formats import FORMATS
+from sparsecast.formats.base import StorageFormat
+from sparsecast.matrices.row_blocks import RowBlocks
+
+
+@FORMATS.register("coo")
+@dataclass(frozen=True)
+class COO(StorageFormat):
+    """A row index, a column index and a value for each non-zero, in the order of the rows.
+
+    Attributes
+    ----------
+    rows, cols : integer arrays of shape (nnz,)
+    data : array of shape (nnz,)
+    """
+
+    name: ClassVar[str] = "coo"
+
+    rows: NDArray[Any]
+    cols: NDArray[Any]
+    data: NDArray[Any]
+
+    @classmethod
+    def from_csr(cls, A: csr_array[Any]) -> Self:
+        """Return `A` with its row pointers written out; columns and values are shared, not copied."""
+        nnz = int(A.indptr[-1])
+        rows = np.empty(nnz, dtype=A.indices.dtype)
+        _expand_rows(A.indptr, rows)
+        return cls(A.shape, nnz, rows, A.indices, A.data)
+
+    def to_csr(self) -> csr_array[Any]:
+        """Return the matrix with the row indices counted into row pointers."""
+        indptr = np.zeros(self.shape[0] + 1, dtype=self.rows.dtype)
+        indptr[1:] = np.cumsum(np.bincount(self.rows, minlength=self.shape[0]))
+        return csr_array((self.data, self.cols, indptr), shape=self.shape)
+
+    @classmethod
+    def stored_entries(cls, blocks: RowBlocks) -> NDArray[np.int64]:
+        """Return the non-zeros of each block: COO pads nothing."""
+        return blocks.nnz
+
+    @classmethod
+    def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> NDArray[np.int64]:
+        """Return the size in bytes of each block."""
+        return blocks.nnz * (value_bytes + 2 * index_bytes)
+
+
+@numba.njit(nogil=True, cache=True)
+def _expand_rows(indptr, rows):  # type: ignore[no-untyped-def]
+    for i in range(len(indptr) - 1):
+        rows[indptr[i] : indptr[i + 1]] = i

@@ -1,0 +1,52 @@
+"""CSR: compressed sparse rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from sparsecast.formats import FORMATS
+from sparsecast.formats.base import StorageFormat
+from sparsecast.matrices.row_blocks import RowBlocks
+
+
+@FORMATS.register("csr")
+@dataclass(frozen=True)
+class CSR(StorageFormat):
+    """Row pointers, column indices and values; shares its arrays with the matrix it came from.
+
+    Attributes
+    ----------
+    indptr : integer array of shape (rows + 1,)
+    indices : integer array of shape (nnz,)
+    data : array of shape (nnz,)
+    """
+
+    name: ClassVar[str] = "csr"
+
+    indptr: NDArray[Any]
+    indices: NDArray[Any]
+    data: NDArray[Any]
+
+    @classmethod
+    def from_csr(cls, A: csr_array[Any]) -> Self:
+        """Return `A` itself as a format; nothing is copied."""
+        return cls(A.shape, int(A.indptr[-1]), A.indptr, A.indices, A.data)
+
+    def to_csr(self) -> csr_array[Any]:
+        """Return the matrix; nothing is copied."""
+        return csr_array((self.data, self.indices, self.indptr), shape=self.shape)
+
+    @classmethod
+    def stored_entries(cls, blocks: RowBlocks) -> NDArray[np.int64]:
+        """Return the non-zeros of each block: CSR pads nothing."""
+        return blocks.nnz
+
+    @classmethod
+    def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> NDArray[np.int64]:
+        """Return the size in bytes of each block."""
+        return blocks.nnz * (value_bytes + index_bytes) + (blocks.rows + 1) * index_bytes

@@ -1,0 +1,147 @@
+"""HYB: the regular part of every row in ELL, the overflow of long rows in COO."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from sparsecast.formats import FORMATS
+from sparsecast.formats.base import StorageFormat
+from sparsecast.formats.ell import pad_rows
+from sparsecast.matrices.row_blocks import RowBlocks
+from sparsecast.records import ROW_LENGTH_LEVELS
+
+#: A column joins the ELL part while at least this share of the rows reaches it: Bell and Garland (2009,
+#: section 4.4) found ELL about three times as fast as COO. Their second condition, 4,096 such rows, keeps a
+#: GPU busy and has no reason on other devices.
+MIN_ROW_SHARE = 1.0 / 3.0
+
+
+@FORMATS.register("hyb")
+@dataclass(frozen=True)
+class HYB(StorageFormat):
+    """An ELL part of a fixed width and a COO part with what exceeds it.
+
+    Attributes
+    ----------
+    indices, data : arrays of shape (rows, width)
+        The ELL part, padded as in ELL.
+    row_lengths : integer array of shape (rows,)
+        Entries of each row, both parts together; only `to_csr` reads it.
+    overflow_rows, overflow_cols, overflow_data : arrays of shape (overflow,)
+        The COO part, in the order of the rows.
+    """
+
+    name: ClassVar[str] = "hyb"
+    unstreamed: ClassVar[tuple[str, ...]] = ("row_lengths",)
+
+    indices: NDArray[Any]
+    data: NDArray[Any]
+    row_lengths: NDArray[Any]
+    overflow_rows: NDArray[Any]
+    overflow_cols: NDArray[Any]
+    overflow_data: NDArray[Any]
+
+    @classmethod
+    def from_csr(cls, A: csr_array[Any]) -> Self:
+        """Return `A` divided at the width of `threshold`; its padding is bounded by that rule."""
+        row_lengths = np.diff(A.indptr)
+        width = threshold(row_lengths)
+        overflow = int(np.maximum(row_lengths - width, 0).sum())
+        indices = np.empty((A.shape[0], width), dtype=A.indices.dtype)
+        data = np.empty((A.shape[0], width), dtype=A.data.dtype)
+        overflow_rows = np.empty(overflow, dtype=A.indices.dtype)
+        overflow_cols = np.empty(overflow, dtype=A.indices.dtype)
+        overflow_data = np.empty(overflow, dtype=A.data.dtype)
+        pad_rows(A.indptr, A.indices, A.data, indices, data)
+        _collect_overflow(A.indptr, A.indices, A.data, width, overflow_rows, overflow_cols, overflow_data)
+        return cls(
+            A.shape,
+            int(A.indptr[-1]),
+            indices,
+            data,
+            row_lengths,
+            overflow_rows,
+            overflow_cols,
+            overflow_data,
+        )
+
+    def to_csr(self) -> csr_array[Any]:
+        """Return the matrix: of each row the ELL part without padding, then its overflow."""
+        indptr = np.zeros(self.shape[0] + 1, dtype=self.row_lengths.dtype)
+        np.cumsum(self.row_lengths, out=indptr[1:])
+        indices = np.empty(self.nnz, dtype=self.indices.dtype)
+        data = np.empty(self.nnz, dtype=self.data.dtype)
+        _join(indptr, self.indices, self.data, self.overflow_cols, self.overflow_data, indices, data)
+        return csr_array((data, indices, indptr), shape=self.shape)
+
+    @classmethod
+    def split(cls, blocks: RowBlocks) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the ELL width and the overflow entries of each block.
+
+        Source: threshold of Bell and Garland (2009, section 4.4), rounded down to a level of
+        ROW_LENGTH_LEVELS so that it follows from prefix sums.
+        """
+        enough = blocks.rows_at_least >= np.maximum(MIN_ROW_SHARE * blocks.rows, 1)[:, None]
+        level = np.maximum(enough.sum(axis=1) - 1, 0)
+        width = blocks.levels[level]
+        in_ell = np.take_along_axis(blocks.entries_up_to, level[:, None], axis=1)[:, 0]
+        return width, blocks.nnz - in_ell
+
+    @classmethod
+    def stored_entries(cls, blocks: RowBlocks) -> NDArray[np.int64]:
+        """Return rows times width plus overflow of each block."""
+        width, overflow = cls.split(blocks)
+        return blocks.rows * width + overflow
+
+    @classmethod
+    def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> NDArray[np.int64]:
+        """Return the size in bytes of each block."""
+        width, overflow = cls.split(blocks)
+        padded = blocks.rows * width * (value_bytes + index_bytes)
+        return padded + overflow * (value_bytes + 2 * index_bytes) + blocks.rows * index_bytes
+
+
+def threshold(row_lengths: NDArray[Any]) -> int:
+    """Return the width of the ELL part for rows of these lengths.
+
+    The largest level of ROW_LENGTH_LEVELS that at least MIN_ROW_SHARE of the rows reach.
+    """
+    if len(row_lengths) == 0:
+        return 0
+    needed = max(int(np.ceil(MIN_ROW_SHARE * len(row_lengths))), 1)
+    reached = int(np.partition(row_lengths, len(row_lengths) - needed)[len(row_lengths) - needed])
+    level = int(np.searchsorted(ROW_LENGTH_LEVELS, reached, side="right")) - 1
+    return ROW_LENGTH_LEVELS[level]
+
+
+@numba.njit(nogil=True, cache=True)
+def _collect_overflow(indptr, indices, data, width, rows, cols, values):  # type: ignore[no-untyped-def]
+    position = 0
+    for i in range(len(indptr) - 1):
+        for k in range(indptr[i] + width, indptr[i + 1]):
+            rows[position] = i
+            cols[position] = indices[k]
+            values[position] = data[k]
+            position += 1
+
+
+@numba.njit(nogil=True, cache=True)
+def _join(indptr, ell_indices, ell_data, overflow_cols, overflow_data, indices, data):  # type: ignore[no-untyped-def]
+    rows, width = ell_indices.shape
+    position = 0
+    for i in range(rows):
+        start = indptr[i]
+        length = indptr[i + 1] - start
+        for j in range(min(length, width)):
+            indices[start + j] = ell_indices[i, j]
+            data[start + j] = ell_data[i, j]
+        for j in range(width, length):
+            indices[start + j] = overflow_cols[position]
+            data[start + j] = overflow_data[position]
+            position += 1

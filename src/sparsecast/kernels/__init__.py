@@ -1,0 +1,11 @@
+"""Kernels: for each device, one file a format."""
+
+from __future__ import annotations
+
+from sparsecast.kernels.base import FormatKernels
+from sparsecast.registry import Registry
+
+#: For each device, the kernels of every format, by the format's name.
+KERNELS: dict[str, Registry[FormatKernels]] = {
+    "cpu": Registry("CPU kernel for format", "sparsecast.kernels.cpu", helpers=("parallel",)),
+}

@@ -1,0 +1,37 @@
+"""What the kernels of one format on one device offer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecast.matrices.row_blocks import RowBlocks
+from sparsecast.operators import Product
+
+
+@dataclass(frozen=True)
+class FormatKernels:
+    """The kernel variants of a format on a device.
+
+    Attributes
+    ----------
+    variants : tuple of str
+        Names, for Candidates.
+    choose : callable
+        RowBlocks to an array of indices into `variants`: the variant for each block, by a stated rule.
+    bind : callable
+        (matrix in the format, variant, threads) to a Product that can be called any number of times.
+    """
+
+    variants: tuple[str, ...]
+    choose: Callable[[RowBlocks], NDArray[np.int64]]
+    bind: Callable[[Any, str, int], Product]
+
+
+def only_variant(blocks: RowBlocks) -> NDArray[np.int64]:
+    """Choose the first variant for every block: for formats that have one."""
+    return np.zeros(len(blocks.rows), dtype=np.int64)

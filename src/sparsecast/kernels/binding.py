@@ -1,0 +1,56 @@
+"""From a matrix and a Candidate to a product that can be called."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from sparsecast.formats import FORMATS
+from sparsecast.formats.base import StorageFormat
+from sparsecast.kernels import KERNELS
+from sparsecast.operators import Product
+from sparsecast.records import Candidate
+
+
+class Bound(NamedTuple):
+    """A matrix built in a candidate's format, and its product."""
+
+    matrix: StorageFormat
+    product: Product
+
+
+def bind(A: csr_array[Any], candidate: Candidate) -> Bound:
+    """Build `A` as `candidate` says and prepare its kernel.
+
+    Raises
+    ------
+    PaddingError, MatrixSizeError
+        If the format does not suit the matrix.
+    """
+    matrix = FORMATS.get(candidate.format).from_csr(A)
+    kernels = KERNELS[candidate.device].get(candidate.format)
+    return Bound(matrix, kernels.bind(matrix, candidate.kernel, candidate.threads))
+
+
+def prepared(A: csr_array[Any], dtype: str, index_bits: int) -> csr_array[Any]:
+    """Return `A` with values and indices of the given types, itself where it has them already."""
+    index_dtype = np.dtype(f"int{index_bits}")
+    if A.data.dtype == dtype and A.indices.dtype == index_dtype and A.indptr.dtype == index_dtype:
+        return A
+    converted = csr_array(A.shape, dtype=dtype)
+    converted.data = A.data.astype(dtype, copy=False)
+    converted.indices = A.indices.astype(index_dtype, copy=False)
+    converted.indptr = A.indptr.astype(index_dtype, copy=False)
+    return converted
+
+
+def row_slice(A: csr_array[Any], first: int, last: int) -> csr_array[Any]:
+    """Return rows first to last, both included, sharing columns and values with `A`."""
+    start, stop = int(A.indptr[first]), int(A.indptr[last + 1])
+    block = csr_array((last + 1 - first, A.shape[1]), dtype=A.dtype)
+    block.indptr = A.indptr[first : last + 2] - A.indptr[first]
+    block.indices = A.indices[start:stop]
+    block.data = A.data[start:stop]
+    return block

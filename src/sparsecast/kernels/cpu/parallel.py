@@ -1,0 +1,90 @@
+"""Sharing a product among threads.
+
+Every kernel takes `starts`: the first unit of work (row or entry) of each part and the end of the last
+one. One part runs in the caller's thread and never starts a pool; several run in Numba's pool.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecast.errors import InputError
+from sparsecast.operators import Product
+
+# One product at a time may use the pool: Numba's fallback threading layer aborts the process on concurrent
+# use, and two products sharing the cores would only slow each other down. A second caller does all parts
+# itself, in the same order of additions, so the bits of the result are the same.
+_pool = threading.Lock()
+
+
+def unsigned(array: NDArray[Any]) -> NDArray[Any]:
+    """Return an integer array viewed as unsigned: signed indices cost a wrap-around test for every load."""
+    return array.view(np.dtype(f"u{array.dtype.itemsize}"))
+
+
+def balanced_parts(cumulative_work: NDArray[Any], parts: int) -> NDArray[np.int64]:
+    """Return the first unit of each part, and the end, such that the parts' work is as even as units allow.
+
+    Parameters
+    ----------
+    cumulative_work : array of shape (units + 1,)
+        Work before each unit, and the total; row pointers where the work is the non-zeros.
+    parts : int
+        Parts wanted; some may be empty.
+
+    Returns
+    -------
+    int64 array of shape (parts + 1,)
+    """
+    targets = np.linspace(0, float(cumulative_work[-1]), parts + 1)[1:-1]
+    inner = np.searchsorted(cumulative_work, targets)
+    return np.concatenate(([0], inner, [len(cumulative_work) - 1])).astype(np.int64)
+
+
+def share(
+    serial: Callable[..., None],
+    parallel: Callable[..., None],
+    arrays: tuple[Any, ...],
+    starts: NDArray[Any],
+) -> Product:
+    """Return the Product of a kernel over these parts.
+
+    Parameters
+    ----------
+    serial, parallel : compiled functions
+        Called as (*arrays, x, out, starts): over the parts in order, and by Numba's pool.
+    arrays : tuple
+        The format's arrays, and scalars, as the kernel takes them.
+    starts : unsigned array of shape (parts + 1,)
+        From `balanced_parts`, in the type of the kernel's indices.
+    """
+    threads = len(starts) - 1
+    limit = int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
+    if threads > limit:
+        raise InputError(
+            f"threads {threads}: expected at most {limit}, the value of NUMBA_NUM_THREADS; "
+            f"raise it or lower threads"
+        )
+
+    def alone(x: NDArray[Any], out: NDArray[Any]) -> None:
+        serial(*arrays, x, out, starts)
+
+    def together(x: NDArray[Any], out: NDArray[Any]) -> None:
+        if not _pool.acquire(blocking=False):
+            serial(*arrays, x, out, starts)
+            return
+        try:
+            before = numba.get_num_threads()
+            numba.set_num_threads(threads)
+            parallel(*arrays, x, out, starts)
+            numba.set_num_threads(before)
+        finally:
+            _pool.release()
+
+    return alone if threads == 1 else together

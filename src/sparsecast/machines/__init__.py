@@ -1,0 +1,1 @@
+"""Machines: what they are, and the files that keep what was learned about them."""

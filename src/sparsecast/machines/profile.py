@@ -1,0 +1,176 @@
+"""Profiles: one Parquet file a machine, with its description and every Record made on it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sparsecast.errors import ProfileError, UnknownNameError
+from sparsecast.machines import machine as machines
+from sparsecast.machines.machine import Machine
+from sparsecast.machines.storage import home, write_atomically
+from sparsecast.records import SCHEMA_VERSION, Record
+
+if TYPE_CHECKING:
+    import pyarrow
+
+SUFFIX = ".parquet"
+
+_SHIPPED = Path(__file__).parent / "profiles"
+_SCHEMA_KEY, _MACHINE_KEY = b"sparsecast_schema", b"sparsecast_machine"
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Everything learned about one machine.
+
+    Attributes
+    ----------
+    machine : Machine
+    records : tuple of Record
+    """
+
+    machine: Machine
+    records: tuple[Record, ...]
+
+    @property
+    def name(self) -> str:
+        """Name of the machine."""
+        return self.machine.name
+
+    def select(self, *, suite: str | None = None, **candidate: Any) -> list[Record]:
+        """Return the Records of a suite whose Candidates have the given fields."""
+        return [
+            record
+            for record in self.records
+            if (suite is None or record.suite == suite)
+            and all(getattr(record.candidate, key) == value for key, value in candidate.items())
+        ]
+
+    def with_records(self, records: Iterable[Record]) -> Profile:
+        """Return a Profile with these Records added; a new one replaces the old one of the same thing."""
+        merged = {_identity(record): record for record in (*self.records, *records)}
+        return Profile(self.machine, tuple(merged.values()))
+
+    def save(self, path: Path | None = None) -> Path:
+        """Write the profile atomically and return where: `path`, or its place in the user's data folder.
+
+        Raises
+        ------
+        StorageError
+            If the file cannot be written.
+        """
+        import pyarrow.parquet
+
+        target = path or user_path(self.name)
+        table = pyarrow.Table.from_pylist([record.to_row() for record in self.records])
+        metadata = {
+            _SCHEMA_KEY: str(SCHEMA_VERSION).encode(),
+            _MACHINE_KEY: json.dumps(self.machine.to_dict()).encode(),
+        }
+        table = table.replace_schema_metadata(metadata)
+        write_atomically(target, lambda temporary: pyarrow.parquet.write_table(table, temporary))
+        return target
+
+    @classmethod
+    def load(cls, path: Path) -> Profile:
+        """Read a profile.
+
+        Raises
+        ------
+        ProfileError
+            If the file is missing, damaged, no profile, or of another schema version.
+        """
+        table = _read_table(path)
+        metadata = table.schema.metadata or {}
+        if _SCHEMA_KEY not in metadata or _MACHINE_KEY not in metadata:
+            raise ProfileError(
+                f"{path} is Parquet but no profile: expected one that calibrate wrote; name another"
+            )
+        version = metadata[_SCHEMA_KEY].decode()
+        if version != str(SCHEMA_VERSION):
+            raise ProfileError(
+                f"{path} has schema version {version}: expected {SCHEMA_VERSION}; calibrate the machine again"
+            )
+        try:
+            machine = Machine.from_dict(json.loads(metadata[_MACHINE_KEY]))
+            records = tuple(Record.from_row(row) for row in table.to_pylist())
+        except (KeyError, TypeError, ValueError) as error:
+            raise ProfileError(
+                f"{path} lacks {error}: expected a whole profile; calibrate the machine again"
+            ) from error
+        return cls(machine, records)
+
+
+def user_path(name: str) -> Path:
+    """Return the place of a machine's profile in the user's data folder."""
+    return home() / "profiles" / f"{name}{SUFFIX}"
+
+
+def known_profiles() -> dict[str, Path]:
+    """Return the profiles that can be named: the user's, then those shipped, by name."""
+    found = {path.stem: path for path in sorted(_SHIPPED.glob(f"*{SUFFIX}"))}
+    found.update({path.stem: path for path in sorted((home() / "profiles").glob(f"*{SUFFIX}"))})
+    return found
+
+
+def find_profile(wanted: str | Path | None = None) -> Profile:
+    """Return a profile by name or path; without either, that of this machine.
+
+    Raises
+    ------
+    UnknownNameError
+        If no profile has that name; the message lists those that exist.
+    ProfileError
+        If there is none for this machine, or the file is not usable.
+    """
+    if wanted is None:
+        return _own_profile()
+    path = Path(wanted)
+    if path.suffix == SUFFIX or path.parent != Path():
+        return Profile.load(path)
+    known = known_profiles()
+    if str(wanted) not in known:
+        listed = ", ".join(known) or "none yet"
+        raise UnknownNameError(
+            f"profile '{wanted}' is unknown: known are {listed}; calibrate, or give a path"
+        )
+    return Profile.load(known[str(wanted)])
+
+
+def _own_profile() -> Profile:
+    here = machines.detect()
+    path = user_path(here.name)
+    if not path.exists():
+        raise ProfileError(
+            f"no profile for this machine ({here.name}): expected {path}; run sparsecast calibrate"
+        )
+    profile = Profile.load(path)
+    if profile.name != here.name:
+        raise ProfileError(
+            f"{path} describes another machine ({profile.name}): expected {here.name}; "
+            f"remove the file or calibrate this machine"
+        )
+    return profile
+
+
+def _read_table(path: Path) -> pyarrow.Table:
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        return pyarrow.parquet.read_table(path)
+    except FileNotFoundError as error:
+        raise ProfileError(f"{path} does not exist: expected a profile; run sparsecast calibrate") from error
+    except (OSError, pyarrow.ArrowException) as error:
+        raise ProfileError(
+            f"{path} cannot be read as a profile (damaged or truncated): expected a Parquet file that "
+            f"calibrate wrote; calibrate the machine again"
+        ) from error
+
+
+def _identity(record: Record) -> tuple[Any, ...]:
+    return record.candidate, record.matrix, record.suite, record.regime

@@ -1,0 +1,134 @@
+"""The folder that keeps profiles and journals: writes that are whole or not at all, and one writer."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import platformdirs
+
+from sparsecast.errors import BusyError, StorageError
+
+#: Environment variable that names another folder than the platform's.
+HOME_VARIABLE = "SPARSECAST_HOME"
+
+
+def home() -> Path:
+    """Return the folder that keeps what the user's machine taught us; it need not exist."""
+    chosen = os.environ.get(HOME_VARIABLE)
+    return Path(chosen) if chosen else platformdirs.user_data_path("sparsecast", appauthor=False)
+
+
+@contextmanager
+def _storage_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(
+            f"{path} cannot be written ({error.strerror or error}): expected a writable folder with space; "
+            f"free it, or name another one in {HOME_VARIABLE}"
+        ) from error
+
+
+def ensure_writable(folder: Path) -> None:
+    """Create `folder` and try a write in it.
+
+    Raises
+    ------
+    StorageError
+        If that fails, before anything was spent on measuring.
+    """
+    with _storage_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder) as probe:
+            probe.write(bytes(4096))
+            probe.flush()
+
+
+def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
+    """Let `write` fill a temporary file beside `path`, then put it in its place in one step.
+
+    Raises
+    ------
+    StorageError
+        If the file cannot be written; what stood at `path` before still stands.
+    """
+    with _storage_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        os.close(handle)
+        temporary = Path(name)
+        try:
+            write(temporary)
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def journal(path: Path) -> Iterator[Callable[[str], None]]:
+    """Open a journal for appending; give a function that writes one line and hands it to the system.
+
+    Raises
+    ------
+    StorageError
+        If a line cannot be written.
+    """
+    with _storage_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        stream = path.open("a", encoding="utf-8")
+
+    def append(line: str) -> None:
+        with _storage_errors(path):
+            stream.write(line + "\n")
+            stream.flush()
+
+    with stream:
+        yield append
+
+
+@contextmanager
+def exclusive(path: Path) -> Iterator[None]:
+    """Hold the lock file `path` while the body runs; the system lets go of it if the process dies.
+
+    Raises
+    ------
+    BusyError
+        If another process holds it.
+    StorageError
+        If the lock file cannot be written.
+    """
+    with _storage_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        stream = path.open("a+", encoding="utf-8")
+    with stream:
+        try:
+            _lock(stream.fileno())
+        except OSError as error:
+            stream.seek(0)
+            holder = stream.read().strip() or "unknown"
+            raise BusyError(
+                f"another calibration of this machine is running (process {holder}): expected none; "
+                f"wait for it or stop it"
+            ) from error
+        stream.truncate(0)
+        stream.write(str(os.getpid()))
+        stream.flush()
+        yield
+
+
+if os.name == "nt":
+    import msvcrt
+
+    def _lock(descriptor: int) -> None:
+        # A byte far behind the text, so that the holder's number stays readable.
+        os.lseek(descriptor, 1 << 20, os.SEEK_SET)
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+else:
+    import fcntl
+
+    def _lock(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

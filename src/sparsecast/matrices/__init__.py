@@ -1,0 +1,1 @@
+"""Matrices: reading them, making them, and the Structure that models read of them."""

@@ -1,0 +1,130 @@
+"""Block fill: how much larger a matrix gets when it is stored in aligned square blocks."""
+
+from __future__ import annotations
+
+import math
+
+import numba
+import numpy as np
+
+from sparsecast.matrices.sweep import Counts, Indices, run_tasks
+from sparsecast.records import BLOCK_SIZES
+
+#: Rows, and columns, that a whole number of blocks of every size spans.
+_SPAN = math.lcm(*BLOCK_SIZES)
+#: For every size, the block within such a span that a row or column of it is in.
+_BLOCK_OF = np.array([np.arange(_SPAN) // size for size in BLOCK_SIZES], dtype=np.uint64)
+_BLOCKS_A_SPAN = np.array([_SPAN // size for size in BLOCK_SIZES], dtype=np.uint64)
+#: Up to this many entries block fill is exact; above, at most this many draws are made, and about this share
+#: of the entries, or this many, are looked at.
+_EXACT_FILL_NNZ, _FILL_DRAWS, _FILL_SHARE, _FILL_ENTRIES = 2**16, 4096, 1 / 128, 2**15
+#: Entries of a group of rows that are looked at when the matrix is not small: more than a full span has.
+_FILL_BUFFER = 1024
+
+_ZERO, _ONE = np.uint64(0), np.uint64(1)
+_ALL_BITS = np.uint64(2**64 - 1)
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+def block_fill(indptr: Indices, indices: Indices, rows: int, threads: int) -> tuple[float, ...]:
+    """Return stored values over entries for every block size, as a mean over drawn groups of rows.
+
+    An entry drawn at random is in group g with chance entries(g) / nnz, so the mean of stored(g) /
+    entries(g) over the groups of drawn entries estimates the sum of stored(g) over nnz (Hansen and
+    Hurwitz 1943). Where every entry is drawn it equals that.
+    """
+    nnz = indices.size
+    if nnz == 0:
+        return (1.0,) * len(BLOCK_SIZES)
+    exact = nnz <= _EXACT_FILL_NNZ
+    draws = nnz if exact else _FILL_DRAWS
+    entries = ((np.arange(draws) + 0.5) * (nnz / draws)).astype(indptr.dtype)
+    groups = (np.searchsorted(indptr, entries, side="right") - 1) // _SPAN
+    if not exact:
+        stride = _draw_stride(indptr, groups, nnz)
+        entries, groups = entries[::stride], groups[::stride]
+    groups, drawn, hits = np.unique(groups, return_index=True, return_counts=True)
+    wanted = indices[entries[drawn]].astype(np.uint64) // np.uint64(_SPAN)
+    unsigned = np.dtype(f"u{indices.itemsize}")
+    arrays = (indptr.view(unsigned), indices.view(unsigned))
+    blocks = np.zeros((groups.size, len(BLOCK_SIZES) + 1), dtype=np.int64)
+    parts = min(threads, groups.size)
+
+    def look_at(part: int) -> None:
+        places = np.zeros((2, _EXACT_FILL_NNZ if exact else _FILL_BUFFER), dtype=np.uint64)
+        table = np.zeros(2 * places.shape[1], dtype=np.uint64)
+        _count_blocks(arrays, groups[part::parts], wanted[part::parts], places, table, blocks[part::parts])
+
+    run_tasks(look_at, parts)
+    stored = blocks[:, :-1] * np.square(BLOCK_SIZES)
+    shares = stored * (hits / (hits.sum() * blocks[:, -1]))[:, np.newaxis]
+    return tuple(shares.sum(axis=0).tolist())
+
+
+def _draw_stride(indptr: Indices, groups: Counts, nnz: int) -> int:
+    """Return how many draws to skip so that looking at the rest costs no more than meant."""
+    ends = np.minimum((groups + 1) * _SPAN, indptr.size - 1)
+    entries = indptr[ends].astype(np.int64) - indptr[groups * _SPAN]
+    # All entries of a long group are passed over to find those that are looked at: a sixteenth of the cost.
+    cost = np.minimum(entries, _FILL_BUFFER) + entries // 16
+    return max(1, round(float(cost.sum()) / max(_FILL_SHARE * nnz, _FILL_ENTRIES)))
+
+
+@numba.njit(cache=True, nogil=True)
+def _count_blocks(arrays, groups, wanted, places, table, blocks):  # type: ignore[no-untyped-def]
+    """Write, for every group of rows, its distinct blocks of each size and the entries looked at."""
+    for each in range(groups.size):
+        found = _gather(arrays, groups[each], wanted[each], places)
+        blocks[each, len(_BLOCK_OF)] = found
+        width = 1
+        while width < 2 * found:
+            width *= 2
+        for size in range(len(_BLOCK_OF)):
+            blocks[each, size] = _distinct_blocks(places[:, :found], size, table[:width])
+
+
+@numba.njit(cache=True, nogil=True)
+def _gather(arrays, group, wanted, places):  # type: ignore[no-untyped-def]
+    """List row and column of a group's entries; of ever fewer of its columns while they are too many.
+
+    Columns are kept by the remainder of their aligned 24-column strip, so blocks are kept whole.
+    """
+    indptr, indices = arrays
+    first_row = group * _SPAN
+    found, mask = 0, _ZERO
+    for row in range(min(_SPAN, indptr.size - 1 - first_row)):
+        for entry in range(np.uint64(indptr[first_row + row]), np.uint64(indptr[first_row + row + 1])):
+            column = np.uint64(indices[entry])
+            if (column // np.uint64(_SPAN) ^ wanted) & mask != _ZERO:
+                continue
+            while found == places.shape[1] and mask != _ALL_BITS:
+                mask = mask << _ONE | _ONE
+                kept = 0
+                for place in range(found):
+                    if (places[1, place] // np.uint64(_SPAN) ^ wanted) & mask == _ZERO:
+                        places[0, kept], places[1, kept] = places[0, place], places[1, place]
+                        kept += 1
+                found = kept
+            if found < places.shape[1] and (column // np.uint64(_SPAN) ^ wanted) & mask == _ZERO:
+                places[0, found], places[1, found] = np.uint64(row), column
+                found += 1
+    return found
+
+
+@numba.njit(cache=True, nogil=True)
+def _distinct_blocks(places, size, table):  # type: ignore[no-untyped-def]
+    """Return the distinct blocks of one size among the places, with a hash table of a power of two slots."""
+    table[:] = _ZERO
+    last_slot = np.uint64(table.size - 1)
+    distinct = 0
+    for place in range(places.shape[1]):
+        span = places[1, place] // np.uint64(_SPAN)
+        column = span * _BLOCKS_A_SPAN[size] + _BLOCK_OF[size, places[1, place] - span * np.uint64(_SPAN)]
+        # A group has at most 12 block rows; 0 marks a free slot.
+        key = (column << np.uint64(4) | _BLOCK_OF[size, places[0, place]]) + _ONE
+        slot = ((key * _GOLDEN) >> np.uint64(32)) & last_slot
+        while table[slot] != _ZERO and table[slot] != key:
+            slot = (slot + _ONE) & last_slot
+        distinct += table[slot] == _ZERO
+        table[slot] = key
+    return distinct

@@ -1,0 +1,495 @@
+"""Matrices of problems people know, by name and parameters: ``gallery("poisson3d", n=100)``.
+
+Every one is a function of integers and of nothing else: the same call gives the same matrix on every
+machine. Results are canonical CSR (sorted, without duplicates) in float64, with int32 indices where
+they suffice.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import operator
+from collections.abc import Callable
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, csr_array
+
+from sparsecast.errors import InputError, UnknownNameError
+from sparsecast.matrices.synthesis import csr_bytes, mixed, require_memory
+
+_INT32_MAX = 2**31 - 1
+
+#: Bytes that SciPy's conversion from coordinates holds at its peak, for each coordinate entry: two int64
+#: coordinates and a value, the CSR arrays, and the copy that summing duplicates makes.
+_COORDINATE_BYTES = 56
+
+#: Chances of a recursive matrix's four quarters, 1/65536: (0.57, 0.19, 0.19, 0.05) added up
+#: (Chakrabarti et al. 2004, with the values of the Graph 500 benchmark).
+_RMAT_UP_TO_A, _RMAT_UP_TO_B, _RMAT_UP_TO_C = 37356, 49808, 62260
+
+#: Shares of a circuit's nodes with a second near neighbour, with a far one, and on a given supply net.
+_CIRCUIT_SECOND, _CIRCUIT_FAR, _CIRCUIT_SUPPLY = 0.6, 0.1, 0.02
+#: Supply nets of a circuit, and how far apart near neighbours are numbered on average.
+_CIRCUIT_NETS, _CIRCUIT_NEAR = 4, 16
+
+
+def gallery(name: str, /, **parameters: int) -> csr_array:
+    """Return the gallery's matrix of that name.
+
+    Parameters
+    ----------
+    name : str
+        One of `gallery_names`.
+    **parameters : int
+        Those of `gallery_parameters`; what is not given keeps its default.
+
+    Returns
+    -------
+    csr_array
+        float64, canonical.
+
+    Raises
+    ------
+    UnknownNameError
+        If the gallery has no matrix `name`, or that matrix no such parameter.
+    InputError
+        If a value is not an integer or out of range.
+    MatrixSizeError
+        If the matrix, or the work of making it, does not fit in the memory available.
+
+    Examples
+    --------
+    >>> gallery("poisson2d", n=3).shape
+    (9, 9)
+    """
+    known = gallery_parameters(name)
+    values = {}
+    for key, value in parameters.items():
+        if key not in known:
+            raise UnknownNameError(
+                f"parameter '{key}' of gallery '{name}' is unknown: known are {', '.join(known)}"
+            )
+        values[key] = _integer(name, key, value)
+    return _GALLERY[name](**values)
+
+
+def gallery_from_specification(specification: str) -> csr_array:
+    """Return the matrix of a specification such as ``"poisson3d?n=100&points=27"``.
+
+    Parameters
+    ----------
+    specification : str
+        What follows ``gallery:`` on the command line: a name, then optionally ``?`` and
+        ``parameter=integer`` pairs joined by ``&``.
+
+    Returns
+    -------
+    csr_array
+        As from `gallery`.
+
+    Raises
+    ------
+    InputError
+        If it is not of that form, and for all that `gallery` refuses.
+    """
+    name, question, query = specification.partition("?")
+    parameters: dict[str, int] = {}
+    for pair in query.split("&") if question else ():
+        key, equals, text = pair.partition("=")
+        if not equals or not key or key in parameters:
+            raise InputError(
+                f"gallery specification '{specification}': expected each parameter once as name=integer, "
+                f"found '{pair}'; write for example 'poisson3d?n=100&points=27'"
+            )
+        try:
+            parameters[key] = int(text)
+        except ValueError:
+            raise InputError(_not_an_integer(name, key, text)) from None
+    return gallery(name, **parameters)
+
+
+def gallery_names() -> list[str]:
+    """Return the names of the gallery's matrices, sorted."""
+    return sorted(_GALLERY)
+
+
+def gallery_parameters(name: str) -> dict[str, int | None]:
+    """Return the parameters of the gallery's matrix `name` with their defaults, in order.
+
+    A default of None means that the value follows from the other parameters.
+
+    Raises
+    ------
+    UnknownNameError
+        If the gallery has no matrix `name`.
+    """
+    if name not in _GALLERY:
+        raise UnknownNameError(f"gallery '{name}' is unknown: known are {', '.join(gallery_names())}")
+    return {key: each.default for key, each in inspect.signature(_GALLERY[name]).parameters.items()}
+
+
+def gallery_summary(name: str) -> str:
+    """Return one line that says what the gallery's matrix `name` is.
+
+    Raises
+    ------
+    UnknownNameError
+        If the gallery has no matrix `name`.
+    """
+    gallery_parameters(name)
+    return (inspect.getdoc(_GALLERY[name]) or "").splitlines()[0]
+
+
+def poisson2d(n: int = 1000) -> csr_array:
+    """Laplace operator on an n x n grid, 5 points, fixed boundary; symmetric positive definite."""
+    _at_least("poisson2d", 1, n=n)
+    offsets = [(0, dy, dx) for dy in (-1, 0, 1) for dx in (-1, 0, 1) if abs(dy) + abs(dx) <= 1]
+    return _stencil("poisson2d", (1, n, n), offsets, _laplace(offsets))
+
+
+def poisson3d(n: int = 100, points: int = 7) -> csr_array:
+    """Laplace operator on an n x n x n grid, 7 or 27 points, fixed boundary; symmetric positive definite."""
+    _at_least("poisson3d", 1, n=n)
+    if points not in (7, 27):
+        raise InputError(f"points = {points} for gallery 'poisson3d': expected 7 or 27; give one of these")
+    reach = 1 if points == 7 else 3
+    offsets = [each for each in _neighbours() if sum(map(abs, each)) <= reach]
+    return _stencil("poisson3d", (n, n, n), offsets, _laplace(offsets))
+
+
+def elasticity3d(n: int = 32) -> csr_array:
+    """Linear elasticity of a clamped cube, n x n x n nodes of 3 unknowns each, trilinear elements.
+
+    Symmetric positive definite; Lame's constants are both 1. All nine values of a node pair are stored,
+    zeros included, as finite element codes do.
+    """
+    _at_least("elasticity3d", 1, n=n)
+    offsets = _neighbours()
+    return _stencil("elasticity3d", (n, n, n), offsets, _elasticity(offsets))
+
+
+def banded(n: int = 500_000, half_bandwidth: int = 8) -> csr_array:
+    """Full band of half_bandwidth diagonals on each side of the main one; symmetric positive definite."""
+    _at_least("banded", 1, n=n)
+    _at_least("banded", 0, half_bandwidth=half_bandwidth)
+    reach = min(half_bandwidth, n - 1)
+    nnz = n + 2 * reach * n - reach * (reach + 1)
+    # The stencil checks this as well, but only once the list of its neighbours is there.
+    require_memory(csr_bytes(n, nnz), f"gallery 'banded' with {n} rows, {nnz} entries")
+    offsets = [(0, 0, dx) for dx in range(-reach, reach + 1)]
+    return _stencil("banded", (1, 1, n), offsets, _laplace(offsets))
+
+
+def random(n: int = 1_000_000, cols: int | None = None, nnz_per_row: int = 8, seed: int = 0) -> csr_array:
+    """Rows of nnz_per_row entries each, n of them; columns uniform over cols (n), values over [-1, 1)."""
+    cols = n if cols is None else cols
+    _at_least("random", 1, n=n, cols=cols)
+    _at_least("random", 0, nnz_per_row=nnz_per_row, seed=seed)
+    _at_most("random", 2**62, cols=cols)
+    if nnz_per_row > cols:
+        raise InputError(
+            f"nnz_per_row = {nnz_per_row} for gallery 'random': expected at most cols = {cols}, as columns "
+            "are distinct; give fewer entries a row or more columns"
+        )
+    nnz, index = n * nnz_per_row, _index_type(n * nnz_per_row, cols)
+    # Sorting and looking for duplicates holds a copy of the columns and a mask; a nearly full matrix is
+    # found as the complement of a sparse one, which holds a mask of all its places and int64 columns.
+    work = 9 * nnz if 2 * nnz_per_row <= cols else 9 * n * cols
+    require_memory(csr_bytes(n, nnz, index.itemsize) + work, f"gallery 'random' with {nnz} entries")
+    generator = np.random.default_rng(seed)
+    indices = _distinct_columns(generator, n, cols, nnz_per_row, index)
+    data = generator.uniform(-1.0, 1.0, nnz)
+    indptr = np.arange(n + 1, dtype=index) * index.type(nnz_per_row)
+    return _canonical(data, indices.reshape(-1), indptr, (n, cols))
+
+
+def rmat(scale: int = 18, degree: int = 16, seed: int = 0) -> csr_array:
+    """Power-law graph of 2**scale nodes and degree edges a node; an edge drawn k times has value k.
+
+    Recursive matrix of Chakrabarti, Zhan, Faloutsos 2004 with chances 0.57, 0.19, 0.19, 0.05. Nodes keep
+    the numbers that the recursion gives them, so the busy ones come first.
+    """
+    _at_least("rmat", 0, scale=scale, degree=degree, seed=seed)
+    _at_most("rmat", 40, scale=scale)
+    nodes = 2**scale
+    edges = nodes * degree
+    require_memory(
+        edges * _COORDINATE_BYTES + nodes * 16, f"gallery 'rmat' with {nodes} nodes and {edges} edges"
+    )
+    index = _index_type(edges, nodes)
+    rows, columns = np.empty(edges, dtype=index), np.empty(edges, dtype=index)
+    _draw_recursive_edges(np.uint64(scale), np.uint64(seed % 2**64), rows, columns)
+    return _from_coordinates(np.ones(edges), rows, columns, nodes)
+
+
+def arrow(n: int = 1_000_000, dense_rows: int = 3) -> csr_array:
+    """Diagonal plus dense_rows full rows and columns, the first ones; symmetric positive definite."""
+    _at_least("arrow", 1, n=n)
+    _at_least("arrow", 0, dense_rows=dense_rows)
+    _at_most("arrow", n, dense_rows=dense_rows)
+    thin = n - dense_rows
+    nnz = dense_rows * n + thin * (dense_rows + 1)
+    index = _index_type(nnz, n)
+    require_memory(csr_bytes(n, nnz, index.itemsize), f"gallery 'arrow' with {nnz} entries")
+    indices, data = np.empty(nnz, dtype=index), np.full(nnz, -1.0)
+    top, bottom = indices[: dense_rows * n].reshape(dense_rows, n), indices[dense_rows * n :]
+    top[:] = np.arange(n, dtype=index)
+    bottom = bottom.reshape(thin, dense_rows + 1)
+    bottom[:, :dense_rows] = np.arange(dense_rows, dtype=index)
+    bottom[:, dense_rows] = np.arange(dense_rows, n, dtype=index)
+    # Each diagonal value exceeds the other magnitudes of its row by 1.
+    data[: dense_rows * n : n + 1] = n
+    data[dense_rows * n :].reshape(thin, dense_rows + 1)[:, dense_rows] = dense_rows + 1
+    indptr = np.empty(n + 1, dtype=index)
+    indptr[: dense_rows + 1] = np.arange(dense_rows + 1, dtype=index) * index.type(n)
+    indptr[dense_rows:] = dense_rows * n + np.arange(thin + 1, dtype=index) * index.type(dense_rows + 1)
+    return _canonical(data, indices, indptr, (n, n))
+
+
+def circuit(n: int = 1_000_000, seed: int = 0) -> csr_array:
+    """Conductances of a made-up circuit of n nodes; symmetric positive definite.
+
+    Mostly 3 to 6 entries a row near the diagonal, a tenth of the nodes with a far neighbour as well, and
+    four supply nets that each touch a fiftieth of the nodes: a few very long rows and columns.
+    """
+    _at_least("circuit", 1, n=n)
+    _at_least("circuit", 0, seed=seed)
+    links = int(n * (1 + _CIRCUIT_SECOND + _CIRCUIT_FAR + _CIRCUIT_NETS * _CIRCUIT_SUPPLY)) + 5
+    require_memory((2 * links + n) * (_COORDINATE_BYTES + 16), f"gallery 'circuit' with {n} nodes")
+    generator = np.random.default_rng(seed)
+    nodes = np.arange(n)
+    second = nodes[generator.random(n) < _CIRCUIT_SECOND]
+    far = nodes[generator.random(n) < _CIRCUIT_FAR]
+    starts, ends = (
+        [nodes, second, far],
+        [
+            nodes + generator.geometric(1.0 / _CIRCUIT_NEAR, n),
+            second + generator.geometric(1.0 / _CIRCUIT_NEAR, second.size),
+            generator.integers(0, n, far.size),
+        ],
+    )
+    for net in generator.integers(0, n, _CIRCUIT_NETS):
+        touched = nodes[generator.random(n) < _CIRCUIT_SUPPLY]
+        starts.append(touched)
+        ends.append(np.full(touched.size, net))
+    start, end = np.concatenate(starts), np.concatenate(ends) % n
+    linked = start != end
+    start, end = start[linked], end[linked]
+    conductance = generator.uniform(0.5, 1.5, start.size)
+    # A leak to the ground from every node makes the matrix definite.
+    diagonal = 0.01 + np.bincount(start, conductance, n) + np.bincount(end, conductance, n)
+    values = np.concatenate((-conductance, -conductance, diagonal))
+    return _from_coordinates(
+        values, np.concatenate((start, end, nodes)), np.concatenate((end, start, nodes)), n
+    )
+
+
+_GALLERY: dict[str, Callable[..., csr_array]] = {
+    each.__name__: each for each in (poisson2d, poisson3d, elasticity3d, banded, random, rmat, arrow, circuit)
+}
+
+
+def _not_an_integer(name: str, key: str, value: object) -> str:
+    return f"{key} = {value} for gallery '{name}': expected an integer; give digits only"
+
+
+def _integer(name: str, key: str, value: object) -> int:
+    if isinstance(value, (bool, np.bool_)):
+        raise InputError(_not_an_integer(name, key, value))
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise InputError(_not_an_integer(name, key, value)) from None
+
+
+def _at_least(name: str, least: int, **values: int) -> None:
+    for key, value in values.items():
+        if value < least:
+            raise InputError(
+                f"{key} = {value} for gallery '{name}': expected an integer of at least {least}; "
+                "give a larger one"
+            )
+
+
+def _at_most(name: str, most: int, **values: int) -> None:
+    for key, value in values.items():
+        if value > most:
+            raise InputError(
+                f"{key} = {value} for gallery '{name}': expected an integer of at most {most}; "
+                "give a smaller one"
+            )
+
+
+def _index_type(*largest: int) -> np.dtype[np.signedinteger]:
+    return np.dtype(np.int32 if max(largest) <= _INT32_MAX else np.int64)
+
+
+def _canonical(
+    data: NDArray[np.float64],
+    indices: NDArray[np.integer],
+    indptr: NDArray[np.integer],
+    shape: tuple[int, int],
+) -> csr_array:
+    matrix = csr_array((data, indices, indptr), shape=shape)
+    matrix.has_canonical_format = True
+    return matrix
+
+
+def _from_coordinates(
+    values: NDArray[np.float64], rows: NDArray[np.integer], columns: NDArray[np.integer], n: int
+) -> csr_array:
+    index = _index_type(values.size, n)
+    coordinates = (rows.astype(index, copy=False), columns.astype(index, copy=False))
+    matrix = coo_array((values, coordinates), shape=(n, n)).tocsr()
+    matrix.sum_duplicates()
+    return matrix
+
+
+def _neighbours() -> list[tuple[int, int, int]]:
+    """Return the 27 offsets of a node and its neighbours in the order of their columns."""
+    return [(dz, dy, dx) for dz in (-1, 0, 1) for dy in (-1, 0, 1) for dx in (-1, 0, 1)]
+
+
+def _laplace(offsets: list[tuple[int, int, int]]) -> NDArray[np.float64]:
+    """Return the 1 x 1 blocks of a stencil: -1 for a neighbour, their number for the node itself.
+
+    A single point gets 1, so that the matrix is definite.
+    """
+    values = np.full((len(offsets), 1, 1), -1.0)
+    values[offsets.index((0, 0, 0))] = max(len(offsets) - 1, 1)
+    return values
+
+
+def _elasticity(offsets: list[tuple[int, int, int]]) -> NDArray[np.float64]:
+    """Return the 3 x 3 blocks between a node and its neighbours, for trilinear cubes and lambda = mu = 1.
+
+    Block (i, j) is lambda <di a, dj b> + mu <dj a, di b> + mu delta_ij <grad a, grad b>, with a and b the
+    shape functions of the two nodes. On a regular grid each integral is a product of three integrals over
+    one axis, tabulated here for a neighbour before, at and after the node.
+    """
+    tables = {  # whether the first, and the second, shape function is derived along this axis
+        (False, False): (1 / 6, 2 / 3, 1 / 6),
+        (True, True): (-1.0, 2.0, -1.0),
+        (True, False): (0.5, 0.0, -0.5),
+        (False, True): (-0.5, 0.0, 0.5),
+    }
+
+    def integral(offset: tuple[int, int, int], i: int, j: int) -> float:
+        # Component 0 is x, and x is the last part of an offset.
+        steps = enumerate(reversed(offset))
+        return math.prod(tables[axis == i, axis == j][step + 1] for axis, step in steps)
+
+    blocks = np.zeros((len(offsets), 3, 3))
+    for block, offset in zip(blocks, offsets, strict=True):
+        gradients = sum(integral(offset, k, k) for k in range(3))
+        for i in range(3):
+            for j in range(3):
+                block[i, j] = integral(offset, i, j) + integral(offset, j, i) + (gradients if i == j else 0.0)
+    return blocks
+
+
+def _stencil(
+    name: str, grid: tuple[int, int, int], offsets: list[tuple[int, int, int]], values: NDArray[np.float64]
+) -> csr_array:
+    """Return the matrix of a stencil on a (z, y, x) grid whose neighbours beyond the boundary are fixed at 0.
+
+    Parameters
+    ----------
+    name : str
+        Gallery name, for messages.
+    grid : tuple of int
+        Nodes along z, y and x; x is numbered fastest.
+    offsets : list of tuple of int
+        Neighbours in the order of their columns.
+    values : ndarray of shape (len(offsets), unknowns, unknowns)
+        Block of the matrix for each neighbour.
+    """
+    unknowns = values.shape[1]
+    rows = grid[0] * grid[1] * grid[2] * unknowns
+    pairs = sum(
+        max(grid[0] - abs(dz), 0) * max(grid[1] - abs(dy), 0) * max(grid[2] - abs(dx), 0)
+        for dz, dy, dx in offsets
+    )
+    nnz = pairs * unknowns**2
+    index = _index_type(nnz, rows)
+    require_memory(csr_bytes(rows, nnz, index.itemsize), f"gallery '{name}' with {rows} rows, {nnz} entries")
+    indptr, indices = np.empty(rows + 1, dtype=index), np.empty(nnz, dtype=index)
+    data = np.empty(nnz)
+    _fill_stencil(np.array(grid), np.array(offsets), values, indptr, indices, data)
+    return _canonical(data, indices, indptr, (rows, rows))
+
+
+@numba.njit(cache=True, nogil=True)
+def _fill_stencil(grid, offsets, values, indptr, indices, data):  # type: ignore[no-untyped-def]
+    unknowns = values.shape[1]
+    present = np.empty(len(offsets), dtype=np.int64)
+    entry, row = 0, 0
+    indptr[0] = 0
+    for z in range(grid[0]):
+        for y in range(grid[1]):
+            for x in range(grid[2]):
+                found = 0
+                for each in range(len(offsets)):
+                    inside_z = 0 <= z + offsets[each, 0] < grid[0]
+                    inside_y = 0 <= y + offsets[each, 1] < grid[1]
+                    inside_x = 0 <= x + offsets[each, 2] < grid[2]
+                    present[found] = each
+                    found += inside_z & inside_y & inside_x
+                node = (z * grid[1] + y) * grid[2] + x
+                for i in range(unknowns):
+                    for each in present[:found]:
+                        step = (offsets[each, 0] * grid[1] + offsets[each, 1]) * grid[2] + offsets[each, 2]
+                        for j in range(unknowns):
+                            indices[entry] = (node + step) * unknowns + j
+                            data[entry] = values[each, i, j]
+                            entry += 1
+                    row += 1
+                    indptr[row] = entry
+
+
+@numba.njit(cache=True, nogil=True)
+def _draw_recursive_edges(scale, seed, rows, columns):  # type: ignore[no-untyped-def]
+    stream = mixed(mixed(seed + np.uint64(0x9E3779B97F4A7C15)))
+    draws = (scale + np.uint64(3)) // np.uint64(4)
+    counter = np.uint64(0)
+    for edge in range(rows.size):
+        row, column, level = np.uint64(0), np.uint64(0), np.uint64(0)
+        for _ in range(draws):
+            bits = mixed(stream + counter * np.uint64(0x9E3779B97F4A7C15))
+            counter += np.uint64(1)
+            # Each level of the recursion takes 16 of the 64 bits.
+            for _ in range(np.uint64(4)):
+                if level < scale:
+                    draw = bits & np.uint64(0xFFFF)
+                    lower = np.uint64(draw >= _RMAT_UP_TO_B)
+                    right = np.uint64(draw >= _RMAT_UP_TO_A) ^ lower ^ np.uint64(draw >= _RMAT_UP_TO_C)
+                    row, column = row << np.uint64(1) | lower, column << np.uint64(1) | right
+                    bits >>= np.uint64(16)
+                    level += np.uint64(1)
+        rows[edge], columns[edge] = row, column
+
+
+def _distinct_columns(
+    generator: np.random.Generator, rows: int, cols: int, each: int, index: np.dtype[np.signedinteger]
+) -> NDArray[np.integer]:
+    """Return, for every row, `each` distinct sorted columns, uniform over all such choices."""
+    if 2 * each > cols:
+        kept = np.ones((rows, cols), dtype=bool)
+        np.put_along_axis(kept, _distinct_columns(generator, rows, cols, cols - each, index), False, axis=1)
+        return np.nonzero(kept)[1].astype(index)
+    columns = generator.integers(0, cols, (rows, each), dtype=index)
+    columns.sort(axis=1)
+    # Redrawing only the later ones of equal columns is drawing one by one and refusing what is there.
+    unsettled = np.arange(rows)
+    while unsettled.size:
+        part = columns[unsettled]
+        repeated = np.zeros(part.shape, dtype=bool)
+        repeated[:, 1:] = part[:, 1:] == part[:, :-1]
+        part[repeated] = generator.integers(0, cols, np.count_nonzero(repeated), dtype=index)
+        part.sort(axis=1)
+        columns[unsettled] = part
+        unsettled = unsettled[repeated.any(axis=1)]
+    return columns

@@ -1,0 +1,319 @@
+"""Rutherford-Boeing and Harwell-Boeing files: punched-card columns in fields of fixed width.
+
+SciPy's own reader takes unsymmetric real and integer matrices only. Here are also the symmetric, the
+skew-symmetric, the rectangular and the patterns; right-hand sides that follow the matrix are not read.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsecast.matrices.assembly import Compressed, from_triplets, index_dtype
+from sparsecast.matrices.sources import TextSource, check_memory, damaged, failures_of, shown, too_large
+
+_FIELDS = {"r": "real", "i": "integer", "p": "pattern"}
+_SYMMETRIES = {"u": "general", "r": "general", "s": "symmetric", "z": "skew-symmetric"}
+_MIRRORS = {"general": 0, "symmetric": 1, "skew-symmetric": -1}
+
+#: Suffixes that name the type of the matrix, such as ``.rua``; the file itself says it again.
+SUFFIXES = (".rb", ".hb", *("." + "".join(letters) for letters in product("ripc", "usrzh", "ae")))
+
+# Cards have 80 columns; nobody writes a thousand.
+_CARD_BYTES = 1000
+_HEADER_BYTES = 5 * (_CARD_BYTES + 2)
+# So many cards become an array of fields at a time.
+_CARDS_AT_ONCE = 20_000
+
+_FORMAT = re.compile(r"\((?:[+-]?\d+P,?)?(\d*)([IEDFG])(\d+)(?:\.\d+)?(?:E\d+)?\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """A Fortran edit descriptor: fields on a card, and characters in a field."""
+
+    on_card: int
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What the four or five header cards say of the matrix."""
+
+    field: str
+    symmetry: str
+    shape: tuple[int, int]
+    stored: int
+    cards: tuple[int, int, int]
+    pointer_fields: Fields
+    index_fields: Fields
+    value_fields: Fields | None
+
+    @property
+    def mirror(self) -> int:
+        """0, 1 or -1: the sign with which entries are mirrored at the diagonal."""
+        return _MIRRORS[self.symmetry]
+
+
+def read_harwell_boeing(path: Path, dtype: np.dtype[Any]) -> tuple[Compressed, Header, list[str]]:
+    """Read an assembled real, integer or pattern matrix, plain or gzip.
+
+    Parameters
+    ----------
+    path : Path
+        The file; its own header says what it holds, not its suffix.
+    dtype : numpy.dtype
+        float64 or float32, of the values returned.
+
+    Returns
+    -------
+    tuple
+        The matrix, its header, and sentences about it worth telling.
+
+    Raises
+    ------
+    MatrixFileError
+        If the file is damaged, complex, Hermitian or elemental.
+    MatrixSizeError
+        If the matrix does not fit in memory; nothing large was allocated then.
+    """
+    with failures_of(path), TextSource(path, _HEADER_BYTES) as source:
+        header, notes = _read_header(source)
+        _check_sizes(source, header)
+        source.allow((_CARD_BYTES + 2) * sum(header.cards))
+        rows, cols = header.shape
+        width = index_dtype(header.shape, header.stored * (2 if header.mirror else 1))
+        pointers = _section(
+            source, "column pointer", header.cards[0], header.pointer_fields, cols + 1, np.int64
+        )
+        indices = _section(source, "row index", header.cards[1], header.index_fields, header.stored, np.int64)
+        _check_structure(path, header, pointers, indices)
+        row_numbers = (indices - 1).astype(width)
+        del indices
+        column_numbers = np.repeat(np.arange(cols, dtype=width), np.diff(pointers))
+        if header.value_fields is None:
+            values = np.ones(header.stored, dtype=dtype)
+        else:
+            values = _section(source, "value", header.cards[2], header.value_fields, header.stored, dtype)
+    return from_triplets(row_numbers, column_numbers, values, (rows, cols), header.mirror), header, notes
+
+
+def _read_header(source: TextSource) -> tuple[Header, list[str]]:
+    path = source.path
+    cards = [_card(source) for _ in range(4)]
+    counts = [
+        _number(path, f"card 2, columns {k + 1} to {k + 14}", cards[1][k : k + 14]) for k in range(0, 70, 14)
+    ]
+    kind = cards[2][:3].lower()
+    sizes = [
+        _number(path, f"card 3, columns {k + 1} to {k + 14}", cards[2][k : k + 14]) for k in range(14, 56, 14)
+    ]
+    _check_kind(path, kind)
+    rows, cols, stored = sizes
+    field, symmetry = _FIELDS[kind[0]], _SYMMETRIES[kind[1]]
+    if symmetry != "general" and rows != cols:
+        raise damaged(
+            path, f"is called {symmetry} and has {rows} rows and {cols} columns", "correct the sizes"
+        )
+    if stored and not min(rows, cols):
+        raise damaged(path, f"claims {stored} entries in a matrix of {rows} rows, {cols} columns")
+    if counts[4]:
+        source.allow(_CARD_BYTES)
+        _card(source)
+    notes = []
+    has_values = field != "pattern" and (counts[3] > 0 or not stored)
+    if field != "pattern" and not has_values:
+        notes.append(f"is called {field} and holds no values: every entry is 1")
+        field = "pattern"
+    header = Header(
+        field=field,
+        symmetry=symmetry,
+        shape=(rows, cols),
+        stored=stored,
+        cards=(counts[1], counts[2], counts[3] if has_values else 0),
+        pointer_fields=_fields(path, "column pointers", cards[3][:16], "I"),
+        index_fields=_fields(path, "row indices", cards[3][16:32], "I"),
+        value_fields=_fields(path, "values", cards[3][32:52], "IEDFG") if has_values and stored else None,
+    )
+    return header, notes
+
+
+def _card(source: TextSource) -> str:
+    text = source.line(_CARD_BYTES)
+    if not text:
+        raise damaged(source.path, "ends within its header, expected at least 4 header cards")
+    # Exactly one character a byte, whatever the title is written in.
+    return text.decode("latin-1").rstrip("\r\n")
+
+
+def _number(path: Path, place: str, text: str) -> int:
+    """Return the count that stands in `text`, 0 for blanks."""
+    digits = text.strip()
+    if not digits:
+        return 0
+    if not (digits.isascii() and digits.isdigit()):
+        raise damaged(path, f"{place} hold {shown(text)}, expected a whole number from 0")
+    if int(digits) >= 2**62:
+        raise too_large(path, f"{place} hold {digits}, beyond 64-bit integers", "correct the file")
+    return int(digits)
+
+
+def _check_kind(path: Path, kind: str) -> None:
+    problem = f"its type is {shown(kind)}"
+    if len(kind) != 3 or kind[0] not in "rcipq" or kind[1] not in "suhzr" or kind[2] not in "ae":
+        raise damaged(path, f"{problem}, expected three letters such as RUA, RSA or PUA in card 3")
+    if kind[0] == "c" or kind[1] == "h":
+        problem += ": complex matrices are not taken yet"
+        raise damaged(path, problem, "save its real part or its magnitudes as a real matrix")
+    if kind[0] == "q":
+        raise damaged(
+            path, f"{problem}: its values are in another file", "save the matrix with its values in one file"
+        )
+    if kind[2] == "e":
+        raise damaged(
+            path, f"{problem}: elemental matrices are not taken", "assemble it and save it as type ..A"
+        )
+
+
+def _fields(path: Path, what: str, text: str, letters: str) -> Fields:
+    match = _FORMAT.fullmatch("".join(text.split()).upper())
+    if match is None or match[2] not in letters or len(match[1] + match[3]) > 8:
+        expected = "(16I5)" if letters == "I" else "(5E16.8)"
+        raise damaged(path, f"the format of its {what} is {shown(text)}, expected one such as {expected}")
+    fields = Fields(int(match[1] or 1), int(match[3]))
+    if not 0 < fields.on_card * fields.width <= _CARD_BYTES:
+        raise damaged(
+            path, f"the format of its {what} is {shown(text)}, expected 1 to {_CARD_BYTES} columns a card"
+        )
+    return fields
+
+
+def _check_sizes(source: TextSource, header: Header) -> None:
+    """Refuse more entries than the cards and the file can hold or the memory can take."""
+    path, (rows, cols), stored = source.path, header.shape, header.stored
+    sections = [("column pointers", header.cards[0], header.pointer_fields, cols + 1)]
+    sections.append(("row indices", header.cards[1], header.index_fields, stored))
+    if header.value_fields is not None:
+        sections.append(("values", header.cards[2], header.value_fields, stored))
+    for name, cards, fields, count in sections:
+        if cards * fields.on_card < count:
+            problem = f"gives {cards} cards of {fields.on_card} {name} each, too few for {count}"
+            raise damaged(path, problem)
+    # A card has at least one character and its end.
+    if 2 * sum(-(-count // fields.on_card) for _, _, fields, count in sections) - 1 > source.largest_text:
+        raise damaged(path, f"claims {stored} entries in {cols} columns, more than a file of its size holds")
+    full = stored * (2 if header.mirror else 1)
+    index = index_dtype(header.shape, full).itemsize
+    needed = stored * (16 + 2 * index) + full * (8 + index) + 2 * index * (rows + 1) + 16 * (cols + 1)
+    check_memory(path, needed, f"a matrix of {rows} rows, {cols} columns and {stored} stored entries")
+
+
+def _section(
+    source: TextSource, what: str, cards: int, fields: Fields, count: int, dtype: npt.DTypeLike
+) -> npt.NDArray[Any]:
+    """Read the `count` numbers that stand on the next `cards` cards."""
+    numbers = np.empty(count, dtype=dtype)
+    parse = _integers if np.dtype(dtype).kind == "i" else _reals
+    done = 0
+    width = fields.on_card * fields.width
+    for begin in range(0, cards, _CARDS_AT_ONCE):
+        lines = [source.line(_CARD_BYTES) for _ in range(min(_CARDS_AT_ONCE, cards - begin))]
+        text = b"".join(line.rstrip(b"\r\n")[:width].ljust(width) for line in lines)
+        wanted = min(count - done, len(lines) * fields.on_card)
+        cells = np.frombuffer(text, dtype=np.uint8).reshape(-1, fields.width)[:wanted]
+        empty = np.flatnonzero((cells == ord(" ")).all(axis=1))
+        if empty.size:
+            number = done + int(empty[0])
+            raise damaged(source.path, f"ends at {what} {number + 1}: {count} expected, {number} there")
+        try:
+            numbers[done : done + wanted] = parse(cells)
+        except ValueError as error:
+            problem = (
+                f"holds a {what} that is no number among those from {done + 1} to {done + wanted} ({error})"
+            )
+            raise damaged(source.path, problem) from error
+        done += wanted
+    return numbers
+
+
+def _integers(cells: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
+    """Return the whole numbers that stand in `cells`, one a row: blanks, a sign, digits, blanks."""
+    if cells.shape[1] > 18:
+        # More digits than fit, unless they are blanks.
+        if (cells[:, :-18] != ord(" ")).any():
+            raise ValueError("more than 18 digits")
+        cells = cells[:, -18:]
+    total = np.zeros(len(cells), dtype=np.int64)
+    negative = np.zeros(len(cells), dtype=bool)
+    ended = np.zeros(len(cells), dtype=bool)
+    begun = np.zeros(len(cells), dtype=bool)
+    signed = np.zeros(len(cells), dtype=bool)
+    for column in cells.T:
+        digit = (column >= ord("0")) & (column <= ord("9"))
+        blank = column == ord(" ")
+        sign = (column == ord("-")) | (column == ord("+"))
+        wrong = (
+            ~(digit | blank | sign) | (digit & ended) | (sign & (begun | signed)) | (blank & signed & ~begun)
+        )
+        if wrong.any():
+            raise ValueError(shown(cells[int(np.flatnonzero(wrong)[0])].tobytes()))
+        negative |= column == ord("-")
+        signed |= sign
+        ended |= blank & begun
+        begun |= digit
+        np.copyto(total, total * 10 + column - ord("0"), where=digit)
+    if not begun.all():
+        raise ValueError(shown(cells[int(np.flatnonzero(~begun)[0])].tobytes()))
+    return np.where(negative, -total, total)
+
+
+def _reals(cells: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
+    """Return the numbers that stand in `cells`, one a row, with exponents in any of Fortran's ways."""
+    upper = np.where(cells >= ord("a"), cells - 32, cells)
+    upper[upper == ord("D")] = ord("E")
+    # 1.5-100: Fortran leaves the letter out before an exponent of three digits.
+    signs = (upper == ord("-")) | (upper == ord("+"))
+    mantissa = ((upper >= ord("0")) & (upper <= ord("9"))) | (upper == ord("."))
+    bare = np.zeros_like(signs)
+    bare[:, 1:] = signs[:, 1:] & mantissa[:, :-1]
+    lettered = np.flatnonzero(bare.any(axis=1))
+    texts = upper.view(f"S{upper.shape[1]}")[:, 0]
+    numbers = np.empty(len(upper), dtype=np.float64)
+    plain = np.ones(len(upper), dtype=bool)
+    plain[lettered] = False
+    numbers[plain] = texts[plain].astype(np.float64)
+    if lettered.size:
+        place = bare[lettered].argmax(axis=1)[:, None]
+        column = np.arange(upper.shape[1] + 1)[None, :]
+        source = np.minimum(column - (column > place), upper.shape[1] - 1)
+        longer = np.take_along_axis(upper[lettered], source, axis=1)
+        longer[column == place] = ord("E")
+        numbers[lettered] = np.ascontiguousarray(longer).view(f"S{longer.shape[1]}")[:, 0].astype(np.float64)
+    return numbers
+
+
+def _check_structure(
+    path: Path, header: Header, pointers: npt.NDArray[Any], indices: npt.NDArray[Any]
+) -> None:
+    problem: str | None = None
+    if pointers[0] != 1 or pointers[-1] != header.stored + 1:
+        problem = (
+            f"its column pointers go from {pointers[0]} to {pointers[-1]}, expected from 1 to one more than "
+            f"the entries, {header.stored + 1}"
+        )
+    elif (np.diff(pointers) < 0).any():
+        column = int(np.flatnonzero(np.diff(pointers) < 0)[0])
+        problem = (
+            f"its column pointers fall from {pointers[column]} to {pointers[column + 1]}, expected a rise"
+        )
+    elif indices.size and (indices.min() < 1 or indices.max() > header.shape[0]):
+        wrong = indices.min() if indices.min() < 1 else indices.max()
+        problem = f"holds row index {wrong}, expected 1 to {header.shape[0]}"
+    if problem is not None:
+        raise damaged(path, problem, "correct the file or download it again")

@@ -1,0 +1,267 @@
+"""Matrices in MATLAB's .mat files of versions 5 and 7.
+
+SciPy's own reader ends the process on some damaged files, so the few elements that a matrix consists of are
+taken apart here, every length checked against what is there.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+import zlib
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from sparsecast.errors import InputError
+from sparsecast.matrices.assembly import Compressed, from_packed
+from sparsecast.matrices.npz import from_scipy
+from sparsecast.matrices.sources import check_memory, damaged, failures_of, regular_file_size, shown
+
+_HEADER_BYTES = 128
+_HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
+
+# Types of elements.
+_CHARACTERS, _INT32, _UINT32, _MATRIX, _COMPRESSED = 1, 5, 6, 14, 15
+_NUMBERS = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
+
+# Classes of variables.
+_STRUCT, _SPARSE, _SINGLE = 2, 5, 7
+_DENSE = {6: "real", _SINGLE: "real", **dict.fromkeys(range(8, 16), "integer")}
+
+# A variable's class, dimensions and name stand in so many bytes at its beginning.
+_HEAD_BYTES = 1024
+
+# A file with more variables than this is no file of one matrix.
+_MOST_VARIABLES = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Variable:
+    """A variable by its first elements, and where it stands in the file."""
+
+    name: str
+    kind: int
+    is_complex: bool
+    is_logical: bool
+    dims: tuple[int, ...]
+    position: int = 0
+    length: int = 0
+    compressed: bool = False
+
+
+class _Elements:
+    """The elements in a piece of a file, one after the other; a ValueError where they do not fit into it."""
+
+    def __init__(self, content: bytes | memoryview, order: str) -> None:
+        self._content = memoryview(content)
+        self._order = order
+        self._position = 0
+
+    def next(self, *expected: int) -> tuple[int, memoryview]:
+        """Return type and content of the next element, which must be of one of the types `expected`."""
+        begin = self._position
+        if begin + 8 > len(self._content):
+            raise ValueError("it ends where another element is expected")
+        kind, length = struct.unpack_from(f"{self._order}II", self._content, begin)
+        if kind >> 16:
+            # A small element: type and length share a word, and the content follows in the next.
+            kind, length, first = kind & 0xFFFF, kind >> 16, begin + 4
+            self._position = begin + 8
+            if length > 4:
+                raise ValueError(f"a small element declares {length} bytes")
+        else:
+            first = begin + 8
+            self._position = first + -(-length // 8) * 8
+        if first + length > len(self._content):
+            raise ValueError(f"an element declares {length} bytes, {len(self._content) - first} are there")
+        if kind not in expected:
+            raise ValueError(f"an element is of type {kind}, expected {' or '.join(map(str, expected))}")
+        return kind, self._content[first : first + length]
+
+    def numbers(self, *expected: int) -> npt.NDArray[Any]:
+        """Return the next element as an array of numbers."""
+        kind, content = self.next(*(expected or _NUMBERS))
+        return np.frombuffer(content, dtype=np.dtype(f"{self._order}{_NUMBERS[kind]}"))
+
+    def variable(self) -> _Variable:
+        """Return what the elements at the beginning of a variable say."""
+        flags = self.numbers(_UINT32)
+        dims = self.numbers(_INT32)
+        _, name = self.next(_CHARACTERS)
+        if len(flags) != 2 or len(dims) < 2 or int(dims.min()) < 0:
+            raise ValueError(f"a variable has {len(flags)} flags and dimensions {dims.tolist()[:4]}")
+        return _Variable(
+            name=bytes(name).decode("latin-1"),
+            kind=int(flags[0]) & 0xFF,
+            is_complex=bool(flags[0] & 0x800),
+            is_logical=bool(flags[0] & 0x200),
+            dims=tuple(dims.tolist()),
+        )
+
+
+def read_mat(path: Path, dtype: np.dtype[Any] | None) -> tuple[Compressed, str, list[str]]:
+    """Read the one matrix of a MATLAB file of version 5 or 7.
+
+    That is its one sparse matrix, or ``Problem.A`` as the SuiteSparse collection writes it, or its one dense
+    matrix of numbers.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    dtype : numpy.dtype or None
+        float64 or float32, of the values returned; None for float32 where the file holds it, else float64.
+
+    Returns
+    -------
+    tuple
+        The matrix, what its values were, and sentences about it worth telling.
+
+    Raises
+    ------
+    MatrixFileError
+        If the file is damaged, of version 7.3 or 4, complex, or does not hold exactly one matrix.
+    MatrixSizeError
+        If the matrix does not fit in memory.
+    """
+    size = regular_file_size(path)
+    with failures_of(path), path.open("rb") as file:
+        try:
+            order = _order(path, file.read(_HEADER_BYTES))
+            variable = _choose(path, _variables(path, file, size, order))
+            elements = _Elements(_content(file, variable, order), order)
+            variable = elements.variable()
+            if variable.kind == _STRUCT:
+                variable, elements = _field(elements, variable, "A", order)
+            return _matrix(path, elements, variable, dtype)
+        except InputError:
+            raise
+        except (ValueError, IndexError, struct.error) as error:
+            raise damaged(path, f"is a damaged .mat file ({error})", "save it again with -v7") from error
+
+
+def _order(path: Path, header: bytes) -> str:
+    """Return the byte order that the file's header declares."""
+    version = header[124:128]
+    if header.startswith(_HDF5_SIGNATURE) or b"MATLAB 7.3" in header or version in (b"\0\2IM", b"\2\0MI"):
+        raise damaged(path, "is a MATLAB file of version 7.3 (HDF5), which is not taken", "save with -v7")
+    if version == b"\0\1IM":
+        return "<"
+    if version == b"\1\0MI":
+        return ">"
+    raise damaged(path, f"is no MATLAB file of version 5 or 7: begins {shown(header[:20])}", "save with -v7")
+
+
+def _variables(path: Path, file: BinaryIO, size: int, order: str) -> list[_Variable]:
+    """Return every variable of the file by its head; what they declare must be there and fit in memory."""
+    found: list[_Variable] = []
+    position = _HEADER_BYTES
+    while position < size:
+        file.seek(position)
+        tag = file.read(8)
+        kind, length = struct.unpack(f"{order}II", tag) if len(tag) == 8 else (0, 8)
+        if position + 8 + length > size:
+            raise damaged(path, f"ends {position + 8 + length - size} bytes before the variable it began")
+        compressed = kind == _COMPRESSED
+        head = file.read(min(length, _HEAD_BYTES))
+        declared = length
+        if compressed:
+            inner = zlib.decompressobj().decompress(head, _HEAD_BYTES)
+            kind, declared = struct.unpack_from(f"{order}II", inner)
+            head = inner[8 : 8 + declared]
+        if kind != _MATRIX or len(found) == _MOST_VARIABLES:
+            raise ValueError(f"after {len(found)} variables comes an element of type {kind}")
+        if declared:
+            check_memory(path, 2 * declared, f"a variable of {declared} bytes")
+            known = _Elements(head, order).variable()
+            found.append(replace(known, position=position + 8, length=length, compressed=compressed))
+        position += 8 + length
+    return found
+
+
+def _choose(path: Path, variables: list[_Variable]) -> _Variable:
+    """Return the variable that is, or holds, the matrix."""
+    candidates = [one for one in variables if one.kind == _SPARSE]
+    if not candidates:
+        candidates = [one for one in variables if one.kind == _STRUCT and one.name == "Problem"]
+    if not candidates:
+        candidates = [one for one in variables if one.kind in _DENSE and len(one.dims) == 2]
+    if len(candidates) == 1:
+        return candidates[0]
+    names = ", ".join(one.name for one in candidates or variables)
+    found = f"{len(candidates)} among its variables ({names[:80]})" if variables else "no variable"
+    raise damaged(path, f"should hold one matrix and holds {found}", "save the matrix alone, with -v7")
+
+
+def _content(file: BinaryIO, variable: _Variable, order: str) -> bytes:
+    """Return the elements of a variable, decompressed, never more than it declares."""
+    file.seek(variable.position)
+    content = file.read(variable.length)
+    if not variable.compressed:
+        return content
+    inflater = zlib.decompressobj()
+    tag = inflater.decompress(content, 8)
+    (declared,) = struct.unpack_from(f"{order}I", tag, 4)
+    # One byte more, so that the checksum at the end is reached and a longer stream is noticed.
+    body = inflater.decompress(inflater.unconsumed_tail, declared + 1)
+    if len(body) > declared:
+        raise ValueError(f"variable '{variable.name}' declares {declared} bytes and holds more")
+    if not inflater.eof:
+        raise EOFError
+    return body
+
+
+def _field(elements: _Elements, holder: _Variable, name: str, order: str) -> tuple[_Variable, _Elements]:
+    """Return the field `name` of a structure: what it is, and its remaining elements."""
+    width = int(elements.numbers(_INT32)[0])
+    _, text = elements.next(_CHARACTERS)
+    starts = range(0, len(text), max(width, 1))
+    names = [bytes(text[k : k + width]).split(b"\0")[0].decode("latin-1") for k in starts]
+    if math.prod(holder.dims) != 1 or name not in names:
+        raise ValueError(f"structure '{holder.name}' has the fields {', '.join(names)[:80]} and no {name}")
+    for _ in range(names.index(name)):
+        elements.next(_MATRIX)
+    _, content = elements.next(_MATRIX)
+    inner = _Elements(content, order)
+    return inner.variable(), inner
+
+
+def _matrix(
+    path: Path, elements: _Elements, variable: _Variable, dtype: np.dtype[Any] | None
+) -> tuple[Compressed, str, list[str]]:
+    """Build the matrix from the elements that follow its name."""
+    if variable.is_complex:
+        raise damaged(path, "complex matrices are not taken yet", "save its real part or its magnitudes")
+    if len(variable.dims) != 2:
+        raise ValueError(f"variable '{variable.name}' has {len(variable.dims)} dimensions, expected 2")
+    rows, cols = variable.dims
+    if variable.kind == _SPARSE:
+        row_numbers, starts, values = elements.numbers(), elements.numbers(), elements.numbers()
+        if row_numbers.dtype.kind not in "iu" or len(starts) != cols + 1 or starts.dtype.kind not in "iu":
+            raise ValueError(f"a sparse matrix of {cols} columns has {len(starts)} column starts")
+        stored = int(starts[-1])
+        if not 0 <= stored <= min(len(row_numbers), len(values)):
+            raise ValueError(f"{stored} entries have {len(row_numbers)} row numbers and {len(values)} values")
+        arrays = (_native(values[:stored]), _native(row_numbers[:stored]), _native(starts))
+        columns = sparse.csc_array(arrays, shape=(rows, cols))
+        matrix, _ = from_scipy(path, columns, dtype or np.dtype(np.float64))
+        return matrix, "pattern" if variable.is_logical else "real", []
+    if variable.kind not in _DENSE:
+        raise ValueError(f"variable '{variable.name}' is of class {variable.kind}, expected a matrix")
+    dense = elements.numbers()
+    if len(dense) != rows * cols:
+        raise ValueError(f"a matrix of {rows} rows and {cols} columns has {len(dense)} values")
+    check_memory(path, 28 * len(dense), f"a dense matrix of {rows} rows and {cols} columns")
+    target = dtype or np.dtype(np.float32 if variable.kind == _SINGLE else np.float64)
+    matrix = from_packed(dense.astype(target), (rows, cols), 0)
+    field = "pattern" if variable.is_logical else _DENSE[variable.kind]
+    return matrix, field, [f"holds '{variable.name}' as a dense matrix: its zeros are not stored"]
+
+
+def _native(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return numbers.astype(numbers.dtype.newbyteorder("="), copy=False)

@@ -1,0 +1,196 @@
+"""Matrix files of any kind taken, read into one canonical CSR.
+
+Known are Matrix Market (``.mtx``, ``.mtx.gz``), Rutherford-Boeing and Harwell-Boeing (``.rb``, ``.rua``,
+``.psa`` and so on, also with ``.gz``), SciPy's ``.npz`` and MATLAB's ``.mat`` of versions 5 and 7.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+
+from sparsecast.errors import InputError
+from sparsecast.matrices.assembly import Compressed, canonicalise, count_values
+from sparsecast.matrices.harwell_boeing import SUFFIXES as HARWELL_BOEING_SUFFIXES
+from sparsecast.matrices.harwell_boeing import read_harwell_boeing
+from sparsecast.matrices.matlab import read_mat
+from sparsecast.matrices.matrix_market import read_matrix_market
+from sparsecast.matrices.npz import read_npz
+from sparsecast.matrices.sources import damaged, regular_file_size
+
+_TEXT_SUFFIXES = (".mtx", *HARWELL_BOEING_SUFFIXES)
+_KNOWN = ".mtx, .rb, .hb, .rua and its like (.rsa, .pua, ...), each also with .gz; .npz, .mat"
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A matrix as a file held it, and what is worth saying about it.
+
+    Attributes
+    ----------
+    matrix : scipy.sparse.csr_array
+        float64 or float32 values; int32 indices where rows, columns and entries fit, else int64. Rows are
+        sorted and free of duplicates; explicit zeros are kept.
+    name : str
+        The file's name without its suffixes.
+    field : str
+        What the file's values are: ``"real"``, ``"integer"`` or ``"pattern"`` (every value is 1).
+    symmetry : str
+        How the file stores them: ``"general"``, ``"symmetric"`` or ``"skew-symmetric"``. The matrix is
+        always whole.
+    explicit_zeros : int
+        Stored entries whose value is 0.
+    duplicates : int
+        Entries that were summed into another one at the same place, counted in the whole matrix.
+    nonfinite : int
+        Stored values that are NaN or infinite.
+    notes : tuple of str
+        Sentences for the user, such as ``"holds 3 NaN or infinite values"``.
+    """
+
+    matrix: csr_array[Any, tuple[int, int]]
+    name: str
+    field: str
+    symmetry: str
+    explicit_zeros: int
+    duplicates: int
+    nonfinite: int
+    notes: tuple[str, ...]
+
+
+def load(
+    path: str | os.PathLike[str], *, dtype: npt.DTypeLike | None = None
+) -> csr_array[Any, tuple[int, int]]:
+    """Read a matrix from a file.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A file named ``.mtx``, ``.mtx.gz``, ``.rb``, ``.rua`` and so on, ``.npz`` or ``.mat``.
+    dtype : dtype-like, optional
+        ``float64`` or ``float32``. Without it: float64, or float32 where an ``.npz`` or ``.mat`` holds it.
+
+    Returns
+    -------
+    scipy.sparse.csr_array
+        Sorted rows without duplicates, explicit zeros kept, int32 indices where they fit.
+
+    Raises
+    ------
+    MatrixFileError
+        If the file is missing, damaged, complex, or of a kind that is not taken.
+    MatrixSizeError
+        If the matrix does not fit in memory; that is found before the memory is taken.
+    InputError
+        If `dtype` is another one.
+
+    See Also
+    --------
+    read : The same with what is worth saying about the matrix.
+    """
+    return read(path, dtype=dtype).matrix
+
+
+def read(path: str | os.PathLike[str], *, dtype: npt.DTypeLike | None = None) -> Reading:
+    """Read a matrix from a file, and count what a user should hear of.
+
+    Parameters
+    ----------
+    path, dtype
+        As for `load`.
+
+    Returns
+    -------
+    Reading
+        The matrix, its name, and counts of explicit zeros, duplicates and values that are not finite.
+
+    Raises
+    ------
+    MatrixFileError, MatrixSizeError, InputError
+        As for `load`.
+    """
+    file = Path(path)
+    asked = _asked(dtype)
+    kind = _kind(file)
+    symmetry = "general"
+    notes: list[str] = []
+    if kind == ".npz":
+        compressed, field = read_npz(file, asked)
+    elif kind == ".mat":
+        compressed, field, notes = read_mat(file, asked)
+    else:
+        reader = read_matrix_market if kind == ".mtx" else read_harwell_boeing
+        compressed, header, notes = reader(file, asked or np.dtype(np.float64))
+        field, symmetry = header.field, header.symmetry
+    return _finished(compressed, matrix_name(file), field, symmetry, notes)
+
+
+def matrix_name(path: str | os.PathLike[str]) -> str:
+    """Return the name of the matrix in a file: the file's name without the suffixes of a matrix file.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file; it need not exist.
+
+    Returns
+    -------
+    str
+        ``"cant"`` for ``"somewhere/cant.mtx.gz"``; other dots of the name are kept.
+    """
+    file = Path(path)
+    if file.suffix.lower() == ".gz":
+        file = file.with_suffix("")
+    known = (*_TEXT_SUFFIXES, ".npz", ".mat")
+    return file.stem if file.suffix.lower() in known else file.name
+
+
+def _asked(dtype: npt.DTypeLike | None) -> np.dtype[Any] | None:
+    if dtype is None:
+        return None
+    try:
+        asked = np.dtype(dtype)
+    except TypeError as error:
+        raise InputError(f"dtype {dtype!r} is unknown: give float64 or float32") from error
+    if asked not in (np.float64, np.float32):
+        raise InputError(f"dtype {asked} is not taken for matrices: give float64 or float32")
+    return asked
+
+
+def _kind(path: Path) -> str:
+    """Return the suffix that says how to read `path`, in lower case and without ``.gz``."""
+    regular_file_size(path)
+    suffix = path.suffix.lower()
+    if suffix == ".gz":
+        inner = path.with_suffix("").suffix.lower()
+        if inner in _TEXT_SUFFIXES:
+            return inner
+        suffix = inner + suffix
+    elif suffix in (*_TEXT_SUFFIXES, ".npz", ".mat"):
+        return suffix
+    raise damaged(path, f"its suffix '{suffix}' is unknown", f"known are {_KNOWN}")
+
+
+def _finished(compressed: Compressed, name: str, field: str, symmetry: str, notes: list[str]) -> Reading:
+    duplicates = canonicalise(compressed)
+    zeros, nonfinite, large = count_values(compressed.data)
+    if duplicates:
+        notes.append(f"holds {duplicates} duplicate entries, summed")
+    if zeros:
+        notes.append(f"holds {zeros} explicit zeros, kept")
+    if nonfinite:
+        notes.append(f"holds {nonfinite} NaN or infinite values")
+    if large and field == "integer":
+        notes.append(f"holds {large} integers beyond 2**53, rounded to floating point")
+    arrays = (compressed.data, compressed.indices, compressed.indptr)
+    matrix = csr_array(arrays, shape=compressed.shape, copy=False)
+    # Known, so that SciPy need not look for itself.
+    matrix.has_sorted_indices = True
+    matrix.has_canonical_format = True
+    return Reading(matrix, name, field, symmetry, zeros, duplicates, nonfinite, tuple(notes))

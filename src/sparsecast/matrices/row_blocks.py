@@ -1,0 +1,206 @@
+"""Statistics of row blocks, in the shape that models and formats read: arrays with one element a block.
+
+A whole matrix is the case of one block. The dynamic programme over strips asks for thousands of blocks at
+once; they are differences of prefix sums.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecast.records import ROW_LENGTH_LEVELS, Structure
+
+#: Histories of row lengths that the estimate of surprises remembers; they fit in a first-level cache.
+SURPRISE_HISTORIES = 4096
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class RowBlocks:
+    """What a model reads of `b` row blocks.
+
+    Attributes
+    ----------
+    rows, nnz, row_length_mode, row_length_max, row_length_surprises : int64 arrays of shape (b,)
+        As in a Structure, for each block.
+    rows_at_least, entries_up_to : int64 arrays of shape (b, levels)
+        As in a Structure, for each block, at the first `levels` of ROW_LENGTH_LEVELS.
+    cols : int
+        Columns of the matrix.
+    """
+
+    rows: Integers
+    nnz: Integers
+    row_length_mode: Integers
+    row_length_max: Integers
+    row_length_surprises: Integers
+    rows_at_least: Integers
+    entries_up_to: Integers
+    cols: int
+
+    @property
+    def levels(self) -> Integers:
+        """The row lengths that the second axis of `rows_at_least` stands for."""
+        return np.asarray(ROW_LENGTH_LEVELS[: self.rows_at_least.shape[1]], dtype=np.int64)
+
+    @classmethod
+    def of(cls, structure: Structure) -> RowBlocks:
+        """Return the whole matrix of `structure` as one block."""
+
+        def one(value: int) -> Integers:
+            return np.array([value], dtype=np.int64)
+
+        return cls(
+            rows=one(structure.rows),
+            nnz=one(structure.nnz),
+            row_length_mode=one(structure.row_length_mode),
+            row_length_max=one(structure.row_length_max),
+            row_length_surprises=one(structure.row_length_surprises),
+            rows_at_least=np.array([structure.rows_at_least], dtype=np.int64),
+            entries_up_to=np.array([structure.entries_up_to], dtype=np.int64),
+            cols=structure.cols,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class StripStatistics:
+    """Everything a RowBlocks needs of any run of strips, in constant time a run.
+
+    Sums over strips are differences of prefix sums; the longest row comes from a sparse table (for each
+    power of two, the maximum over that many strips from each strip on); the mode is the densest level
+    of a difference of prefix histograms, exact below 64 and to an eighth of an octave above.
+
+    Attributes
+    ----------
+    bounds : int64 array of shape (strips + 1,)
+        First row of each strip, and the number of rows.
+    nnz, surprises : int64 arrays of shape (strips + 1,)
+        Prefix sums over strips.
+    rows_at_least, entries_up_to : int64 arrays of shape (strips + 1, levels)
+        Prefix sums over strips, at the levels of ROW_LENGTH_LEVELS.
+    longest : int64 array of shape (powers, strips)
+        The sparse table of the longest rows.
+    cols : int
+        Columns of the matrix.
+    """
+
+    bounds: Integers
+    nnz: Integers
+    surprises: Integers
+    rows_at_least: Integers
+    entries_up_to: Integers
+    longest: Integers
+    cols: int
+
+    @classmethod
+    def of(cls, indptr: NDArray[Any], cols: int, strip_rows: int) -> StripStatistics:
+        """Count the strips of `strip_rows` rows each (the last may be shorter) of a CSR matrix."""
+        rows = len(indptr) - 1
+        bounds = np.append(np.arange(0, max(rows, 1), strip_rows), rows).astype(np.int64)
+        lengths = np.diff(indptr)
+        highest = int(lengths.max(initial=0))
+        levels = np.array(ROW_LENGTH_LEVELS, dtype=np.int64)
+        levels = levels[: int(np.searchsorted(levels, highest)) + 1]
+        strips = len(bounds) - 1
+        counts = np.zeros((strips, len(levels)), dtype=np.int64)
+        entries = np.zeros((strips, len(levels)), dtype=np.int64)
+        longest = np.zeros(strips, dtype=np.int64)
+        surprises = np.zeros(strips, dtype=np.int64)
+        _count_strips(lengths, bounds, levels, counts, entries, longest, surprises)
+        at_least: Integers = counts[:, ::-1].cumsum(axis=1)[:, ::-1]
+        # Rows below a level give all their entries to the sum of min(length, level), the others the level.
+        entries_below = np.cumsum(entries, axis=1) - entries
+        up_to: Integers = entries_below + at_least * levels
+        return cls(
+            bounds,
+            indptr[bounds].astype(np.int64),
+            _prefix(surprises),
+            _prefix(at_least),
+            _prefix(up_to),
+            _sparse_table(longest),
+            cols,
+        )
+
+    @property
+    def strips(self) -> int:
+        """Number of strips."""
+        return len(self.bounds) - 1
+
+    def blocks(self, first: Integers, last: Integers) -> RowBlocks:
+        """Return the statistics of the blocks of strips first[i] to last[i] - 1; none may be empty."""
+        at_least = self.rows_at_least[last] - self.rows_at_least[first]
+        exactly = at_least.copy()
+        exactly[:, :-1] -= at_least[:, 1:]
+        levels = np.asarray(ROW_LENGTH_LEVELS[: at_least.shape[1]], dtype=np.int64)
+        widths = np.diff(ROW_LENGTH_LEVELS[: len(levels) + 1]) if len(levels) > 1 else 1
+        power = np.frexp(last - first)[1] - 1  # floor of the binary logarithm
+        return RowBlocks(
+            rows=self.bounds[last] - self.bounds[first],
+            nnz=self.nnz[last] - self.nnz[first],
+            row_length_mode=levels[(exactly / widths).argmax(axis=1)],
+            row_length_max=np.maximum(self.longest[power, first], self.longest[power, last - (1 << power)]),
+            row_length_surprises=self.surprises[last] - self.surprises[first],
+            rows_at_least=at_least,
+            entries_up_to=self.entries_up_to[last] - self.entries_up_to[first],
+            cols=self.cols,
+        )
+
+
+def _prefix(counts: Integers) -> Integers:
+    sums = np.zeros((len(counts) + 1, *counts.shape[1:]), dtype=np.int64)
+    np.cumsum(counts, axis=0, out=sums[1:])
+    return sums
+
+
+def _sparse_table(values: Integers) -> Integers:
+    rows = [values]
+    width = 1
+    while 2 * width <= len(values):
+        above = rows[-1].copy()
+        above[: len(values) - width] = np.maximum(rows[-1][:-width], rows[-1][width:])
+        rows.append(above)
+        width *= 2
+    return np.array(rows)
+
+
+@numba.njit(nogil=True, cache=True)
+def count_surprises(lengths, first, last, history):  # type: ignore[no-untyped-def]
+    """Count the rows first to last - 1 whose length is not what followed the same four lengths before.
+
+    Parameters
+    ----------
+    lengths : integer array of shape (rows,)
+    first, last : int
+    history : int64 array of shape (SURPRISE_HISTORIES,)
+        Length that followed last, for each hash of four lengths; -1 where none did. Updated.
+    """
+    surprises = 0
+    recent = np.uint64(0)
+    for i in range(first, last):
+        length = np.int64(lengths[i])
+        # Sixteen bits of each of the last four lengths; the multiplication spreads them over the table.
+        slot = (recent * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(52)
+        if history[slot] != length:
+            surprises += 1
+            history[slot] = length
+        recent = (recent << np.uint64(16)) | np.uint64(length & 0xFFFF)
+    return surprises
+
+
+@numba.njit(nogil=True, cache=True)
+def _count_strips(lengths, bounds, levels, counts, entries, longest, surprises):  # type: ignore[no-untyped-def]
+    history = np.full(SURPRISE_HISTORIES, -1, dtype=np.int64)
+    for strip in range(len(bounds) - 1):
+        for i in range(bounds[strip], bounds[strip + 1]):
+            length = np.int64(lengths[i])
+            level = length if length < 64 else np.searchsorted(levels, length, side="right") - 1
+            counts[strip, level] += 1
+            entries[strip, level] += length
+            longest[strip] = max(longest[strip], length)
+        surprises[strip] = count_surprises(lengths, bounds[strip], bounds[strip + 1], history)

@@ -1,0 +1,168 @@
+"""The bytes of a matrix file, plain or gzip, in bounded pieces; and whether a matrix fits in memory."""
+
+from __future__ import annotations
+
+import contextlib
+import zlib
+from collections.abc import Callable, Iterator
+from gzip import BadGzipFile
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO
+
+import psutil
+from isal import igzip, isal_zlib
+
+from sparsecast.errors import MatrixFileError, MatrixSizeError
+
+#: Bytes read at a time.
+BLOCK_BYTES = 1 << 20
+
+# Deflate codes at most 258 bytes in two bits.
+_LARGEST_EXPANSION = 1032
+
+_DEFLATE_ERRORS: tuple[Any, ...] = (zlib.error, isal_zlib.error)
+
+_AGAIN = "copy or download it again"
+
+
+def damaged(path: Path, problem: str, remedy: str = _AGAIN) -> MatrixFileError:
+    """Return the error for a file that cannot be read: `problem` and `remedy` on one line."""
+    return MatrixFileError(_one_line(f"{path}: {problem}; {remedy}"))
+
+
+def too_large(path: Path, problem: str, remedy: str) -> MatrixSizeError:
+    """Return the error for a matrix too large for this machine, on one line."""
+    return MatrixSizeError(_one_line(f"{path}: {problem}; {remedy}"))
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.splitlines())
+
+
+def shown(text: bytes | str) -> str:
+    """Return the beginning of `text` as it can stand in a one-line message."""
+    decoded = text.decode("ascii", errors="replace") if isinstance(text, bytes) else text
+    return repr(decoded if len(decoded) <= 80 else decoded[:80] + "...")
+
+
+def check_memory(path: Path, needed_bytes: int, what: str) -> None:
+    """Refuse what does not fit, before anything is allocated.
+
+    Raises
+    ------
+    MatrixSizeError
+        If `needed_bytes` exceed the memory that the machine has available.
+    """
+    available = psutil.virtual_memory().available
+    if needed_bytes > available:
+        needed, there = (f"{size / 2**30:.3g} GiB" for size in (needed_bytes, available))
+        problem = f"{what} takes {needed} to read and {there} of memory are available"
+        raise too_large(path, problem, "use a smaller matrix or a machine with more memory")
+
+
+def regular_file_size(path: Path) -> int:
+    """Return the size of a file in bytes.
+
+    Raises
+    ------
+    MatrixFileError
+        If it is missing, a directory or another thing that is no file, or out of reach.
+    """
+    try:
+        if path.is_dir():
+            raise damaged(path, "is a directory", "give the path of one matrix file")
+        if path.exists() and not path.is_file():
+            raise damaged(path, "is not a regular file", "give the path of one matrix file")
+        return path.stat().st_size
+    except FileNotFoundError as error:
+        raise damaged(path, "there is no such file", "check the path") from error
+    except OSError as error:
+        raise damaged(
+            path, f"cannot be read ({error.strerror})", "check the path and its permissions"
+        ) from error
+    except ValueError as error:
+        raise MatrixFileError(f"{str(path)!r}: cannot be a path ({error}); check it") from error
+
+
+@contextlib.contextmanager
+def failures_of(path: Path) -> Iterator[None]:
+    """Turn what goes wrong with the bytes of `path` into one line of the right class."""
+    try:
+        yield
+    except EOFError as error:
+        raise damaged(path, "ends in the middle of its compressed data") from error
+    except _DEFLATE_ERRORS as error:
+        raise damaged(path, f"its compressed data are damaged ({error})") from error
+    except BadGzipFile as error:
+        raise damaged(path, f"is not gzip, or damaged ({error})") from error
+    except OSError as error:
+        raise damaged(path, f"cannot be read ({error.strerror})", "check its permissions") from error
+    except MemoryError as error:
+        raise too_large(path, "does not fit in memory", "use a machine with more of it") from error
+
+
+class TextSource:
+    """A text file, plain or gzip by its suffix, of which no more is read than was allowed.
+
+    Use as a context manager, inside `failures_of`.
+
+    Parameters
+    ----------
+    path : Path
+        A regular file.
+    allowed_bytes : int
+        How much text may be read in all before `allow` raises the bound.
+    """
+
+    def __init__(self, path: Path, allowed_bytes: int) -> None:
+        self.path = path
+        compressed = path.suffix.lower() == ".gz"
+        size = regular_file_size(path)
+        #: Bytes of text that the file can hold at most.
+        self.largest_text = size * (_LARGEST_EXPANSION if compressed else 1)
+        open_compressed: Callable[[Path, str], BinaryIO] = igzip.open
+        self._file = open_compressed(path, "rb") if compressed else path.open("rb")
+        self._allowed = allowed_bytes
+        self._read = 0
+
+    def __enter__(self) -> TextSource:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    def allow(self, more_bytes: int) -> None:
+        """Bound what may be read from here on to `more_bytes`."""
+        self._allowed = self._read + more_bytes
+
+    def line(self, limit: int) -> bytes:
+        """Return the next line with its end, or nothing at the end of the file.
+
+        Raises
+        ------
+        MatrixFileError
+            If it is longer than `limit` bytes, or the bound of the file is passed.
+        """
+        text = self._file.readline(limit + 1)
+        if len(text) > limit:
+            raise damaged(
+                self.path, f"a line begins with {shown(text)} and does not end within {limit} bytes"
+            )
+        return self._counted(text)
+
+    def block(self) -> bytes:
+        """Return the next BLOCK_BYTES, fewer at the end of the file, nothing after it."""
+        return self._counted(self._file.read(BLOCK_BYTES))
+
+    def _counted(self, text: bytes) -> bytes:
+        self._read += len(text)
+        if self._read > self._allowed:
+            raise damaged(
+                self.path,
+                f"holds more than {self._allowed} bytes of text, more than the sizes it declares can need",
+                "the file is damaged or made to exhaust memory: take it from another source",
+            )
+        return text

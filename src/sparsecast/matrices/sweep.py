@@ -1,0 +1,450 @@
+"""One parallel sweep over the rows and entries of a matrix that counts what its Structure says.
+
+The rows are cut into contiguous pieces, one a thread. Every tally of a piece is an integer that adds up
+with those of the others, and what reaches across pieces (the line of x read last, the last read of each
+line, what followed four row lengths the last time) is joined afterwards. So the counts depend neither on
+the pieces nor on the threads.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple, TypeVar
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, csr_matrix
+
+from sparsecast.records import X_LINE_COLUMNS
+
+#: Elements of a Structure's x_reuse_histogram: element 31 also holds longer reuse, the last first reads.
+X_REUSE_ELEMENTS = 33
+
+_BANDS = 10
+#: Work arrays may take this share of the CSR arrays, or this many bytes where the matrix is small.
+_WORK_SHARE, _SMALL_WORK_BYTES, _SMALL_NNZ = 0.1, 4_000_000, 1_000_000
+#: Bytes of the work arrays of a piece that do not grow with the matrix: histories and counts.
+_PIECE_BYTES = 300_000
+#: More pieces than this stop paying; fewer entries than this do not pay for another thread.
+_MAX_PIECES, ENTRIES_PER_THREAD = 16, 250_000
+#: Row lengths from this one on are alike to the history of lengths, which keeps 16 bits of each.
+_LONGEST_REMEMBERED, _HISTORIES = 2**16 - 2, 2**16
+
+#: Entries, and rows, that are looked at from several sides before the next ones; entries written at once.
+_CHUNK, _SPREAD = 4096, 8
+#: Rows of at least this many entries are listed one by one, shorter ones are counted by length.
+_LONG_ROW = 1024
+#: Reuse is looked at in one of up to 2**_MAX_REUSE_SHIFT runs of 2**_REUSE_RUN_BITS entries.
+_REUSE_RUN_BITS, _MAX_REUSE_SHIFT, _REUSE_ENTRIES = np.uint64(9), 4, 2**17
+
+_ZERO, _ONE = np.uint64(0), np.uint64(1)
+_NO_LINE = np.uint64(2**64 - 1)
+_LINE_BITS = np.uint64(X_LINE_COLUMNS.bit_length() - 1)
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+# Places of a piece's totals.
+_TIME, _LINE, _LENGTH_CHANGES, _SURPRISES, _LONG_ROWS = range(5)
+
+Indices = NDArray[np.integer[Any]]
+Counts = NDArray[np.int64]
+T = TypeVar("T")
+
+
+class _View(NamedTuple):
+    """What a sweep over the entries needs to know of the matrix, and the window of its maps."""
+
+    rows: np.uint64
+    row_step: np.uint64  # distance of entry (i, j) from the rectangle's diagonal: |i row_step - j col_step|
+    col_step: np.uint64
+    bands_per_distance: float
+    reuse_shift: np.uint64
+    first_line: np.uint64
+    first_diagonal: np.uint64
+    plane_shift: np.uint64  # diagonal first_diagonal + k is bit k >> plane_shift of byte k % 2**plane_shift
+
+
+class _Tallies(NamedTuple):
+    """What one piece counts; `last`, `first` and `diagonals` cover one window of lines and diagonals.
+
+    `last` and `first` hold times, in line changes of x from 1 on, of the last and of the first looked-at
+    read of each line; `follower` and `first_follower` hold 1 + the row length that came after a history.
+    A 0 means that there was none in this piece. `steps` is scratch: rows after the first of a chunk.
+    """
+
+    totals: NDArray[np.uint64]
+    short_rows: NDArray[np.uint64]
+    long_rows: NDArray[np.uint64]
+    bands: NDArray[np.uint64]
+    reuse: NDArray[np.uint64]
+    last: NDArray[np.unsignedinteger[Any]]
+    first: NDArray[np.unsignedinteger[Any]]
+    diagonals: NDArray[np.uint8]
+    follower: NDArray[np.uint16]
+    first_follower: NDArray[np.uint16]
+    steps: NDArray[np.uint32]
+
+
+class Work(NamedTuple):
+    """How the work is cut so that its arrays stay within their bound."""
+
+    pieces: int
+    windows: int
+    lines: int
+    diagonals: int
+
+
+class Sweep(NamedTuple):
+    """The joined tallies of all pieces and windows."""
+
+    lengths: Counts
+    length_counts: Counts
+    length_changes: int
+    length_surprises: int
+    bands: Counts
+    half_bandwidth: int
+    diagonals: int
+    line_changes: int
+    reuse: Counts
+
+
+def run_tasks(task: Callable[[int], T], tasks: int) -> list[T]:
+    """Return the results of tasks 0, 1, ..., each in a thread of its own where there are several."""
+    if tasks == 1:
+        return [task(0)]
+    with ThreadPoolExecutor(tasks) as pool:
+        return list(pool.map(task, range(tasks)))
+
+
+def cut(A: csr_array | csr_matrix, nnz: int, threads: int) -> Work:
+    """Return how to cut the sweep of `A`, which has `nnz` entries, for at most `threads` threads.
+
+    Above a million entries the work arrays stay below a tenth of the bytes of the CSR arrays: at the cost
+    of threads where there are few entries a column, and of repeated sweeps where there is less than one.
+    """
+    rows, cols = A.shape
+    budget = _WORK_SHARE * (A.indptr.nbytes + nnz * (A.indices.itemsize + A.data.itemsize))
+    if nnz <= _SMALL_NNZ:
+        budget = max(budget, _SMALL_WORK_BYTES)
+    lines, diagonals = -(-cols // X_LINE_COLUMNS), max(rows + cols - 1, 0)
+    # A map has a bit a diagonal, rounded up to a power of two; joining the maps makes two copies of one.
+    masks, maps = diagonals / 2, 2 * _time_type(nnz).itemsize * lines + diagonals / 4
+    pieces = max(1, min(threads, _MAX_PIECES, int((budget - masks) // (maps + _PIECE_BYTES))))
+    windows = 1
+    if pieces == 1:
+        windows = max(1, math.ceil((masks + maps) / max(budget - _PIECE_BYTES, 0.25 * budget)))
+    return Work(
+        pieces, windows, -(-lines // windows), 8 * 2 ** max(-(-diagonals // windows // 8) - 1, 0).bit_length()
+    )
+
+
+def _time_type(nnz: int) -> np.dtype[np.unsignedinteger[Any]]:
+    return np.dtype(np.uint32 if nnz < 2**32 else np.uint64)
+
+
+def sweep(indptr: Indices, indices: Indices, shape: tuple[int, int], work: Work) -> Sweep:
+    """Return what the rows and entries of a matrix show, swept in the pieces and windows of `work`."""
+    nnz = indices.size
+    unsigned = np.dtype(f"u{indices.itemsize}")
+    pointers, columns = indptr.view(unsigned), indices.view(unsigned)
+    bounds = _piece_bounds(indptr, work.pieces)
+    history = np.zeros((2, work.pieces, work.lines), dtype=_time_type(nnz))
+    maps = np.zeros((work.pieces, work.diagonals // 8), dtype=np.uint8)
+    tallies = [_tallies(indptr, bounds[p : p + 2], history[:, p], maps[p]) for p in range(work.pieces)]
+    starts = np.zeros(work.pieces, dtype=np.uint64)
+    reuse = np.zeros(X_REUSE_ELEMENTS, dtype=np.uint64)
+    diagonals, ends = 0, [shape[0] - 1]
+    for window in range(work.windows):
+        view = _view(shape, nnz, window, work)
+
+        def sweep_piece(piece: int, view: _View = view) -> None:
+            for counts in tallies[piece] if view.first_diagonal else ():
+                counts.fill(0)
+            _scan(pointers, columns, bounds[piece], bounds[piece + 1], view, tallies[piece])
+
+        run_tasks(sweep_piece, work.pieces)
+        for piece in range(1, work.pieces):
+            starts[piece] = starts[piece - 1] + tallies[piece - 1].totals[_TIME]
+            maps[0] |= maps[piece]
+        _join_reuse(history[0], history[1], starts, reuse)
+        for each in tallies:
+            reuse += each.reuse
+        diagonals += int(np.bitwise_count(maps[0]).sum(dtype=np.int64))
+        ends += _ends(maps[0], int(view.first_diagonal))
+    half_bandwidth = max(abs(each - (shape[0] - 1)) for each in ends)
+    return _joined(tallies, diagonals, half_bandwidth, reuse.astype(np.int64))
+
+
+def _ends(planes: NDArray[np.uint8], first: int) -> list[int]:
+    """Return the lowest and the highest marked diagonal of a map whose first one is `first`."""
+    planes_used = int(np.bitwise_or.reduce(planes))
+    if not planes_used:
+        return []
+    low, high = (planes_used & -planes_used).bit_length() - 1, planes_used.bit_length() - 1
+    lowest = int((planes >> low & 1).argmax())
+    highest = planes.size - 1 - int((planes[::-1] >> high & 1).argmax())
+    return [first + low * planes.size + lowest, first + high * planes.size + highest]
+
+
+def _piece_bounds(indptr: Indices, pieces: int) -> Counts:
+    """Return the first row of every piece, and the number of rows, so that pieces have equal entries."""
+    nnz = int(indptr[-1])
+    # Of indptr's own type: searchsorted would otherwise convert all of indptr.
+    targets = np.array([piece * nnz // pieces for piece in range(1, pieces)], dtype=indptr.dtype)
+    inner = np.searchsorted(indptr, targets)
+    return np.concatenate(([0], inner, [indptr.size - 1])).astype(np.int64)
+
+
+def _tallies(
+    indptr: Indices, rows: Counts, history: NDArray[np.unsignedinteger[Any]], diagonals: NDArray[np.uint8]
+) -> _Tallies:
+    entries = int(indptr[rows[1]]) - int(indptr[rows[0]])
+    return _Tallies(
+        totals=np.zeros(5, dtype=np.uint64),
+        short_rows=np.zeros(_LONG_ROW, dtype=np.uint64),
+        long_rows=np.zeros(entries // _LONG_ROW, dtype=np.uint64),
+        bands=np.zeros(8 * 16, dtype=np.uint64),
+        reuse=np.zeros(X_REUSE_ELEMENTS, dtype=np.uint64),
+        last=history[0],
+        first=history[1],
+        diagonals=diagonals,
+        follower=np.zeros(_HISTORIES, dtype=np.uint16),
+        first_follower=np.zeros(_HISTORIES, dtype=np.uint16),
+        steps=np.zeros(_CHUNK + _SPREAD, dtype=np.uint32),
+    )
+
+
+def _view(shape: tuple[int, int], nnz: int, window: int, work: Work) -> _View:
+    rows, cols = shape
+    common = math.gcd(rows, cols) or 1
+    shift = max(0, min(_MAX_REUSE_SHIFT, (nnz // _REUSE_ENTRIES).bit_length() - 1))
+    return _View(
+        rows=np.uint64(rows),
+        row_step=np.uint64(cols // common),
+        col_step=np.uint64(rows // common),
+        bands_per_distance=_BANDS / max(rows * cols // common, 1),
+        reuse_shift=np.uint64(shift),
+        first_line=np.uint64(window * work.lines),
+        first_diagonal=np.uint64(window * work.diagonals),
+        plane_shift=np.uint64((work.diagonals // 8).bit_length() - 1),
+    )
+
+
+def _joined(tallies: Sequence[_Tallies], diagonals: int, half_bandwidth: int, reuse: Counts) -> Sweep:
+    totals = np.array([each.totals for each in tallies]).astype(np.int64)
+    short = np.array([each.short_rows for each in tallies]).sum(axis=0).astype(np.int64)
+    listed = [each.long_rows[: int(each.totals[_LONG_ROWS])] for each in tallies]
+    long, long_counts = np.unique(np.concatenate(listed).astype(np.int64), return_counts=True)
+    present = np.flatnonzero(short)
+    bands = np.array([each.bands for each in tallies]).astype(np.int64).reshape(-1, 16)
+    return Sweep(
+        lengths=np.concatenate((present, long)),
+        length_counts=np.concatenate((short[present], long_counts)),
+        length_changes=int(totals[:, _LENGTH_CHANGES].sum()),
+        length_surprises=int(totals[:, _SURPRISES].sum()) + _joined_surprises(tallies),
+        bands=bands.sum(axis=0)[:_BANDS],
+        half_bandwidth=half_bandwidth,
+        diagonals=diagonals,
+        line_changes=int(totals[:, _TIME].sum()),
+        reuse=reuse,
+    )
+
+
+def _joined_surprises(tallies: Sequence[_Tallies]) -> int:
+    """Count the surprises among the rows whose history is the first of its kind in their piece."""
+    surprises = 0
+    follower = np.zeros(_HISTORIES, dtype=np.uint16)
+    for each in tallies:
+        seen = each.first_follower != 0
+        surprises += int(np.count_nonzero(each.first_follower[seen] != follower[seen]))
+        follower[seen] = each.follower[seen]
+    return surprises
+
+
+@numba.njit(cache=True, nogil=True)
+def _scan(indptr, indices, first_row, last_row, view, tallies):  # type: ignore[no-untyped-def]
+    """Count what the rows from first_row up to last_row show, one chunk after the other.
+
+    A chunk fits the first-level cache, so each count is a loop of its own: one loop for all of them runs out
+    of registers. The loops know nothing of rows, whose ends would be mispredicted in each of them.
+    """
+    start = np.uint64(indptr[first_row])
+    tallies.totals[_LINE] = _NO_LINE if start == _ZERO else np.uint64(indices[start - _ONE]) >> _LINE_BITS
+    row = first_row
+    while row < last_row:
+        start, end = np.uint64(indptr[row]), row + 1
+        while (
+            end < last_row and end - row < _CHUNK and np.uint64(indptr[end + 1]) - start <= np.uint64(_CHUNK)
+        ):
+            end += 1
+        stop = np.uint64(indptr[end])
+        _count_lengths(indptr, row, end, tallies)
+        if stop - start <= np.uint64(_CHUNK):
+            _spread(indptr, row, end, tallies.steps)
+        else:
+            tallies.steps[:] = 0
+        while start < stop:
+            part = min(stop, start + np.uint64(_CHUNK))
+            _mark_diagonals(indices, start, part, row, view, tallies)
+            _count_bands(indices, start, part, (row, end - 1), view, tallies)
+            _count_lines(indices, start, part, view, tallies)
+            start = part
+        row = end
+
+
+@numba.njit(cache=True, nogil=True)
+def _spread(indptr, first_row, last_row, steps):  # type: ignore[no-untyped-def]
+    """Write for each entry of a chunk how many rows after first_row it lies."""
+    first = np.uint64(indptr[first_row])
+    place = _ZERO
+    for row in range(first_row, last_row):
+        step = np.uint32(row - first_row)
+        # Always eight at once, without asking where the row ends: the next row overwrites what is too many.
+        for each in range(np.uint64(_SPREAD)):
+            steps[place + each] = step
+        stop = np.uint64(indptr[row + 1]) - first
+        for each in range(place + np.uint64(_SPREAD), stop):
+            steps[each] = step
+        place = stop
+
+
+@numba.njit(cache=True, nogil=True)
+def _count_lengths(indptr, first_row, last_row, tallies):  # type: ignore[no-untyped-def]
+    totals, follower = tallies.totals, tallies.follower
+    history, before = _ZERO, np.uint64(indptr[first_row + 1]) - np.uint64(indptr[first_row])
+    for row in range(max(first_row - 4, 0), first_row):
+        before = np.uint64(indptr[row + 1]) - np.uint64(indptr[row])
+        history = history << np.uint64(16) | min(before, np.uint64(_LONGEST_REMEMBERED)) + _ONE
+    start = np.uint64(indptr[first_row])
+    for row in range(first_row, last_row):
+        stop = np.uint64(indptr[row + 1])
+        length = stop - start
+        start = stop
+        totals[_LENGTH_CHANGES] += np.uint64(length != before)
+        before = length
+        remembered = min(length, np.uint64(_LONGEST_REMEMBERED)) + _ONE
+        place = (history * _GOLDEN) >> np.uint64(48)
+        known = np.uint64(follower[place])
+        totals[_SURPRISES] += np.uint64(known != remembered) & np.uint64(known != _ZERO)
+        if known == _ZERO:
+            tallies.first_follower[place] = remembered
+        follower[place] = remembered
+        history = history << np.uint64(16) | remembered
+        if length < np.uint64(_LONG_ROW):
+            tallies.short_rows[length] += _ONE
+        else:
+            tallies.long_rows[totals[_LONG_ROWS]] = length
+            totals[_LONG_ROWS] += _ONE
+
+
+@numba.njit(cache=True, nogil=True)
+def _mark_diagonals(indices, start, stop, row, view, tallies):  # type: ignore[no-untyped-def]
+    steps, diagonals = tallies.steps, tallies.diagonals
+    low_bits = np.uint64(diagonals.size) - _ONE
+    shift = view.rows - _ONE - np.uint64(row) - view.first_diagonal
+    for entry in range(start, stop):
+        place = np.uint64(indices[entry]) + shift - np.uint64(steps[entry - start])
+        plane = place >> view.plane_shift
+        # Set whether it was set or not: a test would be mispredicted in scattered matrices. Neighbours lie
+        # in different bytes: one would have to wait for the other.
+        if plane < np.uint64(8):
+            diagonals[place & low_bits] |= np.uint8(_ONE << plane)
+
+
+@numba.njit(cache=True, nogil=True)
+def _count_bands(indices, start, stop, rows, view, tallies):  # type: ignore[no-untyped-def]
+    steps, bands = tallies.steps, tallies.bands
+    least = greatest = indices[start]
+    for entry in range(start, stop):
+        least, greatest = min(least, indices[entry]), max(greatest, indices[entry])
+    # The first row with the last column, or the last row with the first column, is farthest away.
+    first, last = np.uint64(rows[0]), np.uint64(rows[1])
+    ahead = _bands_away(first, np.uint64(greatest), view)
+    behind = _bands_away(last, np.uint64(least), view)
+    if max(ahead, behind) < 1.0:
+        bands[0] += stop - start
+        return
+    for entry in range(start, stop):
+        row = first + np.uint64(steps[entry - start])
+        band = np.uint64(np.int64(_bands_away(row, np.uint64(indices[entry]), view)))
+        # Eight copies of the counts: adding to the one just added to has to wait for it.
+        bands[((entry & np.uint64(7)) << np.uint64(4)) + band] += _ONE
+
+
+@numba.njit(cache=True, nogil=True)
+def _bands_away(row, column, view):  # type: ignore[no-untyped-def]
+    # Distances are integers and band edges multiples of a tenth, so adding less than a tenth puts the
+    # product with the rounded reciprocal on the right side of the edge.
+    distance = np.int64(row * view.row_step - column * view.col_step)
+    return (abs(np.float64(distance)) + 0.05) * view.bands_per_distance
+
+
+@numba.njit(cache=True, nogil=True)
+def _count_lines(indices, start, stop, view, tallies):  # type: ignore[no-untyped-def]
+    last, totals = tallies.last, tallies.totals
+    before, time = totals[_LINE], totals[_TIME]
+    while start < stop:
+        run = start >> _REUSE_RUN_BITS
+        end = min(stop, (run + _ONE) << _REUSE_RUN_BITS)
+        group = run >> view.reuse_shift
+        chosen = ((group * _GOLDEN) >> np.uint64(32)) & ((_ONE << view.reuse_shift) - _ONE)
+        if run - (group << view.reuse_shift) == chosen:
+            _count_reuse(indices, start, end, view, tallies)
+        for entry in range(start, end):
+            line = np.uint64(indices[entry]) >> _LINE_BITS
+            time += np.uint64(line != before)
+            before = line
+            # Stored for every entry: one that reads the same line again stores the same time again.
+            slot = line - view.first_line
+            if slot < np.uint64(last.size):
+                last[slot] = time
+        totals[_LINE], totals[_TIME] = before, time
+        start = end
+
+
+@numba.njit(cache=True, nogil=True)
+def _count_reuse(indices, start, stop, view, tallies):  # type: ignore[no-untyped-def]
+    """Count how long ago the lines that change from start up to stop were read last.
+
+    The loop over the same entries that follows leaves `last` as this one does.
+    """
+    last = tallies.last
+    before, time = tallies.totals[_LINE], tallies.totals[_TIME]
+    for entry in range(start, stop):
+        line = np.uint64(indices[entry]) >> _LINE_BITS
+        if line == before:
+            continue
+        before = line
+        time += _ONE
+        slot = line - view.first_line
+        if slot < np.uint64(last.size):
+            if last[slot] == 0:
+                tallies.first[slot] = time
+            else:
+                tallies.reuse[_octave(time - np.uint64(last[slot]))] += _ONE
+            last[slot] = time
+
+
+@numba.njit(cache=True, nogil=True)
+def _octave(value):  # type: ignore[no-untyped-def]
+    octave = _ZERO
+    for step in (np.uint64(16), np.uint64(8), np.uint64(4), np.uint64(2), np.uint64(1)):
+        if value >> step != _ZERO:
+            octave += step
+            value >>= step
+    return octave
+
+
+@numba.njit(cache=True, nogil=True)
+def _join_reuse(last, first, starts, reuse):  # type: ignore[no-untyped-def]
+    """Count the reads that are the first of their piece, from what the pieces before it read last."""
+    for slot in range(last.shape[1]):
+        before = _ZERO
+        for piece in range(last.shape[0]):
+            if first[piece, slot] != 0:
+                time = starts[piece] + np.uint64(first[piece, slot])
+                element = np.uint64(X_REUSE_ELEMENTS - 1) if before == _ZERO else _octave(time - before)
+                reuse[element] += _ONE
+            if last[piece, slot] != 0:
+                before = starts[piece] + np.uint64(last[piece, slot])

@@ -1,0 +1,139 @@
+"""Benchmark matrices: every row has the same number of entries (Guo, Wang, Chen 2014, section 3.2)."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import psutil
+from scipy.sparse import csr_array
+
+from sparsecast.errors import InputError, MatrixSizeError
+
+#: Width of the band that holds the columns of a benchmark matrix, in entries a row. The paper leaves the
+#: columns open; within a band of a few times the row length the part of x in use stays in the first-level
+#: cache, as it does in most matrices from meshes, so the time is that of the format and not of misses.
+BAND_WIDTH_IN_ROW_LENGTHS = 4
+
+#: Least width of that band, in columns: short rows would otherwise share one or two cache lines of x.
+LEAST_BAND_WIDTH = 64
+
+_INT32_MAX = 2**31 - 1
+_ONE = np.uint64(1)
+_LOW_HALF = np.uint64(0xFFFFFFFF)
+_HALF_BITS = np.uint64(32)
+
+
+def csr_bytes(rows: int, nnz: int, index_bytes: int = 4, value_bytes: int = 8) -> int:
+    """Return the bytes of the three CSR arrays of a matrix with `rows` rows and `nnz` stored entries."""
+    return nnz * (index_bytes + value_bytes) + (rows + 1) * index_bytes
+
+
+def require_memory(wanted_bytes: int, what: str) -> None:
+    """Refuse a matrix before anything is allocated for it.
+
+    Parameters
+    ----------
+    wanted_bytes : int
+        Predicted peak of the arrays.
+    what : str
+        The matrix in the user's words, for the message.
+
+    Raises
+    ------
+    MatrixSizeError
+        If that is more than the memory available at this moment.
+    """
+    available = psutil.virtual_memory().available
+    if wanted_bytes > available:
+        raise MatrixSizeError(
+            f"{what} needs {wanted_bytes / 1e9:.3g} GB, expected at most the {available / 1e9:.3g} GB of "
+            "memory available; choose smaller dimensions or fewer entries a row"
+        )
+
+
+def strip_matrix(rows: int, nnz_per_row: int, *, seed: int) -> csr_array:
+    """Return a benchmark matrix: square, with the same number of entries in every row.
+
+    Guo, Wang, Chen 2014, section 3.2, time a format on such matrices of one strip, two strips and so on
+    to learn its time as a function of the strips and of the entries a row. Columns are drawn at random
+    inside a band around the diagonal, one from each of `nnz_per_row` equal cells of the band.
+
+    Parameters
+    ----------
+    rows : int
+        Rows and columns, R in the paper.
+    nnz_per_row : int
+        Entries of each row, at least 1 and at most `rows`.
+    seed : int
+        Same arguments, same matrix.
+
+    Returns
+    -------
+    csr_array of shape (rows, rows)
+        float64 values uniform in (-1, 1) without zeros, int32 indices, sorted, without duplicates.
+
+    Raises
+    ------
+    InputError
+        If `rows` or `nnz_per_row` is below 1, `nnz_per_row` is above `rows`, or `seed` is negative.
+    MatrixSizeError
+        If the matrix has more entries than int32 indices can count or does not fit in memory.
+    """
+    _check_strip(rows, nnz_per_row, seed)
+    width = min(rows, max(BAND_WIDTH_IN_ROW_LENGTHS * nnz_per_row, LEAST_BAND_WIDTH))
+    cells = np.arange(nnz_per_row + 1, dtype=np.uint64) * np.uint64(width) // np.uint64(nnz_per_row)
+    nnz = rows * nnz_per_row
+    indices = np.empty(nnz, dtype=np.int32)
+    data = np.empty(nnz, dtype=np.float64)
+    _fill_strip(np.uint64(rows), cells, np.uint64(seed % 2**64), indices.view(np.uint32), data)
+    indptr = np.arange(0, nnz + 1, nnz_per_row, dtype=np.int32)
+    matrix = csr_array((data, indices, indptr), shape=(rows, rows))
+    matrix.has_canonical_format = True
+    return matrix
+
+
+def _check_strip(rows: int, nnz_per_row: int, seed: int) -> None:
+    if rows < 1 or seed < 0:
+        name, value, least = ("rows", rows, 1) if rows < 1 else ("seed", seed, 0)
+        raise InputError(f"{name} = {value}: expected an integer of at least {least}; give a larger one")
+    if not 1 <= nnz_per_row <= rows:
+        raise InputError(
+            f"nnz_per_row = {nnz_per_row}: expected 1 to rows = {rows}, as columns are distinct; "
+            "give fewer entries a row or more rows"
+        )
+    what = f"a benchmark matrix of {rows} rows with {nnz_per_row} entries each"
+    if rows * nnz_per_row > _INT32_MAX:
+        raise MatrixSizeError(
+            f"{what} has {rows * nnz_per_row} entries, expected at most {_INT32_MAX} for int32 indices; "
+            "choose fewer rows or entries a row"
+        )
+    require_memory(csr_bytes(rows, rows * nnz_per_row), what)
+
+
+@numba.njit(cache=True, nogil=True)
+def mixed(counter: np.uint64) -> np.uint64:
+    """Return 64 random-looking bits for a counter: the output function of SplitMix64 (Steele et al. 2014)."""
+    bits = counter
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))
+
+
+@numba.njit(cache=True, nogil=True)
+def _fill_strip(rows, cells, seed, indices, data):  # type: ignore[no-untyped-def]
+    # Twice, so that neighbouring seeds do not give shifted copies of one stream.
+    stream = mixed(mixed(seed + np.uint64(0x9E3779B97F4A7C15)))
+    nnz_per_row = np.uint64(cells.size - 1)
+    width = cells[nnz_per_row]
+    half = width >> _ONE
+    entry = np.uint64(0)
+    for row in range(rows):
+        band_start = min(max(np.uint64(row), half) - half, rows - width)
+        for cell in range(nnz_per_row):
+            bits = mixed(stream + entry * np.uint64(0x9E3779B97F4A7C15))
+            span = cells[cell + _ONE] - cells[cell]
+            column = band_start + cells[cell] + (((bits & _LOW_HALF) * span) >> _HALF_BITS)
+            indices[entry] = np.uint32(column)
+            # Odd multiples of 2**-32: uniform, symmetric and never an explicit zero.
+            data[entry] = np.float64(((bits >> _HALF_BITS) << _ONE) + _ONE) * 2.0**-32 - 1.0
+            entry += _ONE

@@ -1,0 +1,1 @@
+"""Measuring: times of zero-argument callables; what they compute is not its business."""

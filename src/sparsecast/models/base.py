@@ -1,0 +1,118 @@
+"""What every model does: learn from a Profile's Records, forecast Candidates on row blocks."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecast.errors import ProfileError
+from sparsecast.formats import FORMATS
+from sparsecast.matrices.row_blocks import RowBlocks
+from sparsecast.models.conversion import ConversionCost
+from sparsecast.records import Candidate, Forecast, Record, Structure
+
+#: An interval spans this share of the ratios measured / forecast on matrices held out of the fit.
+INTERVAL_SHARE = 0.9
+
+
+class Model(ABC):
+    """A forecaster of one product's time.
+
+    The steps are those of scikit-learn: `fit` learns and returns self, learned state ends in ``_``.
+
+    Attributes
+    ----------
+    ratios_ : dict of str to (float, float)
+        For each format, the low and high quantile of measured over forecast time on the held-out Records.
+    conversion_ : ConversionCost
+        What building each format costs.
+    """
+
+    name: ClassVar[str]
+
+    def fit(self, records: Sequence[Record]) -> Self:
+        """Learn from the Records of one device, dtype and number of threads.
+
+        Raises
+        ------
+        ProfileError
+            If they do not suffice for any format.
+        """
+        self._fit(records)
+        if not self.formats():
+            raise ProfileError(
+                f"the profile's {len(records)} records do not suffice for the {self.name} model: "
+                f"expected a calibration that ran to its end; calibrate with a larger budget"
+            )
+        self.conversion_ = ConversionCost().fit(records)
+        self.ratios_ = self._held_out_ratios([r for r in records if r.suite == "gallery"])
+        return self
+
+    @abstractmethod
+    def _fit(self, records: Sequence[Record]) -> None:
+        """Learn what `time_s` needs, of each format whose Records suffice."""
+
+    @abstractmethod
+    def formats(self) -> list[str]:
+        """Return the formats that the Records sufficed for."""
+
+    @abstractmethod
+    def terms(self, format_name: str, blocks: RowBlocks) -> dict[str, NDArray[np.float64]]:
+        """Return the model's terms for each block; the one called ``"time_s"`` is the forecast, > 0."""
+
+    def time_s(self, format_name: str, blocks: RowBlocks) -> NDArray[np.float64]:
+        """Return the forecast time of one product with each block, in seconds."""
+        return self.terms(format_name, blocks)["time_s"]
+
+    def forecast(self, structure: Structure, candidates: Iterable[Candidate]) -> list[Forecast]:
+        """Return the Forecasts of whole-matrix Candidates, fastest first.
+
+        Candidates whose format the Records did not suffice for are left out.
+        """
+        blocks = RowBlocks.of(structure)
+        known = self.formats()
+        forecasts = [self._forecast(structure, blocks, c) for c in candidates if c.format in known]
+        return sorted(forecasts, key=lambda forecast: forecast.time_s)
+
+    def _forecast(self, structure: Structure, blocks: RowBlocks, candidate: Candidate) -> Forecast:
+        terms = {name: float(values[0]) for name, values in self.terms(candidate.format, blocks).items()}
+        time_s = terms.pop("time_s")
+        low, high = self.interval(candidate.format, time_s)
+        value_bytes = np.dtype(candidate.dtype).itemsize
+        stored = FORMATS.get(candidate.format).predicted_bytes(blocks, value_bytes, candidate.index_bits // 8)
+        return Forecast(
+            candidate=candidate,
+            nnz=structure.nnz,
+            time_s=time_s,
+            low_s=low,
+            high_s=high,
+            bytes=int(stored[0]) + (structure.rows + structure.cols) * value_bytes,
+            energy_j=None,
+            convert_s=float(self.conversion_.seconds(candidate.format, blocks)[0]),
+            why=tuple(terms.items()),
+        )
+
+    def interval(self, format_name: str, time_s: float) -> tuple[float | None, float | None]:
+        """Return the low and high end of a forecast; None where no Record was held out to learn them from."""
+        if format_name not in self.ratios_:
+            return None, None
+        low, high = self.ratios_[format_name]
+        return time_s * low, time_s * high
+
+    def _held_out_ratios(self, held_out: Sequence[Record]) -> dict[str, tuple[float, float]]:
+        ratios: dict[str, list[float]] = {name: [] for name in self.formats()}
+        for record in held_out:
+            name = record.candidate.format
+            if name in ratios:
+                expected = float(self.time_s(name, RowBlocks.of(record.structure))[0])
+                ratios[name].append(record.time_s / expected)
+        tail = (1 - INTERVAL_SHARE) / 2
+        return {
+            name: (float(np.quantile(found, tail)), float(np.quantile(found, 1 - tail)))
+            for name, found in ratios.items()
+            if found
+        }

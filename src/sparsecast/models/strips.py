@@ -1,0 +1,297 @@
+"""The strip models of Guo, Wang and Chen (2014) for CSR, ELL, COO and HYB.
+
+Source: P. Guo, L. Wang, P. Chen, "A Performance Modeling and Optimization Analysis Tool for Sparse
+Matrix-Vector Multiplication on GPUs", IEEE TPDS 25 (2014), sections 3.4 and 3.5. A strip is the rows (or
+non-zeros, for COO) that the device handles in one full load; the benchmark matrices have whole numbers of
+strips and rows of one length, and every relationship between their times is a straight line.
+
+Where this file differs from the print, and why:
+
+- Section 3.5.2, step 2 prints g(Y) = e(Y) - f(Y) * Y. Relationship 3 says g(y) = e(y) - f(y) * x1, with
+  x1 its fixed number of non-zeros a row; that is what is done here.
+- Section 3.5.4 names strips x and non-zeros a row y, the other way round than section 3.5.2; here as there.
+- The non-zeros a row are at least 1, the least that section 3.2.1 admits; the mode of a matrix whose
+  rows are mostly empty is 0.
+- The straight lines are fitted to relative residuals, so that the small times count as much as the large
+  ones, and go through the origin where they would otherwise start below it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecast.formats.hyb import HYB
+from sparsecast.matrices.row_blocks import RowBlocks
+from sparsecast.models import MODELS
+from sparsecast.models.base import Model
+from sparsecast.records import Record
+
+#: Rows (CSR, ELL) and non-zeros (COO) of a strip for each thread of a processor. A processor has no thread
+#: blocks to fill; what it has to fill is the time beside which waking its threads counts little: at 1,024
+#: rows of four non-zeros a thread works for about 2 microseconds, about what the waking costs.
+CPU_STRIP_ROWS_A_THREAD = 1024
+
+Floats = NDArray[np.float64]
+
+
+def strip_rows(device: str, threads: int) -> int:
+    """Return the rows, or non-zeros for COO, of a strip (section 3.1: S)."""
+    if device != "cpu":
+        raise ValueError(f"strip size of device '{device}' is not defined: known is cpu")
+    return threads * CPU_STRIP_ROWS_A_THREAD
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A fitted straight line.
+
+    Attributes
+    ----------
+    slope, intercept : float
+    """
+
+    slope: float
+    intercept: float
+
+    @classmethod
+    def through(cls, x: Floats, y: Floats) -> Line:
+        """Fit y = slope * x + intercept to relative residuals; the intercept is at least 0.
+
+        One point gives the line through it and the origin.
+        """
+        weighted = np.column_stack([x, np.ones(len(x))]) / y[:, None]
+        if len(np.unique(x)) > 1:
+            slope, intercept = np.linalg.lstsq(weighted, np.ones(len(x)))[0]
+            if intercept >= 0:
+                return cls(float(slope), float(intercept))
+        ratio = x / y
+        return cls(float(ratio.sum() / (ratio @ ratio)), 0.0)
+
+    def __call__(self, x: Floats) -> Floats:
+        """Return slope * x + intercept."""
+        return self.slope * x + self.intercept
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Times of the benchmark matrices of one format.
+
+    Attributes
+    ----------
+    nnz_per_row : float array
+        x of sections 3.5.1 and 3.5.2, for each matrix.
+    strips : float array
+        y of the same sections (x of section 3.5.3).
+    time_s : float array
+        T.
+    """
+
+    nnz_per_row: Floats
+    strips: Floats
+    time_s: Floats
+
+    @classmethod
+    def of(cls, records: Sequence[Record], unit: Callable[[Record], int]) -> Grid:
+        """Collect Records; `unit` gives the rows or non-zeros that are counted in strips."""
+        strip = [strip_rows(r.candidate.device, r.candidate.threads) for r in records]
+        return cls(
+            np.array([record.structure.row_length_mode for record in records], dtype=float),
+            np.ceil([unit(record) / rows for record, rows in zip(records, strip, strict=True)]),
+            np.array([record.time_s for record in records]),
+        )
+
+    def at_strips(self, strips: float) -> Grid:
+        """Return the matrices with this number of strips."""
+        return self._where(self.strips == strips)
+
+    def at_nnz_per_row(self, nnz_per_row: float) -> Grid:
+        """Return the matrices with this number of non-zeros a row."""
+        return self._where(self.nnz_per_row == nnz_per_row)
+
+    def _where(self, chosen: NDArray[np.bool_]) -> Grid:
+        return Grid(self.nnz_per_row[chosen], self.strips[chosen], self.time_s[chosen])
+
+    def richest_strips(self) -> float:
+        """Return the number of strips that was measured with most row lengths; the largest of equals.
+
+        The paper lets it be any value; more points make a steadier line, and more strips drown the cost
+        of starting the threads.
+        """
+        values, counts = np.unique(self.strips, return_counts=True)
+        return float(values[counts == counts.max()].max())
+
+    def lengths_with_strips(self) -> Floats:
+        """Return the row lengths that were measured with at least two numbers of strips."""
+        values, counts = np.unique(self.nnz_per_row, return_counts=True)
+        return values[counts >= 2]
+
+
+@dataclass(frozen=True)
+class CSRModel:
+    """Section 3.5.1.
+
+    Attributes
+    ----------
+    relationship_1 : Line
+        T = E(x): non-zeros a row to time, at a fixed number of strips.
+    lengths : float array of shape (m,)
+        Row lengths of the matrices M that relationship 2 was established with.
+    times_m : float array of shape (m,)
+        T2: their times, on relationship 1's number of strips.
+    relationships_2 : tuple of Line
+        T' = E'(y): strips to time, for each of those row lengths.
+    """
+
+    relationship_1: Line
+    lengths: Floats
+    times_m: Floats
+    relationships_2: tuple[Line, ...]
+
+    @classmethod
+    def fit(cls, grid: Grid) -> CSRModel | None:
+        """Establish the relationships (step 1); None where the matrices are too few."""
+        if len(grid.time_s) == 0:
+            return None
+        fixed = grid.at_strips(grid.richest_strips())
+        lengths = np.intersect1d(grid.lengths_with_strips(), fixed.nnz_per_row)
+        if len(np.unique(fixed.nnz_per_row)) < 2 or len(lengths) == 0:
+            return None
+        lines = []
+        for length in lengths:
+            column = grid.at_nnz_per_row(length)
+            lines.append(Line.through(column.strips, column.time_s))
+        times_m = np.array([fixed.at_nnz_per_row(length).time_s[0] for length in lengths])
+        return cls(Line.through(fixed.nnz_per_row, fixed.time_s), lengths, times_m, tuple(lines))
+
+    def terms(self, nnz_per_row: Floats, strips: Floats) -> dict[str, Floats]:
+        """Estimate (step 2): T0 = (T1 / T2) * T3."""
+        time_1 = self.relationship_1(nnz_per_row)  # T1 = E(x0)
+        # M may be any benchmark matrix; the one nearest to the target's row length is taken.
+        nearest = np.argmin(np.abs(np.log(self.lengths)[:, None] - np.log(nnz_per_row)), axis=0)
+        time_2 = self.times_m[nearest]  # T2: the time of M
+        slopes = np.array([line.slope for line in self.relationships_2])
+        intercepts = np.array([line.intercept for line in self.relationships_2])
+        time_3 = slopes[nearest] * strips + intercepts[nearest]  # T3 = E'(y0)
+        return {"T1": time_1, "T2": time_2, "T3": time_3, "time_s": time_1 / time_2 * time_3}
+
+
+@dataclass(frozen=True)
+class ELLModel:
+    """Section 3.5.2.
+
+    Attributes
+    ----------
+    coefficient : Line
+        Relationship 2, f(y): strips to the slope of time over non-zeros a row.
+    at_x1 : Line
+        Relationship 3, e(y): strips to time, at `x1` non-zeros a row.
+    x1 : float
+    """
+
+    coefficient: Line
+    at_x1: Line
+    x1: float
+
+    @classmethod
+    def fit(cls, grid: Grid) -> ELLModel | None:
+        """Establish the relationships (step 1); None where the matrices are too few."""
+        lengths = grid.lengths_with_strips()
+        slopes = {
+            # Relationship 1, T = f(y1) * x + g(y1), once for each number of strips y1.
+            strips: Line.through(row.nnz_per_row, row.time_s).slope
+            for strips in np.unique(grid.strips)
+            if len(np.unique((row := grid.at_strips(strips)).nnz_per_row)) >= 2
+        }
+        if len(slopes) < 2 or len(lengths) == 0:
+            return None
+        column = grid.at_nnz_per_row(lengths[0])
+        return cls(
+            Line.through(np.array(list(slopes)), np.array(list(slopes.values()))),
+            Line.through(column.strips, column.time_s),
+            float(lengths[0]),
+        )
+
+    def terms(self, nnz_per_row: Floats, strips: Floats) -> dict[str, Floats]:
+        """Estimate (step 2): T0 = f(Y) * X + g(Y), with g(Y) = e(Y) - f(Y) * x1."""
+        slope = self.coefficient(strips)  # f(Y)
+        intercept = self.at_x1(strips) - slope * self.x1  # g(Y)
+        # Below x1 the line may fall under what a product of empty rows takes; it cannot fall to zero.
+        time_s = np.maximum(slope * nnz_per_row + intercept, self.at_x1(strips) / max(self.x1, 1.0))
+        return {"f(Y)": slope, "g(Y)": intercept, "time_s": time_s}
+
+
+@MODELS.register("strips")
+class StripModel(Model):
+    """Guo's four models, each fitted where the Profile has the benchmark matrices it needs."""
+
+    name: ClassVar[str] = "strips"
+
+    def _fit(self, records: Sequence[Record]) -> None:
+        grids = {
+            "csr": self._grid(records, "csr", lambda record: record.structure.rows),
+            "ell": self._grid(records, "ell", lambda record: record.structure.rows),
+            "coo": self._grid(records, "coo", lambda record: record.structure.nnz),
+        }
+        self.strip_ = next((strip_rows(r.candidate.device, r.candidate.threads) for r in records), 0)
+        self.csr_ = CSRModel.fit(grids["csr"])
+        self.ell_ = ELLModel.fit(grids["ell"])
+        # Section 3.5.3, relationship 1, T = E(x): strips of non-zeros to time.
+        coo = grids["coo"]
+        self.coo_ = Line.through(coo.strips, coo.time_s) if len(np.unique(coo.strips)) >= 2 else None
+
+    @staticmethod
+    def _grid(records: Sequence[Record], format_name: str, unit: Callable[[Record], int]) -> Grid:
+        suite = "entry strips" if format_name == "coo" else "strips"
+        return Grid.of(
+            [
+                record
+                for record in records
+                if record.candidate.format == format_name and record.suite == suite
+            ],
+            unit,
+        )
+
+    def formats(self) -> list[str]:
+        """Return the formats whose relationships are established."""
+        found = {"csr": self.csr_, "ell": self.ell_, "coo": self.coo_}
+        known = [name for name, model in found.items() if model is not None]
+        return [*known, "hyb"] if {"ell", "coo"} <= set(known) else known
+
+    def terms(self, format_name: str, blocks: RowBlocks) -> dict[str, Floats]:
+        """Return the terms of section 3.5 for each block, under the paper's letters."""
+        estimate = {"csr": self._csr, "ell": self._ell, "coo": self._coo, "hyb": self._hyb}[format_name]
+        return estimate(blocks)
+
+    def _strips(self, units: NDArray[np.int64]) -> Floats:
+        return np.ceil(np.maximum(units, 1) / self.strip_)  # section 3.4.1: I
+
+    def _csr(self, blocks: RowBlocks) -> dict[str, Floats]:
+        assert self.csr_ is not None
+        nnz_per_row = np.maximum(blocks.row_length_mode, 1).astype(float)  # section 3.4.2: the mode of D
+        return self.csr_.terms(nnz_per_row, self._strips(blocks.rows))
+
+    def _ell(self, blocks: RowBlocks) -> dict[str, Floats]:
+        assert self.ell_ is not None
+        nnz_per_row = np.maximum(blocks.row_length_max, 1).astype(float)  # section 3.4.2: the maximum of D
+        return self.ell_.terms(nnz_per_row, self._strips(blocks.rows))
+
+    def _coo(self, blocks: RowBlocks) -> dict[str, Floats]:
+        assert self.coo_ is not None
+        return {"time_s": self.coo_(self._strips(blocks.nnz))}  # section 3.5.3, step 2: T0 = E(x0)
+
+    def _hyb(self, blocks: RowBlocks) -> dict[str, Floats]:
+        """Section 3.5.4: T0 = T1 + T2, the ELL part at the threshold's width and the COO part."""
+        assert self.ell_ is not None
+        assert self.coo_ is not None
+        width, overflow = HYB.split(blocks)  # z0, the threshold
+        ell = self.ell_.terms(np.maximum(width, 1).astype(float), self._strips(blocks.rows))["time_s"]
+        time_1 = np.where(width > 0, ell, 0.0)
+        # A part without entries is not run; a matrix without entries costs one strip of COO.
+        coo_runs = (overflow > 0) | (width == 0)
+        time_2 = np.where(coo_runs, self.coo_(self._strips(overflow)), 0.0)
+        return {"T1": time_1, "T2": time_2, "time_s": time_1 + time_2}

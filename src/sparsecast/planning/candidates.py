@@ -1,0 +1,88 @@
+"""The ways of doing a product that are open to a matrix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sparsecast.errors import InputError, MatrixSizeError, PaddingError
+from sparsecast.formats import FORMATS
+from sparsecast.kernels import KERNELS
+from sparsecast.matrices.row_blocks import RowBlocks
+from sparsecast.records import Candidate, Structure
+
+#: Types of values that the kernels compute with.
+DTYPES = ("float64", "float32")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What all candidates of one question share.
+
+    Attributes
+    ----------
+    device : str
+        ``"cpu"``.
+    dtype : str
+        One of DTYPES.
+    index_bits : int
+        32 or 64, as in the matrix.
+    threads : int
+    """
+
+    device: str
+    dtype: str
+    index_bits: int
+    threads: int
+
+    def __post_init__(self) -> None:
+        if self.device not in KERNELS:
+            raise InputError(
+                f"device '{self.device}': expected one of {', '.join(KERNELS)}; name one of them"
+            )
+        if self.dtype not in DTYPES:
+            raise InputError(f"dtype '{self.dtype}': expected one of {', '.join(DTYPES)}; name one of them")
+
+    @property
+    def value_bytes(self) -> int:
+        """Size of a value."""
+        return int(np.dtype(self.dtype).itemsize)
+
+    def candidate(self, format_name: str, blocks: RowBlocks, block: int = 0) -> Candidate:
+        """Return the Candidate of a format for one of `blocks`, with the kernel its rule chooses."""
+        kernels = KERNELS[self.device].get(format_name)
+        kernel = kernels.variants[int(kernels.choose(blocks)[block])]
+        return Candidate(format_name, kernel, self.device, self.dtype, self.index_bits, self.threads)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The candidates for a whole matrix, and why the other formats are none.
+
+    Attributes
+    ----------
+    candidates : tuple of Candidate
+    refused : dict of str to str
+        One line for each format that does not suit, by its name.
+    """
+
+    candidates: tuple[Candidate, ...]
+    refused: dict[str, str]
+
+
+def whole_matrix(structure: Structure, setting: Setting) -> Choice:
+    """Return the candidates for a matrix in one block, one for each format that suits it."""
+    blocks = RowBlocks.of(structure)
+    candidates, refused = [], {}
+    for name in FORMATS.names():
+        storage = FORMATS.get(name)
+        stored = int(storage.stored_entries(blocks)[0])
+        size = int(storage.predicted_bytes(blocks, setting.value_bytes, setting.index_bits // 8)[0])
+        try:
+            storage.refuse_excess(structure.nnz, stored, size)
+        except (PaddingError, MatrixSizeError) as error:
+            refused[name] = str(error)
+        else:
+            candidates.append(setting.candidate(name, blocks))
+    return Choice(tuple(candidates), refused)

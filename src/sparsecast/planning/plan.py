@@ -1,0 +1,88 @@
+"""Plans: how a matrix will be multiplied, what that is expected to cost, and from when on it pays."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from sparsecast.matrices.row_blocks import StripStatistics
+from sparsecast.models.base import Model
+from sparsecast.planning.candidates import Setting
+from sparsecast.planning.row_blocks import PlannedBlock, best_blocks, planned_block
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The way to do `iterations` products with a matrix.
+
+    Attributes
+    ----------
+    blocks : tuple of PlannedBlock
+        Row blocks in order, often one; empty for a matrix without rows.
+    iterations : int
+        Products it was made for.
+    time_s : float
+        Forecast of one product.
+    low_s, high_s : float or None
+        Its interval: the sum of the blocks' intervals.
+    convert_s : float
+        Forecast of building all blocks.
+    baseline : PlannedBlock
+        Plain CSR in one block, which needs no conversion.
+    break_even_iterations : int or None
+        Products from which on the conversion has paid for itself against the baseline: 0 where there is
+        nothing to convert, None where the plan is not faster.
+    """
+
+    blocks: tuple[PlannedBlock, ...]
+    iterations: int
+    time_s: float
+    low_s: float | None
+    high_s: float | None
+    convert_s: float
+    baseline: PlannedBlock
+    break_even_iterations: int | None
+
+
+def make_plan(statistics: StripStatistics, model: Model, setting: Setting, iterations: int) -> Plan:
+    """Return the plan with the least forecast time of all products and the conversion together.
+
+    Parameters
+    ----------
+    statistics : StripStatistics
+        Of the matrix' strips.
+    model : Model
+        Fitted.
+    setting : Setting
+    iterations : int
+        Products that will be done, at least 1.
+    """
+    everything = np.array([0]), np.array([statistics.strips])
+    baseline = planned_block(statistics.blocks(*everything), 0, "csr", model, setting)
+    blocks = best_blocks(statistics, model, setting, iterations)
+    time_s = math.fsum(block.time_s for block in blocks)
+    convert_s = math.fsum(block.convert_s for block in blocks)
+    intervals = [model.interval(block.candidate.format, block.time_s) for block in blocks]
+    return Plan(
+        blocks=tuple(blocks),
+        iterations=iterations,
+        time_s=time_s,
+        low_s=_sum([low for low, _ in intervals]),
+        high_s=_sum([high for _, high in intervals]),
+        convert_s=convert_s,
+        baseline=baseline,
+        break_even_iterations=_break_even(convert_s, baseline.time_s - time_s),
+    )
+
+
+def _sum(ends: list[float | None]) -> float | None:
+    known = [end for end in ends if end is not None]
+    return math.fsum(known) if len(known) == len(ends) else None
+
+
+def _break_even(convert_s: float, saved_s: float) -> int | None:
+    if convert_s == 0:
+        return 0
+    return math.ceil(convert_s / saved_s) if saved_s > 0 else None

@@ -1,0 +1,44 @@
+"""The forecasts of one matrix in every format that suits it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import overload
+
+from sparsecast.records import Forecast, Structure
+
+
+@dataclass(frozen=True)
+class Prediction(Sequence[Forecast]):
+    """The Forecasts of a matrix, fastest first; a sequence of them.
+
+    Attributes
+    ----------
+    forecasts : tuple of Forecast
+    refused : dict of str to str
+        Formats that do not suit the matrix, and why.
+    structure : Structure
+        What was forecast from.
+    profile, model : str
+        Names of the profile and of the model that forecast.
+    predict_s : float
+        Seconds that the forecast took, the Structure included.
+    """
+
+    forecasts: tuple[Forecast, ...]
+    refused: dict[str, str]
+    structure: Structure
+    profile: str
+    model: str
+    predict_s: float
+
+    @overload
+    def __getitem__(self, index: int) -> Forecast: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Forecast, ...]: ...
+    def __getitem__(self, index: int | slice) -> Forecast | tuple[Forecast, ...]:
+        return self.forecasts[index]
+
+    def __len__(self) -> int:
+        return len(self.forecasts)

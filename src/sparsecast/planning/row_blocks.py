@@ -1,0 +1,155 @@
+"""A format for each row block: the dynamic programme of Guo, Wang and Chen (2014), section 4.
+
+The paper's programme looks at N (N + 1) / 2 blocks of N strips. Here N is bounded: a matrix with more than
+MAX_STRIPS strips is cut into coarser ones, as the paper itself does on large matrices with strips of 32 times
+the rows. The guarantee: the plan is the best, in the model's eyes, of all plans whose cuts are multiples of
+the coarser strip; one block is always among them. Planning then costs one pass over the row pointers and at
+most MAX_STRIPS**2 / 2 blocks, each a difference of prefix sums, whatever the rows.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecast.formats import FORMATS
+from sparsecast.formats.base import MAX_PADDING_FACTOR
+from sparsecast.matrices.row_blocks import RowBlocks, StripStatistics
+from sparsecast.models.base import Model
+from sparsecast.planning.candidates import Setting
+from sparsecast.records import Candidate
+
+#: Most strips the programme is run on: 131,000 blocks, a few tenths of a second.
+MAX_STRIPS = 512
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedBlock:
+    """One row block and how it will be done.
+
+    Attributes
+    ----------
+    first_row, last_row : int
+        First and last row, both of the block; last_row is first_row - 1 for a matrix without rows.
+    candidate : Candidate
+    time_s, convert_s : float
+        Forecasts of one product with the block, and of building its format.
+    """
+
+    first_row: int
+    last_row: int
+    candidate: Candidate
+    time_s: float
+    convert_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class _BestSplits:
+    """Tables of the dynamic programme.
+
+    Attributes
+    ----------
+    cost_s : float array of shape (strips + 1,)
+        T[1, j] of Fig. 8, with T[1, 0] = 0.
+    split : int array of shape (strips + 1,)
+        S[1, j] of Fig. 11: strips before the last block of the best plan for the first j strips.
+    format_index : int array of shape (strips + 1,)
+        F of that last block.
+    """
+
+    cost_s: Floats
+    split: NDArray[np.int64]
+    format_index: NDArray[np.int64]
+
+
+def strip_statistics(indptr: NDArray[Any], cols: int, strip_rows: int) -> StripStatistics:
+    """Return the statistics of a matrix' strips, coarsened until there are at most MAX_STRIPS of them.
+
+    Parameters
+    ----------
+    indptr : integer array of shape (rows + 1,)
+    cols : int
+    strip_rows : int
+        Rows of the model's strip (S_CSR in the paper).
+    """
+    strips = math.ceil((len(indptr) - 1) / strip_rows)
+    coarsening = max(1, math.ceil(strips / MAX_STRIPS))
+    return StripStatistics.of(indptr, cols, strip_rows * coarsening)
+
+
+def best_blocks(
+    statistics: StripStatistics, model: Model, setting: Setting, iterations: int
+) -> list[PlannedBlock]:
+    """Return the row blocks with the least forecast time of `iterations` products and the conversions.
+
+    Parameters
+    ----------
+    statistics : StripStatistics
+        Of the matrix; its strips are the cuts that may be made.
+    model : Model
+        Forecasts a block as if it were a matrix.
+    setting : Setting
+        Device, dtype and threads of every block.
+    iterations : int
+        Products that each conversion is paid for by.
+    """
+    formats = model.formats()
+    tables = _best_splits(statistics, model, formats, setting, iterations)
+    blocks: list[PlannedBlock] = []
+    end = statistics.strips
+    while end > 0:  # PRINT_OPTIMAL_STRATEGY of Fig. 11, from the last block to the first
+        start = int(tables.split[end])
+        name = formats[int(tables.format_index[end])]
+        block = statistics.blocks(np.array([start]), np.array([end]))
+        blocks.append(planned_block(block, int(statistics.bounds[start]), name, model, setting))
+        end = start
+    return blocks[::-1]
+
+
+def planned_block(
+    block: RowBlocks, first_row: int, format_name: str, model: Model, setting: Setting
+) -> PlannedBlock:
+    """Return one block, from `first_row` on, with the forecasts of a format."""
+    return PlannedBlock(
+        first_row,
+        first_row + int(block.rows[0]) - 1,
+        setting.candidate(format_name, block),
+        float(model.time_s(format_name, block)[0]),
+        float(model.conversion_.seconds(format_name, block)[0]),
+    )
+
+
+def _best_splits(
+    statistics: StripStatistics, model: Model, formats: list[str], setting: Setting, iterations: int
+) -> _BestSplits:
+    """Run SPMV_OPTIMAL_SOLUTION of Fig. 11; all blocks that end at one strip are forecast at once."""
+    strips = statistics.strips
+    cost = np.zeros(strips + 1)
+    split = np.zeros(strips + 1, dtype=np.int64)
+    format_index = np.zeros(strips + 1, dtype=np.int64)
+    for j in range(1, strips + 1):  # lines 03 to 13
+        starts = np.arange(j)
+        blocks = statistics.blocks(starts, np.full(j, j))
+        costs = np.array([_block_cost(model, name, blocks, setting, iterations) for name in formats])
+        best = costs.argmin(axis=0)  # F[k + 1, j]
+        total = cost[:j] + costs[best, starts]  # line 07: q = T[1, k] + E[k + 1, j], k = 0 for one block
+        # Of equals the fewest blocks: argmin takes the smallest k, and k = 0 is the block of all strips.
+        k = int(total.argmin())
+        cost[j], split[j], format_index[j] = total[k], k, best[k]
+    return _BestSplits(cost, split, format_index)
+
+
+def _block_cost(
+    model: Model, format_name: str, blocks: RowBlocks, setting: Setting, iterations: int
+) -> Floats:
+    """Return E[i, j] for one format: the time of a product, with its share of the conversion."""
+    storage = FORMATS.get(format_name)
+    cost = model.time_s(format_name, blocks) + model.conversion_.seconds(format_name, blocks) / iterations
+    padded = storage.stored_entries(blocks) > MAX_PADDING_FACTOR * blocks.nnz
+    return np.where(padded, np.inf, cost)

@@ -1,0 +1,43 @@
+"""Progress bars with the time that is left, on standard error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(max(seconds, 0.0)), 60)
+    return f"{minutes}:{rest:02d}"
+
+
+@contextmanager
+def timed_bar(console: Console, what: str) -> Iterator[Callable[[float, float, str], None]]:
+    """Show a bar for work whose length is known in seconds; give a function (done_s, total_s, item)."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=30),
+        TextColumn("{task.fields[left]} left"),
+        TextColumn("{task.fields[item]}", style="dim"),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task(what, total=1.0, left="?", item="")
+
+        def update(done_s: float, total_s: float, item: str) -> None:
+            progress.update(task, completed=done_s, total=total_s, left=_clock(total_s - done_s), item=item)
+
+        yield update
+
+
+@contextmanager
+def counted_bar(console: Console, what: str, total: int) -> Iterator[Callable[[], None]]:
+    """Show a bar for `total` steps of like length; give a function to call after each."""
+    from rich.progress import TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=30), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task(what, total=total)
+        yield lambda: progress.advance(task)

@@ -1,0 +1,244 @@
+"""Tables for people: what matters most comes first, and every time carries its unit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from rich.table import Table
+
+from sparsecast.benchmark.evaluation import EvaluationRow, ModelScore
+from sparsecast.benchmark.plan_check import PlanCheck
+from sparsecast.machines.machine import Machine
+from sparsecast.planning.plan import Plan
+from sparsecast.records import BLOCK_SIZES, Candidate, Forecast, Record, Structure
+
+#: Blocks of a plan that a table shows before it says how many follow.
+_BLOCKS_SHOWN = 12
+
+
+def time(seconds: float | None) -> str:
+    """Return a time with three digits in the unit that suits it."""
+    if seconds is None:
+        return "-"
+    for unit, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
+        if abs(seconds) * factor >= 1:
+            return f"{seconds * factor:.3g} {unit}" if seconds * factor < 1000 else f"{seconds:,.0f} s"
+    return f"{seconds * 1e9:.3g} ns"
+
+
+def size(count: float) -> str:
+    """Return a number of bytes with three digits in the unit that suits it."""
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= factor:
+            return f"{count / factor:.3g} {unit}"
+    return f"{count:.0f} B"
+
+
+def structure(name: str, found: Structure) -> Table:
+    """Return a Structure as a table of two columns."""
+    table = Table(title=name, show_header=False, title_justify="left")
+    fill = ", ".join(f"{b}x{b} {value:.2f}" for b, value in zip(BLOCK_SIZES, found.block_fill, strict=True))
+    bands = " ".join(f"{100 * share:.0f}" for share in found.band_histogram)
+    zeros = "not read" if found.explicit_zeros is None else f"{found.explicit_zeros:,}"
+    for label, text in (
+        ("rows x columns", f"{found.rows:,} x {found.cols:,}"),
+        ("non-zeros", f"{found.nnz:,} (of them stored zeros: {zeros})"),
+        ("row length", f"mean {found.row_length_mean:.2f}, deviation {found.row_length_deviation:.2f}"),
+        ("", f"mode {found.row_length_mode}, least {found.row_length_min}, most {found.row_length_max:,}"),
+        ("empty rows", f"{found.empty_rows:,}"),
+        ("surprising row lengths", _share(found.row_length_surprises, found.rows)),
+        ("half-bandwidth", f"{found.half_bandwidth:,}"),
+        ("diagonals occupied", f"{found.diagonals:,}"),
+        ("share by distance, %", f"{bands}  (ten bands from the diagonal outwards)"),
+        ("block fill", f"{fill}  (stored / non-zeros)"),
+        ("new cache lines of x", _share(found.x_line_changes, found.nnz)),
+    ):
+        table.add_row(label, text)
+    return table
+
+
+def forecasts(title: str, items: Sequence[Forecast], refused: Mapping[str, str]) -> Table:
+    """Return Forecasts, fastest first, and below them the formats that do not suit."""
+    table = _numbers(title, "format", "kernel", "time", "interval", "GFLOP/s", "bytes", "to convert")
+    for item in items:
+        table.add_row(
+            *_way(item.candidate),
+            time(item.time_s),
+            _interval(item.low_s, item.high_s),
+            f"{item.gflops:.2f}",
+            size(item.bytes),
+            time(item.convert_s) if item.convert_s else "none",
+        )
+    _add_refused(table, refused)
+    return table
+
+
+def measurements(
+    title: str, records: Sequence[Record], expected: Mapping[Candidate, Forecast], refused: Mapping[str, str]
+) -> Table:
+    """Return measurements, fastest first, each beside its forecast where there is one."""
+    table = _numbers(
+        title,
+        "format",
+        "kernel",
+        "measured",
+        "noise",
+        "GFLOP/s",
+        "forecast",
+        "interval",
+        "error",
+        "converted",
+    )
+    for record in records:
+        forecast = expected.get(record.candidate)
+        table.add_row(
+            *_way(record.candidate),
+            time(record.time_s),
+            f"{100 * record.noise:.1f} %",
+            f"{record.gflops:.2f}",
+            time(forecast.time_s) if forecast else "-",
+            _interval(forecast.low_s, forecast.high_s) if forecast else "-",
+            f"{100 * (forecast.time_s / record.time_s - 1):+.0f} %" if forecast else "-",
+            time(record.convert_s) if record.convert_s else "nothing",
+        )
+    _add_refused(table, refused)
+    return table
+
+
+def plan(title: str, made: Plan) -> Table:
+    """Return the row blocks of a plan."""
+    table = _numbers(title, "rows", "format", "kernel", "time", "to convert")
+    for block in made.blocks[:_BLOCKS_SHOWN]:
+        table.add_row(
+            f"{block.first_row:,} to {block.last_row:,}",
+            *_way(block.candidate),
+            time(block.time_s),
+            time(block.convert_s) if block.convert_s else "none",
+        )
+    if len(made.blocks) > _BLOCKS_SHOWN:
+        table.add_row(f"and {len(made.blocks) - _BLOCKS_SHOWN} more blocks", "", "", "", "")
+    return table
+
+
+def plan_sentences(made: Plan) -> list[str]:
+    """Return what a plan comes to, in sentences."""
+    sentences = [
+        f"One product: {time(made.time_s)} {_bracketed(made.low_s, made.high_s)}, "
+        f"plain CSR {time(made.baseline.time_s)}."
+    ]
+    if made.convert_s == 0:
+        sentences.append(f"Nothing to convert: for {made.iterations:,} products plain CSR arrays are best.")
+    elif made.break_even_iterations is None:
+        sentences.append(f"Converting takes {time(made.convert_s)} and does not pay.")
+    else:
+        sentences.append(
+            f"Converting takes {time(made.convert_s)}, paid from {made.break_even_iterations:,} products on; "
+            f"{made.iterations:,} are asked for."
+        )
+    return sentences
+
+
+def plan_check(made: Plan, check: PlanCheck) -> Table:
+    """Return the measured plan beside its forecast, plain CSR and SciPy."""
+    table = _numbers("Measured in turn", "way", "one product", "forecast", "against the plan")
+    for way, measured, forecast in (
+        ("the plan", check.time_s, made.time_s),
+        ("plain CSR", check.baseline_s, made.baseline.time_s),
+        ("SciPy, one thread", check.scipy_s, None),
+    ):
+        table.add_row(way, time(measured), time(forecast), f"{measured / check.time_s:.2f} x")
+    table.caption = (
+        f"noise {100 * check.noise:.1f} %, converted in {time(check.convert_s)}, "
+        f"largest relative error against the oracle {check.error:.1e}"
+    )
+    return table
+
+
+def machines(here: Machine, contents: Mapping[str, str]) -> Table:
+    """Return this machine and, by name, what each profile at hand holds."""
+    caches = (
+        ", ".join(f"L{cache.level} {cache.bytes >> 10:,} KiB" for cache in here.caches) or "caches unknown"
+    )
+    table = Table(title=f"This machine: {here.name}", title_justify="left")
+    table.caption = (
+        f"{here.processor}, {here.cores} cores, {here.threads} threads, {caches}, "
+        f"{here.memory_bytes / 2**30:.0f} GiB of memory, {' '.join(here.simd) or 'no vector sets known'}"
+    )
+    table.add_column("profile", overflow="fold")
+    table.add_column("holds")
+    for name, held in contents.items():
+        table.add_row(f"{name} (this machine)" if name == here.name else name, held)
+    if here.name not in contents:
+        table.add_row(f"{here.name} (this machine)", "not calibrated yet: run sparsecast calibrate")
+    return table
+
+
+def evaluation(rows: Iterable[EvaluationRow]) -> Table:
+    """Return forecasts beside measurements, matrix by matrix."""
+    table = _numbers("Forecast against measurement", "matrix", "format", "kernel", "measured", "forecast")
+    for heading in ("error", "noise"):
+        table.add_column(heading, justify="right")
+    for row in rows:
+        table.add_row(
+            row.matrix,
+            *_way(row.forecast.candidate),
+            time(row.record.time_s),
+            time(row.forecast.time_s),
+            f"{100 * row.error:+.0f} %",
+            f"{100 * row.record.noise:.1f} %",
+        )
+    return table
+
+
+def scores(models: Mapping[str, ModelScore]) -> Table:
+    """Return the score of each model."""
+    table = _numbers(
+        "Models",
+        "model",
+        "mean error",
+        "median",
+        "90th percentile",
+        "in the interval",
+        "regret",
+        "best found",
+    )
+    for name, score in models.items():
+        table.add_row(
+            name,
+            *(f"{100 * e:.1f} %" for e in (score.mean_error, score.median_error, score.p90_error)),
+            "-" if score.coverage is None else f"{100 * score.coverage:.0f} %",
+            f"{100 * score.regret:.1f} %",
+            f"{100 * score.top1:.0f} %",
+        )
+    return table
+
+
+def _numbers(title: str, *headings: str) -> Table:
+    table = Table(title=title, title_justify="left", caption_justify="left")
+    words = ("format", "kernel", "matrix", "model", "way", "rows")
+    for heading in headings:
+        table.add_column(
+            heading, justify="left" if heading in words else "right", no_wrap=heading != "matrix"
+        )
+    return table
+
+
+def _way(candidate: Candidate) -> tuple[str, str]:
+    return candidate.format.upper(), candidate.kernel
+
+
+def _interval(low_s: float | None, high_s: float | None) -> str:
+    return "unknown" if low_s is None or high_s is None else f"{time(low_s)} - {time(high_s)}"
+
+
+def _bracketed(low_s: float | None, high_s: float | None) -> str:
+    return f"({_interval(low_s, high_s)})" if low_s is not None else "(interval unknown)"
+
+
+def _share(count: int, total: int) -> str:
+    return f"{count:,} ({100 * count / total:.0f} %)" if total else f"{count:,}"
+
+
+def _add_refused(table: Table, refused: Mapping[str, str]) -> None:
+    if refused:
+        table.caption = "\n".join(refused.values())

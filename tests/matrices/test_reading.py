@@ -1,0 +1,430 @@
+"""Reading Matrix Market files, and what all kinds of files share: paths, suffixes, counts, the corpus."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import os
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from scipy.io import mmread, mmwrite
+
+from sparsecast.errors import InputError, MatrixFileError, MatrixSizeError
+from sparsecast.matrices import matrix_market, sources
+from sparsecast.matrices.reading import load, matrix_name, read
+
+REAL = "%%MatrixMarket matrix coordinate real general\n"
+CORPUS = Path(os.environ.get("SPARSECAST_CORPUS", Path(__file__).parents[2] / ".." / "shared" / "matrices"))
+
+
+def write(folder: Path, text: str | bytes, name: str = "a.mtx") -> Path:
+    path = folder / name
+    content = text.encode() if isinstance(text, str) else text
+    path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    return path
+
+
+def refusal(path: Path, kind: type[InputError] = MatrixFileError) -> str:
+    """Return the message with which `path` is refused: of exactly that class, one line, naming the file."""
+    with pytest.raises(InputError) as caught:
+        load(path)
+    assert caught.type is kind
+    message = str(caught.value)
+    assert "\n" not in message
+    assert path.name in message
+    return message
+
+
+def assert_canonical(matrix: sparse.csr_array) -> None:
+    assert isinstance(matrix, sparse.csr_array)
+    matrix.check_format(full_check=True)
+    assert matrix.indptr.dtype == matrix.indices.dtype == np.int32
+    for row in range(matrix.shape[0]):
+        columns = matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]]
+        assert (np.diff(columns) > 0).all()
+
+
+def assert_same(matrix: sparse.csr_array, oracle: sparse.sparray) -> None:
+    """Compare every stored entry, explicit zeros included."""
+    expected = oracle.tocsr().astype(np.float64)
+    expected.sum_duplicates()
+    assert matrix.shape == expected.shape
+    np.testing.assert_array_equal(matrix.indptr, expected.indptr)
+    np.testing.assert_array_equal(matrix.indices, expected.indices)
+    np.testing.assert_allclose(matrix.data, expected.data, rtol=1e-15, atol=0)
+
+
+@st.composite
+def triplets(draw, square=False):
+    rows = draw(st.integers(1, 12))
+    cols = rows if square else draw(st.integers(1, 12))
+    entry = st.tuples(
+        st.integers(0, rows - 1), st.integers(0, cols - 1), st.sampled_from([0.0, 1.0, -2.5, 1e-300, 3.0])
+    )
+    entries = draw(st.lists(entry, max_size=150))
+    i, j, v = np.array(entries).reshape(-1, 3).T
+    return sparse.coo_array((v, (i.astype(np.int32), j.astype(np.int32))), shape=(rows, cols))
+
+
+def text_of(coo: sparse.coo_array, field: str, symmetry: str) -> str:
+    lines = [f"%%MatrixMarket matrix coordinate {field} {symmetry}", "% a comment", ""]
+    lines.append(f"{coo.shape[0]} {coo.shape[1]} {len(coo.data)}")
+    for i, j, v in zip(*coo.coords, coo.data, strict=True):
+        lines.append(f"{i + 1} {j + 1}" + ("" if field == "pattern" else f" {v!r}".replace("np.float64", "")))
+    return "\n".join(line.replace("(", "").replace(")", "") for line in lines) + "\n"
+
+
+@settings(max_examples=60, deadline=None)
+@given(coo=triplets(), field=st.sampled_from(["real", "pattern"]))
+def test_general_equals_scipy(tmp_path_factory, coo, field):
+    path = write(tmp_path_factory.mktemp("mtx"), text_of(coo, field, "general"))
+    matrix = load(path)
+    assert_canonical(matrix)
+    assert_same(matrix, mmread(path, spmatrix=False))
+
+
+@settings(max_examples=60, deadline=None)
+@given(coo=triplets(square=True), symmetry=st.sampled_from(["symmetric", "skew-symmetric"]))
+def test_symmetric_equals_scipy(tmp_path_factory, coo, symmetry):
+    # Entries of both triangles and duplicates, more than the format asks for.
+    path = write(tmp_path_factory.mktemp("mtx"), text_of(coo, "real", symmetry), "a.mtx.gz")
+    reading = read(path)
+    assert_canonical(reading.matrix)
+    oracle = mmread(path, spmatrix=False)
+    assert_same(reading.matrix, oracle)
+    assert reading.duplicates == oracle.nnz - reading.matrix.nnz
+    assert reading.symmetry == symmetry
+
+
+@pytest.mark.parametrize("symmetry", ["general", "symmetric", "skew-symmetric"])
+@pytest.mark.parametrize("size", [1, 2, 3, 40])
+def test_array_equals_scipy(tmp_path, symmetry, size):
+    dense = np.random.default_rng(size).integers(-2, 3, (size, size)).astype(float)
+    sign = {"general": 0, "symmetric": 1, "skew-symmetric": -1}[symmetry]
+    if sign:
+        dense = np.tril(dense) + sign * np.tril(dense).T
+    path = tmp_path / "a.mtx"
+    mmwrite(path, dense, symmetry=symmetry)
+    reading = read(path)
+    assert_canonical(reading.matrix)
+    assert_same(reading.matrix, sparse.coo_array(dense))
+    assert reading.notes == ("is a dense array: its zeros are not stored",)
+
+
+def test_rows_of_every_length_are_sorted_and_summed(tmp_path):
+    rng = np.random.default_rng(3)
+    rows = np.repeat(np.arange(200), np.arange(200))
+    cols = rng.integers(0, 150, len(rows))
+    order = rng.permutation(len(rows))
+    values = rng.integers(-9, 9, len(rows)).astype(float)
+    coo = sparse.coo_array((values, (rows[order], cols[order])), shape=(200, 150))
+    path = tmp_path / "a.mtx"
+    mmwrite(path, coo, symmetry="general")
+    matrix = load(path)
+    assert_canonical(matrix)
+    assert_same(matrix, coo)
+
+
+@pytest.mark.parametrize("suffix", [".mtx", ".mtx.gz"])
+def test_text_beyond_one_block(tmp_path, suffix):
+    coo = sparse.random_array((20_000, 15_000), density=5e-4, rng=np.random.default_rng(0), format="coo")
+    plain = tmp_path / "plain.mtx"
+    mmwrite(plain, coo, symmetry="general")
+    assert plain.stat().st_size > 3 * sources.BLOCK_BYTES
+    path = write(tmp_path, plain.read_bytes(), f"a{suffix}")
+    assert_same(load(path), coo)
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 5), (5, 0), (3, 7), (7, 3)])
+@pytest.mark.parametrize("layout", ["coordinate", "array"])
+def test_empty_matrices(tmp_path, shape, layout):
+    text = f"%%MatrixMarket matrix {layout} real general\n{shape[0]} {shape[1]}"
+    text += " 0\n" if layout == "coordinate" else "\n" + "0\n" * (shape[0] * shape[1])
+    matrix = load(write(tmp_path, text))
+    assert_canonical(matrix)
+    assert matrix.shape == shape
+    assert matrix.nnz == 0
+
+
+def test_empty_rows(tmp_path):
+    matrix = load(write(tmp_path, REAL + "5 4 2\n2 1 1.5\n4 4 2\n"))
+    np.testing.assert_array_equal(matrix.indptr, [0, 0, 1, 1, 2, 2])
+
+
+def test_counts_and_notes(tmp_path):
+    text = "%%matrixmarket MATRIX Coordinate Integer General\n3 3 6\n1 1 2\n1 1 -2\n2 2 0\n3 3 7\n3 1 4\n"
+    reading = read(write(tmp_path, text + "3 2 5\n", "some.thing.mtx"))
+    assert (reading.name, reading.field, reading.symmetry) == ("some.thing", "integer", "general")
+    assert (reading.explicit_zeros, reading.duplicates, reading.nonfinite) == (2, 1, 0)
+    assert reading.notes == ("holds 1 duplicate entries, summed", "holds 2 explicit zeros, kept")
+    assert reading.matrix.nnz == 5
+
+
+def test_integers_beyond_float64_are_said(tmp_path):
+    reading = read(write(tmp_path, REAL.replace("real", "integer") + "1 1 1\n1 1 99999999999999999999\n"))
+    assert reading.notes == ("holds 1 integers beyond 2**53, rounded to floating point",)
+
+
+def test_nan_and_infinity_are_said(tmp_path):
+    reading = read(write(tmp_path, REAL + "2 2 3\n1 1 nan\n1 2 -Infinity\n2 2 INF\n"))
+    assert reading.nonfinite == 3
+    assert reading.notes == ("holds 3 NaN or infinite values",)
+    np.testing.assert_array_equal(reading.matrix.data, [np.nan, -np.inf, np.inf])
+
+
+def test_skew_symmetric_diagonal_is_said(tmp_path):
+    text = REAL.replace("general", "skew-symmetric") + "2 2 2\n1 1 3\n2 1 4\n"
+    reading = read(write(tmp_path, text))
+    np.testing.assert_array_equal(reading.matrix.toarray(), [[3, -4], [4, 0]])
+    assert "diagonal" in reading.notes[0]
+
+
+def test_fortran_exponents_and_other_line_ends(tmp_path):
+    matrix = load(write(tmp_path, REAL + "2 2 2\r\n1 1 1.0D3\r\n\r\n 2\t2  -2.5d-1 \r\n"))
+    np.testing.assert_array_equal(matrix.toarray(), [[1000, 0], [0, -0.25]])
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\n\n  \n", " "])
+def test_ends_of_the_last_line(tmp_path, end):
+    assert load(write(tmp_path, REAL + "1 1 1\n1 1 2.5" + end)).data == [2.5]
+
+
+def test_dtype(tmp_path):
+    path = write(tmp_path, REAL + "1 1 1\n1 1 0.1\n")
+    assert load(path).dtype == np.float64
+    assert load(path, dtype="float32").data == np.float32([0.1])
+    for dtype in (np.complex128, "int32", "nonsense"):
+        with pytest.raises(InputError, match="give float64 or float32"):
+            load(path, dtype=dtype)
+
+
+def test_indices_are_64_bit_where_they_must_be(tmp_path):
+    matrix = load(write(tmp_path, REAL + "2 3000000000 1\n2 3000000000 1\n"))
+    assert matrix.indices.dtype == matrix.indptr.dtype == np.int64
+    assert matrix.indices == [2999999999]
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("x/cant.mtx.gz", "cant"),
+        ("a.b.mtx", "a.b"),
+        ("c.RUA", "c"),
+        ("d.npz", "d"),
+        ("e.mat", "e"),
+        ("f", "f"),
+    ],
+)
+def test_matrix_name(path, name):
+    assert matrix_name(path) == name
+
+
+# Bad files: what is written, and words that the message must hold.
+BAD = {
+    "empty": ("", ["is empty", "%%MatrixMarket"]),
+    "blank": ("\n\n", ["empty line"]),
+    "text": ("hello world\n1 1 1\n", ["'hello world'", "%%MatrixMarket"]),
+    "json": ('{"rows": 3}', ["rows", "%%MatrixMarket"]),
+    "vector": ("%%MatrixMarket vector coordinate real general\n1 1\n", ["vector"]),
+    "layout": (REAL.replace("coordinate", "elemental") + "1 1 0\n", ["elemental", "coordinate|array"]),
+    "field": (REAL.replace("real", "quaternion") + "1 1 0\n", ["quaternion", "real|integer|pattern"]),
+    "symmetry": (REAL.replace("general", "triangular") + "1 1 0\n", ["triangular"]),
+    "complex": (
+        REAL.replace("real", "complex") + "1 1 1\n1 1 1 0\n",
+        ["'complex' is not taken yet", "real part"],
+    ),
+    "hermitian": (REAL.replace("general", "hermitian") + "1 1 0\n", ["'hermitian'", "complex", "symmetric"]),
+    "array pattern": ("%%MatrixMarket matrix array pattern general\n1 1\n", ["pattern cannot be array"]),
+    "no sizes": (REAL + "% only comments\n", ["ends before the line with its sizes"]),
+    "two sizes": (REAL + "3 3\n", ["line 2 is '3 3'", "rows, columns, entries"]),
+    "words": (REAL + "3 three 1\n", ["columns is 'three'", "whole number"]),
+    "real sizes": (REAL + "3.0 3 1\n", ["rows is '3.0'"]),
+    "negative": (REAL + "3 3 -1\n", ["entries is '-1'", "from 0"]),
+    "not square": (REAL.replace("general", "symmetric") + "3 2 0\n", ["3 rows and 2 columns", "symmetric"]),
+    "no room": (REAL + "0 5 1\n1 1 1.0\n", ["claims 1 entries", "0 rows"]),
+    "row 0": (REAL + "2 2 1\n0 1 1.0\n", ["Line 3", "Row index", "rows from 1 to 2"]),
+    "row 3": (REAL + "% c\n2 2 1\n3 1 1.0\n", ["Line 4", "Row index", "rows from 1 to 2"]),
+    "column 9": (REAL + "2 2 1\n1 9 1.0\n", ["Column index", "columns from 1 to 2"]),
+    "column -1": (REAL + "2 2 1\n1 -1 1.0\n", ["Column index"]),
+    "huge index": (REAL + "2 2 1\n1 99999999999999999999 1.0\n", ["out of range"]),
+    "real index": (REAL + "2 2 1\n1 1.5 1.0\n", ["'1 1.5 1.0'", "row column value"]),
+    "no value": (REAL + "2 2 2\n1 1\n2 2 1.0\n", ["'1 1'", "row column value"]),
+    "no value later": (REAL + "2 2 3\n1 1 1\n2 1\n2 2 1.0\n", ["Line 4", "row column value"]),
+    "two values": (REAL + "2 2 1\n1 1 1.0 2.0\n", ["'1 1 1.0 2.0'"]),
+    "no number": (REAL + "2 2 1\n1 1 abc\n", ["'1 1 abc'"]),
+    "too few": (REAL + "2 2 3\n1 1 1.0\n2 2 1.0\n", ["another 1 lines", "expected 3 lines"]),
+    "too many": (REAL + "2 2 1\n1 1 1.0\n2 2 1.0\n", ["Too many", "expected 1 lines"]),
+    "half a line": (REAL + "2 2 2\n1 1 1.0\n2 2", ["'2 2'", "row column value"]),
+    "half a number": (REAL + "2 2 2\n1 1 1.0\n2 2 1e", ["'2 2 1e'"]),
+    "half a number, symmetric": (REAL.replace("general", "symmetric") + "2 2 1\n2 2 1e+", ["'2 2 1e+'"]),
+    "zero byte": (REAL.encode() + b"2 2 1\n1 1 1.0\0\n", ["bytes 0"]),
+    "zero bytes after": (REAL.encode() + b"2 2 1\n1 1 1.0\n\0\0\0", ["bytes 0"]),
+    "array short": ("%%MatrixMarket matrix array real general\n2 2\n1\n2\n3\n", ["expected 4 lines"]),
+    "array long": ("%%MatrixMarket matrix array real general\n1 2\n1\n2\n3\n", ["expected 2 lines"]),
+    "array row": ("%%MatrixMarket matrix array real general\n2 2\n1 2\n3 4\n", ["'1 2'"]),
+    "array empty": ("%%MatrixMarket matrix array real general\n0 5\n1\n", ["expected 0 lines"]),
+    "more than it holds": (REAL + "9 9 100000\n1 1 1.0\n", ["claims 100000 entries", "holds at most"]),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+@pytest.mark.parametrize("suffix", [".mtx", ".mtx.gz"])
+def test_bad_text(tmp_path, name, suffix):
+    content, words = BAD[name]
+    if suffix == ".mtx.gz" and name == "more than it holds":
+        content = content.replace("100000", "100000000")
+        words = ["claims 100000000 entries"]
+    message = refusal(write(tmp_path, content, f"bad{suffix}"))
+    for word in words:
+        assert word in message
+
+
+@pytest.mark.parametrize("size", ["9223372036854775808", "1" * 30])
+def test_sizes_beyond_64_bits(tmp_path, size):
+    assert "64-bit" in refusal(write(tmp_path, f"{REAL}{size} 1 0\n"), MatrixSizeError)
+
+
+def test_matrix_beyond_memory_is_refused_before_it_is_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(sources.psutil, "virtual_memory", lambda: SimpleNamespace(available=2**20))
+    monkeypatch.setattr(matrix_market, "mmread", None)
+    path = write(tmp_path, REAL + "9 9 100000\n" + "1 1 1.0\n" * 100_000)
+    message = refusal(path, MatrixSizeError)
+    assert "100000 stored entries" in message
+    assert "GiB" in message
+
+
+@pytest.mark.parametrize("line", ["1000000000000000 1 0", "9000000000000000000 9000000000000000000 0"])
+def test_rows_beyond_memory(tmp_path, line):
+    assert line.split()[0] in refusal(write(tmp_path, REAL + line + "\n"), MatrixSizeError)
+
+
+def test_dense_array_beyond_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(sources.psutil, "virtual_memory", lambda: SimpleNamespace(available=2**20))
+    text = "%%MatrixMarket matrix array real general\n1000 1000\n" + "0\n" * 1_000_000
+    assert "1000 rows" in refusal(write(tmp_path, text, "a.mtx.gz"), MatrixSizeError)
+
+
+@pytest.mark.parametrize(
+    ("head", "filling", "words"),
+    [
+        (REAL + "9 9 3\n1 1 1.0\n", b"\n", "more than the sizes it declares can need"),
+        (REAL + "9 9 3\n1 1 1.0\n", b"1", "does not end within"),
+        (REAL + "9 9 3\n1 1 1.0\n", b"% comment\n", "more than the sizes it declares can need"),
+        (REAL, b"%\n", "more than the sizes it declares can need"),
+        (REAL, b"% ", "does not end within"),
+        ("", b"%", "does not end within"),
+        (REAL, b"\n", "more than the sizes it declares can need"),
+    ],
+)
+def test_gzip_bombs_end_early(tmp_path, head, filling, words):
+    path = tmp_path / "bomb.mtx.gz"
+    with gzip.open(path, "wb", compresslevel=9) as sink:
+        sink.write(head.encode())
+        for _ in range(64):
+            sink.write(filling * (2**20 // len(filling)))
+    assert path.stat().st_size < 2**18
+    assert words in refusal(path)
+
+
+def test_cut_gzip(tmp_path):
+    whole = gzip.compress((REAL + "99 99 99\n" + "".join(f"{k} {k} 0.{k}\n" for k in range(1, 100))).encode())
+    path = tmp_path / "cut.mtx.gz"
+    for length in (0, 1, 5, 12, 40, len(whole) // 2, len(whole) - 9, len(whole) - 4, len(whole) - 1):
+        path.write_bytes(whole[:length])
+        refusal(path)
+
+
+def test_damaged_gzip(tmp_path):
+    whole = gzip.compress((REAL + "99 99 99\n" + "".join(f"{k} {k} 0.{k}\n" for k in range(1, 100))).encode())
+    path = tmp_path / "damaged.mtx.gz"
+    for place in (0, 2, 20, len(whole) // 2, len(whole) - 6, len(whole) - 2):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x5A]) + whole[place + 1 :])
+        refusal(path)
+    path.write_text(REAL)
+    assert "gzip" in refusal(path)
+
+
+@settings(max_examples=80, deadline=None)
+@given(junk=st.binary(max_size=300), head=st.sampled_from([b"", REAL.encode(), REAL.encode() + b"3 3 3\n"]))
+def test_junk_never_ends_the_process(tmp_path_factory, junk, head):
+    folder = tmp_path_factory.mktemp("junk")
+    for name, content in (
+        ("a.mtx", head + junk),
+        ("a.mtx.gz", gzip.compress(head + junk)),
+        ("b.mtx.gz", junk),
+    ):
+        path = folder / name
+        path.write_bytes(content)
+        try:
+            load(path)
+        except (MatrixFileError, MatrixSizeError) as error:
+            assert "\n" not in str(error)
+
+
+def test_paths(tmp_path):
+    assert "no such file" in refusal(tmp_path / "missing.mtx")
+    folder = tmp_path / "folder.mtx"
+    folder.mkdir()
+    assert "is a directory" in refusal(folder)
+    inside = write(tmp_path, REAL + "0 0 0\n", "file.mtx") / "more.mtx"
+    assert "cannot be read" in refusal(inside)
+    with pytest.raises(MatrixFileError, match="path"):
+        load("a\0b.mtx")
+    os.mkfifo(tmp_path / "pipe.mtx")
+    assert "not a regular file" in refusal(tmp_path / "pipe.mtx")
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() == 0, reason="the superuser may read everything"
+)
+def test_unreadable(tmp_path):
+    path = write(tmp_path, REAL + "0 0 0\n")
+    path.chmod(0)
+    assert "Permission denied" in refusal(path)
+
+
+def test_denied(tmp_path, monkeypatch):
+    def deny(*arguments, **keywords):
+        raise PermissionError(13, "Permission denied")
+
+    path = write(tmp_path, REAL + "0 0 0\n")
+    monkeypatch.setattr(Path, "open", deny)
+    assert "Permission denied" in refusal(path)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a", "a.npz.gz", "a.gz", "a.mtx.bz2"])
+def test_unknown_suffix_lists_the_known(tmp_path, name):
+    message = refusal(write(tmp_path, REAL, name))
+    for known in (".mtx", ".rb", ".rua", ".npz", ".mat"):
+        assert known in message
+
+
+def corpus_rows() -> list[dict[str, str]]:
+    index = CORPUS / "INDEX.csv"
+    if not index.is_file():
+        return []
+    with index.open(newline="") as file:
+        return [row for row in csv.DictReader(file) if int(row["size_bytes"]) < 300_000]
+
+
+@pytest.mark.skipif(not corpus_rows(), reason="no corpus: set SPARSECAST_CORPUS to a folder with INDEX.csv")
+def test_corpus():
+    for row in corpus_rows():
+        path = CORPUS / row["file"]
+        if row["field"] == "complex":
+            assert "'complex' is not taken yet" in refusal(path)
+            continue
+        reading = read(path)
+        found = (reading.name, *reading.matrix.shape, reading.matrix.nnz)
+        assert found == (row["name"], int(row["rows"]), int(row["cols"]), int(row["nnz"]))
+        oracle = mmread(path, spmatrix=False)
+        x = np.linspace(-1, 1, oracle.shape[1])
+        np.testing.assert_allclose(
+            reading.matrix @ x, oracle @ x, rtol=1e-9, atol=1e-9 * abs(reading.matrix.data).max()
+        )

@@ -1,0 +1,324 @@
+"""Reading SciPy's .npz and MATLAB's .mat files."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zipfile
+import zlib
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from scipy.io import savemat
+
+from sparsecast.errors import InputError, MatrixFileError, MatrixSizeError
+from sparsecast.matrices import sources
+from sparsecast.matrices.reading import load, read
+
+
+def refusal(path: Path, kind: type[InputError] = MatrixFileError) -> str:
+    with pytest.raises(InputError) as caught:
+        load(path)
+    assert caught.type is kind
+    message = str(caught.value)
+    assert "\n" not in message
+    assert path.name in message
+    return message
+
+
+def sample(seed: int = 0, shape: tuple[int, int] = (13, 8)) -> sparse.csr_array:
+    return sparse.random_array(shape, density=0.3, rng=np.random.default_rng(seed), format="csr")
+
+
+def npz_of(path: Path, **arrays: Any) -> Path:
+    np.savez(path, **arrays)
+    return path
+
+
+def csr_parts(**changes: Any) -> dict[str, Any]:
+    parts = {"format": b"csr", "shape": [2, 3], "indptr": np.array([0, 1, 2]), "indices": np.array([0, 2])}
+    return {**parts, "data": np.array([1.0, 2.0]), **changes}
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    rows=st.integers(0, 9),
+    cols=st.integers(0, 9),
+    kind=st.sampled_from(["csr", "csc", "coo", "bsr", "dia"]),
+    compressed=st.booleans(),
+    old=st.booleans(),
+)
+def test_npz_round_trip(tmp_path_factory, rows, cols, kind, compressed, old):
+    if kind == "bsr" and not rows * cols:
+        return
+    matrix = sparse.random_array((rows, cols), density=0.4, rng=np.random.default_rng(rows), format="csr")
+    stored = (sparse.csr_matrix(matrix) if old else matrix).asformat(kind)
+    path = tmp_path_factory.mktemp("npz") / "a.npz"
+    sparse.save_npz(path, stored, compressed=compressed)
+    found = load(path)
+    assert isinstance(found, sparse.csr_array)
+    assert found.has_canonical_format
+    assert found.indices.dtype == found.indptr.dtype == np.int32
+    np.testing.assert_array_equal(found.toarray(), matrix.toarray())
+
+
+@pytest.mark.parametrize(
+    ("stored", "asked", "found", "field"),
+    [
+        (np.float64, None, np.float64, "real"),
+        (np.float32, None, np.float32, "real"),
+        (np.float32, np.float64, np.float64, "real"),
+        (np.float64, "float32", np.float32, "real"),
+        (np.int64, None, np.float64, "integer"),
+        (np.uint8, None, np.float64, "integer"),
+        (np.bool_, None, np.float64, "pattern"),
+    ],
+)
+def test_npz_dtypes(tmp_path, stored, asked, found, field):
+    path = tmp_path / "a.npz"
+    sparse.save_npz(path, sparse.csr_array(np.array([[0, 1], [1, 1]], dtype=stored)))
+    reading = read(path, dtype=asked)
+    assert reading.matrix.dtype == found
+    assert reading.field == field
+    np.testing.assert_array_equal(reading.matrix.toarray(), [[0, 1], [1, 1]])
+
+
+@pytest.mark.parametrize(
+    ("stored", "asked", "found", "field"),
+    [
+        (np.float64, None, np.float64, "real"),
+        (np.float64, np.float32, np.float32, "real"),
+        (np.float32, None, np.float32, "real"),
+        (np.int16, None, np.float64, "integer"),
+        (np.bool_, None, np.float64, "pattern"),
+    ],
+)
+@pytest.mark.parametrize("dense", [True, False])
+def test_mat_dtypes(tmp_path, stored, asked, found, field, dense):
+    array = np.array([[0, 1], [1, 1]], dtype=stored)
+    path = tmp_path / "a.mat"
+    savemat(path, {"A": array if dense else sparse.csr_array(array)})
+    reading = read(path, dtype=asked)
+    np.testing.assert_array_equal(reading.matrix.toarray(), array)
+    if dense or stored in (np.float64, np.bool_):
+        # MATLAB's sparse matrices are double or logical.
+        assert (reading.matrix.dtype, reading.field) == (found, field)
+
+
+def test_mat_of_the_other_byte_order(tmp_path):
+    def element(kind: int, content: bytes) -> bytes:
+        return struct.pack(">II", kind, len(content)) + content.ljust(-(-len(content) // 8) * 8, b"\0")
+
+    body = element(6, struct.pack(">II", 5, 2)) + element(5, struct.pack(">ii", 3, 2)) + element(1, b"A")
+    body += element(5, struct.pack(">ii", 2, 0)) + element(5, struct.pack(">iii", 0, 1, 2))
+    body += element(9, struct.pack(">dd", 1.5, -2.0))
+    path = tmp_path / "a.mat"
+    path.write_bytes(b"MATLAB 5.0 MAT-file".ljust(124) + b"\1\0MI" + element(14, body))
+    np.testing.assert_array_equal(load(path).toarray(), [[0, -2], [0, 0], [1.5, 0]])
+
+
+def test_npz_duplicates_zeros_and_order(tmp_path):
+    path = npz_of(
+        tmp_path / "a.npz",
+        **csr_parts(
+            indptr=np.array([0, 4, 5]),
+            indices=np.array([2, 0, 2, 1, 1]),
+            data=np.array([1.0, 2, 3, 0, np.inf]),
+        ),
+    )
+    reading = read(path)
+    np.testing.assert_array_equal(reading.matrix.indices, [0, 1, 2, 1])
+    np.testing.assert_array_equal(reading.matrix.data, [2, 0, 4, np.inf])
+    assert (reading.duplicates, reading.explicit_zeros, reading.nonfinite) == (1, 1, 1)
+
+
+def test_npz_narrows_indices(tmp_path):
+    matrix = sample()
+    matrix.indices, matrix.indptr = matrix.indices.astype(np.int64), matrix.indptr.astype(np.int64)
+    sparse.save_npz(tmp_path / "a.npz", matrix)
+    assert load(tmp_path / "a.npz").indices.dtype == np.int32
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"data": np.array([1j, 2])}, ["complex"]),
+        ({"indices": np.array([0, 3])}, ["indices"]),
+        ({"indices": np.array([0, -1])}, ["indices"]),
+        ({"indptr": np.array([0, 5, 2])}, []),
+        ({"indptr": np.array([0, 2])}, []),
+        ({"indptr": np.array([0, 1, 9])}, []),
+        ({"shape": [-2, 3]}, ["[-2, 3]", "from 0"]),
+        ({"shape": [2, 3, 4]}, ["[2, 3, 4]"]),
+        ({"shape": [2.5, 3]}, ["2.5"]),
+        ({"format": b"xyz"}, ["'xyz'", "csr"]),
+        ({"format": b"lil"}, ["'lil'"]),
+        ({"data": np.array(["a", "b"])}, []),
+        ({"data": np.array([[1.0, 2.0]])}, []),
+        ({"data": np.array([1.0])}, []),
+    ],
+)
+@pytest.mark.parametrize("kind", ["csr", "csc"])
+def test_bad_npz(tmp_path, changes, words, kind):
+    parts = csr_parts(**{"format": kind.encode(), **changes})
+    if kind == "csc" and "shape" not in changes:
+        parts["shape"] = [3, 2]
+    message = refusal(npz_of(tmp_path / "bad.npz", **parts))
+    for word in words:
+        assert word in message
+
+
+def test_npz_that_is_no_matrix(tmp_path):
+    assert "'format' and 'shape'" in refusal(npz_of(tmp_path / "a.npz", x=np.ones(3)))
+    parts = csr_parts(format=b"coo", row=np.array([0, 9]), col=np.array([0, 0]))
+    refusal(npz_of(tmp_path / "b.npz", **parts))
+    missing = csr_parts()
+    del missing["indices"]
+    refusal(npz_of(tmp_path / "c.npz", **missing))
+
+
+def test_npz_objects_are_never_loaded(tmp_path):
+    class Trap:
+        def __reduce__(self):
+            return Path.touch, (tmp_path / "sprung",)
+
+    path = tmp_path / "a.npz"
+    trap = np.empty(1, dtype=object)
+    trap[0] = Trap()
+    np.savez(path, **csr_parts(data=trap), allow_pickle=True)
+    assert "Python objects, which are never loaded" in refusal(path)
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_cut_npz(tmp_path):
+    path = tmp_path / "a.npz"
+    sparse.save_npz(path, sample(shape=(60, 60)))
+    whole = path.read_bytes()
+    for length in (0, 3, 50, len(whole) // 2, len(whole) - 30, len(whole) - 1):
+        path.write_bytes(whole[:length])
+        refusal(path)
+
+
+def npy_claiming(shape: tuple[int, ...], content: bytes = b"") -> bytes:
+    stream = io.BytesIO()
+    np.lib.format.write_array_header_1_0(stream, {"descr": "<f8", "fortran_order": False, "shape": shape})
+    return stream.getvalue() + content
+
+
+def test_npz_sizes(tmp_path, monkeypatch):
+    path = tmp_path / "a.npz"
+    sparse.save_npz(path, sample())
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("more.npy", npy_claiming((10**12,)))
+    assert "declares 8000000000000 bytes" in refusal(path)
+    # Few entries, and columns to be turned into more rows than there is memory for.
+    parts = csr_parts(format=b"coo", row=np.array([0, 1]), col=np.array([0, 0]), shape=[10**15, 3])
+    assert str(10**15) in refusal(npz_of(path, **parts), MatrixSizeError)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("format.npy", npy_claiming((4_000_000,), b"\0" * 32_000_000))
+    assert path.stat().st_size < 100_000
+    monkeypatch.setattr(sources.psutil, "virtual_memory", lambda: SimpleNamespace(available=2**20))
+    sparse.save_npz(path, sparse.csr_array((300_000, 3)))
+    refusal(path, MatrixSizeError)
+
+
+@pytest.mark.parametrize("compressed", [True, False])
+def test_mat_round_trip(tmp_path, compressed):
+    matrix = sample()
+    path = tmp_path / "a.mat"
+    savemat(path, {"B": matrix, "x": np.ones(3), "title": "text"}, do_compression=compressed)
+    reading = read(path)
+    np.testing.assert_array_equal(reading.matrix.toarray(), matrix.toarray())
+    assert reading.matrix.has_canonical_format
+    assert reading.notes == ()
+
+
+def test_mat_of_the_collection(tmp_path):
+    matrix = sample()
+    savemat(tmp_path / "a.mat", {"Problem": {"name": "HB/a", "A": matrix, "id": 7.0}})
+    np.testing.assert_array_equal(load(tmp_path / "a.mat").toarray(), matrix.toarray())
+
+
+def test_mat_dense(tmp_path):
+    dense = np.array([[0, 1.5, 0], [2, 0, 0]])
+    savemat(tmp_path / "a.mat", {"A": dense})
+    reading = read(tmp_path / "a.mat")
+    np.testing.assert_array_equal(reading.matrix.toarray(), dense)
+    assert reading.matrix.nnz == 2
+    assert reading.notes == ("holds 'A' as a dense matrix: its zeros are not stored",)
+
+
+@pytest.mark.parametrize(
+    ("variables", "words"),
+    [
+        ({"A": sample(), "B": sample()}, ["holds 2 among its variables (A, B)"]),
+        ({"A": np.ones((2, 2)), "B": np.ones((2, 2))}, ["holds 2 among its variables (A, B)"]),
+        ({"A": "text"}, ["holds 0 among its variables (A)"]),
+        ({}, ["no variable"]),
+        ({"A": sample() * 1j}, ["complex"]),
+        ({"A": np.ones((2, 2)) * 1j}, ["complex"]),
+        ({"Problem": {"name": "none"}}, []),
+    ],
+)
+def test_mat_without_one_matrix(tmp_path, variables, words):
+    savemat(tmp_path / "a.mat", variables)
+    message = refusal(tmp_path / "a.mat")
+    for word in words:
+        assert word in message
+
+
+def test_mat_versions(tmp_path):
+    path = tmp_path / "a.mat"
+    path.write_bytes(b"MATLAB 7.3 MAT-file".ljust(124) + b"\0\2IM" + b"\0" * 384 + b"\x89HDF\r\n\x1a\n")
+    message = refusal(path)
+    assert "7.3" in message
+    assert "-v7" in message
+    savemat(path, {"A": np.ones((2, 2))}, format="4")
+    assert "version 5 or 7" in refusal(path)
+    for content in (b"", b"junk", b"\xff" * 500):
+        path.write_bytes(content)
+        assert "version 5 or 7" in refusal(path)
+
+
+@pytest.mark.parametrize("compressed", [True, False])
+def test_cut_mat(tmp_path, compressed):
+    path = tmp_path / "a.mat"
+    savemat(path, {"A": sample(shape=(40, 40))}, do_compression=compressed)
+    whole = path.read_bytes()
+    for length in (100, 128, 131, 140, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:length])
+        refusal(path)
+
+
+def test_mat_bomb(tmp_path, monkeypatch):
+    path = tmp_path / "a.mat"
+    head = b"MATLAB 5.0 MAT-file".ljust(124) + b"\0\1IM"
+    packed = zlib.compress(struct.pack("<II", 14, 2**32 - 8) + b"\0" * 2**20)
+    path.write_bytes(head + struct.pack("<II", 15, len(packed)) + packed)
+    monkeypatch.setattr(sources.psutil, "virtual_memory", lambda: SimpleNamespace(available=2**31))
+    assert "4294967288 bytes" in refusal(path, MatrixSizeError)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    place=st.floats(0, 1), junk=st.binary(min_size=1, max_size=8), suffix=st.sampled_from([".mat", ".npz"])
+)
+def test_junk(tmp_path_factory, place, junk, suffix):
+    path = tmp_path_factory.mktemp("junk") / f"a{suffix}"
+    if suffix == ".npz":
+        sparse.save_npz(path, sample(), compressed=False)
+    else:
+        savemat(path, {"A": sample()})
+    whole = path.read_bytes()
+    begin = int(place * (len(whole) - len(junk)))
+    path.write_bytes(whole[:begin] + junk + whole[begin + len(junk) :])
+    try:
+        load(path)
+    except (MatrixFileError, MatrixSizeError) as error:
+        assert "\n" not in str(error)

@@ -1,0 +1,263 @@
+"""Reading Rutherford-Boeing and Harwell-Boeing files."""
+
+from __future__ import annotations
+
+import gzip
+import warnings
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from scipy.io import hb_write
+
+from sparsecast.errors import InputError, MatrixFileError, MatrixSizeError
+from sparsecast.matrices import sources
+from sparsecast.matrices.reading import load, read
+
+# Sections as lines, for the 4 x 4 matrix with columns {1: rows 1 3, 2: row 2, 3: none, 4: rows 1 4}.
+POINTERS = ["    1    3    4    4    6"]
+INDICES = ["    1    3    2    1    4"]
+VALUES = ["  1.00E+00 -2.50E+00  3.00D+00", "-4.00d-01  5.00E-100"]
+DENSE = np.array([[1, 0, 0, -0.4], [0, 3, 0, 0], [-2.5, 0, 0, 0], [0, 0, 0, 5e-100]])
+
+
+def cards(
+    kind: str = "RUA",
+    shape: tuple[int, int] = (4, 4),
+    stored: int = 5,
+    sections: tuple[list[str], ...] = (POINTERS, INDICES, VALUES),
+    formats: tuple[str, str, str] = ("(16I5)", "(16I5)", "(3E10.2)"),
+    right_hand_sides: int | None = None,
+) -> list[str]:
+    counts = [sum(map(len, sections)), *map(len, sections), *[0] * (3 - len(sections))]
+    if right_hand_sides is not None:
+        counts.append(right_hand_sides)
+    head = [
+        f"{'A matrix for a test':72}KEY",
+        "".join(f"{count:14d}" for count in counts),
+        f"{kind:14}" + "".join(f"{size:14d}" for size in (*shape, stored, 0)),
+        f"{formats[0]:16}{formats[1]:16}{formats[2]:20}",
+    ]
+    if right_hand_sides:
+        head.append(f"{'F':14}{1:14d}{0:14d}")
+    return head + [line for section in sections for line in section]
+
+
+def write(folder: Path, lines: list[str], name: str = "a.rb", end: str = "\n") -> Path:
+    content = "".join(line + end for line in lines).encode("latin-1")
+    path = folder / name
+    path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    return path
+
+
+def refusal(path: Path, kind: type[InputError] = MatrixFileError) -> str:
+    with pytest.raises(InputError) as caught:
+        load(path)
+    assert caught.type is kind
+    message = str(caught.value)
+    assert "\n" not in message
+    assert path.name in message
+    return message
+
+
+@pytest.mark.parametrize("name", ["a.rb", "a.hb", "a.rua", "a.RUA", "a.rua.gz"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_unsymmetric(tmp_path, name, end):
+    reading = read(write(tmp_path, cards(), name, end))
+    np.testing.assert_array_equal(reading.matrix.toarray(), DENSE)
+    assert (reading.name, reading.field, reading.symmetry, reading.notes) == ("a", "real", "general", ())
+    assert reading.matrix.has_canonical_format
+
+
+def test_right_hand_sides_are_passed_over(tmp_path):
+    lines = [*cards(right_hand_sides=2), "  1.00E+00  1.00E+00  1.00E+00", "  1.00E+00"]
+    np.testing.assert_array_equal(load(write(tmp_path, lines)).toarray(), DENSE)
+    np.testing.assert_array_equal(load(write(tmp_path, cards(right_hand_sides=0))).toarray(), DENSE)
+
+
+@pytest.mark.parametrize(
+    ("kind", "sign", "symmetry"),
+    [("RSA", 1, "symmetric"), ("rza", -1, "skew-symmetric"), ("ISA", 1, "symmetric")],
+)
+def test_symmetric(tmp_path, kind, sign, symmetry):
+    sections = (["    1    3    4    4"], ["    2    3    3"], ["    7   -8    9"])
+    lines = cards(kind, (3, 3), 3, sections, ("(4I5)", "(4I5)", "(4I5)" if kind == "ISA" else "(4F5.0)"))
+    reading = read(write(tmp_path, lines))
+    lower = np.array([[0, 0, 0], [7, 0, 0], [-8, 9, 0]])
+    np.testing.assert_array_equal(reading.matrix.toarray(), lower + sign * lower.T)
+    assert reading.symmetry == symmetry
+
+
+@pytest.mark.parametrize("kind", ["PUA", "PRA", "pra"])
+def test_patterns(tmp_path, kind):
+    lines = cards(kind, (5, 4), 5, (POINTERS, INDICES), ("(16I5)", "(16I5)", ""))
+    reading = read(write(tmp_path, lines))
+    assert reading.field == "pattern"
+    np.testing.assert_array_equal(reading.matrix.toarray(), np.vstack([DENSE != 0, np.zeros((1, 4))]))
+
+
+def test_symmetric_pattern_and_dtype(tmp_path):
+    lines = cards("PSA", (2, 2), 2, (["1 3 3"], ["1 2"]), ("(3I2)", "(2I2)", ""))
+    lines[4:] = [" 1 3 3", " 1 2"]
+    matrix = load(write(tmp_path, lines), dtype=np.float32)
+    assert matrix.dtype == np.float32
+    np.testing.assert_array_equal(matrix.toarray(), [[1, 1], [1, 0]])
+
+
+def test_values_that_are_not_there(tmp_path):
+    reading = read(write(tmp_path, cards("RUA", sections=(POINTERS, INDICES, []))))
+    assert reading.notes == ("is called real and holds no values: every entry is 1",)
+
+
+@pytest.mark.parametrize(
+    ("edit", "texts"),
+    [
+        ("(1P,3E12.4)", [" 1.0000E+00", "-2.5000e+00", "  3.0000+100", "-4.000-100", "5.0D+002"]),
+        ("(1P3E12.4)", ["1", "-2.5", "3.", ".5", "1E5"]),
+        ("(3D12.4)", [" 1.0d0", "-1.0D-3", "NaN", "Infinity", "-inf"]),
+        ("(3F12.1)", ["10.5", "+3.0", "-1.0", "0.0", "-0.0"]),
+        ("(1P5E16.8E3)", ["1.00000000E+100", "2.0", "3.0", "4.0", "5.0"]),
+        ("(E26.18)", ["1.234567890123456789E+00", "2.0", "3.0", "4.0", "5.0"]),
+        ("(4G15.7)", ["0.1000000E+01", "2.0", "3.0", "4.0", "5.0"]),
+    ],
+)
+def test_real_formats(tmp_path, edit, texts):
+    per_card, width = {
+        "(1P5E16.8E3)": (5, 16),
+        "(E26.18)": (1, 26),
+        "(4G15.7)": (4, 15),
+    }.get(edit, (3, 12))
+    lines = ["".join(t.rjust(width) for t in texts[k : k + per_card]) for k in range(0, 5, per_card)]
+    matrix = load(
+        write(tmp_path, cards(sections=(POINTERS, INDICES, lines), formats=("(16I5)", "(16I5)", edit)))
+    )
+    known = {"3.0000+100": 3e100, "-4.000-100": -4e-100, "5.0D+002": 500.0, "1.0d0": 1.0, "-1.0D-3": -1e-3}
+    expected = [known[t.strip()] if t.strip() in known else float(t) for t in texts]
+    # By rows: entries 1 and 4, then 3, 2, 5.
+    np.testing.assert_array_equal(matrix.data, [expected[k] for k in (0, 3, 2, 1, 4)])
+
+
+@settings(max_examples=30, deadline=None)
+@given(rows=st.integers(1, 30), cols=st.integers(1, 30), density=st.floats(0.01, 1), seed=st.integers(0, 99))
+def test_what_scipy_writes(tmp_path_factory, rows, cols, density, seed):
+    matrix = sparse.random_array((rows, cols), density=density, rng=np.random.default_rng(seed), format="csc")
+    if not matrix.nnz:
+        return
+    path = tmp_path_factory.mktemp("hb") / "a.hb"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        hb_write(path, matrix)
+    found = load(path)
+    assert found.shape == matrix.shape
+    np.testing.assert_allclose(found.toarray(), matrix.toarray(), rtol=1e-14)
+
+
+def test_more_cards_than_are_read_at_once(tmp_path):
+    count = 90_000
+    pointers = [f"{k:8d}" for k in range(1, count + 2)]
+    values = [f"{k}.0" for k in range(count)]
+    sections = (pointers, pointers[:-1], values)
+    matrix = load(write(tmp_path, cards("RUA", (count, count), count, sections, ("(I8)", "(I8)", "(F9.1)"))))
+    np.testing.assert_array_equal(matrix.diagonal(), np.arange(count))
+
+
+def test_empty(tmp_path):
+    lines = cards("RRA", (3, 2), 0, (["    1    1    1"], [], []))
+    assert load(write(tmp_path, lines)).shape == (3, 2)
+    lines = cards("RUA", (0, 0), 0, (["    1"], [], []))
+    assert load(write(tmp_path, lines)).shape == (0, 0)
+
+
+def changed(line: int, text: str) -> list[str]:
+    lines = cards()
+    lines[line] = text
+    return lines
+
+
+BAD = {
+    "empty": ([], ["ends within its header"]),
+    "short": (cards()[:3], ["ends within its header"]),
+    "text": (["hello", "world", "this is", "no matrix", "at all"], ["columns 1 to 14", "'world'"]),
+    "negative": (cards(stored=-5), ["-5", "whole number from 0"]),
+    "complex": (cards("CUA"), ["'cua'", "complex", "not taken yet"]),
+    "hermitian": (cards("CHA"), ["'cha'", "complex"]),
+    "elemental": (cards("RUE"), ["'rue'", "elemental", "assemble"]),
+    "elsewhere": (cards("QUA"), ["'qua'", "another file"]),
+    "kind": (cards("XYZ"), ["'xyz'", "RUA"]),
+    "not square": (cards("RSA", (4, 5)), ["symmetric", "4 rows and 5 columns"]),
+    "no room": (cards("RUA", (0, 4)), ["claims 5 entries", "0 rows"]),
+    "pointer format": (
+        cards(formats=("(hello)", "(16I5)", "(3E10.2)")),
+        ["column pointers", "'(hello)", "(16I5)"],
+    ),
+    "index format": (cards(formats=("(16I5)", "(16F5.0)", "(3E10.2)")), ["row indices", "(16F5.0)"]),
+    "value format": (cards(formats=("(16I5)", "(16I5)", "(3A10)")), ["values", "(3A10)"]),
+    "wide format": (cards(formats=("(99I99)", "(16I5)", "(3E10.2)")), ["1 to 1000 columns"]),
+    "few cards": (cards(stored=50), ["1 cards of 16 row indices", "too few for 50"]),
+    "cut in values": (cards()[:-1], ["ends at value 4", "5 expected"]),
+    "cut in indices": (cards()[:5], ["row index"]),
+    "last pointer": (changed(4, "    1    3    4    4    9"), ["from 1 to 9", "entries, 6"]),
+    "first pointer": (changed(4, "    0    3    4    4    6"), ["from 0 to 6"]),
+    "falling": (changed(4, "    1    5    4    4    6"), ["fall from 5 to 4"]),
+    "row 0": (changed(5, "    1    0    2    1    4"), ["row index 0", "1 to 4"]),
+    "row 5": (changed(5, "    1    5    2    1    4"), ["row index 5", "1 to 4"]),
+    "no index": (changed(5, "    1    x    2    1    4"), ["'    x'", "no number"]),
+    "two numbers": (changed(5, "    1  1 3    2    1    4"), ["'  1 3'"]),
+    "no value": (changed(6, "  1.00E+00 hello     3.00D+00 "), ["no number"]),
+    "blank value": (changed(6, "  1.00E+00            3.00D+00"), ["ends at value 2"]),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+@pytest.mark.parametrize("suffix", [".rb", ".rua.gz"])
+def test_bad(tmp_path, name, suffix):
+    lines, words = BAD[name]
+    message = refusal(write(tmp_path, lines, "bad" + suffix))
+    for word in words:
+        assert word in message
+
+
+def test_sizes(tmp_path, monkeypatch):
+    lines = cards()
+    lines[2] = f"{'RUA':14}{'9' * 14}{4:14d}{5:14d}{0:14d}"
+    assert "99999999999999 rows" in refusal(write(tmp_path, lines), MatrixSizeError)
+    lines[1] = f"{10**9:14d}{10**9:14d}{10**9:14d}{10**9:14d}"
+    lines[2] = f"{'RUA':14}{4:14d}{4:14d}{10**9:14d}{0:14d}"
+    assert "1000000000 entries" in refusal(write(tmp_path, lines))
+    monkeypatch.setattr(sources.psutil, "virtual_memory", lambda: SimpleNamespace(available=100))
+    assert "5 stored entries" in refusal(write(tmp_path, cards()), MatrixSizeError)
+
+
+def test_bombs_end_early(tmp_path):
+    path = tmp_path / "bomb.rb.gz"
+    for head in ("", "\n".join(cards()[:5]) + "\n"):
+        with gzip.open(path, "wb") as sink:
+            sink.write(head.encode())
+            for _ in range(32):
+                sink.write(b" " * 2**20)
+        assert "does not end within" in refusal(path)
+
+
+@settings(max_examples=60, deadline=None)
+@given(place=st.integers(0, 400), junk=st.binary(min_size=1, max_size=20))
+def test_junk(tmp_path_factory, place, junk):
+    content = "\n".join(cards()).encode()
+    path = tmp_path_factory.mktemp("hb") / "a.rb"
+    path.write_bytes(content[:place] + junk + content[place + len(junk) :])
+    try:
+        load(path)
+    except (MatrixFileError, MatrixSizeError) as error:
+        assert "\n" not in str(error)
+
+
+def test_every_cut(tmp_path):
+    content = "\n".join(cards()).encode()
+    path = tmp_path / "a.rb"
+    # Up to the last number, of which nobody can tell whether digits are missing.
+    for length in range(len(content) - 10):
+        path.write_bytes(content[:length])
+        refusal(path)

@@ -1,0 +1,294 @@
+"""Structure against an oracle that counts entry by entry in plain Python."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import coo_array, csr_array, csr_matrix
+
+from sparsecast.errors import InputError
+from sparsecast.matrices import structure as structure_module
+from sparsecast.matrices.gallery import gallery
+from sparsecast.matrices.structure import structure
+from sparsecast.matrices.sweep import X_REUSE_ELEMENTS, Work, cut, sweep
+from sparsecast.records import BLOCK_SIZES, ROW_LENGTH_LEVELS, Structure
+
+
+def row_length_oracle(lengths: list[int]) -> dict:
+    rows, total = len(lengths), sum(lengths)
+    mean = total / rows if rows else 0.0
+    counts = Counter(lengths)
+    longest = max(lengths, default=0)
+    levels = []
+    for level in ROW_LENGTH_LEVELS:
+        levels.append(level)
+        if level >= longest:
+            break
+    followers, surprises, history = {}, 0, 0
+    for length in lengths:
+        # Four lengths of 16 bits, of which a multiplicative hash makes one of 65,536 places.
+        place = history * 0x9E3779B97F4A7C15 % 2**64 >> 48
+        remembered = min(length, 65534) + 1
+        surprises += followers.get(place) != remembered
+        followers[place] = remembered
+        history = (history << 16 | remembered) % 2**64
+    return {
+        "row_length_mean": mean,
+        "row_length_deviation": math.sqrt(sum((each - mean) ** 2 for each in lengths) / rows)
+        if rows
+        else 0.0,
+        "row_length_mode": min((k for k, n in counts.items() if n == max(counts.values())), default=0),
+        "row_length_min": min(lengths, default=0),
+        "row_length_max": longest,
+        "empty_rows": counts[0],
+        "row_length_changes": sum(a != b for a, b in itertools.pairwise(lengths)),
+        "row_length_surprises": surprises,
+        "rows_at_least": tuple(sum(each >= level for each in lengths) for level in levels),
+        "entries_up_to": tuple(sum(min(each, level) for each in lengths) for level in levels),
+    }
+
+
+def reuse_oracle(columns: list[int]) -> tuple[int, tuple[float, ...]]:
+    histogram = [0] * X_REUSE_ELEMENTS
+    time, before, last_read = 0, None, {}
+    for column in columns:
+        line = column // 8
+        if line != before:
+            time += 1
+            place = (time - last_read[line]).bit_length() - 1 if line in last_read else X_REUSE_ELEMENTS - 1
+            histogram[place] += 1
+            last_read[line] = time
+        before = line
+    return time, tuple(each / max(time, 1) for each in histogram)
+
+
+def oracle(A: csr_array) -> Structure:
+    rows, cols = A.shape
+    lengths = np.diff(A.indptr).tolist()
+    nnz = sum(lengths)
+    of_row = [row for row, length in enumerate(lengths) for _ in range(length)]
+    columns = A.indices[:nnz].tolist()
+    entries = list(zip(of_row, columns, strict=True))
+    bands = [0] * 10
+    for i, j in entries:
+        bands[10 * abs(i * cols - j * rows) // (rows * cols)] += 1
+    blocks = [len({(i // size, j // size) for i, j in entries}) for size in BLOCK_SIZES]
+    changes, reuse = reuse_oracle(columns)
+    return Structure(
+        rows=rows,
+        cols=cols,
+        nnz=nnz,
+        explicit_zeros=sum(value == 0 for value in A.data[:nnz].tolist()),
+        **row_length_oracle(lengths),
+        half_bandwidth=max((abs(i - j) for i, j in entries), default=0),
+        band_histogram=tuple(each / max(nnz, 1) for each in bands),
+        diagonals=len({j - i for i, j in entries}),
+        block_fill=tuple(n * b * b / nnz if nnz else 1.0 for n, b in zip(blocks, BLOCK_SIZES, strict=True)),
+        x_line_changes=changes,
+        x_reuse_histogram=reuse,
+    )
+
+
+def assert_same(found: Structure, expected: Structure) -> None:
+    rounded = ("row_length_mean", "row_length_deviation", "band_histogram", "block_fill", "x_reuse_histogram")
+    for key, value in dataclasses.asdict(expected).items():
+        if key in rounded:
+            assert getattr(found, key) == pytest.approx(value, rel=1e-12, abs=1e-12), key
+        else:
+            assert getattr(found, key) == value, key
+            assert type(getattr(found, key)) is type(value), key
+
+
+@st.composite
+def matrices(draw) -> csr_array:
+    rows, cols = draw(st.integers(1, 60)), draw(st.integers(1, 200))
+    lengths = np.array(draw(st.lists(st.integers(0, 12), min_size=rows, max_size=rows)))
+    generator = np.random.default_rng(draw(st.integers(0, 2**32)))
+    narrow = draw(st.booleans())
+    index = draw(st.sampled_from([np.int32, np.int64]))
+    indptr = np.concatenate(([0], np.cumsum(lengths))).astype(index)
+    # Unsorted and with duplicates; when narrow, in few columns, so that lines and diagonals repeat.
+    indices = generator.integers(0, min(cols, 9) if narrow else cols, indptr[-1]).astype(index)
+    data = generator.integers(-2, 3, indptr[-1]).astype(float)
+    return csr_array((data, indices, indptr), shape=(rows, cols))
+
+
+@given(matrices())
+@settings(deadline=None, max_examples=150)
+def test_random_matrices_agree_with_the_oracle(A):
+    before = (A.data.copy(), A.indices.copy(), A.indptr.copy())
+    assert_same(structure(A, threads=1), oracle(A))
+    for array, kept in zip((A.data, A.indices, A.indptr), before, strict=True):
+        np.testing.assert_array_equal(array, kept)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("poisson2d", {"n": 25}),
+        ("poisson3d", {"n": 7, "points": 27}),
+        ("elasticity3d", {"n": 5}),
+        ("banded", {"n": 700, "half_bandwidth": 9}),
+        ("random", {"n": 300, "cols": 900, "nnz_per_row": 7}),
+        ("random", {"n": 900, "cols": 31, "nnz_per_row": 7}),
+        ("rmat", {"scale": 9, "degree": 8}),
+        ("arrow", {"n": 3000, "dense_rows": 2}),
+        ("circuit", {"n": 2000}),
+    ],
+)
+def test_gallery_agrees_with_the_oracle(name, parameters):
+    A = gallery(name, **parameters)
+    assert_same(structure(A), oracle(A))
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 5), (5, 0), (1, 1), (7, 3), (3, 1000)])
+def test_matrices_without_entries(shape):
+    found = structure(csr_array(shape))
+    assert_same(found, oracle(csr_array(shape)))
+    assert found.block_fill == (1.0,) * len(BLOCK_SIZES)
+    assert sum(found.x_reuse_histogram) == 0.0
+
+
+def test_one_entry():
+    found = structure(csr_array(([3.0], ([4], [17])), shape=(5, 20)))
+    assert (found.diagonals, found.half_bandwidth, found.x_line_changes) == (1, 13, 1)
+    assert found.x_reuse_histogram[-1] == 1.0
+    assert found.block_fill == tuple(float(b * b) for b in BLOCK_SIZES)
+
+
+def test_rows_longer_than_the_histogram_of_lengths():
+    lengths = np.array([0, 1023, 1024, 5000, 3, 1024, 70_000, 70_000, 65_000])
+    indptr = np.concatenate(([0], np.cumsum(lengths)))
+    A = csr_array(
+        (np.ones(indptr[-1]), indptr[-1] - 1 - np.arange(indptr[-1]), indptr), shape=(9, indptr[-1])
+    )
+    found = dataclasses.asdict(structure(A))
+    expected = row_length_oracle(lengths.tolist())
+    for key, value in expected.items():
+        assert found[key] == pytest.approx(value, rel=1e-12), key
+
+
+def test_band_edges_belong_to_the_farther_band():
+    n = 100
+    A = csr_array(([1.0] * 4, ([0, 0, 0, 99], [9, 10, 90, 0])), shape=(n, n))
+    assert structure(A).band_histogram == (0.25, 0.25, 0, 0, 0, 0, 0, 0, 0, 0.5)
+
+
+def test_arrays_longer_than_the_entries_and_csr_matrix():
+    A = csr_matrix(np.array([[1.0, 0.0, 2.0], [0.0, 0.0, 3.0]]))
+    A.indices = np.append(A.indices, np.int32(0))
+    A.data = np.append(A.data, 0.0)
+    assert_same(structure(A), oracle(A))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.complex128, np.int8, np.bool_, np.longdouble])
+def test_values_of_any_type(dtype):
+    A = csr_array((np.array([1, 0, 1], dtype=dtype), [0, 1, 2], [0, 2, 3]), shape=(2, 3))
+    assert structure(A).explicit_zeros == 1
+
+
+def test_negative_zero_is_zero_and_nan_is_not():
+    A = csr_array((np.array([-0.0, np.nan, 1.0]), [0, 1, 2], [0, 2, 3]), shape=(2, 3))
+    assert structure(A).explicit_zeros == 1
+
+
+def in_pieces(A: csr_array, pieces: int, windows: int):
+    lines, diagonals = -(-A.shape[1] // 8), sum(A.shape) - 1
+    bytes_a_window = 2 ** math.ceil(math.log2(max(diagonals / windows / 8, 1)))
+    work = Work(pieces, windows, -(-lines // windows), 8 * bytes_a_window)
+    return sweep(A.indptr, A.indices, A.shape, work)
+
+
+@given(matrices(), st.integers(1, 7), st.integers(1, 4))
+@settings(deadline=None, max_examples=60)
+def test_pieces_and_windows_change_nothing(A, pieces, windows):
+    for one, other in zip(in_pieces(A, 1, 1), in_pieces(A, pieces, windows), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("name", ["rmat", "arrow", "poisson3d"])
+def test_threads_change_nothing(name):
+    parameters = {"rmat": {"scale": 16}, "arrow": {"n": 200_000}, "poisson3d": {"n": 55}}[name]
+    A = gallery(name, **parameters)
+    assert cut(A, A.nnz, 3).pieces > 1
+    one = structure(A, threads=1)
+    assert all(structure(A, threads=threads) == one for threads in (2, 3, 4))
+
+
+def test_one_thread_starts_no_pool(monkeypatch):
+    def refuse(*_):
+        raise AssertionError("a pool was started")
+
+    monkeypatch.setattr("sparsecast.matrices.sweep.ThreadPoolExecutor", refuse)
+    structure(gallery("banded", n=100_000), threads=1)
+
+
+@given(matrices(), st.randoms(use_true_random=False))
+@settings(deadline=None, max_examples=40)
+def test_order_of_rows_leaves_the_row_lengths(A, shuffler):
+    order = list(range(A.shape[0]))
+    shuffler.shuffle(order)
+    kept = (
+        "nnz explicit_zeros row_length_mean row_length_deviation row_length_mode row_length_min "
+        "row_length_max empty_rows rows_at_least entries_up_to"
+    )
+    one, other = structure(A), structure(csr_array(A[order]))
+    for key in kept.split():
+        assert getattr(one, key) == getattr(other, key), key
+
+
+def test_far_more_columns_than_memory_for_maps():
+    rows, cols = [0, 1, 1, 2, 2], [0, 2**31 - 9, 2**31 - 2, 2**30, 0]
+    A = coo_array((np.ones(5), (rows, cols)), shape=(3, 2**31 - 1)).tocsr()
+    A = csr_array((A.data, A.indices.astype(np.int32), A.indptr.astype(np.int32)), shape=A.shape)
+    assert cut(A, 5, 1).windows > 1
+    found = structure(A)
+    assert found.diagonals == len({c - r for r, c in zip(rows, cols, strict=True)})
+    assert found.half_bandwidth == max(abs(c - r) for r, c in zip(rows, cols, strict=True))
+    assert found.x_line_changes == 5
+    assert sum(found.x_reuse_histogram) == pytest.approx(1.0)
+    assert found.x_reuse_histogram[-1] == pytest.approx(0.8)
+
+
+@pytest.mark.parametrize("name", ["circuit", "rmat", "arrow", "elasticity3d", "random"])
+def test_estimates_are_near_the_truth(name, monkeypatch):
+    parameters = {
+        "circuit": {"n": 100_000},
+        "rmat": {"scale": 15},
+        "arrow": {"n": 70_000},
+        "elasticity3d": {"n": 16},
+    }
+    A = gallery(name, **parameters.get(name, {"n": 60_000}))
+    estimated = structure(A)
+    monkeypatch.setattr("sparsecast.matrices.sweep._MAX_REUSE_SHIFT", 0)
+    monkeypatch.setattr("sparsecast.matrices.block_fill._EXACT_FILL_NNZ", 2**21)
+    exact = structure(A)
+    assert estimated.block_fill != exact.block_fill
+    assert estimated.x_reuse_histogram != exact.x_reuse_histogram
+    np.testing.assert_allclose(estimated.block_fill, exact.block_fill, rtol=0.08)
+    np.testing.assert_allclose(estimated.x_reuse_histogram, exact.x_reuse_histogram, atol=0.03)
+
+
+@pytest.mark.parametrize("wrong", [coo_array((2, 2)), csr_array((2, 2)).toarray(), "matrix"])
+def test_other_than_csr_is_refused_in_one_line(wrong):
+    with pytest.raises(InputError, match=r"expected a CSR matrix; convert"):
+        structure(wrong)
+
+
+def test_no_threads_are_refused():
+    with pytest.raises(InputError, match="threads = 0: expected"):
+        structure(csr_array((2, 2)), threads=0)
+
+
+def test_default_threads_are_those_of_numba(monkeypatch):
+    asked = []
+    monkeypatch.setattr(structure_module.numba, "get_num_threads", lambda: asked.append(1) or 1)
+    structure(csr_array((2, 2)))
+    assert asked

@@ -1,0 +1,81 @@
+"""Benchmark matrices: exact counts, distinct sorted columns in the band, seeds, refusals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+from sparsecast.errors import InputError, MatrixSizeError
+from sparsecast.matrices import synthesis
+from sparsecast.matrices.synthesis import BAND_WIDTH_IN_ROW_LENGTHS, LEAST_BAND_WIDTH, strip_matrix
+
+
+@given(st.integers(1, 300), st.data())
+@settings(deadline=None, max_examples=80)
+def test_every_row_has_its_distinct_sorted_columns_in_the_band(rows, data):
+    nnz_per_row = data.draw(st.integers(1, rows))
+    A = strip_matrix(rows, nnz_per_row, seed=data.draw(st.integers(0, 2**70)))
+    assert A.shape == (rows, rows)
+    assert A.nnz == rows * nnz_per_row
+    assert (A.indices.dtype, A.indptr.dtype, A.data.dtype) == (np.int32, np.int32, np.float64)
+    np.testing.assert_array_equal(np.diff(A.indptr), nnz_per_row)
+    columns = A.indices.reshape(rows, nnz_per_row)
+    assert (np.diff(columns, axis=1) > 0).all()
+    assert columns.min() >= 0
+    assert columns.max() < rows
+    width = min(rows, max(BAND_WIDTH_IN_ROW_LENGTHS * nnz_per_row, LEAST_BAND_WIDTH))
+    assert (columns[:, -1] - columns[:, 0] < width).all()
+    assert (np.abs(A.data) < 1).all()
+    assert (A.data != 0).all()
+
+
+def test_columns_and_values_are_spread_evenly():
+    A = strip_matrix(20_000, 8, seed=1)
+    inner = A.indices.reshape(-1, 8)[100:-100] - np.arange(100, 19_900)[:, np.newaxis] + 32
+    counts = np.bincount(inner.reshape(-1), minlength=64)
+    assert counts.size == 64
+    assert counts.min() > 0.9 * counts.mean()
+    assert counts.max() < 1.1 * counts.mean()
+    assert abs(A.data.mean()) < 0.01
+    assert A.data.std() == pytest.approx(3**-0.5, rel=0.01)
+
+
+def test_a_seed_is_a_matrix():
+    one, same, other = (strip_matrix(500, 9, seed=seed) for seed in (3, 3, 4))
+    np.testing.assert_array_equal(one.indices, same.indices)
+    np.testing.assert_array_equal(one.data, same.data)
+    assert (one.indices != other.indices).mean() > 0.5
+    # Not the same stream a few entries later either.
+    assert not np.isin(one.data, other.data).any()
+
+
+def test_canonical_form_is_declared_truly():
+    A = strip_matrix(200, 31, seed=0)
+    assert A.has_canonical_format
+    assert csr_array((A.data, A.indices, A.indptr), shape=A.shape).has_canonical_format
+
+
+@pytest.mark.parametrize(
+    ("rows", "nnz_per_row", "seed", "message"),
+    [
+        (5, 6, 0, r"nnz_per_row = 6: expected 1 to rows = 5"),
+        (5, 0, 0, r"nnz_per_row = 0: expected 1 to rows = 5"),
+        (0, 1, 0, r"rows = 0: expected an integer of at least 1"),
+        (5, 1, -1, r"seed = -1: expected an integer of at least 0"),
+    ],
+)
+def test_refusals_are_one_line(rows, nnz_per_row, seed, message):
+    with pytest.raises(InputError, match=message) as caught:
+        strip_matrix(rows, nnz_per_row, seed=seed)
+    assert "\n" not in str(caught.value)
+
+
+def test_too_many_entries_are_refused_before_allocation(monkeypatch):
+    with pytest.raises(MatrixSizeError, match="int32"):
+        strip_matrix(2**21, 2**10, seed=0)
+    monkeypatch.setattr(synthesis.psutil, "virtual_memory", lambda: type("Memory", (), {"available": 1000}))
+    with pytest.raises(MatrixSizeError, match="memory available; choose smaller"):
+        strip_matrix(1000, 10, seed=0)
