@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 import math
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -203,7 +204,8 @@ def in_pieces(A: csr_array, pieces: int, windows: int):
     lines, diagonals = -(-A.shape[1] // 8), sum(A.shape) - 1
     bytes_a_window = 2 ** math.ceil(math.log2(max(diagonals / windows / 8, 1)))
     work = Work(pieces, windows, -(-lines // windows), 8 * bytes_a_window)
-    return sweep(A.indptr, A.indices, A.shape, work)
+    with ThreadPoolExecutor(2) as pool:
+        return sweep(A.indptr, A.indices, A.shape, work, pool)
 
 
 @given(matrices(), st.integers(1, 7), st.integers(1, 4))
@@ -226,7 +228,7 @@ def test_one_thread_starts_no_pool(monkeypatch):
     def refuse(*_):
         raise AssertionError("a pool was started")
 
-    monkeypatch.setattr("sparsecast.matrices.sweep.ThreadPoolExecutor", refuse)
+    monkeypatch.setattr("sparsecast.matrices.structure.ThreadPoolExecutor", refuse)
     structure(gallery("banded", n=100_000), threads=1)
 
 
