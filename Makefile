@@ -1,30 +1,37 @@
 # Each target does all its own set-up: a clone, Python 3.11 or later and make are enough.
 PYTHON ?= python3
+MATRIX ?= gallery:elasticity3d?n=32
+
 VENV := .venv
 BIN := $(VENV)/bin
-MATRIX ?=
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+SOURCES := src tests benchmarks
 
 .PHONY: demo test check clean
 
-$(BIN)/.installed-%: pyproject.toml
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/installed: pyproject.toml | $(BIN)/python
+	$(PIP) install --editable .
 	touch $@
 
-$(BIN)/.installed: pyproject.toml
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+$(VENV)/installed-%: pyproject.toml | $(BIN)/python
+	$(PIP) install --editable '.[$*]'
 	touch $@
 
-demo: $(BIN)/.installed
-	$(BIN)/python examples/demo.py $(MATRIX)
+demo: $(VENV)/installed
+	@for step in structure predict 'plan --check' measure; do \
+		printf '\n$$ sparsecast %s %s\n' "$$step" '$(MATRIX)'; \
+		$(BIN)/sparsecast $$step '$(MATRIX)' || exit; \
+	done
 
-test: $(BIN)/.installed-test
+test: $(VENV)/installed-test
 	$(BIN)/python -m pytest
 
-check: $(BIN)/.installed-check
-	$(BIN)/ruff check src tests benchmarks examples
-	$(BIN)/ruff format --check src tests benchmarks examples
+check: $(VENV)/installed-check
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 

@@ -35,7 +35,7 @@ from sparsecast.planning.row_blocks import strip_statistics
 from sparsecast.records import Candidate, Forecast, Record, Structure
 
 #: Seconds of the calibration that a question starts by itself when the machine has not been met.
-QUICK_BUDGET_S = 20.0
+QUICK_BUDGET_S = 30.0
 
 GALLERY_PREFIX = "gallery:"
 
@@ -282,7 +282,7 @@ def plan(
     profile = profile or own_profile(matrix, threads=threads, dtype=dtype, device=device)
     setting = _setting(matrix, profile.machine.checked_threads(threads), dtype, device)
     model = _fitted(profile, setting)
-    statistics = strip_statistics(matrix.indptr, matrix.shape[1], strip_rows(device, setting.threads))
+    statistics = strip_statistics(matrix.indptr, structure_of(matrix), strip_rows(device, setting.threads))
     return make_plan(statistics, model, setting, iterations)
 
 
@@ -513,14 +513,14 @@ def _answers(profile: Profile, setting: Setting) -> bool:
     return bool(profile.select(device=setting.device, dtype=setting.dtype, threads=setting.threads))
 
 
-def _fitted(profile: Profile, setting: Setting) -> Model:
+def _fitted(profile: Profile, setting: Setting, name: str = DEFAULT_MODEL) -> Model:
     records = profile.select(device=setting.device, dtype=setting.dtype, threads=setting.threads)
     if not records:
         raise ProfileError(
             f"profile {profile.name} has no records for {setting.device} {setting.dtype} {setting.threads} "
             f"threads: it has {contents(profile)}; calibrate for it, or ask for what it has"
         )
-    return MODELS.get(DEFAULT_MODEL)().fit(records)
+    return MODELS.get(name)().fit(records, profile.machine.caches)
 
 
 def contents(profile: Profile) -> str:

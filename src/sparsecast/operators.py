@@ -90,9 +90,10 @@ class BlockOperator(LinearOperator):
         return self.matvec(x)
 
     def _checked_out(self, out: NDArray[Any], x: NDArray[Any]) -> NDArray[Any]:
-        if out.shape != (self.shape[0],) or out.dtype != self.dtype or not out.flags.c_contiguous:
+        usable = out.flags.c_contiguous and out.flags.writeable
+        if out.shape != (self.shape[0],) or out.dtype != self.dtype or not usable:
             raise InputError(
-                f"out is {out.dtype} of shape {out.shape}: expected contiguous {self.dtype} of shape "
+                f"out is {out.dtype} of shape {out.shape}: expected contiguous, writable {self.dtype} of shape "
                 f"({self.shape[0]},); allocate it so, or leave it out"
             )
         if np.shares_memory(x, out):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+import tracemalloc
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
@@ -222,6 +223,31 @@ def test_threads_change_nothing(name):
     assert cut(A, A.nnz, 3).pieces > 1
     one = structure(A, threads=1)
     assert all(structure(A, threads=threads) == one for threads in (2, 3, 4))
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("poisson2d", {"n": 460}),
+        ("random", {"n": 520_000, "nnz_per_row": 2}),
+        ("random", {"n": 200_000, "cols": 20_000_000, "nnz_per_row": 6}),
+        ("random", {"n": 110, "cols": 100_000, "nnz_per_row": 10_000}),
+    ],
+)
+def test_work_arrays_stay_below_a_tenth_of_the_matrix(name, parameters):
+    A = gallery(name, **parameters)
+    assert A.nnz > 1_000_000
+    structure(A, threads=4)  # compiles
+    tracemalloc.start()
+    found = structure(A, threads=4)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak <= 0.1 * (A.data.nbytes + A.indices.nbytes + A.indptr.nbytes)
+    # With windows as without: every line change is counted, and counted once.
+    rows = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
+    assert found.diagonals == np.unique(A.indices - rows).size
+    assert found.x_line_changes == 1 + np.count_nonzero(np.diff(A.indices // 8))
+    assert sum(found.x_reuse_histogram) == pytest.approx(1.0)
 
 
 def test_one_thread_starts_no_pool(monkeypatch):

@@ -1,9 +1,9 @@
 """Meeting a machine: the benchmark matrices, measured within a budget, kept as they come.
 
 The benchmark matrices are those of Guo, Wang and Chen (2014), section 3.2, on strips of the processor's own
-size; beside them some gallery matrices that no model is fitted to, from which the models learn how far
-off they are on matrices of other kinds. They are measured in rounds, the indispensable ones first, so that
-a short budget gives a coarse profile and not half of a fine one.
+size; beside them matrices with rows of varied length, and some gallery matrices that no model is fitted to,
+from which the models learn how far off they are on matrices of other kinds. They are measured in rounds,
+the indispensable ones first, so that a short budget gives a coarse profile and not half of a fine one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile, user_path
 from sparsecast.matrices.gallery import gallery_from_specification
 from sparsecast.matrices.structure import structure
-from sparsecast.matrices.synthesis import strip_matrix
+from sparsecast.matrices.synthesis import strip_matrix, varied_matrix
 from sparsecast.measuring.timing import Effort
 from sparsecast.models.strips import strip_rows
 from sparsecast.planning.candidates import Setting, whole_matrix
@@ -43,6 +43,34 @@ ENTRY_STRIPS = tuple(range(10, 101, 10))
 _COARSE_STRIPS = (1, 5, 10)
 _COARSE_NNZ_PER_ROW = (4, 16, 64)
 _COARSE_ENTRY_STRIPS = (10, 50, 100)
+
+#: Rows, mean row length, distribution of the row lengths and reach of the columns of matrices with rows of
+#: varied length: small and large, short and long rows, near and far columns, each with each other at least
+#: once. The first half is indispensable.
+VARIED = (
+    (20_000, 4, "power", 0.01),
+    (100_000, 6, "mixed", 0.001),
+    (200_000, 3, "uniform", 0.001),
+    (100_000, 10, "uniform", 1.0),
+    (5_000, 40, "power", 1.0),
+    (300_000, 4, "fixed", 1.0),
+    (10_000, 30, "mixed", 0.1),
+    (30_000, 20, "fixed", 0.1),
+    (150_000, 12, "fixed", 0.001),
+    (60_000, 50, "uniform", 0.02),
+    (400_000, 3, "power", 0.2),
+    (4_000, 8, "uniform", 0.1),
+    (400_000, 8, "mixed", 0.3),
+    (1_000_000, 3, "fixed", 0.0),
+    (250_000, 20, "power", 0.05),
+    (80_000, 30, "fixed", 1.0),
+    (100_000, 60, "mixed", 0.0),
+    (400_000, 12, "uniform", 0.0),
+    (12_000, 100, "power", 0.1),
+    (20_000, 6, "fixed", 1.0),
+    (600_000, 6, "uniform", 0.3),
+    (120_000, 60, "fixed", 0.01),
+)
 
 #: Kinds that differ in what the strip models do not see: row lengths, reach of the columns, size.
 GALLERY = (
@@ -65,6 +93,8 @@ _BYTES_AN_ENTRY = 60
 
 QUICK_EFFORT = Effort(samples=7, sample_s=0.004)
 FULL_EFFORT = Effort(samples=11, sample_s=0.008)
+
+_NO_EFFORT = Effort(samples=1, sample_s=1e-5)
 
 #: From this budget a setting on, there is time for the full effort.
 _FULL_EFFORT_BUDGET_S = 60.0
@@ -107,24 +137,30 @@ def benchmark_matrices(setting: Setting) -> tuple[list[BenchmarkMatrix], list[Be
     def coarse(strips: int, length: int) -> bool:
         return strips in _COARSE_STRIPS and length in _COARSE_NNZ_PER_ROW
 
-    needed = [_strips(rows, *point) for point in grid if coarse(*point)]
+    # All formats on these: it gives the models that see more than strips a first look at each.
+    needed = [_strips(rows, *point, tuple(FORMATS.names())) for point in grid if coarse(*point)]
     needed += [_entry_strips(rows, strips) for strips in _COARSE_ENTRY_STRIPS]
+    half = len(VARIED) // 2
+    needed += [_varied(*shape) for shape in VARIED[:half]]
     needed += [_gallery(specification) for specification in GALLERY[:4]]
     finer = [_entry_strips(rows, strips) for strips in ENTRY_STRIPS if strips not in _COARSE_ENTRY_STRIPS]
     finer += [_gallery(specification) for specification in GALLERY[4:]]
+    finer += [_varied(*shape) for shape in VARIED[half:]]
     # Long rows first: they carry the fixed-strips relationships furthest.
     rest = [point for point in grid if not coarse(*point)]
     finer += [_strips(rows, *point) for point in sorted(rest, key=lambda p: p[0] not in _COARSE_STRIPS)]
     return needed, finer
 
 
-def _strips(strip: int, strips: int, nnz_per_row: int) -> BenchmarkMatrix:
+def _strips(
+    strip: int, strips: int, nnz_per_row: int, formats: tuple[str, ...] = ("csr", "ell")
+) -> BenchmarkMatrix:
     rows = strips * strip
     return BenchmarkMatrix(
         f"strips?rows={rows}&nnz_per_row={nnz_per_row}",
         "strips",
         rows * nnz_per_row,
-        ("csr", "ell"),
+        formats,
         lambda: strip_matrix(rows, nnz_per_row, seed=0),
     )
 
@@ -137,6 +173,16 @@ def _entry_strips(strip: int, strips: int) -> BenchmarkMatrix:
         strip * strips,
         ("coo",),
         lambda: strip_matrix(strip, strips, seed=0),
+    )
+
+
+def _varied(rows: int, mean_length: int, lengths: str, reach: float) -> BenchmarkMatrix:
+    return BenchmarkMatrix(
+        f"varied?rows={rows}&mean_length={mean_length}&lengths={lengths}&reach={reach:g}",
+        "varied",
+        rows * mean_length,
+        tuple(FORMATS.names()),
+        lambda: varied_matrix(rows, mean_length, lengths, reach, seed=0),
     )
 
 
@@ -223,6 +269,8 @@ class Calibration:
         return perf_counter() - self._start
 
     def _measure_all(self) -> Iterator[Record]:
+        for setting in self.settings:
+            self._compile(setting)
         rounds = self._rounds()
         expected = sum(self._estimate_s(matrix) for _, matrix in rounds)
         for setting, matrix in rounds:
@@ -238,6 +286,14 @@ class Calibration:
             expected += took - estimate
             # Never optimistic: the pace follows slow matrices at once and fast ones slowly.
             self._pace = max(self._pace * took / estimate, 0.9 * self._pace)
+
+    def _compile(self, setting: Setting) -> None:
+        """Have every kernel compiled, so that its compilation does not pass for its matrix' time."""
+        self.on_progress(self.used_s, self.budget_s, f"compiling for {setting.dtype}, {setting.threads} threads")
+        for mean_length, lengths in ((2, "fixed"), (8, "fixed"), (8, "uniform")):
+            A = varied_matrix(1000, mean_length, lengths, 1.0, seed=0)
+            subject = Subject(A, structure(A), "compilation", "none")
+            measure_candidates(subject, whole_matrix(subject.structure, setting).candidates, _NO_EFFORT)
 
     def _rounds(self) -> list[tuple[Setting, BenchmarkMatrix]]:
         suites = [(setting, *benchmark_matrices(setting)) for setting in self.settings]
@@ -292,18 +348,20 @@ def _read_journal(path: Path) -> list[Record]:
     """Return what a killed run had measured; a last line that was cut short counts for nothing."""
     if not path.exists():
         return []
-    lines = path.read_text(encoding="utf-8").splitlines()
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     records = []
     for number, line in enumerate(lines, 1):
         try:
             row = json.loads(line)
-        except json.JSONDecodeError as error:
+            schema = row["schema"]
+            record = Record.from_row(row) if schema == SCHEMA_VERSION else None
+        except (ValueError, KeyError, TypeError) as error:
             if number == len(lines):
                 break
-            raise ProfileError(f"{path} line {number} is damaged: expected JSON; remove the file") from error
-        if row.get("schema") != SCHEMA_VERSION:
             raise ProfileError(
-                f"{path} has schema {row.get('schema')}: expected {SCHEMA_VERSION}; remove the file"
-            )
-        records.append(Record.from_row(row))
+                f"{path} line {number} is damaged: expected a record; remove the file"
+            ) from error
+        if record is None:
+            raise ProfileError(f"{path} has schema {schema}: expected {SCHEMA_VERSION}; remove the file")
+        records.append(record)
     return records

@@ -43,9 +43,8 @@ def main() -> None:
         _complain(str(error))
         status = INPUT_WRONG
     except typer.TyperException as error:
-        _complain(
-            f"{error.format_message()} (sparsecast --help, or sparsecast COMMAND --help, lists what is)"
-        )
+        what = error.format_message() or "Missing command."
+        _complain(f"{what} (sparsecast --help, or sparsecast COMMAND --help, lists what is)")
         status = INPUT_WRONG
     except typer.Exit as leaving:
         status = leaving.exit_code

@@ -21,7 +21,7 @@ from sparsecast.cli.questions import profile_for
 
 def command(
     matrix: MatrixArgument,
-    iterations: Annotated[int, typer.Option(help="Products that will be done.")] = 1000,
+    iterations: Annotated[int, typer.Option(min=1, help="Products that will be done.")] = 1000,
     check: Annotated[bool, typer.Option("--check", help="Build the plan and measure it here.")] = False,
     profile: ProfileOption = None,
     threads: ThreadsOption = None,

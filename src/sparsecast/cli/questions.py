@@ -18,7 +18,11 @@ def profile_for(A: Any, wanted: str | None, threads: int | None, dtype: str | No
     if wanted is not None:
         return api.profile(wanted)
     console = screen()
+
+    def notify(message: str) -> None:
+        console.print(message, soft_wrap=True)
+
     with timed_bar(console, "calibrating") as on_progress:
         return api.own_profile(
-            A, threads=threads, dtype=dtype, device=device, notify=console.print, on_progress=on_progress
+            A, threads=threads, dtype=dtype, device=device, notify=notify, on_progress=on_progress
         )

@@ -64,7 +64,9 @@ class ReferenceProduct:
         exact = magnitude == 0
         if difference[exact].any() or np.isnan(difference).any():
             return float("inf")
-        return float((difference[~exact] / magnitude[~exact]).max(initial=0.0))
+        # Below the least normal number of the dtype, a rounding no longer shrinks with the value.
+        least = np.longdouble(np.finfo(y.dtype).tiny)
+        return float((difference[~exact] / np.maximum(magnitude[~exact], least)).max(initial=0.0))
 
     def check(self, y: NDArray[Any], what: str) -> float:
         """Return the error of `y`, refusing more than rounding explains.

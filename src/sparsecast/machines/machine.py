@@ -107,7 +107,7 @@ class Machine:
         if not 1 <= threads <= self.threads:
             raise InputError(
                 f"threads {threads}: expected 1 to {self.threads}, the threads of {self.name}; "
-                f"lower --threads"
+                f"choose a number in that range"
             )
         return threads
 

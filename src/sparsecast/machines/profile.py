@@ -72,7 +72,10 @@ class Profile:
             _MACHINE_KEY: json.dumps(self.machine.to_dict()).encode(),
         }
         table = table.replace_schema_metadata(metadata)
-        write_atomically(target, lambda temporary: pyarrow.parquet.write_table(table, temporary))
+        write_atomically(
+            target,
+            lambda temporary: pyarrow.parquet.write_table(table, temporary, write_page_checksum=True),
+        )
         return target
 
     @classmethod
@@ -93,14 +96,16 @@ class Profile:
         version = metadata[_SCHEMA_KEY].decode()
         if version != str(SCHEMA_VERSION):
             raise ProfileError(
-                f"{path} has schema version {version}: expected {SCHEMA_VERSION}; calibrate the machine again"
+                f"{path} has schema version {version}: expected {SCHEMA_VERSION}; "
+                f"remove the file and calibrate the machine again"
             )
         try:
             machine = Machine.from_dict(json.loads(metadata[_MACHINE_KEY]))
             records = tuple(Record.from_row(row) for row in table.to_pylist())
         except (KeyError, TypeError, ValueError) as error:
             raise ProfileError(
-                f"{path} lacks {error}: expected a whole profile; calibrate the machine again"
+                f"{path} lacks {error}: expected a whole profile; "
+                f"remove the file and calibrate the machine again"
             ) from error
         return cls(machine, records)
 
@@ -134,10 +139,8 @@ def find_profile(wanted: str | Path | None = None) -> Profile:
         return Profile.load(path)
     known = known_profiles()
     if str(wanted) not in known:
-        listed = ", ".join(known) or "none yet"
-        raise UnknownNameError(
-            f"profile '{wanted}' is unknown: known are {listed}; calibrate, or give a path"
-        )
+        listed = f"known are {', '.join(known)}" if known else "there are none yet"
+        raise UnknownNameError(f"profile '{wanted}' is unknown: {listed}; calibrate, or give a path")
     return Profile.load(known[str(wanted)])
 
 
@@ -162,13 +165,15 @@ def _read_table(path: Path) -> pyarrow.Table:
     import pyarrow.parquet
 
     try:
-        return pyarrow.parquet.read_table(path)
+        with path.open("rb") as stream:  # given a path, pyarrow would read a folder as well
+            return pyarrow.parquet.read_table(stream, page_checksum_verification=True)
     except FileNotFoundError as error:
         raise ProfileError(f"{path} does not exist: expected a profile; run sparsecast calibrate") from error
     except (OSError, pyarrow.ArrowException) as error:
+        why = getattr(error, "strerror", None) or "damaged or truncated"
         raise ProfileError(
-            f"{path} cannot be read as a profile (damaged or truncated): expected a Parquet file that "
-            f"calibrate wrote; calibrate the machine again"
+            f"{path} cannot be read as a profile ({why}): expected a Parquet file that calibrate wrote; "
+            f"name another, or remove it and calibrate the machine again"
         ) from error
 
 

@@ -17,9 +17,18 @@ HOME_VARIABLE = "SPARSECAST_HOME"
 
 
 def home() -> Path:
-    """Return the folder that keeps what the user's machine taught us; it need not exist."""
+    """Return the folder that keeps what the user's machine taught us; it need not exist.
+
+    Raises
+    ------
+    StorageError
+        If the system does not let us look into it.
+    """
     chosen = os.environ.get(HOME_VARIABLE)
-    return Path(chosen) if chosen else platformdirs.user_data_path("sparsecast", appauthor=False)
+    folder = Path(chosen) if chosen else platformdirs.user_data_path("sparsecast", appauthor=False)
+    with _storage_errors(folder):
+        (folder / "profiles").exists()
+    return folder
 
 
 @contextmanager
@@ -72,6 +81,8 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
 def journal(path: Path) -> Iterator[Callable[[str], None]]:
     """Open a journal for appending; give a function that writes one line and hands it to the system.
 
+    A last line that a killed writer left without its end is dropped, so that the next one starts afresh.
+
     Raises
     ------
     StorageError
@@ -80,6 +91,8 @@ def journal(path: Path) -> Iterator[Callable[[str], None]]:
     with _storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         stream = path.open("a", encoding="utf-8")
+        written = path.read_bytes()
+        stream.truncate(written.rfind(b"\n") + 1)
 
     def append(line: str) -> None:
         with _storage_errors(path):

@@ -7,7 +7,7 @@ import math
 import numba
 import numpy as np
 
-from sparsecast.matrices.sweep import Counts, Indices, run_tasks
+from sparsecast.matrices.sweep import Counts, Indices
 from sparsecast.records import BLOCK_SIZES
 
 #: Rows, and columns, that a whole number of blocks of every size spans.
@@ -17,16 +17,17 @@ _BLOCK_OF = np.array([np.arange(_SPAN) // size for size in BLOCK_SIZES], dtype=n
 _BLOCKS_A_SPAN = np.array([_SPAN // size for size in BLOCK_SIZES], dtype=np.uint64)
 #: Up to this many entries block fill is exact; above, at most this many draws are made, and about this share
 #: of the entries, or this many, are looked at.
-_EXACT_FILL_NNZ, _FILL_DRAWS, _FILL_SHARE, _FILL_ENTRIES = 2**16, 4096, 1 / 128, 2**15
+_EXACT_FILL_NNZ, _FILL_DRAWS, _FILL_SHARE, _FILL_ENTRIES = 2**16, 1024, 1 / 128, 2**15
 #: Entries of a group of rows that are looked at when the matrix is not small: more than a full span has.
 _FILL_BUFFER = 1024
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 _ALL_BITS = np.uint64(2**64 - 1)
+_GOLDEN_RATIO = (math.sqrt(5.0) - 1.0) / 2.0
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
-def block_fill(indptr: Indices, indices: Indices, rows: int, threads: int) -> tuple[float, ...]:
+def block_fill(indptr: Indices, indices: Indices) -> tuple[float, ...]:
     """Return stored values over entries for every block size, as a mean over drawn groups of rows.
 
     An entry drawn at random is in group g with chance entries(g) / nnz, so the mean of stored(g) /
@@ -38,24 +39,21 @@ def block_fill(indptr: Indices, indices: Indices, rows: int, threads: int) -> tu
         return (1.0,) * len(BLOCK_SIZES)
     exact = nnz <= _EXACT_FILL_NNZ
     draws = nnz if exact else _FILL_DRAWS
-    entries = ((np.arange(draws) + 0.5) * (nnz / draws)).astype(indptr.dtype)
+    # Anywhere within its equal share of the entries: at its middle, a draw could keep step with a mesh.
+    within = np.arange(draws) * _GOLDEN_RATIO % 1.0
+    entries = ((np.arange(draws) + within) * (nnz / draws)).astype(indptr.dtype)
     groups = (np.searchsorted(indptr, entries, side="right") - 1) // _SPAN
     if not exact:
         stride = _draw_stride(indptr, groups, nnz)
         entries, groups = entries[::stride], groups[::stride]
     groups, drawn, hits = np.unique(groups, return_index=True, return_counts=True)
-    wanted = indices[entries[drawn]].astype(np.uint64) // np.uint64(_SPAN)
+    wanted = indices[entries[drawn]].astype(np.uint64)
     unsigned = np.dtype(f"u{indices.itemsize}")
     arrays = (indptr.view(unsigned), indices.view(unsigned))
     blocks = np.zeros((groups.size, len(BLOCK_SIZES) + 1), dtype=np.int64)
-    parts = min(threads, groups.size)
-
-    def look_at(part: int) -> None:
-        places = np.zeros((2, _EXACT_FILL_NNZ if exact else _FILL_BUFFER), dtype=np.uint64)
-        table = np.zeros(2 * places.shape[1], dtype=np.uint64)
-        _count_blocks(arrays, groups[part::parts], wanted[part::parts], places, table, blocks[part::parts])
-
-    run_tasks(look_at, parts)
+    places = np.zeros((2, _EXACT_FILL_NNZ if exact else _FILL_BUFFER), dtype=np.uint64)
+    table = np.zeros(2 * places.shape[1], dtype=np.uint64)
+    _count_blocks(arrays, groups, wanted, places, table, blocks)
     stored = blocks[:, :-1] * np.square(BLOCK_SIZES)
     shares = stored * (hits / (hits.sum() * blocks[:, -1]))[:, np.newaxis]
     return tuple(shares.sum(axis=0).tolist())
@@ -87,28 +85,39 @@ def _count_blocks(arrays, groups, wanted, places, table, blocks):  # type: ignor
 def _gather(arrays, group, wanted, places):  # type: ignore[no-untyped-def]
     """List row and column of a group's entries; of ever fewer of its columns while they are too many.
 
-    Columns are kept by the remainder of their aligned 24-column strip, so blocks are kept whole.
+    Columns are kept by their aligned span, so blocks are kept whole; the span of `wanted` always is.
     """
     indptr, indices = arrays
     first_row = group * _SPAN
-    found, mask = 0, _ZERO
+    found, mask, wanted = 0, _ZERO, _scattered(wanted)
     for row in range(min(_SPAN, indptr.size - 1 - first_row)):
         for entry in range(np.uint64(indptr[first_row + row]), np.uint64(indptr[first_row + row + 1])):
             column = np.uint64(indices[entry])
-            if (column // np.uint64(_SPAN) ^ wanted) & mask != _ZERO:
-                continue
-            while found == places.shape[1] and mask != _ALL_BITS:
+            bits = _scattered(column) ^ wanted
+            while found == places.shape[1] and mask != _ALL_BITS and bits & mask == _ZERO:
                 mask = mask << _ONE | _ONE
-                kept = 0
-                for place in range(found):
-                    if (places[1, place] // np.uint64(_SPAN) ^ wanted) & mask == _ZERO:
-                        places[0, kept], places[1, kept] = places[0, place], places[1, place]
-                        kept += 1
-                found = kept
-            if found < places.shape[1] and (column // np.uint64(_SPAN) ^ wanted) & mask == _ZERO:
+                found = _thin(places, wanted, mask)
+            if found < places.shape[1] and bits & mask == _ZERO:
                 places[0, found], places[1, found] = np.uint64(row), column
                 found += 1
     return found
+
+
+@numba.njit(cache=True, nogil=True)
+def _scattered(column):  # type: ignore[no-untyped-def]
+    """Return bits of a column's span that follow no pattern: a regular choice could meet that of a mesh."""
+    bits = (column // np.uint64(_SPAN) + _ONE) * _GOLDEN
+    return bits ^ bits >> np.uint64(32)
+
+
+@numba.njit(cache=True, nogil=True)
+def _thin(places, wanted, mask):  # type: ignore[no-untyped-def]
+    kept = 0
+    for place in range(places.shape[1]):
+        if (_scattered(places[1, place]) ^ wanted) & mask == _ZERO:
+            places[0, kept], places[1, kept] = places[0, place], places[1, place]
+            kept += 1
+    return kept
 
 
 @numba.njit(cache=True, nogil=True)

@@ -15,6 +15,10 @@ from numpy.typing import NDArray
 
 from sparsecast.records import ROW_LENGTH_LEVELS, Structure
 
+#: From this share of rows with a surprising length on, a row loop without a branch at its end wins: measured
+#: on synthetic rows of 3 to 40 entries (benchmarks/csr_row_loops.py), it breaks even between 0.2 and 0.45.
+SURPRISING_SHARE = 0.35
+
 #: Histories of row lengths that the estimate of surprises remembers; they fit in a first-level cache.
 SURPRISE_HISTORIES = 4096
 
@@ -31,8 +35,9 @@ class RowBlocks:
         As in a Structure, for each block.
     rows_at_least, entries_up_to : int64 arrays of shape (b, levels)
         As in a Structure, for each block, at the first `levels` of ROW_LENGTH_LEVELS.
-    cols : int
-        Columns of the matrix.
+    matrix : Structure
+        Of the whole matrix: what its blocks share, such as the columns and the size that decides which
+        cache a repeated product finds them in.
     """
 
     rows: Integers
@@ -42,7 +47,12 @@ class RowBlocks:
     row_length_surprises: Integers
     rows_at_least: Integers
     entries_up_to: Integers
-    cols: int
+    matrix: Structure
+
+    @property
+    def is_surprising(self) -> NDArray[np.bool_]:
+        """Whether so many rows of a block have a surprising length that the row loop's end costs most."""
+        return self.row_length_surprises > SURPRISING_SHARE * self.rows
 
     @property
     def levels(self) -> Integers:
@@ -64,7 +74,7 @@ class RowBlocks:
             row_length_surprises=one(structure.row_length_surprises),
             rows_at_least=np.array([structure.rows_at_least], dtype=np.int64),
             entries_up_to=np.array([structure.entries_up_to], dtype=np.int64),
-            cols=structure.cols,
+            matrix=structure,
         )
 
 
@@ -86,8 +96,8 @@ class StripStatistics:
         Prefix sums over strips, at the levels of ROW_LENGTH_LEVELS.
     longest : int64 array of shape (powers, strips)
         The sparse table of the longest rows.
-    cols : int
-        Columns of the matrix.
+    matrix : Structure
+        Of the whole matrix.
     """
 
     bounds: Integers
@@ -96,11 +106,19 @@ class StripStatistics:
     rows_at_least: Integers
     entries_up_to: Integers
     longest: Integers
-    cols: int
+    matrix: Structure
 
     @classmethod
-    def of(cls, indptr: NDArray[Any], cols: int, strip_rows: int) -> StripStatistics:
-        """Count the strips of `strip_rows` rows each (the last may be shorter) of a CSR matrix."""
+    def of(cls, indptr: NDArray[Any], matrix: Structure, strip_rows: int) -> StripStatistics:
+        """Count the strips of `strip_rows` rows each (the last may be shorter) of a CSR matrix.
+
+        Parameters
+        ----------
+        indptr : integer array of shape (rows + 1,)
+        matrix : Structure
+            Of the same matrix.
+        strip_rows : int
+        """
         rows = len(indptr) - 1
         bounds = np.append(np.arange(0, max(rows, 1), strip_rows), rows).astype(np.int64)
         lengths = np.diff(indptr)
@@ -124,7 +142,7 @@ class StripStatistics:
             _prefix(at_least),
             _prefix(up_to),
             _sparse_table(longest),
-            cols,
+            matrix,
         )
 
     @property
@@ -148,7 +166,7 @@ class StripStatistics:
             row_length_surprises=self.surprises[last] - self.surprises[first],
             rows_at_least=at_least,
             entries_up_to=self.entries_up_to[last] - self.entries_up_to[first],
-            cols=self.cols,
+            matrix=self.matrix,
         )
 
 

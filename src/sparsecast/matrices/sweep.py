@@ -8,10 +8,11 @@ the pieces nor on the threads.
 
 from __future__ import annotations
 
+import bisect
 import math
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -26,8 +27,9 @@ X_REUSE_ELEMENTS = 33
 _BANDS = 10
 #: Work arrays may take this share of the CSR arrays, or this many bytes where the matrix is small.
 _WORK_SHARE, _SMALL_WORK_BYTES, _SMALL_NNZ = 0.1, 4_000_000, 1_000_000
-#: Bytes of the work arrays of a piece that do not grow with the matrix: histories and counts.
-_PIECE_BYTES = 300_000
+#: Bytes of work arrays that do not grow with the matrix: a piece's histories and counts; and those of the
+#: block fill, which is found at the same time.
+_PIECE_BYTES, _OTHER_BYTES = 300_000, 130_000
 #: More pieces than this stop paying; fewer entries than this do not pay for another thread.
 _MAX_PIECES, ENTRIES_PER_THREAD = 16, 250_000
 #: Row lengths from this one on are alike to the history of lengths, which keeps 16 bits of each.
@@ -49,7 +51,6 @@ _TIME, _LINE, _LENGTH_CHANGES, _SURPRISES, _LONG_ROWS = range(5)
 
 Indices = NDArray[np.integer[Any]]
 Counts = NDArray[np.int64]
-T = TypeVar("T")
 
 
 class _View(NamedTuple):
@@ -70,7 +71,8 @@ class _Tallies(NamedTuple):
 
     `last` and `first` hold times, in line changes of x from 1 on, of the last and of the first looked-at
     read of each line; `follower` and `first_follower` hold 1 + the row length that came after a history.
-    A 0 means that there was none in this piece. `steps` is scratch: rows after the first of a chunk.
+    A 0 means that there was none in this piece. `steps` and `away` are scratch:
+    the rows after the first of a chunk, and the bands, of its entries.
     """
 
     totals: NDArray[np.uint64]
@@ -84,6 +86,7 @@ class _Tallies(NamedTuple):
     follower: NDArray[np.uint16]
     first_follower: NDArray[np.uint16]
     steps: NDArray[np.uint32]
+    away: NDArray[np.uint8]
 
 
 class Work(NamedTuple):
@@ -109,14 +112,6 @@ class Sweep(NamedTuple):
     reuse: Counts
 
 
-def run_tasks(task: Callable[[int], T], tasks: int) -> list[T]:
-    """Return the results of tasks 0, 1, ..., each in a thread of its own where there are several."""
-    if tasks == 1:
-        return [task(0)]
-    with ThreadPoolExecutor(tasks) as pool:
-        return list(pool.map(task, range(tasks)))
-
-
 def cut(A: csr_array | csr_matrix, nnz: int, threads: int) -> Work:
     """Return how to cut the sweep of `A`, which has `nnz` entries, for at most `threads` threads.
 
@@ -127,31 +122,41 @@ def cut(A: csr_array | csr_matrix, nnz: int, threads: int) -> Work:
     budget = _WORK_SHARE * (A.indptr.nbytes + nnz * (A.indices.itemsize + A.data.itemsize))
     if nnz <= _SMALL_NNZ:
         budget = max(budget, _SMALL_WORK_BYTES)
+    budget = max(budget - _OTHER_BYTES, 0.5 * budget)
     lines, diagonals = -(-cols // X_LINE_COLUMNS), max(rows + cols - 1, 0)
-    # A map has a bit a diagonal, rounded up to a power of two; joining the maps makes two copies of one.
-    masks, maps = diagonals / 2, 2 * _time_type(nnz).itemsize * lines + diagonals / 4
-    pieces = max(1, min(threads, _MAX_PIECES, int((budget - masks) // (maps + _PIECE_BYTES))))
+    a_map, a_history = _map_bytes(diagonals), _time_type(nnz).itemsize * lines
+    pieces = int(budget // (a_map + 2 * a_history + _PIECE_BYTES))
+    pieces = max(1, min(threads, _MAX_PIECES, pieces))
     windows = 1
-    if pieces == 1:
-        windows = max(1, math.ceil((masks + maps) / max(budget - _PIECE_BYTES, 0.25 * budget)))
-    return Work(
-        pieces, windows, -(-lines // windows), 8 * 2 ** max(-(-diagonals // windows // 8) - 1, 0).bit_length()
-    )
+    room = max(budget - _PIECE_BYTES, 0.5 * budget)
+    while pieces == 1 and _map_bytes(-(-diagonals // windows)) + a_history / windows > room:
+        windows += 1
+    return Work(pieces, windows, -(-lines // windows), 8 * _map_bytes(-(-diagonals // windows)))
+
+
+def _map_bytes(diagonals: int) -> int:
+    """Return the bytes of a map with a bit a diagonal, of which a power of two is needed."""
+    return int(2 ** max(-(-diagonals // 8) - 1, 0).bit_length())
 
 
 def _time_type(nnz: int) -> np.dtype[np.unsignedinteger[Any]]:
     return np.dtype(np.uint32 if nnz < 2**32 else np.uint64)
 
 
-def sweep(indptr: Indices, indices: Indices, shape: tuple[int, int], work: Work) -> Sweep:
-    """Return what the rows and entries of a matrix show, swept in the pieces and windows of `work`."""
+def sweep(indptr: Indices, indices: Indices, shape: tuple[int, int], work: Work, pool: Executor) -> Sweep:
+    """Return what rows and entries show, swept by `pool` in the pieces and windows of `work`."""
     nnz = indices.size
     unsigned = np.dtype(f"u{indices.itemsize}")
     pointers, columns = indptr.view(unsigned), indices.view(unsigned)
     bounds = _piece_bounds(indptr, work.pieces)
-    history = np.zeros((2, work.pieces, work.lines), dtype=_time_type(nnz))
+    # A piece that is alone needs no first reads: nothing was read before it.
+    history = np.zeros((min(2, work.pieces), work.pieces, work.lines), dtype=_time_type(nnz))
     maps = np.zeros((work.pieces, work.diagonals // 8), dtype=np.uint8)
-    tallies = [_tallies(indptr, bounds[p : p + 2], history[:, p], maps[p]) for p in range(work.pieces)]
+    followers = np.zeros((2, work.pieces, _HISTORIES), dtype=np.uint16)
+    tallies = [
+        _tallies(indptr, bounds[p : p + 2], (history[:, p], maps[p], followers[:, p]))
+        for p in range(work.pieces)
+    ]
     starts = np.zeros(work.pieces, dtype=np.uint64)
     reuse = np.zeros(X_REUSE_ELEMENTS, dtype=np.uint64)
     diagonals, ends = 0, [shape[0] - 1]
@@ -163,42 +168,37 @@ def sweep(indptr: Indices, indices: Indices, shape: tuple[int, int], work: Work)
                 counts.fill(0)
             _scan(pointers, columns, bounds[piece], bounds[piece + 1], view, tallies[piece])
 
-        run_tasks(sweep_piece, work.pieces)
+        list(pool.map(sweep_piece, range(work.pieces)))
         for piece in range(1, work.pieces):
             starts[piece] = starts[piece - 1] + tallies[piece - 1].totals[_TIME]
             maps[0] |= maps[piece]
-        _join_reuse(history[0], history[1], starts, reuse)
+        if work.pieces > 1:
+            _join_reuse(history[0], history[1], starts, reuse)
         for each in tallies:
             reuse += each.reuse
-        diagonals += int(np.bitwise_count(maps[0]).sum(dtype=np.int64))
-        ends += _ends(maps[0], int(view.first_diagonal))
+        marked, lowest, highest = _read_map(maps[0])
+        diagonals += marked
+        ends += [int(view.first_diagonal) + end for end in (lowest, highest) if marked]
     half_bandwidth = max(abs(each - (shape[0] - 1)) for each in ends)
-    return _joined(tallies, diagonals, half_bandwidth, reuse.astype(np.int64))
-
-
-def _ends(planes: NDArray[np.uint8], first: int) -> list[int]:
-    """Return the lowest and the highest marked diagonal of a map whose first one is `first`."""
-    planes_used = int(np.bitwise_or.reduce(planes))
-    if not planes_used:
-        return []
-    low, high = (planes_used & -planes_used).bit_length() - 1, planes_used.bit_length() - 1
-    lowest = int((planes >> low & 1).argmax())
-    highest = planes.size - 1 - int((planes[::-1] >> high & 1).argmax())
-    return [first + low * planes.size + lowest, first + high * planes.size + highest]
+    surprises = _joined_surprises(followers[0], followers[1])
+    return _joined(tallies, surprises, (diagonals, half_bandwidth), reuse.astype(np.int64))
 
 
 def _piece_bounds(indptr: Indices, pieces: int) -> Counts:
-    """Return the first row of every piece, and the number of rows, so that pieces have equal entries."""
-    nnz = int(indptr[-1])
-    # Of indptr's own type: searchsorted would otherwise convert all of indptr.
-    targets = np.array([piece * nnz // pieces for piece in range(1, pieces)], dtype=indptr.dtype)
-    inner = np.searchsorted(indptr, targets)
-    return np.concatenate(([0], inner, [indptr.size - 1])).astype(np.int64)
+    """Return the first row of every piece, and the number of rows; a row costs about as much as an entry."""
+    rows = indptr.size - 1
+
+    def cost(row: int) -> int:
+        return row + int(indptr[row])
+
+    targets = [piece * cost(rows) // pieces for piece in range(pieces + 1)]
+    return np.array([bisect.bisect_left(range(rows), target, key=cost) for target in targets])
 
 
 def _tallies(
-    indptr: Indices, rows: Counts, history: NDArray[np.unsignedinteger[Any]], diagonals: NDArray[np.uint8]
+    indptr: Indices, rows: Counts, shared: tuple[NDArray[Any], NDArray[np.uint8], NDArray[np.uint16]]
 ) -> _Tallies:
+    history, diagonals, followers = shared
     entries = int(indptr[rows[1]]) - int(indptr[rows[0]])
     return _Tallies(
         totals=np.zeros(5, dtype=np.uint64),
@@ -207,11 +207,12 @@ def _tallies(
         bands=np.zeros(8 * 16, dtype=np.uint64),
         reuse=np.zeros(X_REUSE_ELEMENTS, dtype=np.uint64),
         last=history[0],
-        first=history[1],
+        first=history[1] if len(history) > 1 else history[0, :0],
         diagonals=diagonals,
-        follower=np.zeros(_HISTORIES, dtype=np.uint16),
-        first_follower=np.zeros(_HISTORIES, dtype=np.uint16),
+        follower=followers[0],
+        first_follower=followers[1],
         steps=np.zeros(_CHUNK + _SPREAD, dtype=np.uint32),
+        away=np.zeros(_CHUNK, dtype=np.uint8),
     )
 
 
@@ -231,7 +232,7 @@ def _view(shape: tuple[int, int], nnz: int, window: int, work: Work) -> _View:
     )
 
 
-def _joined(tallies: Sequence[_Tallies], diagonals: int, half_bandwidth: int, reuse: Counts) -> Sweep:
+def _joined(tallies: Sequence[_Tallies], surprises: int, diagonals: tuple[int, int], reuse: Counts) -> Sweep:
     totals = np.array([each.totals for each in tallies]).astype(np.int64)
     short = np.array([each.short_rows for each in tallies]).sum(axis=0).astype(np.int64)
     listed = [each.long_rows[: int(each.totals[_LONG_ROWS])] for each in tallies]
@@ -242,23 +243,25 @@ def _joined(tallies: Sequence[_Tallies], diagonals: int, half_bandwidth: int, re
         lengths=np.concatenate((present, long)),
         length_counts=np.concatenate((short[present], long_counts)),
         length_changes=int(totals[:, _LENGTH_CHANGES].sum()),
-        length_surprises=int(totals[:, _SURPRISES].sum()) + _joined_surprises(tallies),
+        length_surprises=int(totals[:, _SURPRISES].sum()) + surprises,
         bands=bands.sum(axis=0)[:_BANDS],
-        half_bandwidth=half_bandwidth,
-        diagonals=diagonals,
+        half_bandwidth=diagonals[1],
+        diagonals=diagonals[0],
         line_changes=int(totals[:, _TIME].sum()),
         reuse=reuse,
     )
 
 
-def _joined_surprises(tallies: Sequence[_Tallies]) -> int:
+@numba.njit(cache=True, nogil=True)
+def _joined_surprises(last, first):  # type: ignore[no-untyped-def]
     """Count the surprises among the rows whose history is the first of its kind in their piece."""
     surprises = 0
-    follower = np.zeros(_HISTORIES, dtype=np.uint16)
-    for each in tallies:
-        seen = each.first_follower != 0
-        surprises += int(np.count_nonzero(each.first_follower[seen] != follower[seen]))
-        follower[seen] = each.follower[seen]
+    for place in range(last.shape[1]):
+        before = np.uint16(0)
+        for piece in range(last.shape[0]):
+            if first[piece, place] != 0:
+                surprises += first[piece, place] != before
+                before = last[piece, place]
     return surprises
 
 
@@ -286,9 +289,10 @@ def _scan(indptr, indices, first_row, last_row, view, tallies):  # type: ignore[
             tallies.steps[:] = 0
         while start < stop:
             part = min(stop, start + np.uint64(_CHUNK))
-            _mark_diagonals(indices, start, part, row, view, tallies)
-            _count_bands(indices, start, part, (row, end - 1), view, tallies)
-            _count_lines(indices, start, part, view, tallies)
+            rows, columns = (np.uint64(row), np.uint64(end - 1)), _extremes(indices, start, part)
+            _mark_diagonals(indices, (start, part), rows, columns, view, tallies)
+            _count_bands(indices, (start, part), rows, columns, view, tallies)
+            _count_lines(indices, (start, part), columns, view, tallies)
             start = part
         row = end
 
@@ -339,37 +343,63 @@ def _count_lengths(indptr, first_row, last_row, tallies):  # type: ignore[no-unt
 
 
 @numba.njit(cache=True, nogil=True)
-def _mark_diagonals(indices, start, stop, row, view, tallies):  # type: ignore[no-untyped-def]
-    steps, diagonals = tallies.steps, tallies.diagonals
-    low_bits = np.uint64(diagonals.size) - _ONE
-    shift = view.rows - _ONE - np.uint64(row) - view.first_diagonal
-    for entry in range(start, stop):
-        place = np.uint64(indices[entry]) + shift - np.uint64(steps[entry - start])
-        plane = place >> view.plane_shift
-        # Set whether it was set or not: a test would be mispredicted in scattered matrices. Neighbours lie
-        # in different bytes: one would have to wait for the other.
-        if plane < np.uint64(8):
-            diagonals[place & low_bits] |= np.uint8(_ONE << plane)
-
-
-@numba.njit(cache=True, nogil=True)
-def _count_bands(indices, start, stop, rows, view, tallies):  # type: ignore[no-untyped-def]
-    steps, bands = tallies.steps, tallies.bands
+def _extremes(indices, start, stop):  # type: ignore[no-untyped-def]
     least = greatest = indices[start]
     for entry in range(start, stop):
         least, greatest = min(least, indices[entry]), max(greatest, indices[entry])
+    return np.uint64(least), np.uint64(greatest)
+
+
+@numba.njit(cache=True, nogil=True)
+def _mark_diagonals(indices, entries, rows, columns, view, tallies):  # type: ignore[no-untyped-def]
+    (start, stop), (least, greatest), diagonals = entries, columns, tallies.diagonals
+    low_bits, bits = np.uint64(diagonals.size) - _ONE, np.uint64(diagonals.size) << np.uint64(3)
+    lowest, highest = view.rows - _ONE - rows[1] + least, view.rows - _ONE - rows[0] + greatest
+    inside = view.first_diagonal <= lowest and highest - view.first_diagonal < bits
+    shift = view.rows - _ONE - rows[0] - view.first_diagonal
+    # Set whether it was set or not: a test would be mispredicted in scattered matrices. Neighbours lie in
+    # different bytes: one would have to wait for the other.
+    if inside:
+        for entry in range(start, stop):
+            place = np.uint64(indices[entry]) + shift - np.uint64(tallies.steps[entry - start])
+            diagonals[place & low_bits] |= np.uint8(_ONE << (place >> view.plane_shift))
+    else:
+        for entry in range(start, stop):
+            place = np.uint64(indices[entry]) + shift - np.uint64(tallies.steps[entry - start])
+            if place < bits:
+                diagonals[place & low_bits] |= np.uint8(_ONE << (place >> view.plane_shift))
+
+
+@numba.njit(cache=True, nogil=True)
+def _count_bands(indices, entries, rows, columns, view, tallies):  # type: ignore[no-untyped-def]
+    (start, stop), (first, last), (least, greatest) = entries, rows, columns
+    steps, away, bands = tallies.steps, tallies.away, tallies.bands
     # The first row with the last column, or the last row with the first column, is farthest away.
-    first, last = np.uint64(rows[0]), np.uint64(rows[1])
-    ahead = _bands_away(first, np.uint64(greatest), view)
-    behind = _bands_away(last, np.uint64(least), view)
-    if max(ahead, behind) < 1.0:
+    if max(_bands_away(first, greatest, view), _bands_away(last, least, view)) < 1.0:
         bands[0] += stop - start
         return
     for entry in range(start, stop):
         row = first + np.uint64(steps[entry - start])
-        band = np.uint64(np.int64(_bands_away(row, np.uint64(indices[entry]), view)))
-        # Eight copies of the counts: adding to the one just added to has to wait for it.
-        bands[((entry & np.uint64(7)) << np.uint64(4)) + band] += _ONE
+        away[entry - start] = min(np.int32(_bands_away(row, np.uint64(indices[entry]), view)), _BANDS - 1)
+    # In a loop of its own, so that the one above is vectorised. Eight copies of the counts, since adding to
+    # the one just added to has to wait for it.
+    for entry in range(stop - start):
+        bands[((entry & np.uint64(7)) << np.uint64(4)) + np.uint64(away[entry])] += _ONE
+
+
+@numba.njit(cache=True, nogil=True)
+def _read_map(diagonals):  # type: ignore[no-untyped-def]
+    """Return how many diagonals a map marks, and the lowest and the highest of them."""
+    marked, lowest, highest = 0, 8 * diagonals.size, 0
+    for each in range(diagonals.size):
+        bits = diagonals[each]
+        if bits != 0:
+            for plane in range(8):
+                if bits >> plane & 1:
+                    place = plane * diagonals.size + each
+                    marked += 1
+                    lowest, highest = min(lowest, place), max(highest, place)
+    return marked, lowest, highest
 
 
 @numba.njit(cache=True, nogil=True)
@@ -381,8 +411,11 @@ def _bands_away(row, column, view):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def _count_lines(indices, start, stop, view, tallies):  # type: ignore[no-untyped-def]
+def _count_lines(indices, entries, columns, view, tallies):  # type: ignore[no-untyped-def]
     last, totals = tallies.last, tallies.totals
+    first_line, lines = view.first_line, np.uint64(tallies.last.size)
+    (start, stop), least, greatest = entries, columns[0] >> _LINE_BITS, columns[1] >> _LINE_BITS
+    inside = first_line <= least and greatest - first_line < lines
     before, time = totals[_LINE], totals[_TIME]
     while start < stop:
         run = start >> _REUSE_RUN_BITS
@@ -391,14 +424,20 @@ def _count_lines(indices, start, stop, view, tallies):  # type: ignore[no-untype
         chosen = ((group * _GOLDEN) >> np.uint64(32)) & ((_ONE << view.reuse_shift) - _ONE)
         if run - (group << view.reuse_shift) == chosen:
             _count_reuse(indices, start, end, view, tallies)
-        for entry in range(start, end):
-            line = np.uint64(indices[entry]) >> _LINE_BITS
-            time += np.uint64(line != before)
-            before = line
-            # Stored for every entry: one that reads the same line again stores the same time again.
-            slot = line - view.first_line
-            if slot < np.uint64(last.size):
-                last[slot] = time
+        # Stored for every entry: one that reads the same line again stores the same time again.
+        if inside:
+            for entry in range(start, end):
+                line = np.uint64(indices[entry]) >> _LINE_BITS
+                time += np.uint64(line != before)
+                before = line
+                last[line - first_line] = time
+        else:
+            for entry in range(start, end):
+                line = np.uint64(indices[entry]) >> _LINE_BITS
+                time += np.uint64(line != before)
+                before = line
+                if line - first_line < lines:
+                    last[line - first_line] = time
         totals[_LINE], totals[_TIME] = before, time
         start = end
 
@@ -419,10 +458,12 @@ def _count_reuse(indices, start, stop, view, tallies):  # type: ignore[no-untype
         time += _ONE
         slot = line - view.first_line
         if slot < np.uint64(last.size):
-            if last[slot] == 0:
-                tallies.first[slot] = time
-            else:
+            if last[slot] != 0:
                 tallies.reuse[_octave(time - np.uint64(last[slot]))] += _ONE
+            elif tallies.first.size == 0:
+                tallies.reuse[X_REUSE_ELEMENTS - 1] += _ONE
+            else:
+                tallies.first[slot] = time
             last[slot] = time
 
 

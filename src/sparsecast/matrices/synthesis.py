@@ -5,6 +5,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 import psutil
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError, MatrixSizeError
@@ -137,3 +138,79 @@ def _fill_strip(rows, cells, seed, indices, data):  # type: ignore[no-untyped-de
             # Odd multiples of 2**-32: uniform, symmetric and never an explicit zero.
             data[entry] = np.float64(((bits >> _HALF_BITS) << _ONE) + _ONE) * 2.0**-32 - 1.0
             entry += _ONE
+
+
+def varied_matrix(rows: int, mean_length: int, lengths: str, reach: float, *, seed: int) -> csr_array:
+    """Return a benchmark matrix with rows of varied length and columns within a chosen reach.
+
+    It shows a model what matrices with rows of one length cannot: ends of rows that surprise, long rows
+    among short ones, and reads of x that miss a cache.
+
+    Parameters
+    ----------
+    rows : int
+        Rows and columns.
+    mean_length : int
+        Mean entries a row, before rows are cut to the columns within reach.
+    lengths : str
+        Distribution of the row lengths: ``"fixed"``, ``"uniform"`` (0 to twice the mean), ``"mixed"``
+        (one row in five uniform, the others fixed) or ``"power"`` (a Pareto tail of exponent 2, so that a
+        few rows are very long).
+    reach : float
+        Share of the columns, around the diagonal, from which a row draws its own; at least four times the
+        mean length.
+    seed : int
+        Same arguments, same matrix.
+
+    Returns
+    -------
+    csr_array of shape (rows, rows)
+        As from `strip_matrix`.
+
+    Raises
+    ------
+    InputError, MatrixSizeError
+        As from `strip_matrix`, or if `lengths` is another distribution.
+    """
+    _check_strip(rows, mean_length, seed)
+    width = min(rows, max(int(reach * rows), BAND_WIDTH_IN_ROW_LENGTHS * mean_length, LEAST_BAND_WIDTH))
+    row_lengths = np.minimum(_draw_lengths(rows, mean_length, lengths, seed), width)
+    indptr = np.zeros(rows + 1, dtype=np.int32)
+    np.cumsum(row_lengths, out=indptr[1:])
+    indices = np.empty(int(indptr[-1]), dtype=np.int32)
+    data = np.empty(int(indptr[-1]), dtype=np.float64)
+    _fill_varied(indptr.view(np.uint32), np.uint64(width), np.uint64(seed), indices.view(np.uint32), data)
+    matrix = csr_array((data, indices, indptr), shape=(rows, rows))
+    matrix.has_canonical_format = True
+    return matrix
+
+
+def _draw_lengths(rows: int, mean: int, lengths: str, seed: int) -> NDArray[np.int64]:
+    generator = np.random.default_rng(seed)
+    if lengths == "fixed":
+        return np.full(rows, mean, dtype=np.int64)
+    if lengths == "uniform":
+        return generator.integers(0, 2 * mean + 1, rows)
+    if lengths == "mixed":
+        uniform = generator.integers(0, 2 * mean + 1, rows)
+        return np.where(generator.random(rows) < 0.2, uniform, mean)
+    if lengths == "power":
+        # A Lomax variable of exponent 2 has the mean 1; rounding down costs half an entry.
+        return (mean * generator.pareto(2.0, rows) + 0.5).astype(np.int64)
+    raise InputError(f"lengths '{lengths}': expected fixed, uniform, mixed or power; name one of them")
+
+
+@numba.njit(cache=True, nogil=True)
+def _fill_varied(indptr, width, seed, indices, data):  # type: ignore[no-untyped-def]
+    stream = mixed(mixed(seed + np.uint64(0x9E3779B97F4A7C15)))
+    rows = np.uint64(indptr.size - 1)
+    half = width >> _ONE
+    for row in range(rows):
+        start, length = np.uint64(indptr[row]), np.uint64(indptr[row + _ONE] - indptr[row])
+        band_start = min(max(np.uint64(row), half) - half, rows - width)
+        for cell in range(length):
+            bits = mixed(stream + (start + cell) * np.uint64(0x9E3779B97F4A7C15))
+            first, last = cell * width // length, (cell + _ONE) * width // length
+            column = band_start + first + (((bits & _LOW_HALF) * (last - first)) >> _HALF_BITS)
+            indices[start + cell] = np.uint32(column)
+            data[start + cell] = np.float64(((bits >> _HALF_BITS) << _ONE) + _ONE) * 2.0**-32 - 1.0

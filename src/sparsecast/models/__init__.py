@@ -9,4 +9,4 @@ from sparsecast.registry import Registry
 MODELS: Registry[type[Model]] = Registry("model", "sparsecast.models", helpers=("base", "conversion"))
 
 #: The model that forecasts where none is named.
-DEFAULT_MODEL = "strips"
+DEFAULT_MODEL = "linear"

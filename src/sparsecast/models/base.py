@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from sparsecast.errors import ProfileError
 from sparsecast.formats import FORMATS
+from sparsecast.machines.machine import Cache
 from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.models.conversion import ConversionCost
 from sparsecast.records import Candidate, Forecast, Record, Structure
@@ -34,15 +35,22 @@ class Model(ABC):
 
     name: ClassVar[str]
 
-    def fit(self, records: Sequence[Record]) -> Self:
+    def fit(self, records: Sequence[Record], caches: Sequence[Cache] = ()) -> Self:
         """Learn from the Records of one device, dtype and number of threads.
+
+        Parameters
+        ----------
+        records : sequence of Record
+        caches : sequence of Cache
+            Of the machine that the Records are from; without them, a model that reads them takes the
+            machine for one without caches.
 
         Raises
         ------
         ProfileError
             If they do not suffice for any format.
         """
-        self._fit(records)
+        self._fit(records, caches)
         if not self.formats():
             raise ProfileError(
                 f"the profile's {len(records)} records do not suffice for the {self.name} model: "
@@ -53,7 +61,7 @@ class Model(ABC):
         return self
 
     @abstractmethod
-    def _fit(self, records: Sequence[Record]) -> None:
+    def _fit(self, records: Sequence[Record], caches: Sequence[Cache]) -> None:
         """Learn what `time_s` needs, of each format whose Records suffice."""
 
     @abstractmethod

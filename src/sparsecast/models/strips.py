@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.formats.hyb import HYB
+from sparsecast.machines.machine import Cache
 from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.models import MODELS
 from sparsecast.models.base import Model
@@ -231,7 +232,7 @@ class StripModel(Model):
 
     name: ClassVar[str] = "strips"
 
-    def _fit(self, records: Sequence[Record]) -> None:
+    def _fit(self, records: Sequence[Record], caches: Sequence[Cache]) -> None:
         grids = {
             "csr": self._grid(records, "csr", lambda record: record.structure.rows),
             "ell": self._grid(records, "ell", lambda record: record.structure.rows),

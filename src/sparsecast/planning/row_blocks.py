@@ -21,7 +21,7 @@ from sparsecast.formats.base import MAX_PADDING_FACTOR
 from sparsecast.matrices.row_blocks import RowBlocks, StripStatistics
 from sparsecast.models.base import Model
 from sparsecast.planning.candidates import Setting
-from sparsecast.records import Candidate
+from sparsecast.records import Candidate, Structure
 
 #: Most strips the programme is run on: 131,000 blocks, a few tenths of a second.
 MAX_STRIPS = 512
@@ -68,19 +68,19 @@ class _BestSplits:
     format_index: NDArray[np.int64]
 
 
-def strip_statistics(indptr: NDArray[Any], cols: int, strip_rows: int) -> StripStatistics:
+def strip_statistics(indptr: NDArray[Any], matrix: Structure, strip_rows: int) -> StripStatistics:
     """Return the statistics of a matrix' strips, coarsened until there are at most MAX_STRIPS of them.
 
     Parameters
     ----------
     indptr : integer array of shape (rows + 1,)
-    cols : int
+    matrix : Structure
     strip_rows : int
         Rows of the model's strip (S_CSR in the paper).
     """
     strips = math.ceil((len(indptr) - 1) / strip_rows)
     coarsening = max(1, math.ceil(strips / MAX_STRIPS))
-    return StripStatistics.of(indptr, cols, strip_rows * coarsening)
+    return StripStatistics.of(indptr, matrix, strip_rows * coarsening)
 
 
 def best_blocks(

@@ -6,12 +6,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn
 
 
 def _clock(seconds: float) -> str:
     minutes, rest = divmod(round(max(seconds, 0.0)), 60)
     return f"{minutes}:{rest:02d}"
+
+
+def _progress(columns: tuple[ProgressColumn, ...], console: Console) -> Progress:
+    # Where nobody watches, a bar would leave nothing but an empty line.
+    return Progress(*columns, console=console, transient=True, disable=not console.is_interactive)
 
 
 @contextmanager
@@ -23,7 +28,7 @@ def timed_bar(console: Console, what: str) -> Iterator[Callable[[float, float, s
         TextColumn("{task.fields[left]} left"),
         TextColumn("{task.fields[item]}", style="dim"),
     )
-    with Progress(*columns, console=console, transient=True) as progress:
+    with _progress(columns, console) as progress:
         task = progress.add_task(what, total=1.0, left="?", item="")
 
         def update(done_s: float, total_s: float, item: str) -> None:
@@ -38,6 +43,6 @@ def counted_bar(console: Console, what: str, total: int) -> Iterator[Callable[[]
     from rich.progress import TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=30), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
+    with _progress(columns, console) as progress:
         task = progress.add_task(what, total=total)
         yield lambda: progress.advance(task)

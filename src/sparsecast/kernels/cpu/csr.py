@@ -17,10 +17,6 @@ from sparsecast.kernels.cpu.parallel import balanced_parts, share, unsigned
 from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.operators import Product
 
-#: From this share of rows with a surprising length on, the masked loop wins: measured on synthetic rows of
-#: 3 to 40 entries (benchmarks/csr_row_loops.py), where it breaks even between 0.2 and 0.45.
-SURPRISING_SHARE = 0.35
-
 #: Below this mean length, four accumulators cost more to set up and add than they save.
 SHORT_ROW = 3.0
 
@@ -129,9 +125,8 @@ _ROW_LOOPS = {
 
 
 def _choose(blocks: RowBlocks) -> NDArray[np.int64]:
-    surprising = blocks.row_length_surprises > SURPRISING_SHARE * blocks.rows
     short = blocks.nnz < SHORT_ROW * blocks.rows
-    return np.where(surprising, 2, np.where(short, 0, 1))
+    return np.where(blocks.is_surprising, 2, np.where(short, 0, 1))
 
 
 def _bind(matrix: CSR, variant: str, threads: int) -> Product:

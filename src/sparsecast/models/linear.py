@@ -1,0 +1,173 @@
+"""A linear model of what a product does: bytes streamed by cache level, rows, surprises, misses of x.
+
+For each format, the time is a sum of non-negative costs times counts that follow from the structure. The
+costs are fitted to relative residuals on benchmark matrices by non-negative least squares, so that no
+term can pay for another and every term can be read: seconds a row, seconds a byte from memory.
+
+Where the strip models of Guo et al. (2014) see one row length, this sees
+
+- the cache level that a repeated product finds the matrix in. Of W bytes read over and over, a cache of C
+  bytes can keep C, so the share beyond it is max(0, 1 - C / W);
+- rows whose length surprises, because the end of the row loop is then mispredicted;
+- reads of x that miss a cache: a line read again after d bytes of other traffic is found in a cache of more
+  than d bytes. The distances come from the reuse histogram of the Structure;
+- the thread with the longest row, which the others wait for.
+
+A row block of a plan is charged as part of its matrix: in a sweep over all blocks each one finds the caches
+as the others leave them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecast.formats import FORMATS
+from sparsecast.formats.hyb import HYB
+from sparsecast.machines.machine import Cache
+from sparsecast.matrices.row_blocks import RowBlocks
+from sparsecast.models import MODELS
+from sparsecast.models.base import Model
+from sparsecast.records import Candidate, Record
+
+#: Suites it is fitted to.
+SUITES = ("strips", "entry strips", "varied")
+
+#: Fewest Records a format is fitted to: some more than it has costs.
+LEAST_RECORDS = 16
+
+CACHE_LINE_BYTES = 64
+
+Floats = NDArray[np.float64]
+
+
+@MODELS.register("linear")
+class LinearModel(Model):
+    """One non-negative cost for each kind of work, fitted for each format.
+
+    Attributes
+    ----------
+    costs_ : dict of str to dict of str to float
+        For each format, seconds for one unit of each kind of work.
+    """
+
+    name: ClassVar[str] = "linear"
+
+    def _fit(self, records: Sequence[Record], caches: Sequence[Cache]) -> None:
+        from scipy.optimize import nnls
+
+        self.costs_: dict[str, dict[str, float]] = {}
+        used = [record for record in records if record.suite in SUITES]
+        if not used:
+            return
+        self._candidate: Candidate = used[0].candidate
+        self._caches = tuple(caches)
+        for name in sorted({record.candidate.format for record in used}):
+            own = [record for record in used if record.candidate.format == name]
+            if len(own) < LEAST_RECORDS:
+                continue
+            works = [self._work(name, RowBlocks.of(record.structure)) for record in own]
+            time_s = np.array([record.time_s for record in own])
+            counts = np.array([[float(count[0]) for count in work.values()] for work in works])
+            # Columns are scaled to one magnitude: nnls stops at an absolute tolerance.
+            relative = counts / time_s[:, None]
+            scale = np.maximum(relative.max(axis=0), np.finfo(float).tiny)
+            costs = nnls(relative / scale, np.ones(len(own)))[0] / scale
+            self.costs_[name] = dict(zip(works[0], costs.tolist(), strict=True))
+
+    def formats(self) -> list[str]:
+        """Return the formats with at least LEAST_RECORDS benchmark Records."""
+        return list(self.costs_)
+
+    def terms(self, format_name: str, blocks: RowBlocks) -> dict[str, Floats]:
+        """Return the seconds that each kind of work costs each block, and their sum."""
+        costs = self.costs_[format_name]
+        terms = {name: costs[name] * count for name, count in self._work(format_name, blocks).items()}
+        # No term is below zero; the sum is zero only where every count is, which no product is.
+        floor = np.finfo(float).tiny
+        return {**terms, "time_s": np.maximum(np.sum(list(terms.values()), axis=0), floor)}
+
+    def _work(self, format_name: str, blocks: RowBlocks) -> dict[str, Floats]:
+        """Count the work of each kind that one product with each block is."""
+        value_bytes = np.dtype(self._candidate.dtype).itemsize
+        index_bytes = self._candidate.index_bits // 8
+        storage = FORMATS.get(format_name)
+        stored = storage.stored_entries(blocks).astype(float)
+        streamed = storage.predicted_bytes(blocks, value_bytes, index_bytes) + blocks.rows * value_bytes
+        working_set = streamed + self._rest_bytes(blocks, value_bytes, index_bytes)
+        wait = self._wait(format_name, blocks)
+        return {
+            "start": np.ones(len(blocks.rows)),
+            "rows": blocks.rows.astype(float),
+            "entries": stored * wait,
+            **self._row_ends(format_name, blocks),
+            **self._streams(streamed * wait, working_set),
+            **self._gathers(blocks, working_set, wait),
+        }
+
+    @staticmethod
+    def _rest_bytes(blocks: RowBlocks, value_bytes: int, index_bytes: int) -> Floats:
+        """Return the bytes beside a block that one sweep over its matrix touches: x, y, other rows as CSR."""
+        matrix = blocks.matrix
+        other_rows = (matrix.rows - blocks.rows) * (index_bytes + value_bytes)
+        other_entries = (matrix.nnz - blocks.nnz) * (index_bytes + value_bytes)
+        return np.asarray(other_rows + other_entries + matrix.cols * value_bytes, dtype=float)
+
+    def _wait(self, format_name: str, blocks: RowBlocks) -> Floats:
+        """Return how much longer the slowest thread works than an even share: a row is not divided."""
+        if format_name == "coo":
+            return np.ones(len(blocks.rows))
+        even_share = np.maximum(blocks.nnz, 1) / self._candidate.threads
+        return np.asarray(np.maximum(1.0, blocks.row_length_max / even_share))
+
+    @staticmethod
+    def _row_ends(format_name: str, blocks: RowBlocks) -> dict[str, Floats]:
+        surprises = blocks.row_length_surprises.astype(float)
+        if format_name == "csr":
+            branching = np.where(blocks.is_surprising, 0.0, surprises)
+            return {"surprises": branching, "masked rows": np.where(blocks.is_surprising, blocks.rows, 0.0)}
+        if format_name == "hyb":
+            width, overflow = HYB.split(blocks)
+            beyond = np.minimum(overflow, _rows_longer_than(blocks, width))
+            return {"overflow entries": overflow.astype(float), "overflow rows": beyond.astype(float)}
+        return {"surprises": surprises} if format_name == "coo" else {}
+
+    def _streams(self, streamed: Floats, working_set: Floats) -> dict[str, Floats]:
+        """Return the bytes beyond each cache but the first, which no matrix worth planning fits in."""
+        return {
+            f"bytes beyond L{cache.level}": streamed
+            * np.maximum(0.0, 1.0 - self._capacity(cache) / working_set)
+            for cache in self._caches
+            if cache.level > 1
+        }
+
+    def _gathers(self, blocks: RowBlocks, working_set: Floats, wait: Floats) -> dict[str, Floats]:
+        """Return the changes of x's cache line, and those whose line is beyond each cache."""
+        matrix = blocks.matrix
+        changes = wait * blocks.nnz * (matrix.x_line_changes / max(matrix.nnz, 1))
+        gathers = {"lines of x": changes}
+        if not matrix.x_reuse_histogram:
+            return gathers | {f"lines of x beyond L{cache.level}": 0.0 * changes for cache in self._caches}
+        between = 2.0 ** (np.arange(len(matrix.x_reuse_histogram)) + 0.5)
+        x_bytes = np.minimum(
+            between * CACHE_LINE_BYTES, matrix.cols * np.dtype(self._candidate.dtype).itemsize
+        )
+        matrix_bytes = between[None, :] * (working_set / max(matrix.x_line_changes, 1))[:, None]
+        distance = np.minimum(x_bytes + matrix_bytes, working_set[:, None])
+        distance[:, -1] = working_set  # first reads: the last time was in the product before
+        for cache in self._caches:
+            beyond = (distance > self._capacity(cache)) @ np.asarray(matrix.x_reuse_histogram)
+            gathers[f"lines of x beyond L{cache.level}"] = changes * beyond
+        return gathers
+
+    def _capacity(self, cache: Cache) -> float:
+        """Return the bytes of a cache level that the threads have together."""
+        return cache.bytes * max(1.0, self._candidate.threads / cache.shared_by)
+
+
+def _rows_longer_than(blocks: RowBlocks, width: NDArray[np.int64]) -> NDArray[np.int64]:
+    level = np.minimum(np.searchsorted(blocks.levels, width) + 1, blocks.rows_at_least.shape[1] - 1)
+    return np.take_along_axis(blocks.rows_at_least, level[:, None], axis=1)[:, 0]

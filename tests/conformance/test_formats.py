@@ -1,0 +1,124 @@
+"""Every registered format: nothing is lost, and what is foretold of its size is true."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import psutil
+import pytest
+
+from sparsecast.errors import MatrixSizeError
+from sparsecast.formats import FORMATS
+from sparsecast.kernels.binding import prepared, row_slice
+from sparsecast.matrices.row_blocks import RowBlocks, StripStatistics
+from sparsecast.matrices.structure import structure
+
+every_format = pytest.mark.parametrize("name", FORMATS.names())
+every_type = pytest.mark.parametrize(
+    "dtype, bits", [(dtype, bits) for dtype in ("float64", "float32") for bits in (32, 64)]
+)
+
+
+def test_there_are_formats():
+    assert {"csr", "coo", "ell", "hyb"} <= set(FORMATS.names())
+
+
+@every_format
+def test_is_registered_under_its_own_name_and_frozen(name, build, matrices):
+    assert FORMATS.get(name).name == name
+    built = build(name, matrices["tall"])
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        built.nnz = 0
+
+
+@every_format
+@every_type
+def test_round_trip_changes_nothing(matrices, build, name, dtype, bits):
+    for what, A in matrices.items():
+        ready = prepared(A, dtype, bits)
+        built = build(name, ready)
+        if built is None:
+            continue
+        again = built.to_csr()
+        nnz = int(A.indptr[-1])
+        assert again.shape == A.shape == built.shape and built.nnz == nnz, what
+        assert built.dtype == again.dtype == np.dtype(dtype), what
+        assert again.indices.dtype == again.indptr.dtype == np.dtype(f"int{bits}"), what
+        assert np.array_equal(again.indptr, ready.indptr), what
+        assert np.array_equal(again.indices, ready.indices[:nnz]), what
+        assert again.data.tobytes() == ready.data[:nnz].tobytes(), what
+
+
+@every_format
+def test_round_trip_keeps_values_that_are_not_finite_and_the_sign_of_zero(matrices, build, name):
+    A = matrices["lengths 0 to 9"].copy()
+    A.data[[0, 3, 9, 20, 44]] = np.nan, np.inf, -np.inf, -0.0, 0.0
+    assert build(name, A).to_csr().data.tobytes() == A.data.tobytes()
+
+
+@every_format
+@every_type
+def test_foretold_size_is_that_of_the_arrays(matrices, build, name, dtype, bits):
+    storage = FORMATS.get(name)
+    for what, A in matrices.items():
+        built = build(name, prepared(A, dtype, bits))
+        if built is None or what == "spare room in the arrays":
+            continue
+        blocks = RowBlocks.of(structure(A, threads=1))
+        foretold = storage.predicted_bytes(blocks, np.dtype(dtype).itemsize, bits // 8)
+        assert foretold.tolist() == [built.nbytes], what
+        assert built.nbytes == sum(array.nbytes for array in built.arrays.values()), what
+
+
+@every_format
+@pytest.mark.parametrize("strip_rows", (1, 3, 8))
+def test_foretold_size_of_row_blocks_is_that_of_the_built_ones(matrices, build, name, strip_rows):
+    storage = FORMATS.get(name)
+    for what, A in matrices.items():
+        if A.shape[0] == 0 or A.shape[0] > 500:
+            continue
+        assert A.indices.dtype == np.int32, what
+        strips = StripStatistics.of(A.indptr, A.shape[1], strip_rows)
+        first, last = (index.ravel() for index in np.triu_indices(strips.strips))
+        few = np.random.default_rng(0).permutation(len(first))[:30]
+        first, last = first[few], last[few] + 1
+        foretold = storage.predicted_bytes(strips.blocks(first, last), 8, 4)
+        for i, (start, end) in enumerate(zip(strips.bounds[first], strips.bounds[last], strict=True)):
+            built = build(name, row_slice(A, int(start), int(end) - 1))
+            assert built is None or built.nbytes == foretold[i], f"{what}: rows {start} to {end}"
+
+
+@every_format
+def test_stored_entries_are_those_of_the_values(matrices, build, name):
+    for what, A in matrices.items():
+        built = build(name, A)
+        if built is None or what == "spare room in the arrays":
+            continue
+        values = sum(a.size for a in built.arrays.values() if a.dtype == built.dtype)
+        stored = FORMATS.get(name).stored_entries(RowBlocks.of(structure(A, threads=1)))
+        assert stored.tolist() == [values], what
+        assert values >= built.nnz, what
+
+
+@every_format
+@pytest.mark.parametrize("dtype", ("float64", "float32"))
+def test_traffic_counts_values_x_and_y_and_no_bookkeeping(matrices, build, name, dtype):
+    for what, A in matrices.items():
+        built = build(name, prepared(A, dtype, 32))
+        if built is None:
+            continue
+        vectors = (A.shape[0] + A.shape[1]) * np.dtype(dtype).itemsize
+        bookkeeping = sum(built.arrays[key].nbytes for key in built.unstreamed)
+        assert built.traffic() == built.nbytes - bookkeeping + vectors, what
+        assert built.traffic() >= A.nnz * np.dtype(dtype).itemsize + vectors, what
+
+
+@every_format
+def test_what_exceeds_memory_is_refused_in_one_line_with_numbers(monkeypatch, name):
+    tiny = psutil.virtual_memory()._replace(available=1_000_000_000)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: tiny)
+    FORMATS.get(name).refuse_excess(100, 100, 1_000_000_000)
+    with pytest.raises(MatrixSizeError, match=r"2\.5 GB.*1\.0 GB") as refusal:
+        FORMATS.get(name).refuse_excess(100, 100, 2_500_000_000)
+    assert "\n" not in str(refusal.value)

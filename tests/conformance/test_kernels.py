@@ -1,0 +1,228 @@
+"""Every kernel of every format, found in the registries, against the oracle."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numba
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from sparsecast.errors import InputError
+from sparsecast.formats import FORMATS
+from sparsecast.kernels import KERNELS
+from sparsecast.kernels.binding import prepared
+from sparsecast.kernels.reference import ReferenceProduct
+from sparsecast.matrices.gallery import gallery
+from sparsecast.matrices.row_blocks import RowBlocks, StripStatistics
+from sparsecast.matrices.structure import structure
+
+KERNEL_NAMES = [
+    (name, variant) for name in KERNELS["cpu"].names() for variant in KERNELS["cpu"].get(name).variants
+]
+TYPES = [(dtype, bits) for dtype in ("float64", "float32") for bits in (32, 64)]
+LIMIT = int(numba.config.NUMBA_NUM_THREADS)
+#: What LIMIT leaves out is tried in a process of its own, below.
+MOST_THREADS = 7
+THREADS = [count for count in (1, 2, 3, MOST_THREADS) if count <= LIMIT]
+GUARD = 7.0
+
+every_format = pytest.mark.parametrize("name", KERNELS["cpu"].names())
+every_kernel = pytest.mark.parametrize("kernel", KERNEL_NAMES, ids="-".join)
+every_type = pytest.mark.parametrize("dtype, bits", TYPES, ids=lambda value: str(value))
+
+
+def bound(build, kernel, A, threads):
+    name, variant = kernel
+    built = build(name, A)
+    return None if built is None else KERNELS["cpu"].get(name).bind(built, variant, threads)
+
+
+def product_of(product, rows, x):
+    """Return A x, having looked for forgotten rows and for writes beyond the rows."""
+    buffer = np.full(rows + 16, GUARD, dtype=x.dtype)
+    out = buffer[8 : 8 + rows]
+    out[:] = np.nan
+    asked = x.copy()
+    product(x, out)
+    assert np.array_equal(x, asked, equal_nan=True), "x was written to"
+    assert (buffer[:8] == GUARD).all() and (buffer[8 + rows :] == GUARD).all(), "written beyond the rows"
+    return out
+
+
+def uniform(cols, dtype, seed=1):
+    return np.random.default_rng(seed).uniform(-1.0, 1.0, cols).astype(dtype)
+
+
+def whole_numbers(cols, dtype):
+    return np.random.default_rng(2).integers(-9, 10, cols).astype(dtype)
+
+
+def exact_product(A, x):
+    """A x by plain Python integers."""
+    y = [0] * A.shape[0]
+    for i in range(A.shape[0]):
+        for k in range(A.indptr[i], A.indptr[i + 1]):
+            y[i] += int(A.data[k]) * int(x[A.indices[k]])
+    return np.array(y, dtype=x.dtype)
+
+
+@pytest.mark.parametrize("device", KERNELS)
+def test_every_format_has_kernels_on_every_device_and_no_kernel_lacks_a_format(device):
+    assert KERNELS[device].names() == FORMATS.names()
+    for name in FORMATS.names():
+        variants = KERNELS[device].get(name).variants
+        assert variants and len(set(variants)) == len(variants)
+
+
+@every_kernel
+@every_type
+@pytest.mark.parametrize("threads", THREADS)
+def test_equals_oracle(matrices, build, kernel, dtype, bits, threads):
+    for what, A in matrices.items():
+        ready = prepared(A, dtype, bits)
+        product = bound(build, kernel, ready, threads)
+        if product is None:
+            continue
+        x = uniform(A.shape[1], dtype)
+        y = product_of(product, A.shape[0], x)
+        ReferenceProduct.of(ready, x).check(y, f"{'-'.join(kernel)} on '{what}' with {threads} threads")
+
+
+@every_kernel
+@pytest.mark.parametrize("dtype", ("float64", "float32"))
+@pytest.mark.parametrize("threads", THREADS)
+def test_whole_numbers_are_exact(matrices, build, kernel, dtype, threads):
+    for what, A in matrices.items():
+        if A.nnz > 5000 or not np.array_equal(A.data, np.round(A.data)) or abs(A.data).max(initial=0) > 1000:
+            continue
+        ready, x = prepared(A, dtype, 32), whole_numbers(A.shape[1], dtype)
+        product = bound(build, kernel, ready, threads)
+        if product is not None:
+            y = product_of(product, A.shape[0], x)
+            assert np.array_equal(y, exact_product(A, x)), f"{what}: rows {np.flatnonzero(y != A @ x)}"
+
+
+@pytest.mark.skipif(LIMIT >= MOST_THREADS, reason="this process has that many threads already")
+def test_more_threads_than_this_machine_has_cores():
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(Path(__file__))]
+    command += ["-k", f"({MOST_THREADS}-float64-32 and oracle) or ({MOST_THREADS}- or 3-) and (exact or at_once)"]
+    environment = {**os.environ, "NUMBA_NUM_THREADS": str(MOST_THREADS)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
+    assert "passed" in done.stdout and "skipped" not in done.stdout, done.stdout
+
+
+def test_most_matrices_suit_every_format(matrices, build):
+    for name in FORMATS.names():
+        taken = sum(build(name, A) is not None for A in matrices.values())
+        assert taken > len(matrices) / 2, f"{name} takes {taken} of {len(matrices)}: the tests above are void"
+
+
+@every_kernel
+@pytest.mark.parametrize("dtype", ("float64", "float32"))
+@pytest.mark.parametrize("threads", THREADS)
+def test_values_that_are_not_finite_stay_in_their_rows(build, kernel, dtype, threads):
+    A = gallery("circuit", n=400).astype(dtype)
+    A.data[[5, 100, 101, 700]] = np.nan, np.inf, -np.inf, -np.inf
+    x = np.abs(uniform(400, dtype)) + dtype_one(dtype)
+    y = product_of(bound(build, kernel, A, threads), 400, x)
+    with np.errstate(invalid="ignore"):
+        expected = A @ x
+    strange = ~np.isfinite(expected)
+    assert 1 <= strange.sum() <= 4
+    assert np.array_equal(y[strange], expected[strange], equal_nan=True)
+    ReferenceProduct.of(A, x).check(y, "-".join(kernel))
+
+
+def dtype_one(dtype):
+    return np.dtype(dtype).type(1)
+
+
+@every_kernel
+@pytest.mark.parametrize("threads", THREADS)
+@pytest.mark.parametrize("strange", (np.nan, np.inf, -np.inf))
+def test_x_that_is_not_finite_reaches_only_the_rows_that_read_it(build, kernel, threads, strange):
+    # Padding reads a column of its own row, or column 0, which stays finite here.
+    A, x = gallery("circuit", n=400), uniform(400, "float64")
+    x[[17, 200]] = strange
+    y = product_of(bound(build, kernel, A, threads), 400, x)
+    pattern = csr_array((np.ones(A.nnz), A.indices, A.indptr), shape=A.shape)
+    readers = pattern @ (~np.isfinite(x)).astype(float) > 0
+    assert 2 <= readers.sum() < 200
+    assert np.array_equal(~np.isfinite(y), readers)
+    ReferenceProduct.of(A, x).check(y, "-".join(kernel))
+
+
+@every_kernel
+@pytest.mark.parametrize("threads", THREADS)
+def test_repeated_products_have_the_same_bits(matrices, build, kernel, threads):
+    for what, A in matrices.items():
+        x = uniform(A.shape[1], "float64")
+        products = [bound(build, kernel, A, threads) for _ in range(2)]
+        if None not in products:
+            results = {product_of(product, A.shape[0], x).tobytes() for product in products * 3}
+            assert len(results) == 1, f"{what} gives {len(results)} results"
+
+
+@every_kernel
+@pytest.mark.parametrize("threads", THREADS)
+def test_products_called_from_several_python_threads_at_once(build, kernel, threads):
+    A = gallery("poisson3d", n=14, points=27)
+    rows = A.shape[0]
+    product = bound(build, kernel, A, threads)
+    xs = [uniform(rows, "float64", seed) for seed in range(4)]
+    alone = [product_of(product, rows, x).tobytes() for x in xs]
+
+    def many(x):
+        return {product_of(product, rows, x).tobytes() for _ in range(60)}
+
+    with ThreadPoolExecutor(len(xs)) as pool:
+        together = list(pool.map(many, xs))
+    assert together == [{result} for result in alone]
+    for x, result in zip(xs, alone, strict=True):
+        ReferenceProduct.of(A, x).check(np.frombuffer(result), "-".join(kernel))
+
+
+@every_kernel
+def test_the_number_of_threads_of_numba_is_left_as_it_was(build, kernel):
+    A, before = gallery("circuit", n=500), numba.get_num_threads()
+    for threads in range(1, LIMIT + 1):
+        product_of(bound(build, kernel, A, threads), 500, uniform(500, "float64"))
+        assert numba.get_num_threads() == before
+
+
+@every_kernel
+def test_more_threads_than_numba_has_are_refused_in_one_line(build, kernel):
+    with pytest.raises(InputError, match="NUMBA_NUM_THREADS") as refusal:
+        bound(build, kernel, gallery("poisson2d", n=40), LIMIT + 1)
+    assert "\n" not in str(refusal.value) and str(LIMIT + 1) in str(refusal.value)
+
+
+@every_kernel
+def test_a_result_can_be_written_over_an_old_one(build, kernel):
+    A = gallery("circuit", n=500)
+    product, x = bound(build, kernel, A, LIMIT), uniform(500, "float64")
+    fresh = product_of(product, 500, x)
+    out = np.full(500, 1e300)
+    product(x, out)
+    product(x, out)
+    assert np.array_equal(out, fresh)
+
+
+@every_format
+def test_the_rule_chooses_a_variant_for_every_block(matrices, name):
+    kernels = KERNELS["cpu"].get(name)
+    for what, A in matrices.items():
+        strips = StripStatistics.of(A.indptr, A.shape[1], 4)
+        first = np.arange(strips.strips)
+        for blocks in (RowBlocks.of(structure(A, threads=1)), strips.blocks(first, first + 1)):
+            chosen = np.asarray(kernels.choose(blocks))
+            assert chosen.shape == blocks.rows.shape, what
+            assert np.issubdtype(chosen.dtype, np.integer), what
+            assert ((chosen >= 0) & (chosen < len(kernels.variants))).all(), what

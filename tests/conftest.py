@@ -1,0 +1,130 @@
+"""What several rooms' tests share: awkward matrices and the corpus of real ones."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from scipy.sparse import csr_array
+
+from sparsecast.matrices.gallery import gallery, gallery_names, gallery_parameters
+
+settings.register_profile("sparsecast", deadline=None)
+settings.load_profile("sparsecast")
+
+#: Sizes that keep every matrix of the gallery small, whichever of them it takes.
+SMALL = {"n": 9, "scale": 7}
+
+
+def with_lengths(lengths: Sequence[int], cols: int, seed: int = 0) -> csr_array:
+    """Return a matrix with these row lengths: distinct sorted columns, values small non-zero integers."""
+    generator = np.random.default_rng(seed)
+    columns = [np.sort(generator.permutation(cols)[:length]) for length in lengths]
+    indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+    indices = np.concatenate([np.empty(0), *columns]).astype(np.int32)
+    data = generator.integers(1, 9, indices.size) * generator.choice((-1.0, 1.0), indices.size)
+    return csr_array((data, indices, indptr), shape=(len(lengths), cols))
+
+
+def _one_dense_column() -> csr_array:
+    A = with_lengths([1] * 60, 20)
+    A.indices[:] = 13
+    return A
+
+
+def _unsorted() -> csr_array:
+    A = with_lengths([5, 0, 9, 1, 4], 12)
+    for first, last in zip(A.indptr[:-1], A.indptr[1:], strict=True):
+        A.indices[first:last] = A.indices[first:last][::-1]
+    A.has_sorted_indices = False
+    return A
+
+
+def _duplicates() -> csr_array:
+    indices = np.array([3, 3, 3, 0, 2, 0, 1, 1], dtype=np.int32)
+    indptr = np.array([0, 3, 6, 6, 8], dtype=np.int32)
+    return csr_array((np.array([1.0, -4, 2, 5, 7, -5, 3, 8]), indices, indptr), shape=(4, 5))
+
+
+def _explicit_zeros() -> csr_array:
+    A = with_lengths([3, 4, 1, 6, 2], 8)
+    A.data[::2] = 0.0
+    A.data[2] = -0.0
+    return A
+
+
+def _spare_room() -> csr_array:
+    A = with_lengths([3, 0, 2, 6], 9)
+    wider = csr_array(A.shape)
+    wider.indptr = A.indptr
+    wider.indices = np.append(A.indices, np.array([8, 8, 8], dtype=np.int32))
+    wider.data = np.append(A.data, [1e9, 1e9, 1e9])
+    return wider
+
+
+def awkward_matrices() -> dict[str, csr_array]:
+    """Return the small matrices that kernels and formats stumble over, by what is awkward in them."""
+    generator = np.random.default_rng(5)
+    shapes = {"no rows": (0, 5), "no columns": (5, 0), "nothing": (0, 0), "one empty place": (1, 1)}
+    made = {name: csr_array(shape) for name, shape in (shapes | {"all rows empty": (7, 5)}).items()}
+    return made | {
+        "one entry": with_lengths([1], 1),
+        "one row": with_lengths([100], 120),
+        "one column": with_lengths([1] * 100, 1),
+        "one dense row": with_lengths([1, 2] * 20 + [300] + [2, 1, 0] * 8, 300),
+        "one dense column": _one_dense_column(),
+        "last row empty": with_lengths([3, 2, 4, 0], 6),
+        "last rows empty": with_lengths([3, 2, 4] + [0] * 30, 6),
+        "first rows empty": with_lengths([0] * 30 + [3, 2, 4], 6),
+        "every other row empty": with_lengths([0, 5] * 12, 11),
+        "a long row among empty ones": with_lengths([0] * 20 + [2000] + [0] * 30, 2500),
+        "long rows at both ends": with_lengths([900, *[1] * 50, 900], 1000),
+        "unsorted": _unsorted(),
+        "duplicates": _duplicates(),
+        "explicit zeros": _explicit_zeros(),
+        "tall": with_lengths(generator.integers(0, 6, 300).tolist(), 7),
+        "wide": with_lengths(generator.integers(0, 60, 7).tolist(), 300),
+        "lengths 0 to 9": with_lengths([*range(10), *range(9, -1, -1)], 13),
+        "constant length 4": with_lengths([4] * 33, 40),
+        "geometric lengths": with_lengths(np.minimum(generator.geometric(0.2, 400), 200).tolist(), 200),
+        "lengths above the exact levels": with_lengths([63, 64, 65, 71, 72, 73, 130, 2], 150),
+        "a third of long rows": with_lengths([1, 1, 70] * 9, 80),
+        "spare room in the arrays": _spare_room(),
+    }
+
+
+def small_gallery() -> dict[str, csr_array]:
+    """Return a small matrix of every kind in the gallery, by its specification."""
+    found = {}
+    for name in gallery_names():
+        values = {key: size for key, size in SMALL.items() if key in gallery_parameters(name)}
+        found[f"{name} {values}"] = gallery(name, **values)
+    return found
+
+
+@pytest.fixture(scope="session")
+def matrices() -> Iterator[dict[str, csr_array]]:
+    """Small matrices by name, to be read only, which is checked at the end."""
+    found = awkward_matrices() | small_gallery() | {"circuit n=500": gallery("circuit", n=500)}
+    before = {name: _bits(A) for name, A in found.items()}
+    yield found
+    changed = [name for name, A in found.items() if _bits(A) != before[name]]
+    assert not changed, f"a product or a conversion changed its matrix: {changed}"
+
+
+def _bits(A: csr_array) -> tuple[bytes, bytes, bytes]:
+    return A.indptr.tobytes(), A.indices.tobytes(), A.data.tobytes()
+
+
+@pytest.fixture(scope="session")
+def corpus() -> Path:
+    """The folder of real matrices; skips where there is none."""
+    beside = Path(__file__).parents[2] / "shared" / "matrices"
+    folder = Path(os.environ.get("SPARSECAST_CORPUS", beside))
+    if not folder.is_dir():
+        pytest.skip(f"no corpus of real matrices at {folder}: set SPARSECAST_CORPUS to its folder")
+    return folder

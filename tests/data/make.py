@@ -1,0 +1,69 @@
+"""Makes the recorded profile that tests read; README.md says when.
+
+Run as ``python tests/data/make.py profile FILE`` or ``python tests/data/make.py structures``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from pathlib import Path
+
+import pyarrow.parquet
+
+from sparsecast.benchmark.calibration import benchmark_matrices
+from sparsecast.machines.profile import Profile
+from sparsecast.matrices.structure import structure
+from sparsecast.planning.candidates import Setting
+from sparsecast.records import Record
+
+RECORDED = Path(__file__).with_name("recorded-profile.parquet")
+
+
+def neutral(profile: Profile) -> Profile:
+    """Return the single-threaded Records of a profile, on a machine without a name of its own."""
+    machine = dataclasses.replace(
+        profile.machine,
+        processor="recorded test machine",
+        cores=1,
+        threads=1,
+        caches=tuple(dataclasses.replace(cache, shared_by=1) for cache in profile.machine.caches),
+        memory_bytes=16 << 30,
+    )
+    return Profile(machine, tuple(profile.select(threads=1)))
+
+
+def with_structures_anew(profile_rows: list[dict]) -> list[Record]:
+    """Return Records from rows of an older version, their Structures read from the same matrices anew."""
+    needed, finer = benchmark_matrices(Setting("cpu", "float64", 32, 1))
+    builders = {matrix.name: matrix.build for matrix in (*needed, *finer)}
+    found = {name: structure(builders[name]()) for name in {row["matrix"] for row in profile_rows}}
+    return [
+        Record.from_row({**row, **{f"matrix_{k}": v for k, v in dataclasses.asdict(found[name]).items()}})
+        for row in profile_rows
+        for name in (row["matrix"],)
+    ]
+
+
+def main(what: str, *source: str) -> None:
+    """Write the recorded profile, from a profile just calibrated or from itself."""
+    if what == "profile":
+        neutral(Profile.load(Path(source[0]))).save(RECORDED)
+    elif what == "structures":
+        table = pyarrow.parquet.read_table(RECORDED)
+        machine = Profile.load(Path(source[0])).machine if source else _machine(table)
+        Profile(machine, tuple(with_structures_anew(table.to_pylist()))).save(RECORDED)
+    else:
+        raise SystemExit(__doc__)
+
+
+def _machine(table: pyarrow.Table):
+    import json
+
+    from sparsecast.machines.machine import Machine
+
+    return Machine.from_dict(json.loads(table.schema.metadata[b"sparsecast_machine"]))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

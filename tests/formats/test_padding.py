@@ -1,0 +1,128 @@
+"""What ELL and HYB pad, what they refuse, and where HYB divides the rows."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+from sparsecast.errors import PaddingError
+from sparsecast.formats.base import MAX_PADDING_FACTOR
+from sparsecast.formats.ell import ELL
+from sparsecast.formats.hyb import HYB, threshold
+from sparsecast.matrices.gallery import gallery
+from sparsecast.matrices.row_blocks import StripStatistics
+from sparsecast.records import ROW_LENGTH_LEVELS
+
+row_lengths = st.lists(
+    st.one_of(st.integers(0, 5), st.integers(60, 80), st.integers(0, 3000)), min_size=0, max_size=40
+)
+
+
+def of_lengths(lengths):
+    """A matrix with these row lengths whose entries all stand in column 0 onwards."""
+    indptr = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64))).astype(np.int32)
+    indices = np.arange(indptr[-1], dtype=np.int32) - np.repeat(indptr[:-1], np.diff(indptr))
+    return csr_array((np.ones(indptr[-1]), indices, indptr), shape=(len(lengths), max(lengths, default=0)))
+
+
+def widest_level_that_a_third_of_the_rows_reaches(lengths):
+    """Bell and Garland 2009, section 4.4, by trying every level, in whole numbers."""
+    wide_enough = [
+        level
+        for level in ROW_LENGTH_LEVELS
+        if level == 0 or (any(lengths) and 3 * sum(n >= level for n in lengths) >= max(len(lengths), 1))
+    ]
+    return max(wide_enough)
+
+
+def test_ell_of_a_dense_row_is_refused_before_anything_large_is_allocated():
+    A = gallery("arrow", n=20_000, dense_rows=1)
+    tracemalloc.start()
+    try:
+        with pytest.raises(PaddingError) as refusal:
+            ELL.from_csr(A)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    message = str(refusal.value)
+    assert "400,000,000" in message and "4,800.0 MB" in message and f"{A.nnz:,}" in message
+    assert "\n" not in message and "another format" in message
+    assert peak < 1_000_000
+
+
+@pytest.mark.parametrize("rows", (10, 11))
+def test_ell_is_refused_just_beyond_the_largest_padding(rows):
+    A = of_lengths([10] + [0] * (rows - 1))
+    if rows <= MAX_PADDING_FACTOR:
+        assert ELL.from_csr(A).data.shape == (rows, 10)
+    else:
+        with pytest.raises(PaddingError, match="110 entries"):
+            ELL.from_csr(A)
+
+
+def test_ell_is_as_wide_as_the_longest_row_and_pads_with_columns_of_the_same_row():
+    A = csr_array((np.arange(1.0, 5), [4, 2, 3, 1], [0, 2, 2, 3, 4]), shape=(4, 5))
+    E = ELL.from_csr(A)
+    assert E.indices.tolist() == [[4, 2], [0, 0], [3, 3], [1, 1]]
+    assert E.data.tolist() == [[1, 2], [0, 0], [3, 0], [4, 0]]
+
+
+@given(row_lengths)
+def test_hyb_threshold_is_the_rule_of_bell_and_garland_on_the_levels(lengths):
+    expected = widest_level_that_a_third_of_the_rows_reaches(lengths)
+    assert threshold(np.array(lengths, dtype=np.int32)) == expected
+
+
+@pytest.mark.parametrize(
+    "lengths, width",
+    [
+        ([], 0),
+        ([0, 0, 0], 0),
+        ([9], 9),
+        ([5, 0, 0], 5),
+        ([5, 0, 0, 0], 0),
+        ([5, 5, 0, 0], 5),
+        ([1, 2, 3], 3),
+        ([70, 70, 70], 64),
+        ([127, 1, 1], 120),
+        ([128, 1, 1], 128),
+    ],
+)
+def test_hyb_threshold_on_known_rows(lengths, width):
+    assert threshold(np.array(lengths, dtype=np.int32)) == width
+    assert widest_level_that_a_third_of_the_rows_reaches(lengths) == width
+
+
+@given(row_lengths, st.integers(1, 9))
+def test_hyb_split_of_strips_is_that_of_the_rows(lengths, strip_rows):
+    indptr = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
+    strips = StripStatistics.of(indptr, 10, strip_rows)
+    first, last = np.triu_indices(strips.strips)
+    widths, overflows = HYB.split(strips.blocks(first, last + 1))
+    for start, end, width, overflow in zip(first, last + 1, widths, overflows, strict=True):
+        part = lengths[strips.bounds[start] : strips.bounds[end]]
+        assert width == widest_level_that_a_third_of_the_rows_reaches(part)
+        assert overflow == sum(max(length - width, 0) for length in part)
+
+
+@given(row_lengths)
+def test_hyb_is_built_as_its_split_foretells(lengths):
+    A = of_lengths(lengths)
+    strips = StripStatistics.of(A.indptr, A.shape[1], max(len(lengths), 1))
+    width, overflow = HYB.split(strips.blocks(np.array([0]), np.array([1])))
+    H = HYB.from_csr(A)
+    assert H.data.shape == H.indices.shape == (len(lengths), width[0])
+    assert len(H.overflow_rows) == len(H.overflow_cols) == len(H.overflow_data) == overflow[0]
+    expected = [(i, j) for i, n in enumerate(lengths) for j in range(width[0], n)]
+    assert list(zip(H.overflow_rows.tolist(), H.overflow_cols.tolist(), strict=True)) == expected
+
+
+@given(row_lengths.filter(any))
+def test_hyb_never_stores_more_than_three_times_the_entries(lengths):
+    H = HYB.from_csr(of_lengths(lengths))
+    assert H.data.size + H.overflow_data.size <= 3 * H.nnz

@@ -1,0 +1,87 @@
+"""The description of a machine, its name and its threads."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+
+import pytest
+
+from sparsecast.errors import InputError
+from sparsecast.machines import machine as machines
+from sparsecast.machines.machine import Cache, Machine, detect
+
+MACHINE = Machine(
+    processor="Example(R) Processor 9000 @ 3.00GHz",
+    architecture="x86_64",
+    cores=4,
+    threads=8,
+    caches=(Cache(1, 32 << 10, 2), Cache(2, 1 << 20, 2), Cache(3, 32 << 20, 8)),
+    simd=("avx2", "fma"),
+    memory_bytes=64 << 30,
+    system="Linux",
+)
+
+
+def test_the_name_is_fit_for_a_file_and_says_processor_and_threads():
+    assert re.fullmatch(r"example-r-processor-9000-3-00ghz-8t-[0-9a-f]{8}", MACHINE.name)
+
+
+def test_the_name_stays_when_the_memory_differs():
+    assert dataclasses.replace(MACHINE, memory_bytes=63 << 30).name == MACHINE.name
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"caches": MACHINE.caches[:2]},
+        {"caches": (Cache(1, 48 << 10, 2), *MACHINE.caches[1:])},
+        {"caches": ()},
+        {"threads": 4},
+        {"cores": 8},
+        {"simd": ("avx2",)},
+        {"processor": "Other"},
+        {"system": "Darwin"},
+    ],
+)
+def test_the_name_changes_with_all_that_sets_the_speed(change):
+    assert dataclasses.replace(MACHINE, **change).name != MACHINE.name
+
+
+def test_a_processor_without_letters_still_has_a_name():
+    assert dataclasses.replace(MACHINE, processor="???").name.startswith("machine-8t-")
+
+
+def test_a_machine_survives_json():
+    assert Machine.from_dict(json.loads(json.dumps(MACHINE.to_dict()))) == MACHINE
+
+
+def test_this_machine_is_described_alike_each_time():
+    here = detect()
+    assert here == detect()
+    assert here.name == Machine.from_dict(here.to_dict()).name
+    assert here.threads >= 1
+    assert here.cores >= 1
+    assert here.memory_bytes > 0
+    assert [cache.level for cache in here.caches] == sorted(cache.level for cache in here.caches)
+
+
+def test_a_system_that_tells_nothing_is_described_without_guesses(monkeypatch, tmp_path):
+    monkeypatch.setattr(machines, "_cpuinfo", lambda key: None)
+    monkeypatch.setattr(machines, "_CPU_FOLDER", tmp_path / "absent")
+    here = detect()
+    assert here.caches == ()
+    assert here.simd == ()
+    assert here.name
+
+
+def test_no_threads_named_are_all_of_the_machine():
+    assert MACHINE.checked_threads(None) == 8
+    assert [MACHINE.checked_threads(threads) for threads in (1, 8)] == [1, 8]
+
+
+@pytest.mark.parametrize("threads", [0, -1, 9, 10**6])
+def test_threads_beyond_the_machine_are_refused_with_value_and_range(threads):
+    with pytest.raises(InputError, match=rf"^threads {threads}: expected 1 to 8, .*{MACHINE.name}; \w+"):
+        MACHINE.checked_threads(threads)

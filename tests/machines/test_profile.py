@@ -1,0 +1,213 @@
+"""Profiles on disk: what is saved comes back, and nothing that is no profile is taken for one."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from sparsecast.errors import ProfileError, StorageError, UnknownNameError
+from sparsecast.machines.machine import detect
+from sparsecast.machines.profile import Profile, find_profile, known_profiles, user_path
+
+META = {b"sparsecast_schema": b"1", b"sparsecast_machine": b"{}"}
+
+
+@pytest.fixture
+def saved(recorded, tmp_path) -> Path:
+    return recorded.save(tmp_path / "saved.parquet")
+
+
+def rewritten(path: Path, change) -> Path:
+    """Write the table at `path` again after `change`; its metadata stays unless changed."""
+    pyarrow.parquet.write_table(change(pyarrow.parquet.read_table(path)), path)
+    return path
+
+
+def with_metadata(table: pyarrow.Table, **change: bytes) -> pyarrow.Table:
+    keyed = {f"sparsecast_{key}".encode(): value for key, value in change.items()}
+    return table.replace_schema_metadata({**table.schema.metadata, **keyed})
+
+
+def test_a_profile_survives_its_file(recorded, saved):
+    assert Profile.load(saved) == recorded
+
+
+def test_an_empty_profile_survives_its_file(recorded, tmp_path):
+    empty = Profile(recorded.machine, ())
+    assert Profile.load(empty.save(tmp_path / "e.parquet")) == empty
+
+
+def test_a_profile_is_saved_to_its_place_and_found_by_name_and_path(recorded):
+    path = recorded.save()
+    assert path == user_path(recorded.name)
+    assert find_profile(recorded.name) == recorded
+    assert find_profile(path) == recorded
+    assert find_profile(str(path)) == recorded
+    assert known_profiles() == {recorded.name: path}
+
+
+def test_this_machines_profile_is_found_without_a_name(recorded):
+    own = Profile(detect(), recorded.records)
+    own.save()
+    assert find_profile() == own
+
+
+def test_new_records_replace_old_ones_of_the_same_thing(recorded):
+    first, *rest = recorded.records
+    again = dataclasses.replace(first, time_s=2 * first.time_s)
+    merged = recorded.with_records([again])
+    assert len(merged.records) == len(recorded.records)
+    assert again in merged.records
+    assert first not in merged.records
+    assert set(rest) <= set(merged.records)
+
+
+def test_select_asks_for_suite_and_candidate(recorded):
+    chosen = recorded.select(suite="strips", format="csr", dtype="float32")
+    assert chosen
+    for record in chosen:
+        assert (record.suite, record.candidate.format, record.candidate.dtype) == ("strips", "csr", "float32")
+    assert recorded.select() == list(recorded.records)
+    assert recorded.select(threads=-1) == []
+
+
+def test_a_failing_write_leaves_the_old_file_and_nothing_else(recorded, saved, monkeypatch):
+    before = saved.read_bytes()
+
+    def half(table, path, **options):
+        Path(path).write_bytes(b"PAR1 half a")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pyarrow.parquet, "write_table", half)
+    with pytest.raises(StorageError, match=r"No space left on device.*SPARSECAST_HOME"):
+        recorded.save(saved)
+    assert saved.read_bytes() == before
+    assert [path.name for path in saved.parent.iterdir() if path.is_file()] == [saved.name]
+
+
+@pytest.mark.parametrize("tenths", range(10))
+def test_a_truncated_profile_is_refused(saved, tenths):
+    whole = saved.read_bytes()
+    saved.write_bytes(whole[: len(whole) * tenths // 10])
+    with pytest.raises(ProfileError, match=r"saved\.parquet cannot be read.*truncated.*calibrate"):
+        Profile.load(saved)
+
+
+def test_a_profile_short_of_one_byte_is_refused(saved):
+    saved.write_bytes(saved.read_bytes()[:-1])
+    with pytest.raises(ProfileError, match="damaged or truncated"):
+        Profile.load(saved)
+
+
+def test_a_changed_byte_is_noticed_or_harmless(recorded, saved):
+    whole = saved.read_bytes()
+    generator = np.random.default_rng(0)
+    refused = 0
+    for position in generator.integers(0, len(whole), 60):
+        damaged = bytearray(whole)
+        damaged[position] ^= 0x55
+        saved.write_bytes(bytes(damaged))
+        try:
+            records = Profile.load(saved).records
+        except ProfileError:
+            refused += 1
+        else:  # in a field that says nothing of the measurements, such as the statistics of a column
+            assert records == recorded.records
+    assert refused > 30
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1PAR1", bytes(range(256)) * 8, b"\x00" * 4096])
+def test_what_is_not_parquet_is_refused(tmp_path, content):
+    path = tmp_path / "junk.parquet"
+    path.write_bytes(content)
+    with pytest.raises(ProfileError, match=r"junk\.parquet cannot be read as a profile.*expected.*; name an"):
+        Profile.load(path)
+
+
+def test_a_missing_profile_is_refused(tmp_path):
+    with pytest.raises(ProfileError, match=r"nope\.parquet does not exist: expected .*; run sparsecast cal"):
+        find_profile(tmp_path / "nope.parquet")
+
+
+@pytest.mark.parametrize("holds_a_profile", [False, True])
+def test_a_folder_is_no_profile(saved, tmp_path, holds_a_profile):
+    folder = tmp_path / "folder.parquet"
+    folder.mkdir()
+    if holds_a_profile:
+        shutil.copy(saved, folder / "part.parquet")
+    with pytest.raises(ProfileError, match=r"folder\.parquet cannot be read as a profile \(Is a directory\)"):
+        find_profile(folder)
+
+
+def test_other_parquet_is_no_profile(tmp_path):
+    path = tmp_path / "other.parquet"
+    pyarrow.parquet.write_table(pyarrow.table({"a": [1, 2]}), path)
+    with pytest.raises(ProfileError, match="is Parquet but no profile"):
+        Profile.load(path)
+
+
+@pytest.mark.parametrize("version", [b"0", b"999", b"one"])
+def test_another_schema_is_refused_with_both_versions(saved, version):
+    rewritten(saved, lambda table: with_metadata(table, schema=version))
+    with pytest.raises(ProfileError, match=rf"schema version {version.decode()}: expected \d+; remove"):
+        Profile.load(saved)
+
+
+@pytest.mark.parametrize("column", ["time_s", "format", "matrix_nnz"])
+def test_a_missing_column_is_refused_by_name(saved, column):
+    rewritten(saved, lambda table: table.drop_columns([column]))
+    with pytest.raises(ProfileError, match=rf"lacks '{column}'"):
+        Profile.load(saved)
+
+
+@pytest.mark.parametrize("described", [b"{}", b"null", b"[]", b"not json", b'{"caches": [{}], "simd": []}'])
+def test_a_damaged_description_is_refused(saved, described):
+    rewritten(saved, lambda table: with_metadata(table, machine=described))
+    with pytest.raises(ProfileError, match=r"expected a whole profile; remove the file and calibrate"):
+        Profile.load(saved)
+
+
+def test_a_description_with_an_unknown_field_is_refused(recorded, saved):
+    described = json.dumps({**recorded.machine.to_dict(), "moon": "full"}).encode()
+    rewritten(saved, lambda table: with_metadata(table, machine=described))
+    with pytest.raises(ProfileError, match="moon"):
+        Profile.load(saved)
+
+
+def test_an_unknown_name_lists_the_known_ones(recorded):
+    with pytest.raises(UnknownNameError, match="'nope' is unknown: there are none yet; calibrate, or give"):
+        find_profile("nope")
+    recorded.save()
+    with pytest.raises(UnknownNameError, match=rf"'nope' is unknown: known are {recorded.name}; "):
+        find_profile("nope")
+
+
+def test_a_machine_that_was_not_met_is_told_where_its_profile_would_be():
+    here = detect().name
+    with pytest.raises(ProfileError, match=rf"no profile for this machine \({here}\).*run sparsecast calib"):
+        find_profile()
+
+
+def test_another_machines_profile_in_this_ones_place_is_refused(recorded):
+    here = detect().name
+    recorded.save(user_path(here))
+    with pytest.raises(ProfileError, match=rf"another machine \({recorded.name}\): expected {here}; "):
+        find_profile()
+
+
+def test_a_data_folder_that_is_a_file_knows_no_profiles(data_folder):
+    data_folder.write_text("not a folder")
+    assert known_profiles() == {}
+
+
+def test_a_data_folder_that_cannot_be_looked_into_is_named(monkeypatch):
+    monkeypatch.setenv("SPARSECAST_HOME", "x" * 300)  # longer than a name may be
+    with pytest.raises(StorageError, match="SPARSECAST_HOME"):
+        find_profile()

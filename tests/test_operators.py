@@ -1,0 +1,218 @@
+"""BlockOperator: what it takes, what it refuses, and that solvers cannot tell it from SciPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from scipy.sparse.linalg import LinearOperator, aslinearoperator, cg, eigsh
+
+from sparsecast.errors import InputError
+from sparsecast.formats import FORMATS
+from sparsecast.kernels import KERNELS
+from sparsecast.kernels.binding import bind, prepared, row_slice
+from sparsecast.matrices.gallery import gallery
+from sparsecast.operators import BlockOperator
+from sparsecast.records import Candidate
+
+
+def operator(A, blocks=1, threads=1):
+    """Compile `A` in so many row blocks, which take the formats in turn."""
+    bounds = np.linspace(0, A.shape[0], blocks + 1).astype(int)
+    names, parts = FORMATS.names(), []
+    for number, (first, end) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+        name = names[number % len(names)]
+        variant = KERNELS["cpu"].get(name).variants[-1]
+        candidate = Candidate(name, variant, "cpu", A.dtype.name, 32, threads)
+        part = A if blocks == 1 else row_slice(A, int(first), int(end) - 1)
+        parts.append((int(first), int(end), bind(part, candidate).product))
+    return BlockOperator(A.shape, A.dtype, parts)
+
+
+@pytest.fixture(scope="module")
+def A():
+    return gallery("random", n=60, cols=45, nnz_per_row=7)
+
+
+@pytest.fixture
+def x(A):
+    return np.random.default_rng(3).uniform(-1, 1, A.shape[1])
+
+
+@pytest.mark.parametrize("blocks", (1, 2, 7, 60))
+def test_row_blocks_in_all_formats_give_the_whole_product(A, x, blocks):
+    op = operator(A, blocks)
+    np.testing.assert_allclose(op.matvec(x), A @ x, rtol=1e-13, atol=1e-15)
+    assert len(op.blocks) == blocks and op.shape == A.shape and op.dtype == A.dtype
+
+
+def test_many_blocks_of_a_large_matrix():
+    A = gallery("circuit", n=5000)
+    x = np.random.default_rng(0).uniform(-1, 1, 5000)
+    out = np.full(5000, np.nan)
+    csr = Candidate("csr", "unrolled", "cpu", "float64", 32, 1)
+    blocks = [(i, i + 10, bind(row_slice(A, i, i + 9), csr).product) for i in range(0, 5000, 10)]
+    assert BlockOperator(A.shape, A.dtype, blocks).matvec(x, out) is out
+    np.testing.assert_allclose(out, A @ x, rtol=1e-12, atol=1e-13)
+
+
+def test_a_column_gives_a_column(A, x):
+    column = operator(A, 3).matvec(x[:, None])
+    assert column.shape == (60, 1)
+    assert np.array_equal(column[:, 0], operator(A, 3).matvec(x))
+
+
+def test_at_sign_for_vectors_columns_and_matrices(A, x):
+    op = operator(A, 2)
+    assert isinstance(op, LinearOperator)
+    assert np.array_equal(op @ x, op.matvec(x)) and (op @ x).shape == (60,)
+    assert (op @ x[:, None]).shape == (60, 1)
+    X = np.random.default_rng(4).uniform(-1, 1, (45, 3))
+    np.testing.assert_allclose(op @ X, A @ X, rtol=1e-13, atol=1e-15)
+    np.testing.assert_allclose((2 * op) @ x, 2 * (A @ x), rtol=1e-13, atol=1e-15)
+    assert aslinearoperator(op) is op
+
+
+def test_x_is_converted_as_needed(A, x):
+    op = operator(A, 2)
+    wide = np.zeros((45, 2))
+    wide[:, 1] = x
+    swapped = x.astype(x.dtype.newbyteorder())
+    for same in (wide[:, 1], wide[:, 1:], x[::-1].copy()[::-1], x.tolist(), swapped):
+        assert np.array_equal(np.ravel(op.matvec(same)), op.matvec(x))
+    narrow = x.astype(np.float32)
+    assert op.matvec(narrow).dtype == np.float64
+    assert np.array_equal(op.matvec(narrow), op.matvec(narrow.astype(float)))
+    whole = np.arange(45)
+    assert np.array_equal(op.matvec(whole), op.matvec(whole.astype(float)))
+    assert np.array_equal(op.matvec(whole % 2 == 0), op.matvec((whole % 2 == 0).astype(float)))
+
+
+def test_x_is_left_as_it_was(A, x):
+    before = x.copy()
+    operator(A, 4).matvec(x)
+    assert np.array_equal(x, before)
+
+
+def test_a_float32_operator_answers_in_float32(A, x):
+    op = operator(prepared(A, "float32", 32), 2)
+    y = op.matvec(x)
+    assert y.dtype == np.float32 and op.dtype == np.float32
+    np.testing.assert_allclose(y, A @ x, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", ((45,), (45, 1)))
+@pytest.mark.parametrize("dtype", (np.complex128, np.complex64))
+def test_complex_x(A, x, shape, dtype):
+    z = (x + 1j * x[::-1]).astype(dtype).reshape(shape)
+    y = operator(A, 2).matvec(z)
+    assert y.dtype.kind == "c" and y.shape == (60, *shape[1:])
+    np.testing.assert_allclose(y, A @ z, rtol=1e-6, atol=1e-7)
+
+
+def test_complex_x_with_out_is_refused(A, x):
+    with pytest.raises(InputError, match="complex"):
+        operator(A).matvec(x + 1j, np.empty(60))
+
+
+@pytest.mark.parametrize("shape", ((44,), (46,), (60,), (1, 45), (45, 2), (45, 1, 1), ()))
+def test_x_of_another_shape_is_refused_in_one_line(A, shape):
+    with pytest.raises(InputError, match=r"expected \(45,\)") as error:
+        operator(A).matvec(np.ones(shape))
+    assert str(shape) in str(error.value) and "\n" not in str(error.value)
+
+
+def unsuitable_outs():
+    read_only = np.empty(60)
+    read_only.flags.writeable = False
+    return {
+        "short": np.empty(59),
+        "long": np.empty(61),
+        "a column": np.empty((60, 1)),
+        "float32": np.empty(60, dtype=np.float32),
+        "whole numbers": np.empty(60, dtype=np.int64),
+        "complex": np.empty(60, dtype=complex),
+        "every other": np.empty(120)[::2],
+        "backwards": np.empty(60)[::-1],
+        "other byte order": np.empty(60, dtype=np.dtype(float).newbyteorder()),
+        "read-only": read_only,
+    }
+
+
+@pytest.mark.parametrize("what", unsuitable_outs())
+def test_out_of_another_kind_is_refused_in_one_line(A, x, what):
+    with pytest.raises(InputError, match="out is") as error:
+        operator(A).matvec(x, unsuitable_outs()[what])
+    assert "\n" not in str(error.value)
+
+
+def test_out_is_written_and_returned(A, x):
+    op, out = operator(A, 3), np.full(60, np.nan)
+    assert op.matvec(x, out) is out
+    assert op.matvec(x, out=out) is out
+    assert np.array_equal(out, op.matvec(x))
+
+
+def test_a_result_is_not_overwritten_by_the_next(A, x):
+    op = operator(A, 3)
+    first = op.matvec(x)
+    kept = first.copy()
+    op.matvec(2 * x)
+    assert np.array_equal(first, kept)
+
+
+def test_out_that_shares_memory_with_x_is_refused():
+    op = operator(gallery("poisson2d", n=5))
+    memory = np.ones(40)
+    for x, out in ((memory[:25], memory[:25]), (memory[:25], memory[15:40]), (memory[:25, None], memory[:25])):
+        with pytest.raises(InputError, match="shares memory"):
+            op.matvec(x, out)
+    assert (memory == 1).all()
+
+
+def test_out_beside_x_in_one_array_is_taken():
+    A = gallery("poisson2d", n=5)
+    memory = np.ones(50)
+    operator(A).matvec(memory[:25], memory[25:])
+    assert np.array_equal(memory[25:], A @ memory[:25])
+
+
+@pytest.mark.parametrize("shape", ((0, 0), (0, 4), (4, 0), (4, 4)))
+def test_a_matrix_without_entries(shape):
+    A = csr_array(shape)
+    csr = Candidate("csr", "plain", "cpu", "float64", 32, 1)
+    for blocks in ([(0, shape[0], bind(A, csr).product)], [] if shape[0] == 0 else None):
+        if blocks is not None:
+            op = BlockOperator(shape, A.dtype, blocks)
+            y = op.matvec(np.ones(shape[1]))
+            assert y.shape == (shape[0],) and not y.any() and y.dtype == np.float64
+            out = np.full(shape[0], np.nan)
+            assert not op.matvec(np.ones(shape[1]), out).any()
+
+
+@pytest.mark.parametrize("blocks", (1, 4))
+def test_conjugate_gradients_cannot_tell_it_from_scipy(blocks):
+    A = gallery("poisson2d", n=20)
+    b = np.random.default_rng(6).uniform(-1, 1, 400)
+    steps: dict[str, int] = {"ours": 0, "scipy": 0}
+
+    def count(key):
+        def step(_):
+            steps[key] += 1
+
+        return step
+
+    ours, info = cg(operator(A, blocks), b, rtol=1e-10, callback=count("ours"))
+    expected, expected_info = cg(A, b, rtol=1e-10, callback=count("scipy"))
+    assert info == expected_info == 0
+    np.testing.assert_allclose(ours, expected, rtol=1e-8)
+    assert np.linalg.norm(A @ ours - b) <= 1e-9 * np.linalg.norm(b)
+    assert abs(steps["ours"] - steps["scipy"]) <= 1
+
+
+def test_eigenvalues_are_those_of_scipy():
+    A = gallery("poisson2d", n=12)
+    v0 = np.random.default_rng(7).uniform(-1, 1, 144)
+    ours = eigsh(operator(A, 3), k=5, which="LM", v0=v0, return_eigenvectors=False)
+    expected = eigsh(A, k=5, which="LM", v0=v0, return_eigenvectors=False)
+    np.testing.assert_allclose(np.sort(ours), np.sort(expected), rtol=1e-10)

@@ -1,0 +1,127 @@
+"""Records survive the way to plain rows and to Parquet and back, whatever they hold."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from pathlib import Path
+
+import numpy as np
+import pandas
+import pyarrow
+import pyarrow.parquet
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sparsecast.machines.machine import Machine
+from sparsecast.machines.profile import Profile
+from sparsecast.records import ROW_LENGTH_LEVELS, SCHEMA_VERSION, Candidate, Forecast, Record, Structure
+
+REAL = st.floats(allow_nan=False, allow_infinity=False)
+#: Text that UTF-8 can say.
+TEXT = st.text(st.characters(codec="utf-8"), max_size=12)
+
+#: What each annotated type may hold; a new field of a known type needs nothing here.
+VALUES = {
+    int: st.integers(0, 2**62),
+    float: REAL,
+    str: TEXT,
+    int | None: st.none() | st.integers(0, 2**62),
+    float | None: st.none() | REAL,
+    str | None: st.none() | TEXT,
+    tuple[int, ...]: st.lists(st.integers(0, 2**62), max_size=4).map(tuple),
+    tuple[float, ...]: st.lists(REAL, max_size=4).map(tuple),
+}
+
+
+def instances(kind: type, **known: st.SearchStrategy) -> st.SearchStrategy:
+    hints = typing.get_type_hints(kind)
+    fields = dataclasses.fields(kind)
+    own = {f.name: known[f.name] if f.name in known else VALUES[hints[f.name]] for f in fields}
+    return st.builds(kind, **own)
+
+
+CANDIDATES = instances(Candidate)
+RECORDS = instances(Record, candidate=CANDIDATES, structure=instances(Structure))
+RECORDED = Path(__file__).parent / "data" / "recorded-profile.parquet"
+MACHINE = Machine("test", "x86_64", 1, 1, (), (), 1 << 30, "Linux")
+
+
+@pytest.fixture(scope="module")
+def recorded() -> Profile:
+    return Profile.load(RECORDED)
+
+
+@given(RECORDS)
+def test_a_record_survives_the_way_to_a_row_and_back(record):
+    row = record.to_row()
+    assert Record.from_row(row) == record
+    assert all(not isinstance(value, dict) for value in row.values()), "the row is flat"
+
+
+@given(RECORDS)
+def test_lists_in_a_row_become_tuples(record):
+    listed = {k: list(v) if isinstance(v, tuple) else v for k, v in record.to_row().items()}
+    assert Record.from_row(listed) == record
+
+
+@settings(max_examples=30)
+@given(records=st.lists(RECORDS, max_size=3, unique_by=lambda r: (r.candidate, r.matrix, r.suite, r.regime)))
+def test_records_survive_parquet(records, tmp_path_factory):
+    path = tmp_path_factory.mktemp("profiles") / "p.parquet"
+    Profile(MACHINE, tuple(records)).save(path)
+    assert Profile.load(path) == Profile(MACHINE, tuple(records))
+
+
+@given(RECORDS, st.data())
+def test_a_row_without_a_column_is_refused_by_its_name(record, data):
+    row = record.to_row()
+    missing = data.draw(st.sampled_from(sorted(row)))
+    del row[missing]
+    with pytest.raises(KeyError, match=missing):
+        Record.from_row(row)
+
+
+@given(RECORDS)
+def test_what_was_not_measured_stays_none(record):
+    silent = dataclasses.replace(record, energy_j=None, energy_source=None)
+    back = Record.from_row(silent.to_row())
+    assert back.energy_j is None
+    assert back.energy_source is None
+
+
+def test_pandas_reads_a_profile(recorded, tmp_path):
+    frame = pandas.read_parquet(recorded.save(tmp_path / "p.parquet"))
+    assert len(frame) == len(recorded.records)
+    assert frame["time_s"].tolist() == [record.time_s for record in recorded.records]
+    assert frame["format"].tolist() == [record.candidate.format for record in recorded.records]
+    assert frame["matrix_nnz"].tolist() == [record.structure.nnz for record in recorded.records]
+    assert frame["energy_j"].isna().all()
+
+
+def test_the_file_says_its_schema(recorded, tmp_path):
+    metadata = pyarrow.parquet.read_schema(recorded.save(tmp_path / "p.parquet")).metadata
+    assert metadata[b"sparsecast_schema"] == str(SCHEMA_VERSION).encode()
+
+
+def test_gflops_count_two_operations_an_entry(recorded):
+    record = recorded.records[0]
+    assert record.gflops == 2 * record.structure.nnz / record.time_s / 1e9
+    forecast = Forecast(record.candidate, 500, 1e-6, None, None, 0, None, 0.0)
+    assert forecast.gflops == 1.0
+
+
+@pytest.mark.parametrize("kind", [Structure, Candidate, Record, Forecast])
+def test_what_travels_is_frozen(kind):
+    instance = object.__new__(kind)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(instance, dataclasses.fields(kind)[0].name, 1)
+
+
+def test_row_length_levels_rise_to_the_largest_int32_in_steps_of_an_eighth_octave():
+    levels = np.array(ROW_LENGTH_LEVELS)
+    assert levels[0] == 0
+    assert levels[-1] == 2**31
+    assert (np.diff(levels) > 0).all()
+    assert (np.diff(levels) <= np.maximum(levels[:-1] / 8, 1)).all()
