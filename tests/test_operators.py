@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -20,7 +22,7 @@ def operator(A, blocks=1, threads=1):
     """Compile `A` in so many row blocks, which take the formats in turn."""
     bounds = np.linspace(0, A.shape[0], blocks + 1).astype(int)
     names, parts = FORMATS.names(), []
-    for number, (first, end) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+    for number, (first, end) in enumerate(itertools.pairwise(bounds)):
         name = names[number % len(names)]
         variant = KERNELS["cpu"].get(name).variants[-1]
         candidate = Candidate(name, variant, "cpu", A.dtype.name, 32, threads)
@@ -29,8 +31,8 @@ def operator(A, blocks=1, threads=1):
     return BlockOperator(A.shape, A.dtype, parts)
 
 
-@pytest.fixture(scope="module")
-def A():
+@pytest.fixture(scope="module", name="A")
+def rectangular_matrix():
     return gallery("random", n=60, cols=45, nnz_per_row=7)
 
 
@@ -164,7 +166,11 @@ def test_a_result_is_not_overwritten_by_the_next(A, x):
 def test_out_that_shares_memory_with_x_is_refused():
     op = operator(gallery("poisson2d", n=5))
     memory = np.ones(40)
-    for x, out in ((memory[:25], memory[:25]), (memory[:25], memory[15:40]), (memory[:25, None], memory[:25])):
+    for x, out in (
+        (memory[:25], memory[:25]),
+        (memory[:25], memory[15:40]),
+        (memory[:25, None], memory[:25]),
+    ):
         with pytest.raises(InputError, match="shares memory"):
             op.matvec(x, out)
     assert (memory == 1).all()

@@ -211,6 +211,7 @@ def predict(
     threads: int | None = None,
     dtype: str | None = None,
     device: str = "cpu",
+    model: str | None = None,
 ) -> Prediction:
     """Forecast the product of a matrix in every format that suits it.
 
@@ -227,22 +228,24 @@ def predict(
         The matrix' own by default, float64 for a Structure.
     device : str
         ``"cpu"``.
+    model : str, optional
+        Name of the model that forecasts; DEFAULT_MODEL without one.
 
     Raises
     ------
     InputError
-        If the matrix, threads, dtype or device cannot be.
+        If the matrix, threads, dtype, device or model cannot be.
     ProfileError
         If `profile` has no Records for them.
     """
     profile = profile or own_profile(A, threads=threads, dtype=dtype, device=device)
     setting = _setting(A, profile.machine.checked_threads(threads), dtype, device)
+    model = model or DEFAULT_MODEL
     start = perf_counter()
     found = structure(A)
-    model = _fitted(profile, setting)
     choice = whole_matrix(found, setting)
-    forecasts = tuple(model.forecast(found, choice.candidates))
-    return Prediction(forecasts, choice.refused, found, profile.name, model.name, perf_counter() - start)
+    forecasts = tuple(_fitted(profile, setting, model).forecast(found, choice.candidates))
+    return Prediction(forecasts, choice.refused, found, profile.name, model, perf_counter() - start)
 
 
 def plan(
@@ -254,13 +257,14 @@ def plan(
     threads: int | None = None,
     dtype: str | None = None,
     device: str = "cpu",
+    model: str | None = None,
 ) -> Plan:
     """Find the best way of doing `iterations` products with a matrix, conversion paid.
 
     Parameters
     ----------
     A : sparse matrix
-    profile, threads, dtype, device
+    profile, threads, dtype, device, model
         As in `predict`.
     iterations : int
         Products that will be done, at least 1.
@@ -281,9 +285,8 @@ def plan(
     matrix = _as_csr(A)
     profile = profile or own_profile(matrix, threads=threads, dtype=dtype, device=device)
     setting = _setting(matrix, profile.machine.checked_threads(threads), dtype, device)
-    model = _fitted(profile, setting)
     statistics = strip_statistics(matrix.indptr, structure_of(matrix), strip_rows(device, setting.threads))
-    return make_plan(statistics, model, setting, iterations)
+    return make_plan(statistics, _fitted(profile, setting, model or DEFAULT_MODEL), setting, iterations)
 
 
 def compile(
@@ -443,7 +446,7 @@ def evaluate(
     device: str = "cpu",
     on_matrix: Callable[[], None] = lambda: None,
 ) -> Evaluation:
-    """Forecast and measure a collection of matrices on this machine.
+    """Forecast a collection of matrices with every model, and measure them on this machine.
 
     Parameters
     ----------
@@ -453,13 +456,19 @@ def evaluate(
     on_matrix : callable
         Called after each matrix.
     """
+    machine = detect()
     rows: list[EvaluationRow] = []
     profile_name = ""
     for name, matrix in _named(matrices):
-        prediction = predict(matrix, profile, threads=threads, dtype=dtype, device=device)
-        records = measure(matrix, prediction, name=name)
-        rows += pair(name, prediction.model, prediction, records)
-        profile_name = prediction.profile
+        predictions = [
+            predict(matrix, profile, threads=threads, dtype=dtype, device=device, model=model)
+            for model in MODELS.names()
+        ]
+        records = measure(matrix, threads=threads, dtype=dtype, device=device, name=name)
+        for prediction in predictions:
+            _require_own(prediction.profile, machine)
+            rows += pair(name, prediction.model, prediction, records)
+            profile_name = prediction.profile
         on_matrix()
     return Evaluation(profile_name, tuple(rows), scores(rows))
 
@@ -513,7 +522,7 @@ def _answers(profile: Profile, setting: Setting) -> bool:
     return bool(profile.select(device=setting.device, dtype=setting.dtype, threads=setting.threads))
 
 
-def _fitted(profile: Profile, setting: Setting, name: str = DEFAULT_MODEL) -> Model:
+def _fitted(profile: Profile, setting: Setting, name: str) -> Model:
     records = profile.select(device=setting.device, dtype=setting.dtype, threads=setting.threads)
     if not records:
         raise ProfileError(

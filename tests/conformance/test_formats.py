@@ -79,7 +79,7 @@ def test_foretold_size_of_row_blocks_is_that_of_the_built_ones(matrices, build, 
         if A.shape[0] == 0 or A.shape[0] > 500:
             continue
         assert A.indices.dtype == np.int32, what
-        strips = StripStatistics.of(A.indptr, A.shape[1], strip_rows)
+        strips = StripStatistics.of(A.indptr, structure(A, threads=1), strip_rows)
         first, last = (index.ravel() for index in np.triu_indices(strips.strips))
         few = np.random.default_rng(0).permutation(len(first))[:30]
         first, last = first[few], last[few] + 1

@@ -111,7 +111,10 @@ def test_whole_numbers_are_exact(matrices, build, kernel, dtype, threads):
 @pytest.mark.skipif(LIMIT >= MOST_THREADS, reason="this process has that many threads already")
 def test_more_threads_than_this_machine_has_cores():
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(Path(__file__))]
-    command += ["-k", f"({MOST_THREADS}-float64-32 and oracle) or ({MOST_THREADS}- or 3-) and (exact or at_once)"]
+    command += [
+        "-k",
+        f"({MOST_THREADS}-float64-32 and oracle) or ({MOST_THREADS}- or 3-) and (exact or at_once)",
+    ]
     environment = {**os.environ, "NUMBA_NUM_THREADS": str(MOST_THREADS)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
@@ -219,7 +222,7 @@ def test_a_result_can_be_written_over_an_old_one(build, kernel):
 def test_the_rule_chooses_a_variant_for_every_block(matrices, name):
     kernels = KERNELS["cpu"].get(name)
     for what, A in matrices.items():
-        strips = StripStatistics.of(A.indptr, A.shape[1], 4)
+        strips = StripStatistics.of(A.indptr, structure(A, threads=1), 4)
         first = np.arange(strips.strips)
         for blocks in (RowBlocks.of(structure(A, threads=1)), strips.blocks(first, first + 1)):
             chosen = np.asarray(kernels.choose(blocks))

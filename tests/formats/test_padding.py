@@ -16,11 +16,15 @@ from sparsecast.formats.ell import ELL
 from sparsecast.formats.hyb import HYB, threshold
 from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.row_blocks import StripStatistics
+from sparsecast.matrices.structure import structure
 from sparsecast.records import ROW_LENGTH_LEVELS
 
 row_lengths = st.lists(
     st.one_of(st.integers(0, 5), st.integers(60, 80), st.integers(0, 3000)), min_size=0, max_size=40
 )
+
+#: Of no matrix in particular: HYB looks at the row lengths alone.
+SOME_STRUCTURE = structure(csr_array((1, 1)), threads=1)
 
 
 def of_lengths(lengths):
@@ -101,7 +105,7 @@ def test_hyb_threshold_on_known_rows(lengths, width):
 @given(row_lengths, st.integers(1, 9))
 def test_hyb_split_of_strips_is_that_of_the_rows(lengths, strip_rows):
     indptr = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
-    strips = StripStatistics.of(indptr, 10, strip_rows)
+    strips = StripStatistics.of(indptr, SOME_STRUCTURE, strip_rows)
     first, last = np.triu_indices(strips.strips)
     widths, overflows = HYB.split(strips.blocks(first, last + 1))
     for start, end, width, overflow in zip(first, last + 1, widths, overflows, strict=True):
@@ -113,7 +117,7 @@ def test_hyb_split_of_strips_is_that_of_the_rows(lengths, strip_rows):
 @given(row_lengths)
 def test_hyb_is_built_as_its_split_foretells(lengths):
     A = of_lengths(lengths)
-    strips = StripStatistics.of(A.indptr, A.shape[1], max(len(lengths), 1))
+    strips = StripStatistics.of(A.indptr, SOME_STRUCTURE, max(len(lengths), 1))
     width, overflow = HYB.split(strips.blocks(np.array([0]), np.array([1])))
     H = HYB.from_csr(A)
     assert H.data.shape == H.indices.shape == (len(lengths), width[0])

@@ -34,9 +34,7 @@ def products(draw):
 def fractions(A, x):
     sums, magnitudes = [], []
     for i in range(A.shape[0]):
-        terms = [
-            Fraction(A.data[k]) * Fraction(x[A.indices[k]]) for k in range(A.indptr[i], A.indptr[i + 1])
-        ]
+        terms = [Fraction(A.data[k]) * Fraction(x[A.indices[k]]) for k in range(A.indptr[i], A.indptr[i + 1])]
         sums.append(sum(terms, Fraction(0)))
         magnitudes.append(sum(map(abs, terms), Fraction(0)))
     return sums, magnitudes

@@ -289,7 +289,9 @@ class Calibration:
 
     def _compile(self, setting: Setting) -> None:
         """Have every kernel compiled, so that its compilation does not pass for its matrix' time."""
-        self.on_progress(self.used_s, self.budget_s, f"compiling for {setting.dtype}, {setting.threads} threads")
+        self.on_progress(
+            self.used_s, self.budget_s, f"compiling for {setting.dtype}, {setting.threads} threads"
+        )
         for mean_length, lengths in ((2, "fixed"), (8, "fixed"), (8, "uniform")):
             A = varied_matrix(1000, mean_length, lengths, 1.0, seed=0)
             subject = Subject(A, structure(A), "compilation", "none")

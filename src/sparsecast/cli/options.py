@@ -29,6 +29,7 @@ DtypeOption = Annotated[
     str | None,
     typer.Option(metavar="float64|float32", help="Type of the values; the matrix' own by default."),
 ]
+ModelOption = Annotated[str | None, typer.Option(metavar="NAME", help="The model that forecasts.")]
 DeviceOption = Annotated[str, typer.Option(metavar="cpu", help="Where the product is done.")]
 
 

@@ -11,6 +11,7 @@ from sparsecast.cli.options import (
     DtypeOption,
     JsonOption,
     MatrixArgument,
+    ModelOption,
     ProfileOption,
     ThreadsOption,
     page,
@@ -27,6 +28,7 @@ def command(
     threads: ThreadsOption = None,
     dtype: DtypeOption = None,
     device: DeviceOption = "cpu",
+    model: ModelOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Find the best way of doing a number of products, conversion paid: a format for each row block."""
@@ -35,7 +37,9 @@ def command(
 
     found = api.read_matrix(matrix)
     chosen = profile_for(found.matrix, profile, threads, dtype, device)
-    made = api.plan(found.matrix, chosen, iterations=iterations, threads=threads, dtype=dtype, device=device)
+    made = api.plan(
+        found.matrix, chosen, iterations=iterations, threads=threads, dtype=dtype, device=device, model=model
+    )
     checked = api.check(found.matrix, made) if check else None
     if as_json:
         about = documents.matrix(found.name, found.matrix.shape, found.matrix.nnz)

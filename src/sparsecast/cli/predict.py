@@ -7,6 +7,7 @@ from sparsecast.cli.options import (
     DtypeOption,
     JsonOption,
     MatrixArgument,
+    ModelOption,
     ProfileOption,
     ThreadsOption,
     page,
@@ -21,6 +22,7 @@ def command(
     threads: ThreadsOption = None,
     dtype: DtypeOption = None,
     device: DeviceOption = "cpu",
+    model: ModelOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Forecast the time of one product in every format that suits the matrix, fastest first."""
@@ -29,7 +31,7 @@ def command(
 
     found = api.read_matrix(matrix)
     chosen = profile_for(found.matrix, profile, threads, dtype, device)
-    prediction = api.predict(found.matrix, chosen, threads=threads, dtype=dtype, device=device)
+    prediction = api.predict(found.matrix, chosen, threads=threads, dtype=dtype, device=device, model=model)
     if as_json:
         print_document(documents.prediction(found.name, prediction))
         return

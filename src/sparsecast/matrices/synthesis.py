@@ -154,7 +154,7 @@ def varied_matrix(rows: int, mean_length: int, lengths: str, reach: float, *, se
         Mean entries a row, before rows are cut to the columns within reach.
     lengths : str
         Distribution of the row lengths: ``"fixed"``, ``"uniform"`` (0 to twice the mean), ``"mixed"``
-        (one row in five uniform, the others fixed) or ``"power"`` (a Pareto tail of exponent 2, so that a
+        (one row in ten uniform, the others fixed) or ``"power"`` (a Pareto tail of exponent 2, so that a
         few rows are very long).
     reach : float
         Share of the columns, around the diagonal, from which a row draws its own; at least four times the
@@ -193,7 +193,7 @@ def _draw_lengths(rows: int, mean: int, lengths: str, seed: int) -> NDArray[np.i
         return generator.integers(0, 2 * mean + 1, rows)
     if lengths == "mixed":
         uniform = generator.integers(0, 2 * mean + 1, rows)
-        return np.where(generator.random(rows) < 0.2, uniform, mean)
+        return np.where(generator.random(rows) < 0.1, uniform, mean)
     if lengths == "power":
         # A Lomax variable of exponent 2 has the mean 1; rounding down costs half an entry.
         return (mean * generator.pareto(2.0, rows) + 0.5).astype(np.int64)

@@ -173,6 +173,17 @@ def machines(here: Machine, contents: Mapping[str, str]) -> Table:
     return table
 
 
+def gallery(listed: Mapping[str, tuple[Mapping[str, int | None], str]]) -> Table:
+    """Return the gallery's names with their parameters' defaults and what each matrix is."""
+    table = Table(title="gallery:NAME?key=value&key=value", title_justify="left")
+    for heading in ("name", "parameters", "matrix"):
+        table.add_column(heading)
+    for name, (defaults, summary) in listed.items():
+        shown = [key if value is None else f"{key}={value}" for key, value in defaults.items()]
+        table.add_row(name, " ".join(shown), summary)
+    return table
+
+
 def evaluation(rows: Iterable[EvaluationRow]) -> Table:
     """Return forecasts beside measurements, matrix by matrix."""
     table = _numbers("Forecast against measurement", "matrix", "format", "kernel", "measured", "forecast")

@@ -1,0 +1,133 @@
+"""What is true of products in every format: whole numbers, so that equal means equal."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+from sparsecast.errors import PaddingError
+from sparsecast.formats import FORMATS
+from sparsecast.kernels import KERNELS
+
+KERNEL_NAMES = [
+    (name, variant) for name in KERNELS["cpu"].names() for variant in KERNELS["cpu"].get(name).variants
+]
+every_kernel = pytest.mark.parametrize("kernel", KERNEL_NAMES, ids="-".join)
+whole_numbers = st.integers(-50, 50)
+MOST_THREADS = min(2, int(numba.config.NUMBA_NUM_THREADS))
+
+
+@st.composite
+def matrices(draw, max_rows=12):
+    """Any CSR: rows of any length in any order, with empty ones, duplicates and explicit zeros."""
+    cols = draw(st.integers(1, 15))
+    row = st.lists(st.tuples(st.integers(0, cols - 1), whole_numbers), max_size=20)
+    rows = draw(st.lists(st.one_of(st.just([]), row), max_size=max_rows))
+    entries = [entry for row in rows for entry in row]
+    indices = np.array([column for column, _ in entries], dtype=np.int32)
+    data = np.array([value for _, value in entries], dtype=float)
+    indptr = np.cumsum([0, *map(len, rows)], dtype=np.int32)
+    return csr_array((data, indices, indptr), shape=(len(rows), cols))
+
+
+@st.composite
+def matrices_with_vectors(draw, vectors=1):
+    A = draw(matrices())
+    column = st.lists(whole_numbers, min_size=A.shape[1], max_size=A.shape[1])
+    return A, *(np.array(draw(column), dtype=float) for _ in range(vectors))
+
+
+def multiply(kernel, A, x, threads=1):
+    """A x by a kernel, or None where its format refuses the padding."""
+    name, variant = kernel
+    try:
+        built = FORMATS.get(name).from_csr(A)
+    except PaddingError:
+        return None
+    out = np.full(A.shape[0], np.nan)
+    KERNELS["cpu"].get(name).bind(built, variant, threads)(x, out)
+    return out
+
+
+def plainly(A, x):
+    rows = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
+    return np.bincount(rows, A.data * x[A.indices], A.shape[0])
+
+
+def permuted(A, order):
+    """The rows of `A` in another order, each as it is."""
+    kept = [np.arange(A.indptr[i], A.indptr[i + 1]) for i in order]
+    kept = np.concatenate([np.empty(0, dtype=int), *kept])
+    indptr = np.concatenate(([0], np.cumsum(np.diff(A.indptr)[order]))).astype(np.int32)
+    return csr_array((A.data[kept], A.indices[kept], indptr), shape=A.shape)
+
+
+@settings(max_examples=150)
+@given(matrices_with_vectors(), st.sampled_from((1, 2)))
+def test_all_kernels_agree(case, threads):
+    A, x = case
+    expected = plainly(A, x)
+    for kernel in KERNEL_NAMES:
+        y = multiply(kernel, A, x, min(threads, MOST_THREADS))
+        assert y is None or np.array_equal(y, expected), "-".join(kernel)
+
+
+@every_kernel
+@given(case=matrices_with_vectors(vectors=2), a=whole_numbers, b=whole_numbers)
+@settings(max_examples=40)
+def test_products_are_linear_in_x(kernel, case, a, b):
+    A, x, z = case
+    parts = [multiply(kernel, A, each) for each in (a * x + b * z, x, z)]
+    if parts[0] is not None:
+        assert np.array_equal(parts[0], a * parts[1] + b * parts[2])
+
+
+@every_kernel
+@given(case=matrices_with_vectors(), factor=whole_numbers)
+@settings(max_examples=40)
+def test_products_scale_with_the_matrix(kernel, case, factor):
+    A, x = case
+    scaled = csr_array((factor * A.data, A.indices, A.indptr), shape=A.shape)
+    parts = [multiply(kernel, each, x) for each in (scaled, A)]
+    if parts[0] is not None:
+        assert np.array_equal(parts[0], factor * parts[1])
+
+
+@every_kernel
+@given(case=matrices_with_vectors(), data=st.data())
+@settings(max_examples=40)
+def test_rows_in_another_order_give_the_result_in_that_order(kernel, case, data):
+    A, x = case
+    order = np.array(data.draw(st.permutations(range(A.shape[0]))), dtype=int)
+    parts = [multiply(kernel, each, x) for each in (permuted(A, order), A)]
+    if parts[0] is not None:
+        assert np.array_equal(parts[0], parts[1][order])
+
+
+@every_kernel
+@given(case=matrices_with_vectors())
+@settings(max_examples=40)
+def test_a_unit_vector_picks_a_column(kernel, case):
+    A, _ = case
+    dense = A.toarray()
+    for j in range(A.shape[1]):
+        y = multiply(kernel, A, np.eye(A.shape[1])[j])
+        assert y is None or np.array_equal(y, dense[:, j])
+
+
+@pytest.mark.parametrize("name", FORMATS.names())
+@given(A=matrices())
+@settings(max_examples=60)
+def test_any_matrix_survives_the_round_trip(name, A):
+    try:
+        again = FORMATS.get(name).from_csr(A).to_csr()
+    except PaddingError:
+        return
+    assert again.shape == A.shape
+    assert again.indptr.tolist() == A.indptr.tolist()
+    assert again.indices.tolist() == A.indices.tolist()
+    assert again.data.tobytes() == A.data.tobytes()

@@ -1,0 +1,176 @@
+"""What holds for every model, on Records from a real machine and with no clock."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sparsecast.errors import ProfileError
+from sparsecast.formats import FORMATS
+from sparsecast.matrices.gallery import gallery
+from sparsecast.matrices.row_blocks import RowBlocks
+from sparsecast.matrices.structure import structure
+from sparsecast.models import DEFAULT_MODEL, MODELS
+from sparsecast.models.base import INTERVAL_SHARE
+from sparsecast.models.conversion import ConversionCost
+from sparsecast.planning.row_blocks import strip_statistics
+
+#: Row lengths as runs of (length, rows): empty, even and skewed matrices of all sizes.
+RUNS = st.lists(st.tuples(st.integers(0, 300), st.integers(1, 400)), max_size=8)
+
+
+@pytest.fixture(scope="module", params=MODELS.names())
+def model_class(request):
+    return MODELS.get(request.param)
+
+
+@pytest.fixture(scope="module", params=["float64", "float32"])
+def fitted(request, model_class, recorded):
+    return model_class().fit(recorded.select(dtype=request.param), recorded.machine.caches)
+
+
+@pytest.fixture(scope="module")
+def candidates(recorded):
+    template = recorded.records[0].candidate
+    return [dataclasses.replace(template, format=name) for name in FORMATS.names()]
+
+
+def test_the_default_model_is_one_of_them():
+    assert DEFAULT_MODEL in MODELS.names()
+
+
+def test_a_model_goes_by_its_files_name(model_class):
+    assert MODELS.get(model_class.name) is model_class
+
+
+def test_no_records_are_too_few(model_class):
+    with pytest.raises(
+        ProfileError, match=rf"0 records do not suffice for the {model_class.name} model: exp"
+    ):
+        model_class().fit([])
+
+
+def test_fit_returns_the_model_and_does_not_change_the_records(model_class, recorded):
+    records = recorded.select(dtype="float64")
+    before = list(records)
+    model = model_class()
+    assert model.fit(records, recorded.machine.caches) is model
+    assert records == before
+
+
+def test_the_recorded_profile_suffices_for_every_format(fitted):
+    assert set(fitted.formats()) == set(FORMATS.names())
+
+
+@settings(max_examples=40)
+@given(runs=RUNS)
+def test_forecasts_are_positive_and_finite_for_any_matrix(fitted, of_lengths, candidates, runs):
+    found = of_lengths([length for length, rows in runs for _ in range(rows)])
+    forecasts = fitted.forecast(found, candidates)
+    assert {forecast.candidate.format for forecast in forecasts} == set(fitted.formats())
+    for forecast in forecasts:
+        assert 0 < forecast.time_s < math.inf, forecast
+        assert 0 <= forecast.low_s <= forecast.high_s < math.inf, forecast
+        assert 0 <= forecast.convert_s < math.inf, forecast
+        assert forecast.nnz == found.nnz
+
+
+@settings(max_examples=20)
+@given(rows=st.integers(1, 10**9), length=st.integers(0, 2000))
+def test_forecasts_are_positive_and_finite_far_beyond_the_records(fitted, of_lengths, rows, length):
+    small = of_lengths([length] * 3)
+    huge = dataclasses.replace(
+        small,
+        rows=rows,
+        nnz=rows * length,
+        rows_at_least=tuple(count // 3 * rows for count in small.rows_at_least),
+        entries_up_to=tuple(count // 3 * rows for count in small.entries_up_to),
+    )
+    for name in fitted.formats():
+        assert 0 < float(fitted.time_s(name, RowBlocks.of(huge))[0]) < math.inf
+
+
+def test_forecasts_come_fastest_first_with_their_terms(fitted, candidates):
+    found = structure(gallery("rmat", scale=10))
+    forecasts = fitted.forecast(found, candidates)
+    times = [forecast.time_s for forecast in forecasts]
+    assert times == sorted(times)
+    for forecast in forecasts:
+        terms = fitted.terms(forecast.candidate.format, RowBlocks.of(found))
+        assert dict(forecast.why) == {name: float(v[0]) for name, v in terms.items() if name != "time_s"}
+        assert forecast.energy_j is None
+
+
+def test_bytes_are_those_of_the_format_and_of_x_and_y(fitted, candidates):
+    A = gallery("banded", n=500)
+    for forecast in fitted.forecast(
+        structure(A), [dataclasses.replace(c, dtype="float64") for c in candidates]
+    ):
+        built = FORMATS.get(forecast.candidate.format).from_csr(A)
+        assert forecast.bytes == pytest.approx(built.traffic(), rel=0.05)
+
+
+def test_blocks_are_forecast_alike_alone_and_together(fitted):
+    A = gallery("rmat", scale=10)
+    statistics = strip_statistics(A.indptr, structure(A), 100)
+    first, last = np.array([0, 0, 3, 7]), np.array([1, statistics.strips, 7, 9])
+    for name in fitted.formats():
+        together = fitted.time_s(name, statistics.blocks(first, last))
+        alone = [fitted.time_s(name, statistics.blocks(first[[i]], last[[i]]))[0] for i in range(len(first))]
+        assert together.tolist() == pytest.approx(alone, rel=1e-12)
+
+
+@pytest.fixture(scope="module")
+def with_ratios(model_class, recorded, make_record, of_lengths):
+    """Fit with held-out CSR Records whose times are these multiples of the forecast."""
+    fit_records = [r for r in recorded.select(dtype="float64") if r.suite != "gallery"]
+    plain = model_class().fit(fit_records, recorded.machine.caches)
+    target = of_lengths([3, 8, 5] * 500)
+    expected = float(plain.time_s("csr", RowBlocks.of(target))[0])
+
+    def fit(*ratios):
+        held_out = [make_record("csr", target, ratio * expected, "gallery") for ratio in ratios]
+        return model_class().fit([*fit_records, *held_out], recorded.machine.caches)
+
+    return fit
+
+
+def test_intervals_hold_the_middle_nine_tenths_of_the_held_out_ratios(with_ratios):
+    assert INTERVAL_SHARE == 0.9
+    low, high = with_ratios(0.5, 1.5).interval("csr", 2.0)
+    # Linear quantiles of two values at 0.05 and 0.95.
+    assert low == pytest.approx(2.0 * 0.55)
+    assert high == pytest.approx(2.0 * 1.45)
+
+
+def test_there_is_no_interval_where_nothing_was_held_out(with_ratios):
+    assert with_ratios().interval("csr", 1.0) == (None, None)
+    assert with_ratios(1.0).interval("ell", 1.0) == (None, None)
+
+
+def test_held_out_records_do_not_change_the_forecast(with_ratios, of_lengths):
+    blocks = RowBlocks.of(of_lengths([6] * 5000))
+    assert with_ratios(0.5, 3.0).time_s("csr", blocks) == with_ratios().time_s("csr", blocks)
+
+
+def test_conversion_cost_reproduces_a_fixed_cost_and_one_an_entry(make_record, of_lengths):
+    targets = [of_lengths([4] * rows) for rows in (100, 1000, 5000)]
+    records = [make_record("ell", s, 1e-3, "strips", convert_s=1e-5 + 2e-9 * s.nnz) for s in targets]
+    records += [make_record("csr", s, 1e-3, "strips") for s in targets]
+    cost = ConversionCost().fit(records)
+    padded = RowBlocks.of(of_lengths([4] * 99 + [8]))  # 100 rows as long as the longest
+    assert float(cost.seconds("ell", padded)[0]) == pytest.approx(1e-5 + 2e-9 * 800)
+    assert float(cost.seconds("csr", padded)[0]) == 0.0
+
+
+def test_conversion_cost_is_never_below_nothing(make_record, of_lengths):
+    falling = [(100, 3e-3), (1000, 2e-3), (5000, 1e-3)]
+    records = [make_record("coo", of_lengths([4] * rows), 1, "strips", convert_s=s) for rows, s in falling]
+    cost = ConversionCost().fit(records)
+    assert min(cost.coefficients_["coo"]) >= 0
+    assert float(cost.seconds("coo", RowBlocks.of(of_lengths([4] * 10**5)))[0]) > 0
