@@ -59,7 +59,7 @@ def mixed(share: float) -> Draw:
 
 
 def plus_minus_one(generator: np.random.Generator, rows: int, mean: int) -> Lengths:
-    """The mean, one less or one more."""
+    """Lengths of the mean, one less or one more."""
     return mean + generator.integers(-1, 2, rows)
 
 

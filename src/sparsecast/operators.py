@@ -59,7 +59,8 @@ class BlockOperator(LinearOperator):
             Converted to the operator's dtype and to contiguous memory where it is not; a complex x costs
             two products.
         out : array of shape (rows,), optional
-            Contiguous, of the operator's dtype, sharing no memory with `x`; overwritten and returned.
+            Contiguous, writable, of the operator's dtype, sharing no memory with `x`; overwritten and
+            returned.
 
         Returns
         -------
@@ -68,7 +69,7 @@ class BlockOperator(LinearOperator):
         Raises
         ------
         InputError
-            If `x` or `out` has another shape, or `out` another dtype or memory shared with `x`.
+            If `x` or `out` has another shape, or `out` another dtype, is read-only or shares memory with `x`.
         """
         x = np.asarray(x)
         rows, cols = self.shape
@@ -93,8 +94,8 @@ class BlockOperator(LinearOperator):
         usable = out.flags.c_contiguous and out.flags.writeable
         if out.shape != (self.shape[0],) or out.dtype != self.dtype or not usable:
             raise InputError(
-                f"out is {out.dtype} of shape {out.shape}: expected contiguous, writable {self.dtype} of shape "
-                f"({self.shape[0]},); allocate it so, or leave it out"
+                f"out is {out.dtype} of shape {out.shape}: expected contiguous, writable {self.dtype} of "
+                f"shape ({self.shape[0]},); allocate it so, or leave it out"
             )
         if np.shares_memory(x, out):
             raise InputError("out shares memory with x: expected an array of its own; copy one of them")

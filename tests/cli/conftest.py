@@ -1,14 +1,32 @@
-"""Fixtures of the tests of cli: a profile, and a data folder of their own."""
+"""Fixtures of the tests of the command line: profiles, a data folder, and two ways of running a command."""
 
 from __future__ import annotations
 
+import dataclasses
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
+from sparsecast.cli.main import main
+from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded-profile.parquet"
+
+
+class Outcome(NamedTuple):
+    """What a command left behind."""
+
+    status: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Outcome]
 
 
 @pytest.fixture(scope="session")
@@ -23,3 +41,46 @@ def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "home"
     monkeypatch.setenv("SPARSECAST_HOME", str(folder))
     return folder
+
+
+@pytest.fixture
+def met(data_folder: Path, recorded: Profile) -> Profile:
+    """Let this machine be met: the recorded times, single-threaded, as its own."""
+    profile = Profile(detect(), recorded.records)
+    profile.save()
+    return profile
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a command in this process."""
+
+    def command(*arguments: str | Path) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["sparsecast", *map(str, arguments)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as leaving:
+            main()
+        return Outcome(int(leaving.value.code or 0), *capsys.readouterr())
+
+    return command
+
+
+@pytest.fixture(scope="session")
+def process() -> Run:
+    """Run a command in a process of its own."""
+
+    def command(*arguments: str | Path) -> Outcome:
+        code = "from sparsecast.cli.main import main; main()"
+        line = [sys.executable, "-W", "error", "-c", code, *map(str, arguments)]
+        done = subprocess.run(line, capture_output=True, text=True, timeout=120, check=False)
+        return Outcome(done.returncode, done.stdout, done.stderr)
+
+    return command
+
+
+@pytest.fixture
+def foreign(recorded: Profile, data_folder: Path) -> str:
+    """The name of a profile of another machine, known here."""
+    other = Profile(dataclasses.replace(recorded.machine, processor="foreign machine"), recorded.records)
+    other.save()
+    return other.name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -13,12 +14,13 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from sparsecast.errors import InputError
+from sparsecast.errors import InputError, MatrixFileError
 from sparsecast.formats import FORMATS
 from sparsecast.kernels import KERNELS
 from sparsecast.kernels.binding import prepared
 from sparsecast.kernels.reference import ReferenceProduct
 from sparsecast.matrices.gallery import gallery
+from sparsecast.matrices.reading import load
 from sparsecast.matrices.row_blocks import RowBlocks, StripStatistics
 from sparsecast.matrices.structure import structure
 
@@ -193,11 +195,17 @@ def test_products_called_from_several_python_threads_at_once(build, kernel, thre
 
 
 @every_kernel
-def test_the_number_of_threads_of_numba_is_left_as_it_was(build, kernel):
+@pytest.mark.skipif(LIMIT < 2, reason="one thread starts no pool")
+@pytest.mark.parametrize("own", (1, LIMIT))
+def test_the_number_of_threads_of_numba_is_left_as_it_was(build, kernel, own):
     A, before = gallery("circuit", n=500), numba.get_num_threads()
-    for threads in range(1, LIMIT + 1):
-        product_of(bound(build, kernel, A, threads), 500, uniform(500, "float64"))
-        assert numba.get_num_threads() == before
+    numba.set_num_threads(own)
+    try:
+        for threads in range(1, LIMIT + 1):
+            product_of(bound(build, kernel, A, threads), 500, uniform(500, "float64"))
+            assert numba.get_num_threads() == own
+    finally:
+        numba.set_num_threads(before)
 
 
 @every_kernel
@@ -229,3 +237,30 @@ def test_the_rule_chooses_a_variant_for_every_block(matrices, name):
             assert chosen.shape == blocks.rows.shape, what
             assert np.issubdtype(chosen.dtype, np.integer), what
             assert ((chosen >= 0) & (chosen < len(kernels.variants))).all(), what
+
+
+#: Bytes of the largest file of the corpus that is read here.
+SMALL_FILE = 40_000
+
+
+@pytest.fixture(scope="module")
+def real_matrices(corpus):
+    paths = sorted(path for path in corpus.glob("*.mtx.gz") if path.stat().st_size < SMALL_FILE)
+    found = {}
+    for path in paths:
+        with contextlib.suppress(MatrixFileError):  # complex ones are not taken
+            found[path.name] = load(path)
+    assert found, f"no small matrices in {corpus}"
+    return found
+
+
+@every_kernel
+@pytest.mark.parametrize("dtype", ("float64", "float32"))
+def test_equals_oracle_on_real_matrices(real_matrices, build, kernel, dtype):
+    for what, A in real_matrices.items():
+        ready, x = prepared(A, dtype, 32), uniform(A.shape[1], dtype)
+        reference = ReferenceProduct.of(ready, x)
+        for threads in THREADS:
+            product = bound(build, kernel, ready, threads)
+            if product is not None:
+                reference.check(product_of(product, A.shape[0], x), f"{'-'.join(kernel)} on {what}")

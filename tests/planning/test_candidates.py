@@ -36,9 +36,10 @@ def test_one_dense_row_refuses_ell_alone_and_says_how_large_it_would_be():
 
 
 def test_a_format_beyond_memory_is_refused_with_both_sizes(monkeypatch):
+    found = structure(gallery("banded", n=500))
     memory = type("Memory", (), {"available": 10_000})
     monkeypatch.setattr("psutil.virtual_memory", lambda: memory)
-    choice = whole_matrix(structure(gallery("banded", n=500)), SETTING)
+    choice = whole_matrix(found, SETTING)
     assert "ell" in choice.refused
     assert "GB" in choice.refused["ell"]
 

@@ -15,22 +15,27 @@ from sparsecast.records import BLOCK_SIZES, Candidate, Forecast, Record, Structu
 #: Blocks of a plan that a table shows before it says how many follow.
 _BLOCKS_SHOWN = 12
 
+#: From here on three digits show 1 of a unit, and below it at most 999 of the next smaller one.
+_ROUNDS_TO_ONE = 0.9995
+
 
 def time(seconds: float | None) -> str:
     """Return a time with three digits in the unit that suits it."""
     if seconds is None:
         return "-"
     for unit, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
-        if abs(seconds) * factor >= 1:
-            return f"{seconds * factor:.3g} {unit}" if seconds * factor < 1000 else f"{seconds:,.0f} s"
+        if abs(seconds) * factor >= _ROUNDS_TO_ONE:
+            return f"{seconds * factor:.3g} {unit}" if seconds * factor < 999.5 else f"{seconds:,.0f} s"
     return f"{seconds * 1e9:.3g} ns"
 
 
 def size(count: float) -> str:
     """Return a number of bytes with three digits in the unit that suits it."""
     for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= factor:
-            return f"{count / factor:.3g} {unit}"
+        if count >= _ROUNDS_TO_ONE * factor:
+            return (
+                f"{count / factor:.3g} {unit}" if count < 999.5 * factor else f"{count / factor:,.0f} {unit}"
+            )
     return f"{count:.0f} B"
 
 
@@ -159,7 +164,7 @@ def machines(here: Machine, contents: Mapping[str, str]) -> Table:
     caches = (
         ", ".join(f"L{cache.level} {cache.bytes >> 10:,} KiB" for cache in here.caches) or "caches unknown"
     )
-    table = Table(title=f"This machine: {here.name}", title_justify="left")
+    table = Table(title=f"This machine: {here.name}", title_justify="left", caption_justify="left")
     table.caption = (
         f"{here.processor}, {here.cores} cores, {here.threads} threads, {caches}, "
         f"{here.memory_bytes / 2**30:.0f} GiB of memory, {' '.join(here.simd) or 'no vector sets known'}"

@@ -1,0 +1,316 @@
+"""The calibration's order, budget, journal and refusals, with measurements that are made up."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from itertools import count
+
+import pytest
+
+from sparsecast.benchmark import calibration
+from sparsecast.benchmark.calibration import LEAST_BUDGET_S, BenchmarkMatrix, Calibration, benchmark_matrices
+from sparsecast.errors import BusyError, InputError, ProfileError, StorageError
+from sparsecast.machines import storage
+from sparsecast.machines.profile import Profile, user_path
+from sparsecast.matrices.synthesis import strip_matrix
+from sparsecast.models import MODELS
+from sparsecast.planning.candidates import Setting
+from sparsecast.records import SCHEMA_VERSION
+
+SETTING = Setting("cpu", "float64", 32, 1)
+NAMES = [f"matrix {i}" for i in range(6)]
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that only measuring moves."""
+    now = [0.0]
+    monkeypatch.setattr(calibration, "perf_counter", lambda: now[0])
+    return now
+
+
+@pytest.fixture
+def measured(monkeypatch, clock, recorded):
+    """Replace measuring by an entry in this list and a second on the clock."""
+    names: list[str] = []
+
+    def measure(subject, candidates, effort, on_sample=lambda: None):
+        if subject.name not in NAMES:
+            return []  # run for its compilation only
+        names.append(subject.name)
+        clock[0] += 1.0
+        template = recorded.records[0]
+        changes = {"structure": subject.structure, "matrix": subject.name, "suite": subject.suite}
+        return [dataclasses.replace(template, candidate=c, **changes) for c in candidates]
+
+    monkeypatch.setattr(calibration, "measure_candidates", measure)
+    return names
+
+
+@pytest.fixture
+def small_suite(monkeypatch):
+    """Let the benchmark matrices be six small ones."""
+
+    def matrices(setting):
+        found = [
+            BenchmarkMatrix(name, "strips", 4000, ("csr", "coo"), lambda: strip_matrix(100, 4, seed=0))
+            for name in NAMES
+        ]
+        return found[:2], found[2:]
+
+    monkeypatch.setattr(calibration, "benchmark_matrices", matrices)
+
+
+@pytest.fixture
+def path(recorded):
+    return user_path(recorded.name)
+
+
+@pytest.fixture
+def run(recorded, small_suite):
+    """Make a calibration of the recorded machine."""
+
+    def make(budget_s=1000.0, settings=(SETTING,), **options):
+        return Calibration(recorded.machine, settings, budget_s, **options)
+
+    return make
+
+
+def profile_matrices(profile):
+    return list(dict.fromkeys(record.matrix for record in profile.records))
+
+
+def test_matrices_are_measured_in_order_and_kept(run, measured, path):
+    profile = run().run()
+    assert measured == NAMES
+    assert profile_matrices(profile) == NAMES
+    assert {record.candidate.format for record in profile.records} == {"csr", "coo"}
+    assert Profile.load(path) == profile
+    assert [p.name for p in path.parent.iterdir() if p.suffix == ".journal"] == []
+
+
+def test_all_settings_get_their_indispensable_matrices_first(run, measured):
+    single = Setting("cpu", "float32", 32, 1)
+    run(settings=(SETTING, single)).run()
+    assert measured == NAMES[:2] * 2 + NAMES[2:] * 2
+
+
+def test_the_budget_counts_from_the_start_of_the_run(run, measured, clock):
+    taken = run(budget_s=LEAST_BUDGET_S)
+    clock[0] = 5.0
+    profile = taken.run()
+    assert taken.used_s == len(measured) == len(NAMES), "time before the run counts for nothing"
+    assert profile_matrices(profile) == NAMES
+
+
+def test_a_spent_budget_stops_the_measuring(run, measured, monkeypatch, clock):
+    inner = calibration.measure_candidates
+
+    def slow(subject, *arguments):
+        clock[0] += 3.0 if subject.name in NAMES else 0.0
+        return inner(subject, *arguments)
+
+    monkeypatch.setattr(calibration, "measure_candidates", slow)
+    taken = run(budget_s=LEAST_BUDGET_S)
+    profile = taken.run()
+    assert measured == NAMES[:2], "after 8 of 10 seconds a third matrix of 4 seconds does not fit"
+    assert profile_matrices(profile) == NAMES[:2]
+    assert taken.used_s <= LEAST_BUDGET_S
+
+
+def test_matrices_beyond_their_share_of_memory_are_left_out(run, measured, monkeypatch):
+    monkeypatch.setattr("psutil.virtual_memory", lambda: type("Memory", (), {"available": 4 * 60 * 3999}))
+    profile = run().run()
+    assert measured == []
+    assert profile.records == ()
+
+
+def test_progress_never_passes_its_end(run, measured):
+    seen = []
+    run(on_progress=lambda done_s, total_s, item: seen.append((done_s, total_s, item))).run()
+    assert [item for _, _, item in seen if item in NAMES] == NAMES
+    assert all(0 <= done_s <= total_s <= 1000 for done_s, total_s, _ in seen)
+
+
+def breaking_off(monkeypatch, after, error):
+    """Let the measurement that follows `after` others break off."""
+    inner = calibration.measure_candidates
+    calls = count()
+
+    def measure(subject, *arguments):
+        if subject.name in NAMES and next(calls) == after:
+            raise error
+        return inner(subject, *arguments)
+
+    monkeypatch.setattr(calibration, "measure_candidates", measure)
+
+
+@pytest.mark.parametrize("after", [0, 3])
+def test_ctrl_c_keeps_what_was_measured(run, measured, monkeypatch, path, after):
+    breaking_off(monkeypatch, after, KeyboardInterrupt)
+    taken = run()
+    profile = taken.run()
+    assert taken.interrupted
+    assert profile_matrices(profile) == NAMES[:after]
+    assert Profile.load(path) == profile
+    assert not path.with_suffix(".journal").exists()
+
+
+def test_ctrl_c_in_the_progress_keeps_what_was_measured_too(run, measured):
+    def press(done_s, total_s, item):
+        if item == NAMES[2]:
+            raise KeyboardInterrupt
+
+    assert profile_matrices(run(on_progress=press).run()) == NAMES[:2]
+
+
+class Killed(BaseException):
+    """What no handler sees: the process is gone."""
+
+
+@pytest.fixture
+def killed_run(run, measured, monkeypatch):
+    """Leave the journal of a run that was killed in its fourth matrix."""
+    with monkeypatch.context() as patch:
+        breaking_off(patch, 3, Killed)
+        with pytest.raises(Killed):
+            run().run()
+    measured.clear()
+
+
+def test_a_killed_run_is_taken_up_where_it_stopped(killed_run, run, measured, path):
+    journal = path.with_suffix(".journal")
+    assert journal.exists()
+    assert not path.exists()
+    profile = run().run()
+    assert measured == NAMES[3:]
+    assert profile_matrices(profile) == NAMES
+    assert not journal.exists()
+
+
+@pytest.mark.parametrize("lost", [1, 40, 2000])
+def test_a_torn_last_line_counts_for_nothing_and_hurts_nothing(killed_run, run, measured, path, lost):
+    journal = path.with_suffix(".journal")
+    text = journal.read_text()
+    journal.write_text(text[: max(len(text) - lost, text.rstrip("\n").rfind("\n") + 2)])
+    assert profile_matrices(run().run()) == NAMES
+    assert set(NAMES[3:]) <= set(measured)
+
+
+def test_a_run_killed_twice_is_taken_up_again(killed_run, run, measured, monkeypatch, path):
+    journal = path.with_suffix(".journal")
+    journal.write_text(journal.read_text()[:-30])
+    with monkeypatch.context() as patch:
+        breaking_off(patch, 1, Killed)
+        with pytest.raises(Killed):
+            run().run()
+    assert profile_matrices(run().run()) == NAMES
+
+
+def test_another_calibration_replaces_the_old_times(run, measured, path):
+    first = run().run()
+    again = run().run()
+    assert measured == NAMES * 2
+    assert len(again.records) == len(first.records)
+
+
+def put_in_journal(path, *lines):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.with_suffix(".journal").write_text("".join(f"{line}\n" for line in lines))
+
+
+def test_a_journal_of_another_schema_is_refused(run, measured, path, recorded):
+    put_in_journal(path, json.dumps({**recorded.records[0].to_row(), "schema": SCHEMA_VERSION + 1}))
+    with pytest.raises(
+        ProfileError, match=rf"has schema {SCHEMA_VERSION + 1}: expected {SCHEMA_VERSION}; rem"
+    ):
+        run().run()
+    assert measured == []
+
+
+@pytest.mark.parametrize("damage", ["not json", "5", "[]", '{"schema": 1}', "{}", "\x00\x00"])
+def test_a_journal_damaged_in_its_middle_is_refused(run, measured, path, recorded, damage):
+    whole = json.dumps({"schema": SCHEMA_VERSION, **recorded.records[0].to_row()})
+    put_in_journal(path, whole, damage, whole)
+    with pytest.raises(ProfileError, match=r"\.journal line 2 is damaged: expected .*; remove the file"):
+        run().run()
+    assert measured == []
+
+
+def test_a_damaged_profile_is_not_written_over(run, measured, path):
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"precious")
+    with pytest.raises(ProfileError, match="remove it and calibrate"):
+        run().run()
+    assert path.read_bytes() == b"precious"
+    assert measured == []
+
+
+def test_another_machines_profile_is_not_written_over(run, measured, path, recorded):
+    other = Profile(dataclasses.replace(recorded.machine, processor="other"), ())
+    before = other.save(path).read_bytes()
+    with pytest.raises(ProfileError, match=rf"another machine \({other.name}\): expected {recorded.name}"):
+        run().run()
+    assert path.read_bytes() == before
+    assert measured == []
+
+
+@pytest.mark.parametrize("budget_s", [-1.0, 0.0, LEAST_BUDGET_S - 0.1, float("nan"), float("-inf")])
+def test_a_budget_that_is_too_small_is_refused_with_the_least(run, budget_s):
+    with pytest.raises(
+        InputError, match=rf"^budget {budget_s:g} s: expected at least {LEAST_BUDGET_S:g} s.*; "
+    ):
+        run(budget_s=budget_s)
+
+
+def test_the_data_folder_is_tried_before_measuring(run, measured, data_folder):
+    data_folder.write_text("a file in the folder's place")
+    with pytest.raises(StorageError, match="SPARSECAST_HOME"):
+        run().run()
+    assert measured == []
+
+
+def test_two_calibrations_at_once_are_one_too_many(run, measured, path):
+    with (
+        storage.exclusive(path.with_suffix(".lock")),
+        pytest.raises(BusyError, match="wait for it or stop it"),
+    ):
+        run().run()
+    assert measured == []
+
+
+def test_a_profile_that_cannot_be_saved_leaves_its_journal(run, measured, path, monkeypatch):
+    def full(self, target=None):
+        raise StorageError("full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Profile, "save", full)
+        with pytest.raises(StorageError):
+            run().run()
+    measured.clear()
+    assert profile_matrices(run().run()) == NAMES
+    assert measured == [], "everything was in the journal"
+
+
+@pytest.mark.parametrize("threads", [1, 2, 64])
+def test_the_suite_has_what_the_models_need(threads):
+    needed, finer = benchmark_matrices(dataclasses.replace(SETTING, threads=threads))
+    names = [(matrix.name, matrix.suite) for matrix in (*needed, *finer)]
+    assert len(names) == len(set(names))
+    suites = {matrix.suite for matrix in needed}
+    assert {"strips", "entry strips", "gallery"} <= suites
+    for matrix in (*needed, *finer):
+        assert matrix.entries > 0
+        assert matrix.formats
+
+
+def test_a_real_calibration_of_the_indispensable_matrices_serves_the_models(recorded, monkeypatch):
+    quick = dataclasses.replace(calibration.QUICK_EFFORT, samples=2, sample_s=1e-4)
+    monkeypatch.setattr(calibration, "QUICK_EFFORT", quick)
+    needed, _ = benchmark_matrices(SETTING)
+    monkeypatch.setattr(calibration, "benchmark_matrices", lambda setting: (needed, []))
+    profile = Calibration(recorded.machine, [SETTING], 59.0).run()
+    assert {record.matrix for record in profile.records} == {matrix.name for matrix in needed}
+    for name in MODELS.names():
+        assert "csr" in MODELS.get(name)().fit(list(profile.records), profile.machine.caches).formats()

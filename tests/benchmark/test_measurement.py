@@ -1,0 +1,90 @@
+"""Measuring candidates: every result is checked before its time is believed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sparsecast.benchmark import measurement
+from sparsecast.benchmark.measurement import Subject, measure_candidates, right_hand_side
+from sparsecast.errors import WrongResultError
+from sparsecast.formats import FORMATS
+from sparsecast.kernels.binding import Bound
+from sparsecast.matrices.gallery import gallery
+from sparsecast.matrices.structure import structure
+from sparsecast.measuring.timing import Effort
+from sparsecast.planning.candidates import Setting, whole_matrix
+from sparsecast.version import VERSION
+
+SETTING = Setting("cpu", "float64", 32, 1)
+EFFORT = Effort(samples=3, sample_s=1e-4)
+
+
+@pytest.fixture(scope="module")
+def subject():
+    A = gallery("banded", n=300)
+    return Subject(A, structure(A), "banded", "user")
+
+
+def test_every_format_is_checked_and_recorded(subject):
+    ticks = []
+    chosen = whole_matrix(subject.structure, SETTING).candidates
+    records = measure_candidates(subject, chosen, EFFORT, lambda: ticks.append(1))
+    assert [record.candidate for record in records] == list(chosen)
+    assert {record.candidate.format for record in records} == set(FORMATS.names())
+    assert len(ticks) == EFFORT.samples * len(chosen)
+    for record in records:
+        assert len(record.samples_s) == EFFORT.samples
+        assert record.time_s == np.median(record.samples_s)
+        assert record.error <= 1e-14
+        assert (record.matrix, record.suite, record.version) == ("banded", "user", VERSION)
+        assert (record.convert_s == 0) == (record.candidate.format == "csr")
+        assert record.energy_j is None
+        assert record.stored_bytes > 0
+
+
+def test_a_wrong_kernel_is_found_out_before_it_is_timed(subject, monkeypatch):
+    real = measurement.bind
+
+    def almost(A, candidate):
+        bound = real(A, candidate)
+
+        def product(x, out):
+            bound.product(x, out)
+            out[7] *= 1 + 1e-9
+
+        return Bound(bound.matrix, product)
+
+    monkeypatch.setattr(measurement, "bind", almost)
+    with pytest.raises(WrongResultError, match="csr"):
+        measure_candidates(subject, whole_matrix(subject.structure, SETTING).candidates[1:], EFFORT)
+
+
+def test_a_row_that_the_kernel_forgets_is_found_out(subject, monkeypatch):
+    real = measurement.bind
+
+    def forgetful(A, candidate):
+        bound = real(A, candidate)
+        return Bound(bound.matrix, lambda x, out: bound.product(x, np.empty_like(out)))
+
+    monkeypatch.setattr(measurement, "bind", forgetful)
+    with pytest.raises(WrongResultError):
+        measure_candidates(subject, whole_matrix(subject.structure, SETTING).candidates[:1], EFFORT)
+
+
+def test_a_format_that_does_not_suit_is_left_out():
+    A = gallery("arrow", n=2000, dense_rows=1)
+    even = whole_matrix(structure(gallery("banded", n=300)), SETTING).candidates
+    records = measure_candidates(Subject(A, structure(A), "arrow", "user"), even, EFFORT)
+    assert {record.candidate.format for record in records} == {c.format for c in even} - {"ell"}
+
+
+def test_nothing_to_measure_gives_nothing(subject):
+    assert measure_candidates(subject, [], EFFORT) == []
+
+
+def test_the_right_hand_side_is_the_same_every_time():
+    x = right_hand_side(1000, "float32")
+    assert x.dtype == np.float32
+    assert np.array_equal(x, right_hand_side(1000, "float32"))
+    assert np.abs(x).max() <= 1

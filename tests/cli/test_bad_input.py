@@ -1,0 +1,287 @@
+"""Whatever the user gets wrong: one line that says so, status 2, nothing half-written."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from sparsecast.machines import storage
+from sparsecast.machines.machine import detect
+from sparsecast.machines.profile import user_path
+
+SMALL = "gallery:poisson2d?n=10"
+HEADER = "%%MatrixMarket matrix coordinate real general\n"
+
+FILES = {
+    "empty.mtx": b"",
+    "junk.mtx": bytes(range(256)) * 40,
+    "junk.npz": bytes(range(256)) * 40,
+    "junk.mat": bytes(range(256)) * 40,
+    "junk.rb": bytes(range(256)) * 40,
+    "truncated.mtx.gz": gzip.compress((HEADER + "100 100 100\n" + "5 5 1.25\n" * 100).encode())[:60],
+    "header.mtx": b"%%MatrixMarket tensor coordinate real general\n3 3 1\n1 1 1\n",
+    "outside.mtx": (HEADER + "3 3 2\n1 1 1.0\n4 1 2.0\n").encode(),
+    "zero.mtx": (HEADER + "3 3 1\n0 1 1.0\n").encode(),
+    "short.mtx": (HEADER + "3 3 5\n1 1 1.0\n").encode(),
+    "huge.mtx": (HEADER + "9000000000000 9000000000000 90000000000000\n1 1 1.0\n").encode(),
+    "complex.mtx": b"%%MatrixMarket matrix coordinate complex general\n2 2 1\n1 1 1.0 2.0\n",
+    "matrix.xyz": b"1 2 3",
+}
+
+#: Arguments, and what the line must say of value, expectation and remedy. {tmp} is a folder with FILES.
+MATRICES = [
+    ("{tmp}/absent.mtx", "absent.mtx.*no such file; check the path"),
+    ("{tmp}", "folder|directory"),
+    ("{tmp}/empty.mtx", "empty.mtx"),
+    ("{tmp}/junk.mtx", "junk.mtx"),
+    ("{tmp}/junk.npz", "junk.npz"),
+    ("{tmp}/junk.mat", "junk.mat"),
+    ("{tmp}/junk.rb", "junk.rb"),
+    ("{tmp}/truncated.mtx.gz", "truncated.mtx.gz"),
+    ("{tmp}/header.mtx", "header.mtx.*tensor"),
+    ("{tmp}/outside.mtx", "outside.mtx.*4"),
+    ("{tmp}/zero.mtx", "zero.mtx"),
+    ("{tmp}/short.mtx", "short.mtx.*5"),
+    ("{tmp}/huge.mtx", "huge.mtx"),
+    ("{tmp}/complex.mtx", "complex.mtx.*complex"),
+    ("{tmp}/matrix.xyz", r"matrix.xyz.*\.mtx"),
+    ("gallery:nope", "'nope' is unknown: known are arrow, .*rmat"),
+    ("gallery:", "gallery.*known are"),
+    ("gallery:poisson2d?m=3", "'m'.*known are n"),
+    ("gallery:poisson2d?n=abc", "n = abc.*integer"),
+    ("gallery:poisson2d?n=0", "n = 0.*at least 1"),
+    ("gallery:poisson2d?n", "gallery"),
+    ("gallery:poisson2d?n=99999999", "poisson2d"),
+    ("", "."),
+]
+
+OPTIONS = [
+    (("predict", SMALL, "--threads", "0"), "threads 0: expected 1 to"),
+    (("predict", SMALL, "--threads", "1000000"), "threads 1000000: expected 1 to"),
+    (("predict", SMALL, "--threads", "two"), "--threads"),
+    (("predict", SMALL, "--dtype", "int8"), "'int8': expected one of float64, float32"),
+    (("predict", SMALL, "--device", "abacus"), "'abacus': expected one of cpu"),
+    (("predict", SMALL, "--profile", "nope"), "'nope' is unknown: there are none yet"),
+    (("predict", SMALL, "--profile", "{tmp}/nope.parquet"), "nope.parquet does not exist"),
+    (("predict", SMALL, "--profile", "{tmp}/junk.mtx"), "junk.mtx cannot be read as a profile"),
+    (("predict", SMALL, "--profile", "{tmp}"), "cannot be read as a profile .Is a directory"),
+    (("predict", SMALL, "--profile", "{tmp}/other.parquet"), "is Parquet but no profile"),
+    (("predict", SMALL, "--profile", "{tmp}/schema.parquet"), "schema version 999: expected"),
+    (("measure", SMALL, "--threads", "0"), "threads 0: expected 1 to"),
+    (("measure", SMALL, "--dtype", "complex128"), "'complex128': expected one of"),
+    (("plan", SMALL, "--iterations", "0"), "--iterations"),
+    (("plan", SMALL, "--iterations", "-5"), "--iterations"),
+    (("plan", SMALL, "--iterations", "many"), "--iterations"),
+    (("calibrate", "--budget", "-1"), "budget -1 s: expected at least"),
+    (("calibrate", "--budget", "0"), "budget 0 s: expected at least"),
+    (("calibrate", "--budget", "nan"), "budget nan s: expected at least"),
+    (("calibrate", "--budget", "much"), "--budget"),
+    (("calibrate", "--threads", "0"), "threads 0: expected 1 to"),
+    (("calibrate", "--dtype", "int8"), "'int8': expected one of"),
+    (("calibrate", "--device", "abacus"), "'abacus': expected one of cpu"),
+    (("frobnicate",), "No such command 'frobnicate'"),
+    (("predict", SMALL, "--nope"), "No such option: --nope"),
+    (("predict",), "Missing argument 'MATRIX'"),
+    (("evaluate",), "Missing argument"),
+    (("predict", SMALL, SMALL), "unexpected extra argument"),
+    (("predict", SMALL, "--profile"), "--profile"),
+]
+
+
+@pytest.fixture
+def bad_files(tmp_path, recorded):
+    folder = tmp_path / "files"
+    folder.mkdir()
+    for name, content in FILES.items():
+        (folder / name).write_bytes(content)
+    pyarrow.parquet.write_table(pyarrow.table({"a": [1]}), folder / "other.parquet")
+    table = pyarrow.parquet.read_table(recorded.save(folder / "schema.parquet"))
+    metadata = {**table.schema.metadata, b"sparsecast_schema": b"999"}
+    pyarrow.parquet.write_table(table.replace_schema_metadata(metadata), folder / "schema.parquet")
+    return folder
+
+
+def complains(outcome, pattern):
+    """Check the one line: what is wrong, and no trace of our insides."""
+    assert outcome.status == 2, outcome
+    assert outcome.out == ""
+    lines = outcome.err.splitlines()
+    assert len(lines) == 1, outcome.err
+    assert lines[0].startswith("sparsecast: ")
+    assert re.search(pattern, lines[0]), lines[0]
+    assert "Traceback" not in lines[0]
+
+
+@pytest.mark.parametrize(("matrix", "pattern"), MATRICES)
+def test_a_matrix_that_is_none(run, bad_files, data_folder, matrix, pattern):
+    matrix = matrix.format(tmp=bad_files)
+    for command in ("structure", "measure"):
+        complains(run(command, matrix), pattern)
+        complains(run(command, matrix, "--json"), pattern)
+    assert not data_folder.exists(), "nothing was written"
+
+
+@pytest.mark.parametrize(("arguments", "pattern"), OPTIONS)
+def test_an_argument_that_cannot_be(run, bad_files, data_folder, arguments, pattern):
+    complains(run(*(argument.format(tmp=bad_files) for argument in arguments)), pattern)
+    assert not data_folder.exists(), "nothing was measured or written"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "pattern"),
+    [
+        (("predict", "{tmp}/absent.mtx"), "no such file"),
+        (("structure", "{tmp}/junk.mtx"), "junk.mtx"),
+        (("structure", "{tmp}/truncated.mtx.gz"), "truncated.mtx.gz"),
+        (("predict", "gallery:nope", "--json"), "known are"),
+        (("plan", SMALL, "--threads", "1000000"), "threads 1000000"),
+        (("predict", SMALL, "--profile", "{tmp}/junk.mtx"), "cannot be read as a profile"),
+        (("calibrate", "--budget", "nan"), "budget nan s"),
+        (("frobnicate",), "No such command"),
+    ],
+)
+def test_in_a_process_of_its_own_it_is_the_same(process, bad_files, data_folder, arguments, pattern):
+    complains(process(*(argument.format(tmp=bad_files) for argument in arguments)), pattern)
+    assert not data_folder.exists()
+
+
+def test_no_command_shows_the_help_and_says_that_one_is_missing(run):
+    outcome = run()
+    assert outcome.status == 2
+    assert "Usage" in outcome.out
+    assert outcome.err.startswith("sparsecast: Missing command.")
+
+
+def test_a_complex_matrix_from_matlab(run, tmp_path):
+    import scipy.io
+    import scipy.sparse
+
+    path = tmp_path / "complex.mat"
+    scipy.io.savemat(path, {"A": scipy.sparse.csc_array(np.eye(3) * 1j)})
+    complains(run("structure", path), "complex")
+
+
+@pytest.mark.parametrize("command", [("predict", SMALL), ("plan", SMALL), ("evaluate", SMALL)])
+def test_a_damaged_profile_of_this_machine(run, data_folder, command):
+    path = user_path(detect().name)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"PAR1 damaged")
+    complains(run(*command), r"cannot be read as a profile.*remove it and calibrate")
+    complains(run("calibrate", "--budget", "10"), r"cannot be read as a profile.*remove it and calibrate")
+    assert path.read_bytes() == b"PAR1 damaged"
+
+
+def test_an_unknown_profile_lists_the_known_ones(run, foreign):
+    complains(run("predict", SMALL, "--profile", "nope"), f"'nope' is unknown: known are {foreign}")
+
+
+def test_an_unknown_model_lists_the_known_ones(run, foreign):
+    complains(
+        run("predict", SMALL, "--profile", foreign, "--model", "nope"), "model 'nope' .*known are .*strips"
+    )
+
+
+def test_a_question_that_a_profile_has_no_records_for(run, recorded, tmp_path):
+    import dataclasses
+
+    from sparsecast.machines.profile import Profile
+
+    double = Profile(recorded.machine, tuple(recorded.select(dtype="float64")))
+    path = double.save(tmp_path / "double.parquet")
+    complains(
+        run("predict", SMALL, "--profile", path, "--dtype", "float32"),
+        r"no records for cpu float32.*it has cpu float64 1 thread \(\d+ records\); calibrate for it",
+    )
+    few = dataclasses.replace(double, records=double.records[:1]).save(tmp_path / "few.parquet")
+    complains(
+        run("predict", SMALL, "--profile", few), "1 records do not suffice.*calibrate with a larger budget"
+    )
+
+
+@pytest.mark.parametrize("command", ["measure", "evaluate"])
+def test_measuring_against_another_machines_forecast(run, foreign, command):
+    outcome = run(command, SMALL, "--profile", foreign, "--threads", "1")
+    complains(outcome, rf"forecasts for {foreign}: expected this machine, {detect().name}")
+
+
+def test_a_data_folder_that_is_a_file(run, data_folder):
+    data_folder.write_text("mine")
+    complains(run("calibrate", "--budget", "10"), r"cannot be written \(.*\).*SPARSECAST_HOME")
+    assert data_folder.read_text() == "mine"
+
+
+def test_a_data_folder_that_the_system_does_not_let_us_into(run, monkeypatch):
+    monkeypatch.setenv("SPARSECAST_HOME", "x" * 300)
+    for command in (("predict", SMALL), ("machines",), ("calibrate", "--budget", "10")):
+        complains(run(*command), r"cannot be written \(File name too long\).*SPARSECAST_HOME")
+
+
+def test_two_calibrations_at_once(run, process):
+    lock = user_path(detect().name).with_suffix(".lock")
+    with storage.exclusive(lock):
+        complains(
+            process("calibrate", "--budget", "10"), r"another calibration .*\(process \d+\).*wait for it"
+        )
+
+
+def test_ctrl_c_in_a_real_calibration_keeps_what_was_measured(data_folder):
+    import signal
+
+    path = user_path(detect().name)
+    code = "from sparsecast.cli.main import main; main()"
+    line = [
+        sys.executable,
+        "-c",
+        code,
+        "calibrate",
+        "--budget",
+        "100",
+        "--threads",
+        "1",
+        "--dtype",
+        "float64",
+        "--json",
+    ]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+        journal = path.with_suffix(".journal")
+        _wait_for(lambda: journal.exists() and journal.read_text().count("\n") > 2)
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=60)
+    assert child.returncode == 130
+    document = json.loads(out)
+    assert document["interrupted"] is True
+    assert document["records"] > 2
+    assert "what was measured until then is kept" in err
+    assert path.exists()
+    assert not journal.exists()
+
+
+def _wait_for(condition):
+    import time
+
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline, "waited for a minute"
+        time.sleep(0.05)
+
+
+def test_our_own_fault_says_so_with_its_trace(run, monkeypatch):
+    from sparsecast import api
+
+    def broken(text):
+        raise RuntimeError("a cog came off")
+
+    monkeypatch.setattr(api, "read_matrix", broken)
+    outcome = run("structure", SMALL)
+    assert outcome.status == 1
+    assert outcome.out == ""
+    assert "a cog came off" in outcome.err
+    assert outcome.err.splitlines()[-1].startswith("sparsecast: this is a fault of Sparsecast")

@@ -1,0 +1,222 @@
+"""Every command's answer: one JSON document with the promised keys, or something for people to read."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from sparsecast.cli.main import COMMANDS
+from sparsecast.formats import FORMATS
+from sparsecast.matrices.gallery import gallery, gallery_names
+from sparsecast.models import MODELS
+from sparsecast.records import Structure
+
+SMALL = "gallery:poisson2d?n=30"
+DENSE_ROW = "gallery:arrow?n=3000&dense_rows=1"
+
+NUMBER = (int, float)
+MAYBE = (int, float, type(None))
+MATRIX = {"name": str, "rows": int, "cols": int, "nnz": int}
+WAY = {"format": str, "kernel": str, "device": str, "dtype": str, "threads": int}
+FORECAST = {**WAY, "time_s": float, "low_s": float, "high_s": float, "bytes": int, "gflops": float}
+MEASUREMENT = {**WAY, "time_s": float, "spread": float, "gflops": float, "convert_s": float, "error": float}
+BLOCK = {"first_row": int, "last_row": int, "format": str, "kernel": str}
+PLAN = {"time_s": float, "low_s": float, "high_s": float, "convert_s": float, "break_even_iterations": MAYBE}
+ROW = {
+    **{"matrix": str, "format": str, "kernel": str, "model": str},
+    **{"predicted_s": float, "measured_s": float, "error": float, "noise": float},
+}
+SCORE = {
+    **{"mean_error": float, "median_error": float, "p90_error": float},
+    **{"coverage": MAYBE, "regret": float, "top1": float},
+}
+
+
+def has(document, keys):
+    for key, kind in keys.items():
+        assert key in document
+        assert isinstance(document[key], kind), f"{key} is {document[key]!r}"
+
+
+def document_of(outcome):
+    """Return the one JSON document on standard output; there is nothing beside it."""
+    assert (outcome.status, outcome.err) == (0, "")
+    found, end = json.JSONDecoder().raw_decode(outcome.out)
+    assert outcome.out[end:] == "\n"
+    return found
+
+
+@pytest.fixture(params=["in this process", "in its own"])
+def any_way(request, run, process):
+    return run if request.param == "in this process" else process
+
+
+def test_structure(any_way):
+    document = document_of(any_way("structure", SMALL, "--json"))
+    has(document["matrix"], MATRIX)
+    assert document["matrix"] == {
+        "name": SMALL,
+        "rows": 900,
+        "cols": 900,
+        "nnz": gallery("poisson2d", n=30).nnz,
+    }
+    assert set(document["structure"]) == set(Structure.__dataclass_fields__)
+
+
+def test_predict(any_way, met):
+    document = document_of(any_way("predict", SMALL, "--threads", "1", "--json"))
+    has(document, {"matrix": dict, "profile": str, "model": str, "predict_s": float, "forecasts": list})
+    has(document["matrix"], MATRIX)
+    assert document["profile"] == met.name
+    assert {forecast["format"] for forecast in document["forecasts"]} == set(FORMATS.names())
+    for forecast in document["forecasts"]:
+        has(forecast, FORECAST)
+        assert forecast["energy_j"] is None
+        assert forecast["threads"] == 1
+        assert forecast["device"] == "cpu"
+    times = [forecast["time_s"] for forecast in document["forecasts"]]
+    assert times == sorted(times)
+
+
+def test_predict_for_another_machine_by_name_and_by_path(run, recorded, foreign, tmp_path):
+    path = recorded.save(tmp_path / "elsewhere.parquet")
+    assert document_of(run("predict", SMALL, "--profile", foreign, "--json"))["profile"] == foreign
+    assert document_of(run("predict", SMALL, "--profile", path, "--json"))["profile"] == recorded.name
+
+
+@pytest.mark.parametrize("model", MODELS.names())
+def test_predict_with_every_model(run, foreign, model):
+    document = document_of(run("predict", SMALL, "--profile", foreign, "--model", model, "--json"))
+    assert document["model"] == model
+
+
+def test_predict_in_single_precision(run, foreign):
+    document = document_of(run("predict", SMALL, "--profile", foreign, "--dtype", "float32", "--json"))
+    assert {forecast["dtype"] for forecast in document["forecasts"]} == {"float32"}
+
+
+def test_one_dense_row_refuses_ell_with_its_size_while_others_are_forecast(run, foreign):
+    document = document_of(run("predict", DENSE_ROW, "--profile", foreign, "--json"))
+    assert {forecast["format"] for forecast in document["forecasts"]} == set(FORMATS.names()) - {"ell"}
+    assert "9,000,000 entries" in document["refused"]["ell"]
+    outcome = run("predict", DENSE_ROW, "--profile", foreign)
+    assert outcome.status == 0
+    assert "ELL would store 9,000,000 entries" in outcome.out
+    assert "CSR" in outcome.out
+
+
+def test_plan(any_way, foreign):
+    document = document_of(any_way("plan", DENSE_ROW, "--profile", foreign, "--json"))
+    has(document["matrix"], MATRIX)
+    plan = document["plan"]
+    has(plan, PLAN)
+    has(plan["baseline"], {"format": str, "time_s": float})
+    for block in plan["blocks"]:
+        has(block, BLOCK)
+    rows = [row for block in plan["blocks"] for row in range(block["first_row"], block["last_row"] + 1)]
+    assert rows == list(range(3000))
+    assert "check" not in plan
+
+
+def test_plan_and_check(run, met):
+    document = document_of(run("plan", SMALL, "--threads", "1", "--check", "--json"))
+    check = dict.fromkeys(("time_s", "baseline_s", "scipy_s", "noise", "convert_s", "error", "gain"), float)
+    has(document["plan"]["check"], check)
+    assert document["plan"]["check"]["error"] <= 1e-14
+
+
+def test_measure_beside_the_forecast(any_way, met):
+    document = document_of(any_way("measure", SMALL, "--threads", "1", "--json"))
+    has(document["matrix"], MATRIX)
+    assert {m["format"] for m in document["measurements"]} == set(FORMATS.names())
+    for measurement in document["measurements"]:
+        has(measurement, MEASUREMENT)
+        assert measurement["energy_j"] is None
+        assert measurement["error"] <= 1e-14
+        assert measurement["forecast_s"] > 0
+
+
+def test_measure_on_a_machine_that_was_not_met(run):
+    document = document_of(run("measure", SMALL, "--threads", "1", "--json"))
+    assert {m["forecast_s"] for m in document["measurements"]} == {None}
+
+
+def test_evaluate(any_way, met):
+    second = "gallery:banded?n=500"
+    document = document_of(any_way("evaluate", SMALL, second, "--threads", "1", "--json"))
+    has(document, {"profile": str, "rows": list, "models": dict})
+    assert {row["matrix"] for row in document["rows"]} == {SMALL, second}
+    for row in document["rows"]:
+        has(row, ROW)
+    assert set(document["models"]) == {row["model"] for row in document["rows"]} == set(MODELS.names())
+    for score in document["models"].values():
+        has(score, SCORE)
+
+
+def test_machines(any_way, met, foreign):
+    document = document_of(any_way("machines", "--json"))
+    has(document["machine"], {"name": str, "processor": str, "threads": int, "caches": list})
+    assert document["machine"]["name"] == met.name
+    assert set(document["profiles"]) == {met.name, foreign}
+
+
+def test_machines_says_which_profile_cannot_be_used(run, met):
+    (met.save().parent / "broken.parquet").write_bytes(b"junk")
+    document = document_of(run("machines", "--json"))
+    assert "cannot be used" in document["profiles"]["broken"]
+    assert "float64" in document["profiles"][met.name]
+
+
+def test_gallery(run):
+    document = document_of(run("gallery", "--json"))
+    assert set(document) == set(gallery_names())
+    assert "poisson3d" in run("gallery").out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("structure", SMALL),
+        ("predict", SMALL, "--threads", "1"),
+        ("plan", SMALL, "--threads", "1"),
+        ("plan", SMALL, "--threads", "1", "--check"),
+        ("measure", SMALL, "--threads", "1"),
+        ("evaluate", SMALL, "--threads", "1"),
+        ("machines",),
+        ("gallery",),
+    ],
+    ids=lambda arguments: " ".join(arguments),
+)
+def test_people_get_a_page_on_standard_output(run, met, arguments):
+    outcome = run(*arguments)
+    assert (outcome.status, outcome.err) == (0, "")
+    assert len(outcome.out.splitlines()) > 3
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(outcome.out)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_itself(run, name):
+    outcome = run(name, "--help")
+    assert (outcome.status, outcome.err) == (0, "")
+    assert "--json" in outcome.out
+
+
+def test_help_lists_every_command(process):
+    outcome = process("--help")
+    assert (outcome.status, outcome.err) == (0, "")
+    assert all(name in outcome.out for name in COMMANDS)
+
+
+def test_a_reader_that_goes_away_is_no_fault_to_trace(met):
+    import subprocess
+    import sys
+
+    code = "from sparsecast.cli.main import main; main()"
+    line = [sys.executable, "-c", code, "structure", SMALL]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        child.stdout.close()
+        err = child.stderr.read()
+        child.wait()
+    assert b"Traceback" not in err

@@ -1,0 +1,53 @@
+"""JSON documents: what design section 4 promises, and nothing JSON cannot say."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+
+from sparsecast.matrices.gallery import gallery
+from sparsecast.matrices.structure import structure
+from sparsecast.records import Forecast, Structure
+from sparsecast.reports import documents
+
+
+def test_what_json_cannot_say_becomes_null():
+    value = {"a": [1.0, math.nan, (math.inf, -math.inf)], "b": {"c": 2}, "d": "nan", "e": None}
+    assert documents.finite(value) == {"a": [1.0, None, [None, None]], "b": {"c": 2}, "d": "nan", "e": None}
+
+
+def test_a_structure_document_has_every_field():
+    found = structure(gallery("banded", n=50))
+    document = json.loads(json.dumps(documents.structure("banded", found, ["a note"])))
+    assert document["matrix"] == {"name": "banded", "rows": 50, "cols": 50, "nnz": found.nnz}
+    assert set(document["structure"]) == {field.name for field in dataclasses.fields(Structure)}
+    assert document["notes"] == ["a note"]
+
+
+def test_a_forecast_document_keeps_what_is_missing_missing(recorded):
+    item = Forecast(recorded.records[0].candidate, 10, 1e-6, None, None, 80, None, 0.0, (("T1", 1e-6),))
+    document = documents.forecast(item)
+    assert (document["low_s"], document["high_s"], document["energy_j"]) == (None, None, None)
+    assert document["gflops"] == item.gflops
+    assert document["why"] == {"T1": 1e-6}
+
+
+def test_a_measurement_stands_beside_its_forecast(recorded):
+    record = recorded.records[0]
+    item = Forecast(record.candidate, 10, 1e-6, 5e-7, 2e-6, 80, None, 0.0)
+    document = documents.measurement(record, item)
+    assert document["time_s"] == record.time_s
+    assert document["samples_s"] == list(record.samples_s)
+    assert (document["forecast_s"], document["forecast_low_s"], document["forecast_high_s"]) == (
+        1e-6,
+        5e-7,
+        2e-6,
+    )
+    assert documents.measurement(record, None)["forecast_s"] is None
+
+
+def test_a_machine_document_has_its_name(recorded):
+    document = json.loads(json.dumps(documents.machine(recorded.machine)))
+    assert document["name"] == recorded.name
+    assert document["threads"] == recorded.machine.threads

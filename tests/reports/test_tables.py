@@ -1,0 +1,176 @@
+"""Tables for people on fixed data, at a fixed width, against golden files."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import os
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from sparsecast.benchmark.evaluation import EvaluationRow, ModelScore
+from sparsecast.benchmark.plan_check import PlanCheck
+from sparsecast.machines.machine import Cache, Machine
+from sparsecast.matrices.gallery import gallery
+from sparsecast.matrices.structure import structure
+from sparsecast.planning.plan import Plan
+from sparsecast.planning.row_blocks import PlannedBlock
+from sparsecast.records import Candidate, Forecast
+from sparsecast.reports import tables
+
+GOLDEN = Path(__file__).parents[1] / "data" / "tables"
+#: Set to write the golden files anew instead of comparing with them.
+WRITE_GOLDEN = "SPARSECAST_WRITE_GOLDEN"
+
+WIDTH = 120
+
+
+def candidate(format_name, kernel="rows"):
+    return Candidate(format_name, kernel, "cpu", "float64", 32, 2)
+
+
+FORECASTS = (
+    Forecast(candidate("csr"), 5_000_000, 3.21e-3, 2.5e-3, 4.75e-3, 60_400_000, None, 0.0),
+    Forecast(candidate("hyb", "long-kernel-name"), 5_000_000, 3.5e-3, 3e-3, 5e-3, 64_000_123, None, 0.0123),
+    Forecast(candidate("coo"), 5_000_000, 1.5, None, None, 999, None, 2.5e-7),
+)
+REFUSED = {"ell": "ELL would store 1,000,000 entries (12.0 MB) for 5,000 non-zeros: use another format"}
+
+BLOCKS = tuple(
+    PlannedBlock(
+        1000 * i, 1000 * i + 999, candidate("csr" if i % 2 else "ell"), 1e-5 * (i + 1), 1e-4 * (i % 2)
+    )
+    for i in range(15)
+)
+PLAN = Plan(BLOCKS[:2], 1000, 3e-5, 2e-5, 4.5e-5, 1e-4, PlannedBlock(0, 1999, candidate("csr"), 5e-5, 0.0), 5)
+
+MACHINE = Machine(
+    "Example Processor",
+    "x86_64",
+    4,
+    8,
+    (Cache(1, 32 << 10, 2), Cache(2, 1 << 20, 2)),
+    ("avx2", "fma"),
+    64 << 30,
+    "Linux",
+)
+
+
+@pytest.fixture
+def matches():
+    """Compare a rendered table with its golden file."""
+
+    def compare(name, *shown):
+        stream = io.StringIO()
+        console = Console(file=stream, width=WIDTH, color_system=None, legacy_windows=False)
+        for item in shown:
+            console.print(item)
+        found = "\n".join(line.rstrip() for line in stream.getvalue().splitlines()) + "\n"
+        path = GOLDEN / f"{name}.txt"
+        if os.environ.get(WRITE_GOLDEN):
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(found, encoding="utf-8")
+        assert found == path.read_text(encoding="utf-8")
+
+    return compare
+
+
+@pytest.fixture
+def records(recorded):
+    template = recorded.records[0]
+    found = dataclasses.replace(template.structure, nnz=5_000_000)
+    return [
+        dataclasses.replace(
+            template, candidate=f.candidate, structure=found, time_s=t, noise=n, convert_s=f.convert_s
+        )
+        for f, t, n in zip(FORECASTS, (3e-3, 4e-3, 0.75), (0.012, 0.0, 0.31), strict=True)
+    ]
+
+
+def test_structure(matches):
+    matches("structure", tables.structure("arrow", structure(gallery("arrow", n=300, dense_rows=2))))
+
+
+def test_forecasts(matches):
+    matches("forecasts", tables.forecasts("Forecast of y = A x: cant on here", FORECASTS, REFUSED))
+
+
+def test_measurements(matches, records):
+    expected = {forecast.candidate: forecast for forecast in FORECASTS[:2]}
+    matches("measurements", tables.measurements("Measured: cant", records, expected, REFUSED))
+
+
+def test_plan(matches):
+    matches("plan", tables.plan("Plan for 1,000 products", PLAN), *tables.plan_sentences(PLAN))
+
+
+def test_a_plan_of_many_blocks(matches):
+    many = dataclasses.replace(PLAN, blocks=BLOCKS, low_s=None, high_s=None, break_even_iterations=None)
+    matches("plan-many", tables.plan("Plan", many), *tables.plan_sentences(many))
+
+
+def test_a_plan_without_conversion(matches):
+    plain = dataclasses.replace(PLAN, blocks=(PLAN.baseline,), convert_s=0.0, break_even_iterations=0)
+    matches("plan-plain", tables.plan("Plan", plain), *tables.plan_sentences(plain))
+
+
+def test_plan_check(matches):
+    matches("plan-check", tables.plan_check(PLAN, PlanCheck(3.1e-5, 4.8e-5, 9.9e-5, 0.014, 1.2e-4, 2.2e-16)))
+
+
+def test_machines(matches):
+    contents = {MACHINE.name: "cpu float64 8 threads (205 records)", "other-2t-01234567": "no records"}
+    matches("machines", tables.machines(MACHINE, contents), tables.machines(MACHINE, {}))
+
+
+def test_evaluation(matches, records):
+    pairs = zip(FORECASTS, records, strict=True)
+    rows = [EvaluationRow("gallery:rmat?scale=12", "strips", forecast, record) for forecast, record in pairs]
+    scores = {
+        "linear": ModelScore(0.091, 0.087, 0.2, 0.9, 0.01, 0.875),
+        "strips": ModelScore(0.3, 0.25, 0.61, None, 0.0, 1.0),
+    }
+    matches("evaluation", tables.evaluation(rows), tables.scores(scores))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (None, "-"),
+        (0.0, "0 ns"),
+        (3.2e-10, "0.32 ns"),
+        (5e-7, "500 ns"),
+        (1e-6, "1 us"),
+        (1.2345e-3, "1.23 ms"),
+        (0.5, "500 ms"),
+        (9.994e-7, "999 ns"),
+        (9.996e-7, "1 us"),
+        (0.99949, "999 ms"),
+        (0.9997, "1 s"),
+        (2.0, "2 s"),
+        (999.0, "999 s"),
+        (999.6, "1,000 s"),
+        (123456.0, "123,456 s"),
+    ],
+)
+def test_a_time_has_three_digits_and_the_unit_that_suits(seconds, text):
+    assert tables.time(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1000, "1 kB"),
+        (999_400, "999 kB"),
+        (999_600, "1 MB"),
+        (1_234_567, "1.23 MB"),
+        (5e9, "5 GB"),
+        (2e12, "2,000 GB"),
+    ],
+)
+def test_a_size_has_three_digits_and_the_unit_that_suits(count, text):
+    assert tables.size(count) == text
