@@ -56,7 +56,7 @@ class Structure:
         Rows whose length differs from that of the row before.
     row_length_surprises : int
         Rows whose length is not the one that followed the same four lengths the last time: an estimate of
-        the mispredicted ends of the row loop, from a table of 4,096 histories.
+        the mispredicted ends of the row loop, from a table of 65,536 histories.
     rows_at_least : tuple of int
         For each level of ROW_LENGTH_LEVELS up to the first that is >= row_length_max: the rows with at
         least that many entries.

@@ -14,11 +14,9 @@ from scipy.sparse import csr_array
 
 from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.row_blocks import (
-    SURPRISE_HISTORIES,
-    SURPRISING_SHARE,
     RowBlocks,
     StripStatistics,
-    count_surprises,
+    surprising_rows,
 )
 from sparsecast.matrices.structure import structure
 from sparsecast.records import ROW_LENGTH_LEVELS
@@ -42,26 +40,23 @@ def every_run(strips):
 
 def surprises_by_strip(lengths, bounds):
     """Count, strip by strip, the rows whose length is not what followed the same four lengths last."""
-    followers, found = {}, []
-    for start, end in itertools.pairwise(bounds):
-        recent, count = 0, 0
-        for length in lengths[start:end]:
-            place = recent * 0x9E3779B97F4A7C15 % 2**64 >> 52
-            count += followers.get(place) != length
-            followers[place] = length
-            recent = (recent << 16 | length % 2**16) % 2**64
-        found.append(count)
-    return found
+    followers, flags, history = {}, [], 0
+    for length in lengths:
+        place = history * 0x9E3779B97F4A7C15 % 2**64 >> 48
+        remembered = min(int(length), 65534) + 1
+        flags.append(followers.get(place) != remembered)
+        followers[place] = remembered
+        history = (history << 16 | remembered) % 2**64
+    return [sum(flags[start:end]) for start, end in itertools.pairwise(bounds)]
 
 
 def level_of(length, levels):
     return max(level for level in levels if level <= length)
 
 
-def densest_level(lengths, levels):
+def fullest_level(lengths, levels):
     counts = Counter(level_of(length, levels) for length in lengths)
-    width = {a: b - a for a, b in itertools.pairwise(ROW_LENGTH_LEVELS)}
-    return min(levels, key=lambda level: (-counts[level] / width[level], level))
+    return min(levels, key=lambda level: (-counts[level], level))
 
 
 @given(lengths_of_rows, st.integers(1, 50), st.sampled_from((np.int32, np.int64)))
@@ -80,7 +75,7 @@ def test_every_run_of_strips_is_what_counting_its_rows_gives(lengths, strip_rows
         assert blocks.rows[i] == len(part)
         assert blocks.nnz[i] == sum(part)
         assert blocks.row_length_max[i] == max(part, default=0)
-        assert blocks.row_length_mode[i] == densest_level(part, levels)
+        assert blocks.row_length_mode[i] == fullest_level(part, levels)
         assert blocks.row_length_surprises[i] == sum(surprises[start:end])
         assert blocks.rows_at_least[i].tolist() == [sum(n >= level for n in part) for level in levels]
         assert blocks.entries_up_to[i].tolist() == [sum(min(n, level) for n in part) for level in levels]
@@ -132,11 +127,10 @@ def test_blocks_come_in_the_order_asked_for_and_may_repeat():
 
 @pytest.mark.parametrize(
     "lengths, expected",
-    [([], 0), ([4], 1), ([4] * 100, 5), ([2, 5] * 50, 6), (list(range(1, 101)), 100), ([0] * 50, 1)],
+    [([], 0), ([4], 1), ([4] * 100, 5), ([2, 5] * 50, 6), (list(range(1, 101)), 100), ([0] * 50, 5)],
 )
 def test_surprises_of_known_rows(lengths, expected):
-    history = np.full(SURPRISE_HISTORIES, -1, dtype=np.int64)
-    assert count_surprises(np.array(lengths, dtype=np.int32), 0, len(lengths), history) == expected
+    assert surprising_rows(np.array(lengths, dtype=np.int32)).sum() == expected
 
 
 def whole(A):
@@ -154,10 +148,7 @@ def test_one_strip_is_the_block_of_the_structure(matrices):
         assert of_strips.matrix == of_structure.matrix and of_strips.matrix.cols == A.shape[1], what
         if of_structure.row_length_max[0] < 64:
             assert np.array_equal(of_strips.row_length_mode, of_structure.row_length_mode), what
-        # The structure remembers more histories, so that fewer of them fall together, and tells the rows
-        # before the first one from empty ones.
-        difference = abs(int(of_strips.row_length_surprises[0] - of_structure.row_length_surprises[0]))
-        assert difference <= 4 + 0.05 * A.shape[0], what
+        assert np.array_equal(of_strips.row_length_surprises, of_structure.row_length_surprises), what
 
 
 @pytest.mark.parametrize("dtype", (np.int32, np.int64))
@@ -172,10 +163,22 @@ def test_index_width_does_not_matter(dtype):
     ]
 
 
-@pytest.mark.parametrize("surprises, expected", ((0, False), (350, False), (351, True), (1000, True)))
-def test_a_block_is_surprising_above_a_share_of_its_rows(surprises, expected):
-    assert SURPRISING_SHARE == 0.35
-    found = dataclasses.replace(SOME_STRUCTURE, rows=1000, row_length_surprises=surprises)
+@pytest.mark.parametrize(
+    "nnz, surprises, expected",
+    (
+        (3000, 0, False),
+        (3000, 210, False),
+        (3000, 211, True),
+        (10_000, 350, False),
+        (10_000, 351, True),
+        (90_000, 550, False),
+        (90_000, 551, True),
+    ),
+)
+def test_a_block_is_surprising_above_a_share_of_its_rows_that_grows_with_their_length(
+    nnz, surprises, expected
+):
+    found = dataclasses.replace(SOME_STRUCTURE, rows=1000, nnz=nnz, row_length_surprises=surprises)
     assert RowBlocks.of(found).is_surprising.tolist() == [expected]
 
 

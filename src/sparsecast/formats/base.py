@@ -47,7 +47,7 @@ class StorageFormat(ABC):
         Raises
         ------
         PaddingError, MatrixSizeError
-            If `refusal` says so; nothing has been allocated then.
+            If `refuse_excess` says so; no large array has been allocated then.
         """
 
     @abstractmethod

@@ -36,6 +36,7 @@ class COO(StorageFormat):
     def from_csr(cls, A: csr_array[Any]) -> Self:
         """Return `A` with its row pointers written out; columns and values are shared, not copied."""
         nnz = int(A.indptr[-1])
+        cls.refuse_excess(nnz, nnz, nnz * A.indices.itemsize)  # the rest is shared
         rows = np.empty(nnz, dtype=A.indices.dtype)
         _expand_rows(A.indptr, rows)
         return cls(A.shape, nnz, rows, A.indices, A.data)

@@ -53,6 +53,9 @@ class HYB(StorageFormat):
         row_lengths = np.diff(A.indptr)
         width = threshold(row_lengths)
         overflow = int(np.maximum(row_lengths - width, 0).sum())
+        stored = A.shape[0] * width + overflow
+        entry_bytes = A.data.itemsize + A.indices.itemsize
+        cls.refuse_excess(int(A.indptr[-1]), stored, stored * entry_bytes + overflow * A.indices.itemsize)
         indices = np.empty((A.shape[0], width), dtype=A.indices.dtype)
         data = np.empty((A.shape[0], width), dtype=A.data.dtype)
         overflow_rows = np.empty(overflow, dtype=A.indices.dtype)

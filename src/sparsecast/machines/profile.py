@@ -173,7 +173,7 @@ def _read_table(path: Path) -> pyarrow.Table:
         why = getattr(error, "strerror", None) or "damaged or truncated"
         raise ProfileError(
             f"{path} cannot be read as a profile ({why}): expected a Parquet file that calibrate wrote; "
-            f"name another, or remove it and calibrate the machine again"
+            f"name another, or, if it is this machine's own, remove it and calibrate again"
         ) from error
 
 

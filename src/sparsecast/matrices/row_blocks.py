@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 
 from sparsecast.records import ROW_LENGTH_LEVELS, Structure
 
-#: From this share of rows with a surprising length on, a row loop without a branch at its end wins: measured
-#: on synthetic rows of 3 to 40 entries (benchmarks/csr_row_loops.py), it breaks even between 0.2 and 0.45.
-SURPRISING_SHARE = 0.35
+#: From which share of rows with a surprising length on a row loop without a branch at its end wins: the
+#: longer the rows, the less their ends count beside the extra work. A line through where it breaks even on
+#: synthetic rows (benchmarks/csr_row_loops.py): 0.2 at 3 entries a row, 0.35 at 8, 0.55 at 20 and 40.
+SURPRISING_SHARE, SURPRISING_SHARE_AN_ENTRY, GREATEST_SURPRISING_SHARE = 0.15, 0.02, 0.55
 
-#: Histories of row lengths that the estimate of surprises remembers; they fit in a first-level cache.
-SURPRISE_HISTORIES = 4096
+#: Places for histories of row lengths in the estimate of surprises, and the longest row it tells apart.
+SURPRISE_HISTORIES = 1 << 16
+_LONGEST_REMEMBERED = 65534
 
 Integers = NDArray[np.int64]
 
@@ -52,7 +54,9 @@ class RowBlocks:
     @property
     def is_surprising(self) -> NDArray[np.bool_]:
         """Whether so many rows of a block have a surprising length that the row loop's end costs most."""
-        return self.row_length_surprises > SURPRISING_SHARE * self.rows
+        share = SURPRISING_SHARE * self.rows + SURPRISING_SHARE_AN_ENTRY * self.nnz
+        greatest = GREATEST_SURPRISING_SHARE * self.rows
+        return np.asarray(self.row_length_surprises > np.minimum(share, greatest))
 
     @property
     def levels(self) -> Integers:
@@ -83,7 +87,7 @@ class StripStatistics:
     """Everything a RowBlocks needs of any run of strips, in constant time a run.
 
     Sums over strips are differences of prefix sums; the longest row comes from a sparse table (for each
-    power of two, the maximum over that many strips from each strip on); the mode is the densest level
+    power of two, the maximum over that many strips from each strip on); the mode is the fullest level
     of a difference of prefix histograms, exact below 64 and to an eighth of an octave above.
 
     Attributes
@@ -129,8 +133,7 @@ class StripStatistics:
         counts = np.zeros((strips, len(levels)), dtype=np.int64)
         entries = np.zeros((strips, len(levels)), dtype=np.int64)
         longest = np.zeros(strips, dtype=np.int64)
-        surprises = np.zeros(strips, dtype=np.int64)
-        _count_strips(lengths, bounds, levels, counts, entries, longest, surprises)
+        _count_strips(lengths, bounds, levels, counts, entries, longest)
         at_least: Integers = counts[:, ::-1].cumsum(axis=1)[:, ::-1]
         # Rows below a level give all their entries to the sum of min(length, level), the others the level.
         entries_below = np.cumsum(entries, axis=1) - entries
@@ -138,7 +141,7 @@ class StripStatistics:
         return cls(
             bounds,
             indptr[bounds].astype(np.int64),
-            _prefix(surprises),
+            _prefix(surprising_rows(lengths))[bounds],
             _prefix(at_least),
             _prefix(up_to),
             _sparse_table(longest),
@@ -156,12 +159,11 @@ class StripStatistics:
         exactly = at_least.copy()
         exactly[:, :-1] -= at_least[:, 1:]
         levels = np.asarray(ROW_LENGTH_LEVELS[: at_least.shape[1]], dtype=np.int64)
-        widths = np.diff(ROW_LENGTH_LEVELS[: len(levels) + 1]) if len(levels) > 1 else 1
         power = np.frexp(last - first)[1] - 1  # floor of the binary logarithm
         return RowBlocks(
             rows=self.bounds[last] - self.bounds[first],
             nnz=self.nnz[last] - self.nnz[first],
-            row_length_mode=levels[(exactly / widths).argmax(axis=1)],
+            row_length_mode=levels[exactly.argmax(axis=1)],
             row_length_max=np.maximum(self.longest[power, first], self.longest[power, last - (1 << power)]),
             row_length_surprises=self.surprises[last] - self.surprises[first],
             rows_at_least=at_least,
@@ -170,7 +172,7 @@ class StripStatistics:
         )
 
 
-def _prefix(counts: Integers) -> Integers:
+def _prefix(counts: NDArray[Any]) -> Integers:
     sums = np.zeros((len(counts) + 1, *counts.shape[1:]), dtype=np.int64)
     np.cumsum(counts, axis=0, out=sums[1:])
     return sums
@@ -188,32 +190,34 @@ def _sparse_table(values: Integers) -> Integers:
 
 
 @numba.njit(nogil=True, cache=True)
-def count_surprises(lengths, first, last, history):  # type: ignore[no-untyped-def]
-    """Count the rows first to last - 1 whose length is not what followed the same four lengths before.
+def surprising_rows(lengths):  # type: ignore[no-untyped-def]
+    """Tell of each row whether its length is not what followed the same four lengths the last time.
 
     Parameters
     ----------
     lengths : integer array of shape (rows,)
-    first, last : int
-    history : int64 array of shape (SURPRISE_HISTORIES,)
-        Length that followed last, for each hash of four lengths; -1 where none did. Updated.
+
+    Returns
+    -------
+    bool array of shape (rows,)
+        A history that was not met before counts as a surprise. Rows above 65,533 entries are alike, and
+        histories share a table of SURPRISE_HISTORIES places: the sum is a Structure's row_length_surprises.
     """
-    surprises = 0
-    recent = np.uint64(0)
-    for i in range(first, last):
-        length = np.int64(lengths[i])
-        # Sixteen bits of each of the last four lengths; the multiplication spreads them over the table.
-        slot = (recent * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(52)
-        if history[slot] != length:
-            surprises += 1
-            history[slot] = length
-        recent = (recent << np.uint64(16)) | np.uint64(length & 0xFFFF)
-    return surprises
+    followers = np.zeros(SURPRISE_HISTORIES, dtype=np.uint16)
+    surprising = np.empty(len(lengths), dtype=np.bool_)
+    history = np.uint64(0)
+    for i in range(len(lengths)):
+        remembered = np.uint64(min(lengths[i], _LONGEST_REMEMBERED)) + np.uint64(1)
+        # A multiplicative hash of four lengths of 16 bits each.
+        place = (history * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(48)
+        surprising[i] = followers[place] != remembered
+        followers[place] = remembered
+        history = (history << np.uint64(16)) | remembered
+    return surprising
 
 
 @numba.njit(nogil=True, cache=True)
-def _count_strips(lengths, bounds, levels, counts, entries, longest, surprises):  # type: ignore[no-untyped-def]
-    history = np.full(SURPRISE_HISTORIES, -1, dtype=np.int64)
+def _count_strips(lengths, bounds, levels, counts, entries, longest):  # type: ignore[no-untyped-def]
     for strip in range(len(bounds) - 1):
         for i in range(bounds[strip], bounds[strip + 1]):
             length = np.int64(lengths[i])
@@ -221,4 +225,3 @@ def _count_strips(lengths, bounds, levels, counts, entries, longest, surprises):
             counts[strip, level] += 1
             entries[strip, level] += length
             longest[strip] = max(longest[strip], length)
-        surprises[strip] = count_surprises(lengths, bounds[strip], bounds[strip + 1], history)

@@ -18,7 +18,7 @@ from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.operators import Product
 
 #: Below this mean length, four accumulators cost more to set up and add than they save.
-SHORT_ROW = 3.0
+SHORT_ROW = 3.5
 
 U32 = np.uint32
 ONE, TWO, THREE, FOUR = U32(1), U32(2), U32(3), U32(4)

@@ -79,12 +79,12 @@ def share(
         if not _pool.acquire(blocking=False):
             serial(*arrays, x, out, starts)
             return
+        before = numba.get_num_threads()
         try:
-            before = numba.get_num_threads()
             numba.set_num_threads(threads)
             parallel(*arrays, x, out, starts)
-            numba.set_num_threads(before)
         finally:
+            numba.set_num_threads(before)
             _pool.release()
 
     return alone if threads == 1 else together

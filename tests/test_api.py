@@ -1,0 +1,351 @@
+"""The public face, on small matrices, a recorded profile and this machine's own kernels."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse
+from scipy.sparse.linalg import LinearOperator
+
+import sparsecast as sc
+from sparsecast import api
+from sparsecast.benchmark import calibration
+from sparsecast.errors import InputError, ProfileError
+from sparsecast.formats import FORMATS
+from sparsecast.kernels.binding import prepared
+from sparsecast.kernels.reference import ReferenceProduct
+from sparsecast.machines.machine import detect
+from sparsecast.machines.profile import Profile
+from sparsecast.matrices.gallery import gallery_names, gallery_parameters
+from sparsecast.models import MODELS
+
+RECORDED = Path(__file__).parent / "data" / "recorded-profile.parquet"
+#: Parameters that keep every gallery matrix small, whichever of them it takes.
+SMALL = {"n": 14, "scale": 9}
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    return Profile.load(RECORDED)
+
+
+@pytest.fixture(autouse=True)
+def data_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("SPARSECAST_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def own(recorded):
+    """Let this machine be met: the recorded times, single-threaded, as its own."""
+    profile = Profile(detect(), recorded.records)
+    profile.save()
+    return profile
+
+
+def small(name):
+    known = gallery_parameters(name)
+    return sc.gallery(name, **{key: value for key, value in SMALL.items() if key in known})
+
+
+@pytest.fixture(name="A", params=gallery_names())
+def every_gallery_matrix(request):
+    return small(request.param)
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    """A matrix whose parts ask for different ways: even rows, then long ones among empty ones."""
+    lengths = np.concatenate([np.full(4000, 6), np.tile([0, 0, 0, 300], 500)])
+    generator = np.random.default_rng(0)
+    indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+    indices = generator.integers(0, 6000, indptr[-1]).astype(np.int32)
+    return scipy.sparse.csr_array((generator.normal(size=indptr[-1]), indices, indptr), (6000, 6000))
+
+
+def check(matrix, op, dtype="float64"):
+    """Compare an operator with the oracle, to what rounding explains."""
+    x = np.random.default_rng(1).uniform(-1, 1, matrix.shape[1]).astype(dtype)
+    ready = prepared(matrix, dtype, 8 * matrix.indices.itemsize)
+    y = op @ x
+    assert y.dtype == dtype
+    ReferenceProduct.of(ready, x).check(y, "the operator")
+    return y
+
+
+def test_predict_forecasts_every_format_fastest_first(A, recorded):
+    table = sc.predict(A, recorded)
+    assert {forecast.candidate.format for forecast in table} | set(table.refused) == set(FORMATS.names())
+    assert [f.time_s for f in table] == sorted(f.time_s for f in table)
+    assert (table.profile, table.structure.nnz) == (recorded.name, A.nnz)
+    assert len(table) == len(list(table)) == len(table[:])
+    assert table.predict_s > 0
+
+
+def test_predict_reads_structure_alone(A, recorded):
+    from_structure = sc.predict(sc.structure(A), recorded)
+    assert list(from_structure) == list(sc.predict(A, recorded, dtype="float64"))
+
+
+@pytest.mark.parametrize("model", MODELS.names())
+def test_predict_takes_every_model_by_name(recorded, model):
+    assert sc.predict(small("rmat"), recorded, model=model).model == model
+
+
+def test_predict_takes_the_matrix_type_or_the_named_one(recorded):
+    single = sc.gallery("banded", n=50).astype(np.float32)
+    assert {f.candidate.dtype for f in sc.predict(single, recorded)} == {"float32"}
+    assert {f.candidate.dtype for f in sc.predict(single, recorded, dtype="float64")} == {"float64"}
+
+
+def test_compile_equals_the_oracle_however_it_is_planned(A, recorded):
+    for iterations in (1, 10**7):
+        check(A, sc.compile(A, sc.plan(A, recorded, iterations=iterations)))
+
+
+def test_compile_equals_the_oracle_in_single_precision(A, recorded):
+    op = sc.compile(A, sc.plan(A, recorded, iterations=10**6, dtype="float32"))
+    assert op.dtype == np.float32
+    check(A, op, "float32")
+
+
+def test_compile_equals_the_oracle_in_every_format_by_blocks(mixed, recorded):
+    made = sc.plan(mixed, recorded, iterations=10**6)
+    block = made.blocks[0]
+    names = ["ell", "csr", "coo", "hyb", "csr"]
+    bounds = np.linspace(0, 6000, len(names) + 1).astype(int)
+    bounds[1] = 1000
+    blocks = tuple(
+        dataclasses.replace(
+            block,
+            first_row=int(first),
+            last_row=int(last) - 1,
+            candidate=_candidate(mixed, first, last, name),
+        )
+        for name, first, last in zip(names, bounds[:-1], bounds[1:], strict=True)
+    )
+    check(mixed, sc.compile(mixed, dataclasses.replace(made, blocks=blocks)))
+
+
+def _candidate(matrix, first, last, name):
+    choice = api.choice(matrix[first:last], threads=1)
+    return next(candidate for candidate in choice.candidates if candidate.format == name)
+
+
+def test_compile_plans_by_itself_on_a_machine_that_was_met(own, A):
+    check(A, sc.compile(A, threads=1))
+
+
+def test_the_operator_is_a_scipy_linear_operator(recorded):
+    A = sc.gallery("poisson2d", n=12)
+    op = sc.compile(A, sc.plan(A, recorded))
+    assert isinstance(op, LinearOperator)
+    assert op.shape == A.shape
+    solution, info = scipy.sparse.linalg.cg(op, np.ones(144), rtol=1e-10)
+    assert info == 0
+    assert np.allclose(A @ solution, 1.0)
+
+
+def test_compile_refuses_a_plan_for_other_rows(recorded):
+    made = sc.plan(sc.gallery("banded", n=50), recorded)
+    with pytest.raises(
+        InputError, match="plan for 50 rows: expected 60, the rows of the matrix; plan it anew"
+    ):
+        sc.compile(sc.gallery("banded", n=60), made)
+
+
+def test_compile_refuses_a_plan_for_more_threads_than_there_are(recorded):
+    A = sc.gallery("banded", n=50)
+    made = sc.plan(A, recorded)
+    many = dataclasses.replace(made.baseline.candidate, threads=10**6)
+    wide = dataclasses.replace(made, baseline=dataclasses.replace(made.baseline, candidate=many))
+    with pytest.raises(InputError, match="threads 1000000: expected 1 to"):
+        sc.compile(A, wide)
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (0, 0), (5, 4), (5, 0)])
+def test_matrices_without_entries_go_all_the_way(recorded, shape):
+    A = scipy.sparse.csr_array(shape)
+    for model in MODELS.names():
+        assert len(sc.predict(A, recorded, model=model)) > 0
+        made = sc.plan(A, recorded, model=model)
+    assert np.array_equal(sc.compile(A, made) @ np.ones(shape[1]), np.zeros(shape[0]))
+
+
+@pytest.mark.parametrize("kind", ["csc_array", "coo_array", "csr_matrix", "dia_array"])
+def test_any_sparse_matrix_of_scipy_is_taken(recorded, kind):
+    A = getattr(scipy.sparse, kind)(sc.gallery("banded", n=40))
+    made = sc.plan(A, recorded)
+    assert np.allclose(sc.compile(A, made) @ np.ones(40), A @ np.ones(40))
+
+
+def test_whole_numbers_are_computed_in_double_precision(recorded):
+    A = sc.gallery("banded", n=40).astype(np.int32)
+    check(A.astype(float), sc.compile(A, sc.plan(A, recorded)))
+
+
+@pytest.mark.parametrize(
+    "wrong", [np.eye(3), [[1, 2]], "cant.mtx", None, scipy.sparse.csr_array(np.eye(3) * 1j)]
+)
+def test_what_is_no_real_sparse_matrix_is_refused(recorded, wrong):
+    for question in (sc.predict, sc.plan, sc.structure):
+        with pytest.raises(InputError, match=r"expected (one of SciPy's|real values)"):
+            question(wrong, recorded) if question is not sc.structure else question(wrong)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"threads": 0}, "threads 0: expected 1 to 1"),
+        ({"threads": 2}, "threads 2: expected 1 to 1, the threads of recorded-test-machine"),
+        ({"dtype": "int8"}, "'int8': expected one of float64, float32"),
+        ({"device": "abacus"}, "'abacus': expected one of cpu"),
+        ({"model": "nope"}, "'nope' is unknown: known are .*strips"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(recorded, changes, message):
+    A = sc.gallery("banded", n=40)
+    for question in (sc.predict, sc.plan):
+        with pytest.raises(InputError, match=message):
+            question(A, recorded, **changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"iterations": 0}, "iterations 0: expected at least 1"),
+        ({"iterations": -3}, "iterations -3: expected at least 1"),
+        ({"objective": "energy"}, "'energy': expected 'time'"),
+    ],
+)
+def test_a_plan_that_cannot_be_is_refused(recorded, changes, message):
+    with pytest.raises(InputError, match=message):
+        sc.plan(sc.gallery("banded", n=40), recorded, **changes)
+
+
+def test_a_profile_without_the_records_is_told_what_it_has(recorded):
+    double = Profile(recorded.machine, tuple(recorded.select(dtype="float64")))
+    with pytest.raises(
+        ProfileError, match=r"no records for cpu float32 1 .*has cpu float64 1 thread \(\d+ rec"
+    ):
+        sc.predict(sc.gallery("banded", n=40), double, dtype="float32")
+
+
+def test_measure_checks_every_result_and_sorts(own):
+    A = sc.gallery("rmat", scale=9)
+    table = sc.predict(A, own, threads=1)
+    records = sc.measure(A, table, name="rmat")
+    assert {record.candidate for record in records} == {forecast.candidate for forecast in table}
+    assert [record.time_s for record in records] == sorted(record.time_s for record in records)
+    assert {(record.matrix, record.suite) for record in records} == {("rmat", "user")}
+    assert max(record.error for record in records) <= 1e-14
+
+
+def test_measure_takes_some_forecasts_or_none(own):
+    A = sc.gallery("banded", n=60)
+    table = sc.predict(A, own, threads=1)
+    assert [r.candidate for r in sc.measure(A, table[:1])] == [table[0].candidate]
+    assert [r.candidate for r in sc.measure(A, [table[0].candidate])] == [table[0].candidate]
+    assert sc.measure(A, []) == []
+    assert {r.candidate.format for r in sc.measure(A, threads=1)} == set(FORMATS.names())
+
+
+def test_measure_refuses_another_machines_forecasts(recorded):
+    A = sc.gallery("banded", n=60)
+    with pytest.raises(
+        InputError, match=rf"forecasts for {recorded.name}: expected this machine, {detect().name}"
+    ):
+        sc.measure(A, sc.predict(A, recorded))
+
+
+def test_measure_refuses_threads_that_are_not_there(own):
+    A = sc.gallery("banded", n=60)
+    candidate = dataclasses.replace(sc.predict(A, own, threads=1)[0].candidate, threads=10**6)
+    with pytest.raises(InputError, match="threads 1000000: expected 1 to"):
+        sc.measure(A, [candidate])
+
+
+def test_evaluate_sets_every_model_against_the_measurement(own, tmp_path):
+    matrices = ["gallery:banded?n=60", sc.gallery("rmat", scale=8)]
+    ticks = []
+    found = api.evaluate(matrices, own, threads=1, on_matrix=lambda: ticks.append(1))
+    assert found.profile == own.name
+    assert {row.matrix for row in found.rows} == {"gallery:banded?n=60", "matrix 2"}
+    assert set(found.models) == set(MODELS.names())
+    assert len(ticks) == 2
+    for row in found.rows:
+        assert row.forecast.candidate == row.record.candidate
+
+
+def test_evaluate_refuses_another_machines_profile(recorded):
+    with pytest.raises(InputError, match="expected this machine"):
+        sc.evaluate(["gallery:banded?n=60"], recorded, threads=1)
+
+
+@pytest.fixture
+def short_calibration(monkeypatch):
+    """Let a calibration measure little, and count how often it runs."""
+    effort = dataclasses.replace(calibration.QUICK_EFFORT, samples=2, sample_s=1e-4)
+    monkeypatch.setattr(calibration, "QUICK_EFFORT", effort)
+    everything = calibration.benchmark_matrices
+    monkeypatch.setattr(calibration, "benchmark_matrices", lambda setting: (everything(setting)[0], []))
+    runs = []
+    inner = calibration.Calibration.run
+    monkeypatch.setattr(calibration.Calibration, "run", lambda self: (runs.append(self), inner(self))[1])
+    return runs
+
+
+def test_the_first_question_meets_the_machine_and_says_so(short_calibration, capsys):
+    A = sc.gallery("banded", n=60)
+    table = sc.predict(A, threads=1)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == (
+        f"This machine has not been met with 1 thread and float64: calibrating for "
+        f"{api.QUICK_BUDGET_S:.0f} s first.\n"
+    )
+    assert table.profile == detect().name
+    assert len(short_calibration) == 1
+    assert short_calibration[0].budget_s == api.QUICK_BUDGET_S
+    assert sc.profile().name == detect().name
+    sc.plan(A, threads=1)
+    check(A, sc.compile(A, threads=1))
+    assert len(short_calibration) == 1, "met once"
+    assert capsys.readouterr().err == ""
+
+
+def test_a_question_that_cannot_be_does_not_meet_the_machine(short_calibration, data_folder):
+    A = sc.gallery("banded", n=60)
+    for changes in ({"threads": 0}, {"dtype": "int8"}, {"device": "abacus"}):
+        with pytest.raises(InputError):
+            sc.predict(A, **changes)
+    with pytest.raises(InputError):
+        sc.plan(A, iterations=0)
+    with pytest.raises(InputError):
+        sc.calibrate(1.0)
+    assert short_calibration == []
+    assert not data_folder.exists()
+
+
+def test_calibration_measures_the_most_usual_first():
+    run = api.calibration(100.0)
+    threads = detect().threads
+    wanted = [("float64", threads), ("float64", 1), ("float32", threads), ("float32", 1)]
+    assert [(s.dtype, s.threads) for s in run.settings] == list(dict.fromkeys(wanted))
+    assert [(s.dtype, s.threads) for s in api.calibration(100.0, threads=1, dtype="float32").settings] == [
+        ("float32", 1)
+    ]
+
+
+def test_machines_lists_what_can_be_used_and_what_cannot(own):
+    path = own.save()
+    (path.parent / "broken.parquet").write_bytes(b"junk")
+    here, found = api.machines()
+    assert here == detect()
+    assert found[own.name] == own
+    assert isinstance(found["broken"], ProfileError)
+    assert api.contents(own).startswith("cpu float64 1 thread (")
+    assert api.contents(Profile(here, ())) == "no records"

@@ -1,0 +1,56 @@
+"""Importing the package costs next to nothing, and its public names are there."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import sparsecast as sc
+
+HEAVY = ("numba", "scipy", "numpy", "pyarrow", "typer", "rich", "pandas", "matplotlib", "torch")
+
+
+def modules_after(statement):
+    code = f"import sys, json; {statement}; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True
+    )
+    return set(json.loads(done.stdout))
+
+
+def test_import_brings_in_none_of_the_heavy_packages():
+    loaded = modules_after("import sparsecast")
+    assert "sparsecast" in loaded
+    assert loaded.isdisjoint(HEAVY)
+
+
+def test_what_travels_is_as_light():
+    assert modules_after("from sparsecast import Record, Structure").isdisjoint(HEAVY)
+
+
+def test_the_command_line_shows_its_help_without_numba_and_pandas():
+    loaded = modules_after("import sparsecast.cli.main")
+    assert loaded.isdisjoint({"numba", "scipy", "pandas", "pyarrow", "torch"})
+
+
+@pytest.mark.parametrize("name", sc.__all__)
+def test_every_public_name_is_there(name):
+    assert getattr(sc, name) is getattr(sc, name)
+    assert name in dir(sc)
+
+
+def test_public_names_are_sorted_and_all_of_them_lazy():
+    assert list(sc.__all__) == sorted(sc.__all__)
+    assert len(set(sc.__all__)) == len(sc.__all__)
+
+
+def test_another_name_is_missing_as_in_any_module():
+    with pytest.raises(AttributeError, match="module 'sparsecast' has no attribute 'nope'"):
+        sc.nope  # noqa: B018
+
+
+def test_the_version_is_a_version():
+    assert all(part.isdigit() for part in sc.__version__.split(".")[:2])
