@@ -6,12 +6,15 @@ Run as ``python tests/data/make.py profile FILE`` or ``python tests/data/make.py
 from __future__ import annotations
 
 import dataclasses
+import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet
 
 from sparsecast.benchmark.calibration import benchmark_matrices
+from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.structure import structure
 from sparsecast.planning.candidates import Setting
@@ -33,36 +36,30 @@ def neutral(profile: Profile) -> Profile:
     return Profile(machine, tuple(profile.select(threads=1)))
 
 
-def with_structures_anew(profile_rows: list[dict]) -> list[Record]:
-    """Return Records from rows of an older version, their Structures read from the same matrices anew."""
+def with_structures_anew(rows: list[dict[str, Any]]) -> tuple[Record, ...]:
+    """Return the Records of rows whose Structures may be of an older version, read from the matrices anew."""
     needed, finer = benchmark_matrices(Setting("cpu", "float64", 32, 1))
     builders = {matrix.name: matrix.build for matrix in (*needed, *finer)}
-    found = {name: structure(builders[name]()) for name in {row["matrix"] for row in profile_rows}}
-    return [
-        Record.from_row({**row, **{f"matrix_{k}": v for k, v in dataclasses.asdict(found[name]).items()}})
-        for row in profile_rows
-        for name in (row["matrix"],)
-    ]
+    found = {name: structure(builders[name]()) for name in {row["matrix"] for row in rows}}
+    fields = {
+        name: {f"matrix_{key}": value for key, value in dataclasses.asdict(each).items()}
+        for name, each in found.items()
+    }
+    return tuple(Record.from_row({**row, **fields[row["matrix"]]}) for row in rows)
 
 
-def main(what: str, *source: str) -> None:
+def main(what: str = "", *source: str) -> None:
     """Write the recorded profile, from a profile just calibrated or from itself."""
-    if what == "profile":
+    if what == "profile" and source:
         neutral(Profile.load(Path(source[0]))).save(RECORDED)
     elif what == "structures":
+        # Not by Profile.load: it refuses a file whose Structures lack a field, which is what this mends.
         table = pyarrow.parquet.read_table(RECORDED)
-        machine = Profile.load(Path(source[0])).machine if source else _machine(table)
-        Profile(machine, tuple(with_structures_anew(table.to_pylist()))).save(RECORDED)
+        machine = Machine.from_dict(json.loads(table.schema.metadata[b"sparsecast_machine"]))
+        Profile(machine, with_structures_anew(table.to_pylist())).save(RECORDED)
     else:
         raise SystemExit(__doc__)
-
-
-def _machine(table: pyarrow.Table):
-    import json
-
-    from sparsecast.machines.machine import Machine
-
-    return Machine.from_dict(json.loads(table.schema.metadata[b"sparsecast_machine"]))
+    RECORDED.chmod(0o644)
 
 
 if __name__ == "__main__":

@@ -197,5 +197,5 @@ def test_summary_scales_with_the_samples(samples, factor):
     assert found.time_s == pytest.approx(statistics.median(samples))
     assert found.spread >= 0 and found.noise >= 0
     assert scaled.time_s == pytest.approx(found.time_s * factor)
-    assert scaled.spread == pytest.approx(found.spread, abs=1e-9)
-    assert scaled.noise == pytest.approx(found.noise, abs=1e-9)
+    assert scaled.spread == pytest.approx(found.spread, rel=1e-9, abs=1e-9)
+    assert scaled.noise == pytest.approx(found.noise, rel=1e-9, abs=1e-9)
