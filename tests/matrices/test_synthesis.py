@@ -10,7 +10,12 @@ from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError, MatrixSizeError
 from sparsecast.matrices import synthesis
-from sparsecast.matrices.synthesis import BAND_WIDTH_IN_ROW_LENGTHS, LEAST_BAND_WIDTH, strip_matrix
+from sparsecast.matrices.synthesis import (
+    BAND_WIDTH_IN_ROW_LENGTHS,
+    LEAST_BAND_WIDTH,
+    strip_matrix,
+    varied_matrix,
+)
 
 
 @given(st.integers(1, 300), st.data())
@@ -79,3 +84,37 @@ def test_too_many_entries_are_refused_before_allocation(monkeypatch):
     monkeypatch.setattr(synthesis.psutil, "virtual_memory", lambda: type("Memory", (), {"available": 1000}))
     with pytest.raises(MatrixSizeError, match="memory available; choose smaller"):
         strip_matrix(1000, 10, seed=0)
+
+
+@pytest.mark.parametrize("lengths", ("fixed", "uniform", "mixed", "power"))
+@pytest.mark.parametrize("reach", (0.0, 0.05, 1.0))
+def test_varied_matrix_is_canonical_within_its_reach(lengths, reach):
+    A = varied_matrix(3_000, 7, lengths, reach, seed=4)
+    A.check_format(full_check=True)
+    rows = np.repeat(np.arange(3_000), np.diff(A.indptr))
+    steps = np.diff(A.indices)[np.diff(rows) == 0]
+    assert (steps > 0).all()
+    assert np.abs(A.indices - rows).max() <= max(reach * 3_000, 64)
+    assert (A.data != 0).all() and np.abs(A.data).max() < 1
+    again = varied_matrix(3_000, 7, lengths, reach, seed=4)
+    assert np.array_equal(A.indices, again.indices) and np.array_equal(A.data, again.data)
+    other = varied_matrix(3_000, 7, lengths, reach, seed=5)
+    assert not np.array_equal(A.data[:1000], other.data[:1000])
+
+
+def test_varied_lengths_follow_their_distribution():
+    lengths = {
+        name: np.diff(varied_matrix(50_000, 10, name, 1.0, seed=0).indptr)
+        for name in ("fixed", "uniform", "mixed", "power")
+    }
+    assert set(lengths["fixed"]) == {10}
+    assert lengths["uniform"].min() == 0 and lengths["uniform"].max() == 20
+    assert 0.88 < (lengths["mixed"] == 10).mean() < 0.93
+    assert lengths["power"].max() > 300
+    for name in ("uniform", "mixed", "power"):
+        assert abs(lengths[name].mean() - 10) < 1, name
+
+
+def test_varied_matrix_refuses_an_unknown_distribution():
+    with pytest.raises(InputError, match="lengths 'normal': expected fixed, uniform, mixed or power"):
+        varied_matrix(10, 2, "normal", 1.0, seed=0)

@@ -1,0 +1,146 @@
+"""The linear model: on Records made up from known costs, and on those of a real machine."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from sparsecast.errors import ProfileError
+from sparsecast.machines.machine import Cache
+from sparsecast.matrices.row_blocks import RowBlocks, StripStatistics
+from sparsecast.matrices.structure import structure
+from sparsecast.matrices.synthesis import varied_matrix
+from sparsecast.models import MODELS
+from sparsecast.models.linear import LEAST_RECORDS, LinearModel
+
+CACHES = (Cache(1, 1 << 15, 1), Cache(2, 1 << 18, 1), Cache(3, 1 << 22, 1))
+
+#: Seconds for one unit of each kind of work of CSR, as a made-up machine takes them.
+COSTS = {
+    "start": 1e-6,
+    "rows": 1e-9,
+    "entries": 0.4e-9,
+    "surprises": 4e-9,
+    "masked rows": 2e-9,
+    "bytes beyond L2": 0.02e-9,
+    "bytes beyond L3": 0.08e-9,
+    "lines of x": 0.1e-9,
+    "lines of x beyond L1": 0.5e-9,
+    "lines of x beyond L2": 2e-9,
+    "lines of x beyond L3": 5e-9,
+}
+
+SHAPES = [
+    (rows, mean, lengths, reach)
+    for rows in (300, 4_000, 60_000)
+    for mean in (3, 12)
+    for lengths in ("fixed", "mixed", "uniform", "power")
+    for reach in (0.01, 1.0)
+]
+
+
+@pytest.fixture(scope="module")
+def structures():
+    return [structure(varied_matrix(*shape, seed=1), threads=1) for shape in SHAPES]
+
+
+@pytest.fixture(scope="module")
+def counting(recorded):
+    """A fitted model, for the counts of work that it makes."""
+    return LinearModel().fit(recorded.select(dtype="float64"), CACHES)
+
+
+@pytest.fixture(scope="module")
+def made_up(structures, counting, make_record):
+    def time_s(found):
+        work = counting._work("csr", RowBlocks.of(found))
+        return sum(COSTS[name] * float(count[0]) for name, count in work.items())
+
+    return [make_record("csr", found, time_s(found), "varied") for found in structures]
+
+
+def test_it_recovers_the_times_of_a_machine_with_such_costs(made_up):
+    model = LinearModel().fit(made_up, CACHES)
+    for record in made_up:
+        forecast = float(model.time_s("csr", RowBlocks.of(record.structure))[0])
+        assert forecast == pytest.approx(record.time_s, rel=1e-6)
+
+
+def test_it_forecasts_matrices_it_has_not_seen(made_up, counting):
+    model = LinearModel().fit(made_up, CACHES)
+    found = structure(varied_matrix(20_000, 7, "uniform", 0.3, seed=9), threads=1)
+    work = counting._work("csr", RowBlocks.of(found))
+    expected = sum(COSTS[name] * float(count[0]) for name, count in work.items())
+    assert float(model.time_s("csr", RowBlocks.of(found))[0]) == pytest.approx(expected, rel=0.05)
+
+
+def test_no_cost_is_negative_and_every_term_is_named(recorded):
+    model = LinearModel().fit(recorded.select(dtype="float64"), recorded.machine.caches)
+    assert set(model.formats()) == {"csr", "coo", "ell", "hyb"}
+    for costs in model.costs_.values():
+        assert min(costs.values()) >= 0 and max(costs.values()) > 0
+        assert {"start", "rows", "entries"} <= set(costs)
+
+
+def test_the_terms_add_up_to_the_time(recorded, structures):
+    model = LinearModel().fit(recorded.select(dtype="float64"), recorded.machine.caches)
+    for name in model.formats():
+        terms = model.terms(name, RowBlocks.of(structures[0]))
+        time_s = terms.pop("time_s")
+        assert np.allclose(np.sum(list(terms.values()), axis=0), time_s)
+
+
+def test_a_bigger_matrix_of_the_same_kind_takes_longer(recorded):
+    model = LinearModel().fit(recorded.select(dtype="float64"), recorded.machine.caches)
+    sizes = (1_000, 10_000, 100_000)
+    found = [structure(varied_matrix(rows, 9, "uniform", 0.2, seed=0), threads=1) for rows in sizes]
+    for name in model.formats():
+        times = [float(model.time_s(name, RowBlocks.of(each))[0]) for each in found]
+        assert times == sorted(times) and times[0] > 0, name
+
+
+def test_caches_that_hold_the_matrix_make_it_faster(made_up, structures):
+    small, large = CACHES, tuple(dataclasses.replace(cache, bytes=cache.bytes << 8) for cache in CACHES)
+    model = LinearModel().fit(made_up, small)
+    slow = float(model.time_s("csr", RowBlocks.of(structures[-1]))[0])
+    model._caches = large
+    assert float(model.time_s("csr", RowBlocks.of(structures[-1]))[0]) < slow
+
+
+def test_a_long_row_is_waited_for(recorded, of_lengths, make_record, structures):
+    even, uneven = of_lengths([50] * 2_000), of_lengths([99_999] + [1] * 1_999)
+    records = [
+        make_record("csr", found, 1e-6 + 1e-9 * found.nnz, "varied", threads=4) for found in structures
+    ]
+    model = LinearModel().fit(records, CACHES)
+    assert model._work("csr", RowBlocks.of(uneven))["entries"][0] == pytest.approx(4 * 99_999, rel=0.03)
+    assert model._work("csr", RowBlocks.of(even))["entries"][0] == even.nnz
+
+
+def test_row_blocks_of_a_matrix_cost_about_the_matrix(recorded):
+    A = varied_matrix(50_000, 9, "fixed", 0.1, seed=0)
+    model = LinearModel().fit(recorded.select(dtype="float64"), recorded.machine.caches)
+    strips = StripStatistics.of(A.indptr, structure(A, threads=1), 5_000)
+    parts = strips.blocks(np.arange(10), np.arange(1, 11))
+    whole = strips.blocks(np.array([0]), np.array([10]))
+    for name in model.formats():
+        start = model.costs_[name]["start"]
+        together = float(model.time_s(name, parts).sum()) - 9 * start
+        assert together == pytest.approx(float(model.time_s(name, whole)[0]), rel=0.1), name
+
+
+def test_too_few_records_drop_the_format(made_up):
+    with pytest.raises(ProfileError, match="do not suffice for the linear model"):
+        LinearModel().fit(made_up[: LEAST_RECORDS - 1], CACHES)
+    assert LinearModel().fit(made_up[:LEAST_RECORDS], CACHES).formats() == ["csr"]
+
+
+def test_without_caches_it_still_forecasts(recorded, structures):
+    model = LinearModel().fit(recorded.select(dtype="float64"))
+    assert float(model.time_s("csr", RowBlocks.of(structures[3]))[0]) > 0
+
+
+def test_the_models_are_found_by_name():
+    assert {"linear", "strips"} <= set(MODELS.names())
