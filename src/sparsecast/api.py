@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -13,7 +13,7 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from sparsecast.benchmark.calibration import Calibration, Progress, no_progress
-from sparsecast.benchmark.evaluation import EvaluationRow, ModelScore, pair, scores
+from sparsecast.benchmark.evaluation import Evaluation, EvaluationRow, pair, scores
 from sparsecast.benchmark.measurement import Subject, measure_candidates
 from sparsecast.benchmark.plan_check import PlanCheck, check_plan
 from sparsecast.errors import InputError, ProfileError
@@ -61,22 +61,6 @@ class NamedMatrix:
     name: str
     matrix: csr_array[Any]
     notes: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """Forecasts against measurements over a collection.
-
-    Attributes
-    ----------
-    profile : str
-    rows : tuple of EvaluationRow
-    models : dict of str to ModelScore
-    """
-
-    profile: str
-    rows: tuple[EvaluationRow, ...]
-    models: dict[str, ModelScore]
 
 
 def read_matrix(specification: str | Path) -> NamedMatrix:
@@ -238,14 +222,15 @@ def predict(
     ProfileError
         If `profile` has no Records for them.
     """
+    MODELS.get(model or DEFAULT_MODEL)  # an unknown name is refused before anything is measured
     profile = profile or own_profile(A, threads=threads, dtype=dtype, device=device)
     setting = _setting(A, profile.machine.checked_threads(threads), dtype, device)
-    model = model or DEFAULT_MODEL
     start = perf_counter()
     found = structure(A)
     choice = whole_matrix(found, setting)
-    forecasts = tuple(_fitted(profile, setting, model).forecast(found, choice.candidates))
-    return Prediction(forecasts, choice.refused, found, profile.name, model, perf_counter() - start)
+    fitted = _fitted(profile, setting, model or DEFAULT_MODEL)
+    forecasts = tuple(fitted.forecast(found, choice.candidates))
+    return Prediction(forecasts, choice.refused, found, profile.name, fitted.name, perf_counter() - start)
 
 
 def plan(
@@ -282,6 +267,7 @@ def plan(
         raise InputError(f"iterations {iterations}: expected at least 1; name the products you will do")
     if objective != "time":
         raise InputError(f"objective '{objective}': expected 'time', the only one measured; name it")
+    MODELS.get(model or DEFAULT_MODEL)
     matrix = _as_csr(A)
     profile = profile or own_profile(matrix, threads=threads, dtype=dtype, device=device)
     setting = _setting(matrix, profile.machine.checked_threads(threads), dtype, device)
@@ -311,12 +297,17 @@ def compile(
     Raises
     ------
     InputError
-        If the plan is for other rows, or for more threads than the machine has.
+        If the plan is for other rows, for more threads than the machine has, or for others than asked for.
     """
     matrix = _as_csr(A)
     made = plan or _plan(matrix, threads=threads, dtype=dtype, device=device)
     first = made.baseline.candidate
     detect().checked_threads(first.threads)
+    for asked, planned in ((threads, first.threads), (dtype, first.dtype), (device, first.device)):
+        if asked is not None and asked != planned:
+            raise InputError(
+                f"{asked} beside a plan for {planned}: expected the same; plan it so, or leave it out"
+            )
     planned_rows = sum(block.last_row + 1 - block.first_row for block in made.blocks)
     if planned_rows != matrix.shape[0]:
         raise InputError(
@@ -457,29 +448,29 @@ def evaluate(
         Called after each matrix.
     """
     machine = detect()
+    if profile is not None:
+        _require_own(profile.name, machine)
     rows: list[EvaluationRow] = []
-    profile_name = ""
-    for name, matrix in _named(matrices):
-        predictions = [
-            predict(matrix, profile, threads=threads, dtype=dtype, device=device, model=model)
-            for model in MODELS.names()
-        ]
-        records = measure(matrix, threads=threads, dtype=dtype, device=device, name=name)
-        for prediction in predictions:
-            _require_own(prediction.profile, machine)
-            rows += pair(name, prediction.model, prediction, records)
-            profile_name = prediction.profile
-        on_matrix()
-    return Evaluation(profile_name, tuple(rows), scores(rows))
-
-
-def _named(matrices: Sequence[Any]) -> Iterator[tuple[str, csr_array[Any]]]:
-    for number, matrix in enumerate(matrices, 1):
-        if isinstance(matrix, str | Path):
-            found = read_matrix(matrix)
-            yield found.name, found.matrix
+    refused: dict[str, str] = {}
+    for number, item in enumerate(matrices, 1):
+        name = str(item) if isinstance(item, str | Path) else f"matrix {number}"
+        try:
+            found = (
+                read_matrix(item) if isinstance(item, str | Path) else NamedMatrix(name, _as_csr(item), ())
+            )
+        except InputError as error:
+            refused[name] = str(error)
         else:
-            yield f"matrix {number}", _as_csr(matrix)
+            rows += _evaluated(found, profile, threads=threads, dtype=dtype, device=device)
+        on_matrix()
+    return Evaluation(machine.name, tuple(rows), scores(rows), refused)
+
+
+def _evaluated(found: NamedMatrix, profile: Profile | None, **setting: Any) -> list[EvaluationRow]:
+    predictions = [predict(found.matrix, profile, **setting, model=model) for model in MODELS.names()]
+    records = measure(found.matrix, **setting, name=found.name)
+    rows = [row for p in predictions for row in pair(found.name, p.model, p, records)]
+    return sorted(rows, key=lambda row: row.record.time_s)
 
 
 def _as_csr(A: Any) -> csr_array[Any]:

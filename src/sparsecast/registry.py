@@ -73,6 +73,8 @@ class Registry(Generic[T]):
         if name not in self._found:
             known = self.names()
             if name not in known:
-                raise UnknownNameError(f"{self.kind} '{name}' is unknown: known are {', '.join(known)}")
+                raise UnknownNameError(
+                    f"{self.kind} '{name}' is unknown: known are {', '.join(known)}; name one"
+                )
             importlib.import_module(f"{self._package}.{name}")
         return self._found[name]

@@ -259,6 +259,11 @@ class Calibration:
             except KeyboardInterrupt:
                 self.interrupted = True
             profile = before.with_records(self.records)
+            if not profile.records and not self.interrupted:
+                raise InputError(
+                    f"budget {self.budget_s:g} s: expected time and free memory for one matrix, beside "
+                    f"compiling the kernels; that is done now, so calibrate again, or with more of both"
+                )
             profile.save(path)
             journal_path.unlink(missing_ok=True)
         return profile

@@ -63,6 +63,25 @@ class ModelScore:
     top1: float
 
 
+@dataclass(frozen=True)
+class Evaluation:
+    """Forecasts against measurements over a collection.
+
+    Attributes
+    ----------
+    profile : str
+    rows : tuple of EvaluationRow
+    models : dict of str to ModelScore
+    refused : dict of str to str
+        Matrices that could not be read, and why.
+    """
+
+    profile: str
+    rows: tuple[EvaluationRow, ...]
+    models: dict[str, ModelScore]
+    refused: dict[str, str]
+
+
 def pair(
     matrix: str, model: str, forecasts: Iterable[Forecast], records: Iterable[Record]
 ) -> list[EvaluationRow]:

@@ -13,7 +13,7 @@ from sparsecast.cli.options import (
     print_document,
     screen,
 )
-from sparsecast.cli.questions import profile_for
+from sparsecast.errors import InputError
 
 
 def command(
@@ -29,14 +29,17 @@ def command(
     from sparsecast.reports import documents, tables
     from sparsecast.reports.progress import counted_bar
 
-    first = api.read_matrix(matrices[0])
-    chosen = profile_for(first.matrix, profile, threads, dtype, device)
+    chosen = api.profile(profile) if profile else None
     with counted_bar(screen(), "measuring", len(matrices)) as advance:
         result = api.evaluate(
             matrices, chosen, threads=threads, dtype=dtype, device=device, on_matrix=advance
         )
+    if not result.rows:
+        raise InputError(next(iter(result.refused.values())))
     if as_json:
-        print_document(documents.evaluation(result.profile, result.rows, result.models))
+        print_document(documents.evaluation(result))
         return
     page().print(tables.evaluation(result.rows))
     page().print(tables.scores(result.models))
+    for reason in result.refused.values():
+        page().print(f"Left out: {reason}")

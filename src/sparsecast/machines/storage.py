@@ -72,9 +72,16 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
         temporary = Path(name)
         try:
             write(temporary)
+            temporary.chmod(0o666 & ~_umask())  # mkstemp's files are the owner's alone
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
 
 
 @contextmanager

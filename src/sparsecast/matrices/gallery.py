@@ -70,7 +70,7 @@ def gallery(name: str, /, **parameters: int) -> csr_array:
     for key, value in parameters.items():
         if key not in known:
             raise UnknownNameError(
-                f"parameter '{key}' of gallery '{name}' is unknown: known are {', '.join(known)}"
+                f"parameter '{key}' of gallery '{name}' is unknown: known are {', '.join(known)}; name one"
             )
         values[key] = _integer(name, key, value)
     return _GALLERY[name](**values)
@@ -127,7 +127,9 @@ def gallery_parameters(name: str) -> dict[str, int | None]:
         If the gallery has no matrix `name`.
     """
     if name not in _GALLERY:
-        raise UnknownNameError(f"gallery '{name}' is unknown: known are {', '.join(gallery_names())}")
+        raise UnknownNameError(
+            f"gallery '{name}' is unknown: known are {', '.join(gallery_names())}; name one"
+        )
     return {key: each.default for key, each in inspect.signature(_GALLERY[name]).parameters.items()}
 
 

@@ -114,7 +114,8 @@ class LinearModel(Model):
         matrix = blocks.matrix
         other_rows = (matrix.rows - blocks.rows) * (index_bytes + value_bytes)
         other_entries = (matrix.nnz - blocks.nnz) * (index_bytes + value_bytes)
-        return np.asarray(other_rows + other_entries + matrix.cols * value_bytes, dtype=float)
+        # At least one byte: an empty matrix has no working set to be divided by.
+        return np.asarray(np.maximum(other_rows + other_entries + matrix.cols * value_bytes, 1.0))
 
     def _wait(self, format_name: str, blocks: RowBlocks) -> Floats:
         """Return how much longer the slowest thread works than an even share: a row is not divided."""

@@ -61,13 +61,15 @@ class Line:
 
     @classmethod
     def through(cls, x: Floats, y: Floats) -> Line:
-        """Fit y = slope * x + intercept to relative residuals; the intercept is at least 0.
+        """Fit y = slope * x + intercept, both at least 0, to relative residuals.
 
         One point gives the line through it and the origin.
         """
         weighted = np.column_stack([x, np.ones(len(x))]) / y[:, None]
         if len(np.unique(x)) > 1:
             slope, intercept = np.linalg.lstsq(weighted, np.ones(len(x)))[0]
+            if slope < 0:
+                return cls(0.0, float((1 / y).sum() / (1 / y**2).sum()))
             if intercept >= 0:
                 return cls(float(slope), float(intercept))
         ratio = x / y

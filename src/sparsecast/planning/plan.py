@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sparsecast.errors import ProfileError
 from sparsecast.matrices.row_blocks import StripStatistics
 from sparsecast.models.base import Model
 from sparsecast.planning.candidates import Setting
@@ -20,7 +21,7 @@ class Plan:
     Attributes
     ----------
     blocks : tuple of PlannedBlock
-        Row blocks in order, often one; empty for a matrix without rows.
+        Row blocks in order, often one.
     iterations : int
         Products it was made for.
     time_s : float
@@ -58,7 +59,17 @@ def make_plan(statistics: StripStatistics, model: Model, setting: Setting, itera
     setting : Setting
     iterations : int
         Products that will be done, at least 1.
+
+    Raises
+    ------
+    ProfileError
+        If the model cannot forecast plain CSR, which every plan is compared with.
     """
+    if "csr" not in model.formats():
+        raise ProfileError(
+            f"the {model.name} model knows {', '.join(model.formats())}: expected csr, which plans are "
+            f"compared with; calibrate with a larger budget"
+        )
     everything = np.array([0]), np.array([statistics.strips])
     baseline = planned_block(statistics.blocks(*everything), 0, "csr", model, setting)
     blocks = best_blocks(statistics, model, setting, iterations)

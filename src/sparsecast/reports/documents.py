@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sparsecast.benchmark.evaluation import EvaluationRow, ModelScore
+from sparsecast.benchmark.evaluation import Evaluation, EvaluationRow
 from sparsecast.benchmark.plan_check import PlanCheck
 from sparsecast.machines.machine import Machine
 from sparsecast.planning.plan import Plan
@@ -125,12 +125,13 @@ def evaluation_row(row: EvaluationRow) -> Document:
     }
 
 
-def evaluation(profile: str, rows: Iterable[EvaluationRow], models: dict[str, ModelScore]) -> Document:
+def evaluation(found: Evaluation) -> Document:
     """Return an evaluation."""
     return {
-        "profile": profile,
-        "rows": [evaluation_row(row) for row in rows],
-        "models": {name: dataclasses.asdict(score) for name, score in models.items()},
+        "profile": found.profile,
+        "rows": [evaluation_row(row) for row in found.rows],
+        "models": {name: dataclasses.asdict(score) for name, score in found.models.items()},
+        "refused": found.refused,
     }
 
 
