@@ -238,8 +238,8 @@ class Forecast:
     time_s : float
         Seconds a product.
     low_s, high_s : float or None
-        The interval that held nine tenths of the model's errors on matrices held out of its fit; None
-        where the profile has no such matrices.
+        The interval that is to hold nine tenths of the measurements, from the model's errors on matrices
+        held out of its fit; None where the profile has too few of them.
     bytes : int
         Bytes streamed by one product in this format.
     energy_j : float or None

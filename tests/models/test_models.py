@@ -140,12 +140,19 @@ def with_ratios(model_class, recorded, make_record, of_lengths):
     return fit
 
 
-def test_intervals_hold_the_middle_nine_tenths_of_the_held_out_ratios(with_ratios):
+def test_intervals_are_those_of_one_more_ratio_like_the_held_out_ones(with_ratios):
     assert INTERVAL_SHARE == 0.9
-    low, high = with_ratios(0.5, 1.5).interval("csr", 2.0)
-    # Linear quantiles of two values at 0.05 and 0.95.
-    assert low == pytest.approx(2.0 * 0.55)
-    assert high == pytest.approx(2.0 * 1.45)
+    low, high = with_ratios(0.5, 1.0, 2.0).interval("csr", 3.0)
+    # Logarithms -log 2, 0, log 2: mean 0, deviation log 2; Student's t of 2 degrees at 0.95 is 2.919986.
+    factor = math.exp(2.919986 * math.log(2) * math.sqrt(1 + 1 / 3))
+    assert low == pytest.approx(3.0 / factor, rel=1e-6)
+    assert high == pytest.approx(3.0 * factor, rel=1e-6)
+
+
+def test_more_held_out_ratios_of_the_same_spread_leave_less_doubt(with_ratios):
+    few, many = with_ratios(0.8, 1.25), with_ratios(*[0.8, 1.25] * 10)
+    assert few.interval("csr", 1.0)[0] < many.interval("csr", 1.0)[0] < 1
+    assert 1 < many.interval("csr", 1.0)[1] < few.interval("csr", 1.0)[1]
 
 
 def test_there_is_no_interval_where_nothing_was_held_out(with_ratios):

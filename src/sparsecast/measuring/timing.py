@@ -172,6 +172,7 @@ def _repetitions(call: Call, sample_s: float) -> tuple[int, int]:
 
 
 def _sample(call: Call, alpha: int, beta: int) -> float:
+    call()  # untimed: otherwise the first run alone would pay for the caches that others have filled
     return (_run(call, beta) - _run(call, alpha)) / (beta - alpha)
 
 

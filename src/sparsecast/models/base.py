@@ -16,7 +16,8 @@ from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.models.conversion import ConversionCost
 from sparsecast.records import Candidate, Forecast, Record, Structure
 
-#: An interval spans this share of the ratios measured / forecast on matrices held out of the fit.
+#: Probability that an interval is meant to hold the measurement with, from the ratios measured / forecast on
+#: matrices held out of the fit.
 INTERVAL_SHARE = 0.9
 
 
@@ -28,7 +29,7 @@ class Model(ABC):
     Attributes
     ----------
     ratios_ : dict of str to (float, float)
-        For each format, the low and high quantile of measured over forecast time on the held-out Records.
+        For each format, the ends of the interval of measured over forecast time, from the held-out Records.
     conversion_ : ConversionCost
         What building each format costs.
     """
@@ -105,7 +106,7 @@ class Model(ABC):
         )
 
     def interval(self, format_name: str, time_s: float) -> tuple[float | None, float | None]:
-        """Return the low and high end of a forecast; None where no Record was held out to learn them from."""
+        """Return the low and high end of a forecast; None where too few Records were held out."""
         if format_name not in self.ratios_:
             return None, None
         low, high = self.ratios_[format_name]
@@ -118,9 +119,21 @@ class Model(ABC):
             if name in ratios:
                 expected = float(self.time_s(name, RowBlocks.of(record.structure))[0])
                 ratios[name].append(record.time_s / expected)
-        tail = (1 - INTERVAL_SHARE) / 2
-        return {
-            name: (float(np.quantile(found, tail)), float(np.quantile(found, 1 - tail)))
-            for name, found in ratios.items()
-            if found
-        }
+        return {name: prediction_interval(found) for name, found in ratios.items() if len(found) > 1}
+
+
+def prediction_interval(ratios: Sequence[float]) -> tuple[float, float]:
+    """Return the interval that holds the next ratio with probability INTERVAL_SHARE.
+
+    Ratios of times scatter by factors, so their logarithms are taken for normally distributed; a handful of
+    them leaves its own doubt, which Student's distribution adds (the prediction interval of one more
+    observation, mean -+ t s sqrt(1 + 1/n)).
+    """
+    from scipy.special import stdtrit
+
+    logarithms = np.log(ratios)
+    count = len(logarithms)
+    t = float(stdtrit(count - 1, (1 + INTERVAL_SHARE) / 2))
+    half = t * float(logarithms.std(ddof=1)) * np.sqrt(1 + 1 / count)
+    middle = float(logarithms.mean())
+    return float(np.exp(middle - half)), float(np.exp(middle + half))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.table import Table
 
@@ -189,20 +189,29 @@ def gallery(listed: Mapping[str, tuple[Mapping[str, int | None], str]]) -> Table
     return table
 
 
-def evaluation(rows: Iterable[EvaluationRow]) -> Table:
-    """Return forecasts beside measurements, matrix by matrix."""
-    table = _numbers("Forecast against measurement", "matrix", "format", "kernel", "measured", "forecast")
-    for heading in ("error", "noise"):
-        table.add_column(heading, justify="right")
+def evaluation(rows: Sequence[EvaluationRow]) -> Table:
+    """Return every measurement with the forecast and error of each model beside it, matrix by matrix."""
+    models = list(dict.fromkeys(row.model for row in rows))
+    table = _numbers("Forecast against measurement", "matrix", "format", "kernel", "measured", "noise")
+    for model in models:
+        table.add_column(model, justify="right")
+        table.add_column("error", justify="right")
+    together: dict[tuple[str, Candidate], dict[str, EvaluationRow]] = {}
     for row in rows:
+        together.setdefault((row.matrix, row.record.candidate), {})[row.model] = row
+    matrix = None
+    for (name, candidate), by_model in together.items():
+        record = next(iter(by_model.values())).record
+        forecasts = [
+            text
+            for row in (by_model.get(model) for model in models)
+            for text in ((time(row.forecast.time_s), f"{100 * row.error:+.0f} %") if row else ("-", "-"))
+        ]
+        noise = f"{100 * record.noise:.1f} %"
         table.add_row(
-            row.matrix,
-            *_way(row.forecast.candidate),
-            time(row.record.time_s),
-            time(row.forecast.time_s),
-            f"{100 * row.error:+.0f} %",
-            f"{100 * row.record.noise:.1f} %",
+            name if name != matrix else "", *_way(candidate), time(record.time_s), noise, *forecasts
         )
+        matrix = name
     return table
 
 
