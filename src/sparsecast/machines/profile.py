@@ -166,7 +166,8 @@ def _read_table(path: Path) -> pyarrow.Table:
 
     try:
         with path.open("rb") as stream:  # given a path, pyarrow would read a folder as well
-            return pyarrow.parquet.read_table(stream, page_checksum_verification=True)
+            # Not read_table: it imports the data sets of pyarrow, and with them pandas, for a single file.
+            return pyarrow.parquet.ParquetFile(stream, page_checksum_verification=True).read()
     except FileNotFoundError as error:
         raise ProfileError(f"{path} does not exist: expected a profile; run sparsecast calibrate") from error
     except (OSError, pyarrow.ArrowException) as error:
