@@ -103,17 +103,17 @@ def test_measurements(matches, records):
 
 
 def test_plan(matches):
-    matches("plan", tables.plan("Plan for 1,000 products", PLAN), *tables.plan_sentences(PLAN))
+    matches("plan", tables.plan("Plan for 1,000 products", PLAN), *tables.plan_sentences(PLAN, "here"))
 
 
 def test_a_plan_of_many_blocks(matches):
     many = dataclasses.replace(PLAN, blocks=BLOCKS, low_s=None, high_s=None, break_even_iterations=None)
-    matches("plan-many", tables.plan("Plan", many), *tables.plan_sentences(many))
+    matches("plan-many", tables.plan("Plan", many), *tables.plan_sentences(many, "here"))
 
 
 def test_a_plan_without_conversion(matches):
     plain = dataclasses.replace(PLAN, blocks=(PLAN.baseline,), convert_s=0.0, break_even_iterations=0)
-    matches("plan-plain", tables.plan("Plan", plain), *tables.plan_sentences(plain))
+    matches("plan-plain", tables.plan("Plan", plain), *tables.plan_sentences(plain, "here"))
 
 
 def test_plan_check(matches):

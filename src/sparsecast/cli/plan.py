@@ -45,8 +45,8 @@ def command(
         about = documents.matrix(found.name, found.matrix.shape, found.matrix.nnz)
         print_document({"matrix": about, "plan": documents.plan(made, checked)})
         return
-    page().print(tables.plan(f"Plan for {iterations:,} products: {found.name} on {chosen.name}", made))
-    for sentence in tables.plan_sentences(made):
+    page().print(tables.plan(f"Plan for {iterations:,} products: {found.name}", made))
+    for sentence in tables.plan_sentences(made, chosen.name):
         page().print(sentence)
     if checked is not None:
         page().print(tables.plan_check(made, checked))

@@ -57,7 +57,7 @@ class Model(ABC):
                 f"the profile's {len(records)} records do not suffice for the {self.name} model: "
                 f"expected a calibration that ran to its end; calibrate with a larger budget"
             )
-        self.conversion_ = ConversionCost().fit(records)
+        self.conversion_ = ConversionCost().fit(records, caches)
         self.ratios_ = self._held_out_ratios([r for r in records if r.suite == "gallery"])
         return self
 

@@ -9,39 +9,55 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.formats import FORMATS
+from sparsecast.machines.machine import Cache
 from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.records import Record
 
 
 class ConversionCost:
-    """Seconds to build a format: a fixed cost and a cost for each stored entry, both >= 0.
+    """Seconds to build a format: a fixed cost, one a stored entry, and one a byte beyond the last cache.
+
+    The last is mostly that of memory that the system has to give first, which it recycles for small arrays;
+    on a virtual machine it can be ten times the work of the conversion itself. All are at least 0.
 
     Attributes
     ----------
-    coefficients_ : dict of str to (float, float)
-        Seconds, and seconds a stored entry, for each format.
+    coefficients_ : dict of str to float array of shape (3,)
+        The costs for each format.
     """
 
-    def fit(self, records: Sequence[Record]) -> Self:
+    def fit(self, records: Sequence[Record], caches: Sequence[Cache] = ()) -> Self:
         """Learn from the conversions that were timed beside the products."""
         from scipy.optimize import nnls
 
-        self.coefficients_: dict[str, tuple[float, float]] = {}
+        self._last_cache = max((cache.bytes for cache in caches), default=0)
+        self.coefficients_: dict[str, NDArray[np.float64]] = {}
         for name in sorted({record.candidate.format for record in records}):
             own = [record for record in records if record.candidate.format == name and record.convert_s > 0]
             if not own:
-                self.coefficients_[name] = (0.0, 0.0)  # CSR: there is nothing to build
+                self.coefficients_[name] = np.zeros(3)  # CSR: there is nothing to build
                 continue
-            stored = [int(FORMATS.get(name).stored_entries(RowBlocks.of(r.structure))[0]) for r in own]
+            candidate = own[0].candidate
+            self._value_bytes = np.dtype(candidate.dtype).itemsize
+            self._index_bytes = candidate.index_bits // 8
+            terms = np.concatenate([self._terms(name, RowBlocks.of(record.structure)) for record in own])
             seconds = np.array([record.convert_s for record in own])
             # Weighted by 1/seconds, the residuals are relative: small matrices count as much as large ones.
-            terms = np.column_stack([np.ones(len(own)), stored]) / seconds[:, None]
-            fixed, each = nnls(terms, np.ones(len(own)))[0]
-            self.coefficients_[name] = (float(fixed), float(each))
+            relative = terms / seconds[:, None]
+            scale = np.maximum(relative.max(axis=0), np.finfo(float).tiny)
+            self.coefficients_[name] = nnls(relative / scale, np.ones(len(own)))[0] / scale
         return self
 
     def seconds(self, format_name: str, blocks: RowBlocks) -> NDArray[np.float64]:
         """Return the forecast seconds to build each block."""
-        fixed, each = self.coefficients_[format_name]
-        stored = FORMATS.get(format_name).stored_entries(blocks).astype(np.float64)
-        return np.asarray(fixed + each * stored)
+        costs = self.coefficients_[format_name]
+        if not costs.any():
+            return np.zeros(len(blocks.rows))
+        return np.asarray(self._terms(format_name, blocks) @ costs)
+
+    def _terms(self, format_name: str, blocks: RowBlocks) -> NDArray[np.float64]:
+        storage = FORMATS.get(format_name)
+        stored = storage.stored_entries(blocks)
+        size = storage.predicted_bytes(blocks, self._value_bytes, self._index_bytes)
+        beyond = np.maximum(size - self._last_cache, 0)
+        return np.column_stack([np.ones(len(stored)), stored, beyond]).astype(np.float64)

@@ -125,10 +125,10 @@ def plan(title: str, made: Plan) -> Table:
     return table
 
 
-def plan_sentences(made: Plan) -> list[str]:
+def plan_sentences(made: Plan, profile: str) -> list[str]:
     """Return what a plan comes to, in sentences."""
     sentences = [
-        f"One product: {time(made.time_s)} {_bracketed(made.low_s, made.high_s)}, "
+        f"One product on {profile}: {time(made.time_s)} {_bracketed(made.low_s, made.high_s)}, "
         f"plain CSR {time(made.baseline.time_s)}."
     ]
     if made.convert_s == 0:
