@@ -112,6 +112,16 @@ def best_blocks(
     return blocks[::-1]
 
 
+def best_single_block(
+    statistics: StripStatistics, model: Model, setting: Setting, iterations: int
+) -> PlannedBlock:
+    """Return all rows in one block, in the format that `best_blocks` would choose for it."""
+    block = statistics.blocks(np.array([0]), np.array([statistics.strips]))
+    formats = model.formats()
+    costs = [_block_cost(model, name, block, setting, iterations)[0] for name in formats]
+    return planned_block(block, 0, formats[int(np.argmin(costs))], model, setting)
+
+
 def planned_block(
     block: RowBlocks, first_row: int, format_name: str, model: Model, setting: Setting
 ) -> PlannedBlock:
