@@ -86,10 +86,10 @@ def test_callables_are_sampled_in_turn_between_canaries(clock):
     kept = []
     found = measure(calls, Effort(samples=4, sample_s=0.01), on_sample=lambda: kept.append(len(clock.log)))
     assert list(found) == ["a", "b", "c"]
-    assert clock.log[: FIRST + 3] == ["canary"] * FIRST + ["a", "b", "c"]
+    assert clock.log[: FIRST + 6] == ["canary"] * FIRST + ["a", "a", "b", "b", "c", "c"]
     # Of each sample: an untimed call, two of the beta run, one of the alpha run.
     round_of_samples = [each for name in "abc" for each in ("canary", *[name] * 4, "canary")]
-    assert clock.log[FIRST + 3 :] == round_of_samples * 4
+    assert clock.log[FIRST + 6 :] == round_of_samples * 4
     assert len(kept) == 12 and kept[-1] == len(clock.log)
 
 
@@ -105,7 +105,7 @@ def test_a_sample_beside_a_slow_canary_is_taken_again(clock, position):
 
 def test_what_was_measured_in_a_slow_moment_is_not_kept(clock):
     clock.slow_canaries = {FIRST + 2}
-    costs = iter([0.02] * 5 + [0.5] * 4 + [0.02] * 100)
+    costs = iter([0.02] * 6 + [0.5] * 4 + [0.02] * 100)
 
     def call():
         clock.now += next(costs)
@@ -124,7 +124,7 @@ def test_a_machine_that_stays_slow_is_measured_all_the_same(clock):
 
 def test_a_sample_that_is_not_positive_is_taken_again(clock):
     # A disturbed run of alpha calls can outlast the run of beta calls.
-    costs = iter([0.02] * 5 + [0.02, 0.0, 0.0, 0.7] + [0.02] * 100)
+    costs = iter([0.02] * 6 + [0.02, 0.0, 0.0, 0.7] + [0.02] * 100)
 
     def call():
         clock.now += next(costs)

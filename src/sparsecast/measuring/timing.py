@@ -162,6 +162,7 @@ def measure(
 
 def _repetitions(call: Call, sample_s: float) -> tuple[int, int]:
     """Return alpha and beta such that beta - alpha calls take about `sample_s`."""
+    call()  # untimed: a first call may pay for memory and threads that later ones find ready
     calls, seconds = 1, _run(call, 1)
     while seconds < sample_s / 4 and calls < 1 << 20:
         calls *= 2

@@ -239,7 +239,7 @@ def scores(models: Mapping[str, ModelScore]) -> Table:
 
 
 def _numbers(title: str, *headings: str) -> Table:
-    table = Table(title=title, title_justify="left", caption_justify="left")
+    table = Table(title=title, title_justify="left", caption_justify="left", min_width=len(title))
     words = ("format", "kernel", "matrix", "model", "way", "rows")
     for heading in headings:
         table.add_column(
