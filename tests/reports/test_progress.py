@@ -23,7 +23,8 @@ def test_nothing_is_left_where_nobody_watches():
     assert stream.getvalue() == ""
 
 
-def test_a_terminal_shows_what_is_done_and_the_time_left():
+def test_a_terminal_shows_what_is_done_and_the_time_left(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")  # a dumb terminal cannot move the cursor, and gets no bar
     stream = io.StringIO()
     show(Console(file=stream, force_terminal=True, width=100))
     for text in ("calibrating", "1:29 left", "banded", "measuring"):
