@@ -21,6 +21,8 @@ from scipy.sparse import csr_array
 from sparsecast.benchmark.measurement import Subject, measure_candidates
 from sparsecast.errors import InputError, ProfileError
 from sparsecast.formats import FORMATS
+from sparsecast.kernels import KERNELS
+from sparsecast.kernels.binding import warm_up
 from sparsecast.machines import storage
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile, user_path
@@ -30,7 +32,7 @@ from sparsecast.matrices.synthesis import strip_matrix, varied_matrix
 from sparsecast.measuring.timing import Effort
 from sparsecast.models.strips import strip_rows
 from sparsecast.planning.candidates import Setting, whole_matrix
-from sparsecast.records import SCHEMA_VERSION, Record
+from sparsecast.records import SCHEMA_VERSION, Candidate, Record
 
 #: Seconds below which not even the indispensable matrices get measured on a cold compilation cache.
 LEAST_BUDGET_S = 10.0
@@ -93,8 +95,6 @@ _BYTES_AN_ENTRY = 60
 
 QUICK_EFFORT = Effort(samples=7, sample_s=0.004)
 FULL_EFFORT = Effort(samples=11, sample_s=0.008)
-
-_NO_EFFORT = Effort(samples=1, sample_s=1e-5)
 
 #: From this budget a setting on, there is time for the full effort.
 _FULL_EFFORT_BUDGET_S = 60.0
@@ -297,10 +297,14 @@ class Calibration:
         self.on_progress(
             self.used_s, self.budget_s, f"compiling for {setting.dtype}, {setting.threads} threads"
         )
-        for mean_length, lengths in ((2, "fixed"), (8, "fixed"), (8, "uniform")):
-            A = varied_matrix(1000, mean_length, lengths, 1.0, seed=0)
-            subject = Subject(A, structure(A), "compilation", "none")
-            measure_candidates(subject, whole_matrix(subject.structure, setting).candidates, _NO_EFFORT)
+        for name in FORMATS.names():
+            for variant in KERNELS[setting.device].get(name).variants:
+                warm_up(
+                    Candidate(
+                        name, variant, setting.device, setting.dtype, setting.index_bits, setting.threads
+                    )
+                )
+        structure(varied_matrix(1000, 4, "uniform", 1.0, seed=0))
 
     def _rounds(self) -> list[tuple[Setting, BenchmarkMatrix]]:
         suites = [(setting, *benchmark_matrices(setting)) for setting in self.settings]

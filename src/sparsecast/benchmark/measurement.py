@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from sparsecast.errors import MatrixSizeError, PaddingError
-from sparsecast.kernels.binding import Bound, bind, prepared
+from sparsecast.kernels.binding import Bound, bind, prepared, warm_up
 from sparsecast.kernels.reference import ReferenceProduct
 from sparsecast.measuring.timing import Effort, Timing, measure
 from sparsecast.records import Candidate, Record, Structure
@@ -88,6 +88,7 @@ def measure_candidates(
 def _prepare(
     A: csr_array[Any], candidate: Candidate, x: np.ndarray[Any, Any], reference: ReferenceProduct
 ) -> _Prepared:
+    warm_up(candidate)  # otherwise the conversion would be charged with compiling itself
     start = perf_counter()
     bound = bind(A, candidate)
     convert_s = perf_counter() - start if candidate.format != "csr" else 0.0

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from sparsecast.benchmark.measurement import right_hand_side
-from sparsecast.kernels.binding import bind, prepared
+from sparsecast.kernels.binding import bind, prepared, warm_up
 from sparsecast.kernels.reference import ReferenceProduct
 from sparsecast.measuring.timing import Effort, measure
 from sparsecast.operators import BlockOperator
@@ -61,6 +61,8 @@ def check_plan(
     ready = prepared(A, baseline.dtype, baseline.index_bits)
     x = right_hand_side(A.shape[1], baseline.dtype)
     reference = ReferenceProduct.of(ready, x)
+    for candidate in {block.candidate for block in plan.blocks}:
+        warm_up(candidate)
     start = perf_counter()
     operator = build()
     convert_s = perf_counter() - start

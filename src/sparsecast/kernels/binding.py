@@ -34,6 +34,13 @@ def bind(A: csr_array[Any], candidate: Candidate) -> Bound:
     return Bound(matrix, kernels.bind(matrix, candidate.kernel, candidate.threads))
 
 
+def warm_up(candidate: Candidate) -> None:
+    """Compile, or load from the cache, what `bind` and its product need, on a matrix of two entries."""
+    tiny = prepared(csr_array(np.eye(2)), candidate.dtype, candidate.index_bits)
+    x = np.ones(2, dtype=candidate.dtype)
+    bind(tiny, candidate).product(x, np.empty_like(x))
+
+
 def prepared(A: csr_array[Any], dtype: str, index_bits: int) -> csr_array[Any]:
     """Return `A` with values and indices of the given types, itself where it has them already."""
     index_dtype = np.dtype(f"int{index_bits}")
