@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import itertools
+import re
 import sys
 import traceback
 
@@ -43,7 +45,7 @@ def main() -> None:
         _complain(str(error))
         status = INPUT_WRONG
     except typer.TyperException as error:
-        what = error.format_message() or "Missing command."
+        what = _with_value(error.format_message(), sys.argv) or "Missing command."
         _complain(f"{what} (sparsecast --help, or sparsecast COMMAND --help, lists what is)")
         status = INPUT_WRONG
     except typer.Exit as leaving:
@@ -63,6 +65,19 @@ def main() -> None:
         _complain("this is a fault of Sparsecast: please report it with the lines above")
         status = OUR_FAULT
     sys.exit(status)
+
+
+def _with_value(message: str, arguments: list[str]) -> str:
+    """Return a parser's complaint about an option with the value given for it, which it leaves out."""
+    found = re.match(r"Invalid value for '(--[\w-]+)': (.*)", message, re.DOTALL)
+    if found is None:
+        return message
+    option, expected = found.groups()
+    for argument, following in itertools.pairwise([*arguments, ""]):
+        name, equals, value = argument.partition("=")
+        if name == option:
+            return f"{option} {value if equals else following}: {expected}"
+    return message
 
 
 def _complain(line: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import stat
 import zlib
 from collections.abc import Callable, Iterator
 from gzip import BadGzipFile
@@ -70,11 +71,7 @@ def regular_file_size(path: Path) -> int:
         If it is missing, a directory or another thing that is no file, or out of reach.
     """
     try:
-        if path.is_dir():
-            raise damaged(path, "is a directory", "give the path of one matrix file")
-        if path.exists() and not path.is_file():
-            raise damaged(path, "is not a regular file", "give the path of one matrix file")
-        return path.stat().st_size
+        status = path.stat()
     except FileNotFoundError as error:
         raise damaged(path, "there is no such file", "check the path") from error
     except OSError as error:
@@ -83,6 +80,11 @@ def regular_file_size(path: Path) -> int:
         ) from error
     except ValueError as error:
         raise MatrixFileError(f"{str(path)!r}: cannot be a path ({error}); check it") from error
+    if stat.S_ISDIR(status.st_mode):
+        raise damaged(path, "is a directory", "give the path of one matrix file")
+    if not stat.S_ISREG(status.st_mode):
+        raise damaged(path, "is not a regular file", "give the path of one matrix file")
+    return status.st_size
 
 
 @contextlib.contextmanager
