@@ -11,14 +11,31 @@ import pytest
 from hypothesis import settings
 from scipy.sparse import csr_array
 
+from sparsecast.machines.profile import Profile
 from sparsecast.matrices.gallery import gallery, gallery_names, gallery_parameters
 
 # The same examples in every run of CI: a new one that fails belongs to whoever can look at it.
 settings.register_profile("sparsecast", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("sparsecast")
 
+RECORDED = Path(__file__).parent / "data" / "recorded-profile.parquet"
+
 #: Sizes that keep every matrix of the gallery small, whichever of them it takes.
 SMALL = {"n": 9, "scale": 7}
+
+
+@pytest.fixture(scope="session")
+def recorded() -> Profile:
+    """The profile recorded on a real machine."""
+    return Profile.load(RECORDED)
+
+
+@pytest.fixture(autouse=True)
+def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder for profiles and journals, instead of the user's."""
+    folder = tmp_path / "home"
+    monkeypatch.setenv("SPARSECAST_HOME", str(folder))
+    return folder
 
 
 def with_lengths(lengths: Sequence[int], cols: int, seed: int = 0) -> csr_array:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,20 +21,8 @@ from sparsecast.machines.profile import Profile
 from sparsecast.matrices.gallery import gallery_names, gallery_parameters
 from sparsecast.models import MODELS
 
-RECORDED = Path(__file__).parent / "data" / "recorded-profile.parquet"
 #: Parameters that keep every gallery matrix small, whichever of them it takes.
 SMALL = {"n": 14, "scale": 9}
-
-
-@pytest.fixture(scope="module")
-def recorded():
-    return Profile.load(RECORDED)
-
-
-@pytest.fixture(autouse=True)
-def data_folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("SPARSECAST_HOME", str(tmp_path / "home"))
-    return tmp_path / "home"
 
 
 @pytest.fixture

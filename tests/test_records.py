@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import typing
-from pathlib import Path
 
 import numpy as np
 import pandas
@@ -44,13 +43,7 @@ def instances(kind: type, **known: st.SearchStrategy) -> st.SearchStrategy:
 
 CANDIDATES = instances(Candidate)
 RECORDS = instances(Record, candidate=CANDIDATES, structure=instances(Structure))
-RECORDED = Path(__file__).parent / "data" / "recorded-profile.parquet"
 MACHINE = Machine("test", "x86_64", 1, 1, (), (), 1 << 30, "Linux")
-
-
-@pytest.fixture(scope="module")
-def recorded() -> Profile:
-    return Profile.load(RECORDED)
 
 
 @given(RECORDS)

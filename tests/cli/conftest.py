@@ -15,8 +15,6 @@ from sparsecast.cli.main import main
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
 
-RECORDED = Path(__file__).parents[1] / "data" / "recorded-profile.parquet"
-
 
 class Outcome(NamedTuple):
     """What a command left behind."""
@@ -27,20 +25,6 @@ class Outcome(NamedTuple):
 
 
 Run = Callable[..., Outcome]
-
-
-@pytest.fixture(scope="session")
-def recorded() -> Profile:
-    """The profile recorded on a real machine."""
-    return Profile.load(RECORDED)
-
-
-@pytest.fixture(autouse=True)
-def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder for profiles and journals, instead of the user's."""
-    folder = tmp_path / "home"
-    monkeypatch.setenv("SPARSECAST_HOME", str(folder))
-    return folder
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,14 +12,6 @@ from scipy.sparse import csr_array
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.structure import structure
 from sparsecast.records import Record, Structure
-
-RECORDED = Path(__file__).parents[1] / "data" / "recorded-profile.parquet"
-
-
-@pytest.fixture(scope="session")
-def recorded() -> Profile:
-    """The profile recorded on a real machine."""
-    return Profile.load(RECORDED)
 
 
 @pytest.fixture(scope="session")
