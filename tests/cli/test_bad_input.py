@@ -236,11 +236,12 @@ def test_ctrl_c_in_a_real_calibration_keeps_what_was_measured(data_folder):
     import signal
 
     path = user_path(detect().name)
-    code = "from sparsecast.cli.main import main; main()"
+    # A shell that runs the tests in the background lets its children ignore Ctrl-C: they must hear it here.
+    listen = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
     line = [
         sys.executable,
         "-c",
-        code,
+        f"{listen}; from sparsecast.cli.main import main; main()",
         "calibrate",
         "--budget",
         "100",
