@@ -35,7 +35,7 @@ from sparsecast.planning.row_blocks import strip_statistics
 from sparsecast.records import Candidate, Forecast, Record, Structure
 
 #: Seconds of the calibration that a question starts by itself when the machine has not been met.
-QUICK_BUDGET_S = 30.0
+QUICK_BUDGET_S = 40.0
 
 GALLERY_PREFIX = "gallery:"
 

@@ -104,7 +104,7 @@ def test_rows_in_another_order_give_the_result_in_that_order(kernel, case, data)
     A, x = case
     order = np.array(data.draw(st.permutations(range(A.shape[0]))), dtype=int)
     parts = [multiply(kernel, each, x) for each in (permuted(A, order), A)]
-    if parts[0] is not None:
+    if all(part is not None for part in parts):  # the padding may depend on the order
         assert np.array_equal(parts[0], parts[1][order])
 
 

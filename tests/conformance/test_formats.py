@@ -20,8 +20,27 @@ every_type = pytest.mark.parametrize(
 )
 
 
+def about(value, storage, permutation_bytes=0):
+    """What is foretold of this value: itself, or near it where the format says that it estimates."""
+    if storage.foretold_within == 0:
+        return value
+    return pytest.approx(value, rel=0, abs=value * storage.foretold_within + permutation_bytes)
+
+
+def is_foretold(A, storage):
+    """Whether the format foretells its size of this matrix: if not of all, of those whose rows ascend."""
+    first_of_row = np.zeros(A.nnz + 1, dtype=bool)
+    first_of_row[A.indptr] = True
+    return storage.foretold_from_rows or bool((first_of_row[1:-1] | (np.diff(A.indices[: A.nnz]) > 0)).all())
+
+
 def test_there_are_formats():
-    assert {"csr", "coo", "ell", "hyb"} <= set(FORMATS.names())
+    assert {"csr", "coo", "ell", "hyb", "jad", "sell"} <= set(FORMATS.names())
+
+
+@every_format
+def test_sizes_are_foretold_exactly_or_to_a_tenth(name):
+    assert 0 <= FORMATS.get(name).foretold_within <= 0.1
 
 
 @every_format
@@ -63,11 +82,11 @@ def test_foretold_size_is_that_of_the_arrays(matrices, build, name, dtype, bits)
     storage = FORMATS.get(name)
     for what, A in matrices.items():
         built = build(name, prepared(A, dtype, bits))
-        if built is None or what == "spare room in the arrays":
+        if built is None or what == "spare room in the arrays" or not is_foretold(A, storage):
             continue
         blocks = RowBlocks.of(structure(A, threads=1))
         foretold = storage.predicted_bytes(blocks, np.dtype(dtype).itemsize, bits // 8)
-        assert foretold.tolist() == [built.nbytes], what
+        assert foretold.tolist() == [about(built.nbytes, storage, A.shape[0] * bits // 8)], what
         assert built.nbytes == sum(array.nbytes for array in built.arrays.values()), what
 
 
@@ -75,6 +94,8 @@ def test_foretold_size_is_that_of_the_arrays(matrices, build, name, dtype, bits)
 @pytest.mark.parametrize("strip_rows", (1, 3, 8))
 def test_foretold_size_of_row_blocks_is_that_of_the_built_ones(matrices, build, name, strip_rows):
     storage = FORMATS.get(name)
+    if not storage.foretold_from_rows:
+        pytest.skip(f"{name} takes a row block for the matrix in small")
     for what, A in matrices.items():
         if A.shape[0] == 0 or A.shape[0] > 500:
             continue
@@ -86,18 +107,19 @@ def test_foretold_size_of_row_blocks_is_that_of_the_built_ones(matrices, build, 
         foretold = storage.predicted_bytes(strips.blocks(first, last), 8, 4)
         for i, (start, end) in enumerate(zip(strips.bounds[first], strips.bounds[last], strict=True)):
             built = build(name, row_slice(A, int(start), int(end) - 1))
-            assert built is None or built.nbytes == foretold[i], f"{what}: rows {start} to {end}"
+            right = built is None or foretold[i] == about(built.nbytes, storage, 4 * (end - start))
+            assert right, f"{what}: rows {start} to {end}"
 
 
 @every_format
 def test_stored_entries_are_those_of_the_values(matrices, build, name):
     for what, A in matrices.items():
         built = build(name, A)
-        if built is None or what == "spare room in the arrays":
+        if built is None or what == "spare room in the arrays" or not is_foretold(A, FORMATS.get(name)):
             continue
         values = sum(a.size for a in built.arrays.values() if a.dtype == built.dtype)
         stored = FORMATS.get(name).stored_entries(RowBlocks.of(structure(A, threads=1)))
-        assert stored.tolist() == [values], what
+        assert stored.tolist() == [about(values, FORMATS.get(name))], what
         assert values >= built.nnz, what
 
 

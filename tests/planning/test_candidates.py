@@ -24,11 +24,12 @@ def test_an_even_matrix_has_a_candidate_in_every_format():
         assert c.kernel
 
 
-def test_one_dense_row_refuses_ell_alone_and_says_how_large_it_would_be():
+def test_one_dense_row_refuses_ell_and_says_how_large_it_would_be():
     A = gallery("arrow", n=4000, dense_rows=1)
     choice = whole_matrix(structure(A), SETTING)
-    assert {c.format for c in choice.candidates} == set(FORMATS.names()) - {"ell"}
-    (reason,) = choice.refused.values()
+    assert {c.format for c in choice.candidates} == set(FORMATS.names()) - {"ell", "bcsr"}
+    assert "bytes a non-zero" in choice.refused["bcsr"]  # no blocks to be had: dearer than CSR
+    reason = choice.refused["ell"]
     padded = 4000 * int((A.indptr[1:] - A.indptr[:-1]).max())
     assert f"{padded:,} entries" in reason
     assert f"{A.nnz:,} non-zeros" in reason

@@ -16,7 +16,7 @@ from sparsecast.matrices.structure import structure
 from sparsecast.models import MODELS
 from sparsecast.models.base import Model
 from sparsecast.planning.candidates import Setting
-from sparsecast.planning.row_blocks import MAX_STRIPS, best_blocks, strip_statistics
+from sparsecast.planning.row_blocks import MAX_STRIPS, best_blocks, best_single_block, strip_statistics
 
 SETTING = Setting("cpu", "float64", 32, 1)
 FORMATS = ("csr", "coo", "hyb")
@@ -217,21 +217,11 @@ def test_a_coarsened_plan_is_never_worse_than_one_block(fitted):
     lengths = np.concatenate([np.full(2000, 3), generator.integers(0, 40, 2000), np.full(100, 200)])
     statistics = statistics_of(matrix_of(lengths), 2)
     assert statistics.strips <= MAX_STRIPS
-    everything = statistics.blocks(np.array([0]), np.array([statistics.strips]))
     for iterations in (1, 1000):
         blocks = best_blocks(statistics, fitted, SETTING, iterations)
         total = math.fsum(block.time_s + block.convert_s / iterations for block in blocks)
-        stored = {
-            "csr": True,
-            "coo": True,
-            "hyb": True,
-            "ell": MAX_PADDING_FACTOR * lengths.sum() >= 4100 * 200,
-        }
-        one_block = min(
-            float((fitted.time_s(f, everything) + fitted.conversion_.seconds(f, everything) / iterations)[0])
-            for f in fitted.formats()
-            if stored[f]
-        )
+        single = best_single_block(statistics, fitted, SETTING, iterations)
+        one_block = single.time_s + single.convert_s / iterations
         assert total <= one_block * (1 + 1e-12)
 
 

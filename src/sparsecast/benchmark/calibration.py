@@ -28,7 +28,7 @@ from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile, user_path
 from sparsecast.matrices.gallery import gallery_from_specification
 from sparsecast.matrices.structure import structure
-from sparsecast.matrices.synthesis import strip_matrix, varied_matrix
+from sparsecast.matrices.synthesis import block_matrix, strip_matrix, varied_matrix
 from sparsecast.measuring.timing import Effort
 from sparsecast.models.strips import strip_rows
 from sparsecast.planning.candidates import Setting, whole_matrix
@@ -73,6 +73,26 @@ VARIED = (
     (600_000, 6, "uniform", 0.3),
     (120_000, 60, "fixed", 0.01),
 )
+
+#: Block rows, blocks a row, block size and reach of matrices of dense blocks: from cache to memory, small and
+#: large blocks. Only formats that could be chosen for them are measured on them.
+BLOCKS = (
+    (1_000, 10, 8, 0.5),
+    (2_000, 9, 3, 1.0),
+    (4_000, 20, 6, 0.1),
+    (10_000, 12, 4, 0.05),
+    (20_000, 8, 3, 0.01),
+    (60_000, 6, 2, 0.001),
+    (300, 8, 4, 0.3),
+    (5_000, 30, 2, 0.02),
+    (30_000, 14, 3, 0.0),
+    (12_000, 16, 6, 0.01),
+    (150_000, 7, 2, 0.1),
+    (50_000, 10, 4, 0.002),
+    (8_000, 6, 3, 0.5),
+    (6_000, 12, 8, 0.0),
+)
+_BLOCK_FORMATS = ("bcsr", "csr", "sell")
 
 #: Kinds that differ in what the strip models do not see: row lengths, reach of the columns, size.
 GALLERY = (
@@ -142,6 +162,7 @@ def benchmark_matrices(setting: Setting) -> tuple[list[BenchmarkMatrix], list[Be
     needed += [_entry_strips(rows, strips) for strips in _COARSE_ENTRY_STRIPS]
     half = len(VARIED) // 2
     needed += [_varied(*shape) for shape in VARIED[:half]]
+    needed += [_blocks(*shape) for shape in BLOCKS]
     needed += [_gallery(specification) for specification in GALLERY[:4]]
     finer = [_entry_strips(rows, strips) for strips in ENTRY_STRIPS if strips not in _COARSE_ENTRY_STRIPS]
     finer += [_gallery(specification) for specification in GALLERY[4:]]
@@ -183,6 +204,16 @@ def _varied(rows: int, mean_length: int, lengths: str, reach: float) -> Benchmar
         rows * mean_length,
         tuple(FORMATS.names()),
         lambda: varied_matrix(rows, mean_length, lengths, reach, seed=0),
+    )
+
+
+def _blocks(block_rows: int, blocks_per_row: int, block: int, reach: float) -> BenchmarkMatrix:
+    return BenchmarkMatrix(
+        f"blocks?block_rows={block_rows}&blocks_per_row={blocks_per_row}&block={block}&reach={reach:g}",
+        "blocks",
+        block_rows * blocks_per_row * block**2,
+        _BLOCK_FORMATS,
+        lambda: block_matrix(block_rows, blocks_per_row, block, reach, seed=0),
     )
 
 

@@ -37,7 +37,8 @@ def command(
         records = api.measure(found.matrix, choice.candidates, name=found.name, on_sample=advance)
     if as_json:
         about = documents.matrix(found.name, found.matrix.shape, found.matrix.nnz)
-        print_document({"matrix": about, "measurements": documents.measurements(records, forecasts)})
+        measurements = documents.measurements(records, forecasts)
+        print_document({"matrix": about, "measurements": measurements, "refused": choice.refused})
         return
     page().print(tables.measurements(f"Measured: {found.name}", records, forecasts, choice.refused))
     if prediction is None:

@@ -35,6 +35,16 @@ class StorageFormat(ABC):
     name: ClassVar[str]
     #: How from_csr lays out what a kernel does not read (bookkeeping for to_csr); not streamed by a product.
     unstreamed: ClassVar[tuple[str, ...]] = ()
+    #: How far `stored_entries` and `predicted_bytes` may lie from the truth, as a share of it: above 0 where
+    #: the size depends on the order of the rows, which RowBlocks do not tell. The bytes may then miss by one
+    #: index a row in addition, for a permutation that there is or is not.
+    foretold_within: ClassVar[float] = 0.0
+    #: Whether sizes follow from the lengths of the rows. Where not, they are foretold of whole matrices whose
+    #: columns ascend within each row, and what is said of a row block takes it for the matrix in small.
+    foretold_from_rows: ClassVar[bool] = True
+    #: Whether padding reads x in a column of its own row, or in column 0, so that an x that is not finite
+    #: reaches no other rows.
+    pads_with_own_columns: ClassVar[bool] = True
 
     shape: tuple[int, int]
     nnz: int
@@ -63,6 +73,16 @@ class StorageFormat(ABC):
     @abstractmethod
     def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> NDArray[np.int64]:
         """Return the size in bytes that each block would have, without building it."""
+
+    @classmethod  # noqa: B027 - most formats refuse nothing
+    def refuse_unprofitable(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> None:
+        """Raise if this format can be built but is known to lose to CSR; by default none is known to.
+
+        Raises
+        ------
+        PaddingError
+            With the numbers, in one line.
+        """
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:

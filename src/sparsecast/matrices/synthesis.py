@@ -6,7 +6,7 @@ import numba
 import numpy as np
 import psutil
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import bsr_array, csr_array
 
 from sparsecast.errors import InputError, MatrixSizeError
 
@@ -181,6 +181,37 @@ def varied_matrix(rows: int, mean_length: int, lengths: str, reach: float, *, se
     data = np.empty(int(indptr[-1]), dtype=np.float64)
     _fill_varied(indptr.view(np.uint32), np.uint64(width), np.uint64(seed), indices.view(np.uint32), data)
     matrix = csr_array((data, indices, indptr), shape=(rows, rows))
+    matrix.has_canonical_format = True
+    return matrix
+
+
+def block_matrix(block_rows: int, blocks_per_row: int, block: int, reach: float, *, seed: int) -> csr_array:
+    """Return a benchmark matrix of dense square blocks, as finite elements with several unknowns a node make.
+
+    Parameters
+    ----------
+    block_rows, blocks_per_row : int
+        Rows of blocks, and mean blocks in each; one row in ten differs from the mean.
+    block : int
+        Rows and columns of a block.
+    reach, seed
+        As of `varied_matrix`, for the blocks.
+
+    Returns
+    -------
+    csr_array of shape (block_rows * block, block_rows * block)
+        float64 values uniform in [-1, 1), int32 indices, sorted, without duplicates.
+
+    Raises
+    ------
+    InputError, MatrixSizeError
+        As from `varied_matrix`.
+    """
+    pattern = varied_matrix(block_rows, blocks_per_row, "mixed", reach, seed=seed)
+    require_memory(2 * csr_bytes(block_rows * block, pattern.nnz * block**2), "a benchmark matrix of blocks")
+    values = np.random.default_rng(seed).uniform(-1.0, 1.0, (pattern.nnz, block, block))
+    size = block_rows * block
+    matrix = csr_array(bsr_array((values, pattern.indices, pattern.indptr), shape=(size, size)))
     matrix.has_canonical_format = True
     return matrix
 

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.formats import FORMATS
+from sparsecast.formats.bcsr import BCSR
 from sparsecast.formats.hyb import HYB
 from sparsecast.machines.machine import Cache
 from sparsecast.matrices.row_blocks import RowBlocks
@@ -34,10 +35,10 @@ from sparsecast.models.base import Model
 from sparsecast.records import Candidate, Record
 
 #: Suites it is fitted to.
-SUITES = ("strips", "entry strips", "varied")
+SUITES = ("strips", "entry strips", "varied", "blocks")
 
-#: Fewest Records a format is fitted to: some more than it has costs.
-LEAST_RECORDS = 16
+#: Fewest Records a format is fitted to: as many as it has costs.
+LEAST_RECORDS = 12
 
 CACHE_LINE_BYTES = 64
 
@@ -134,6 +135,8 @@ class LinearModel(Model):
             width, overflow = HYB.split(blocks)
             beyond = np.minimum(overflow, _rows_longer_than(blocks, width))
             return {"overflow entries": overflow.astype(float), "overflow rows": beyond.astype(float)}
+        if format_name == "bcsr":  # sizes differ in the blocks that hold as many entries
+            return {"blocks": BCSR.stored_blocks(blocks).astype(float)}
         return {"surprises": surprises} if format_name == "coo" else {}
 
     def _streams(self, streamed: Floats, working_set: Floats) -> dict[str, Floats]:

@@ -78,9 +78,10 @@ def whole_matrix(structure: Structure, setting: Setting) -> Choice:
     for name in FORMATS.names():
         storage = FORMATS.get(name)
         stored = int(storage.stored_entries(blocks)[0])
-        size = int(storage.predicted_bytes(blocks, setting.value_bytes, setting.index_bits // 8)[0])
+        types = setting.value_bytes, setting.index_bits // 8
         try:
-            storage.refuse_excess(structure.nnz, stored, size)
+            storage.refuse_excess(structure.nnz, stored, int(storage.predicted_bytes(blocks, *types)[0]))
+            storage.refuse_unprofitable(blocks, *types)
         except (PaddingError, MatrixSizeError) as error:
             refused[name] = str(error)
         else:

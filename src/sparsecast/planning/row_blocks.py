@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsecast.errors import PaddingError
 from sparsecast.formats import FORMATS
 from sparsecast.formats.base import MAX_PADDING_FACTOR
 from sparsecast.matrices.row_blocks import RowBlocks, StripStatistics
@@ -99,7 +100,7 @@ def best_blocks(
     iterations : int
         Products that each conversion is paid for by.
     """
-    formats = model.formats()
+    formats = _open_formats(statistics, model, setting)
     tables = _best_splits(statistics, model, formats, setting, iterations)
     blocks: list[PlannedBlock] = []
     end = statistics.strips
@@ -117,7 +118,7 @@ def best_single_block(
 ) -> PlannedBlock:
     """Return all rows in one block, in the format that `best_blocks` would choose for it."""
     block = statistics.blocks(np.array([0]), np.array([statistics.strips]))
-    formats = model.formats()
+    formats = _open_formats(statistics, model, setting)
     costs = [_block_cost(model, name, block, setting, iterations)[0] for name in formats]
     return planned_block(block, 0, formats[int(np.argmin(costs))], model, setting)
 
@@ -133,6 +134,19 @@ def planned_block(
         float(model.time_s(format_name, block)[0]),
         float(model.conversion_.seconds(format_name, block)[0]),
     )
+
+
+def _open_formats(statistics: StripStatistics, model: Model, setting: Setting) -> list[str]:
+    """Return the formats that the model knows and that are not known to lose on the whole matrix."""
+    whole = RowBlocks.of(statistics.matrix)
+    formats = []
+    for name in model.formats():
+        try:
+            FORMATS.get(name).refuse_unprofitable(whole, setting.value_bytes, setting.index_bits // 8)
+        except PaddingError:
+            continue
+        formats.append(name)
+    return formats
 
 
 def _best_splits(

@@ -1,0 +1,141 @@
+"""JAD: rows sorted by length, their first entries stored together, then their second ones, and so on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from sparsecast.formats import FORMATS
+from sparsecast.formats.base import StorageFormat
+from sparsecast.formats.sell import in_parts, sort_rows
+from sparsecast.matrices.row_blocks import RowBlocks
+
+_ONE = np.uint64(1)
+
+
+@FORMATS.register("jad")
+@dataclass(frozen=True)
+class JAD(StorageFormat):
+    """Jagged diagonals: the j-th one holds the j-th entry of every row that has one; nothing is padded.
+
+    Rows are sorted by descending length, equal ones in their order, so that each diagonal is a run of the
+    first stored rows.
+
+    Sources: Saad (2003), Iterative Methods for Sparse Linear Systems, section 3.4; Wang, Gu, Li (2017), whose
+    models forecast it on GPUs.
+
+    Attributes
+    ----------
+    diagonal_starts : int64 array of shape (longest row + 1,)
+        First entry of each diagonal, and the number of entries.
+    indices, data : arrays of shape (nnz,)
+        The entry of the stored row i in diagonal j is at the diagonal's start + i.
+    permutation : integer array of shape (rows,)
+        The row of the matrix that each stored row is.
+    """
+
+    name: ClassVar[str] = "jad"
+
+    diagonal_starts: NDArray[np.int64]
+    indices: NDArray[Any]
+    data: NDArray[Any]
+    permutation: NDArray[Any]
+
+    @classmethod
+    def from_csr(cls, A: csr_array[Any]) -> Self:
+        """Return `A` in jagged diagonals.
+
+        Raises
+        ------
+        MatrixSizeError
+            If it would be larger than memory.
+        """
+        rows, nnz = A.shape[0], int(A.indptr[-1])
+        entry_bytes = A.data.itemsize + A.indices.itemsize
+        cls.refuse_excess(nnz, nnz, nnz * entry_bytes + rows * A.indices.itemsize)
+        row_lengths = np.diff(A.indptr)
+        permutation = np.empty(rows, dtype=A.indices.dtype)
+        sort_rows(row_lengths, max(rows, 1), permutation)
+        diagonal_starts = _starts(row_lengths)
+        indices = np.empty(nnz, dtype=A.indices.dtype)
+        data = np.empty(nnz, dtype=A.data.dtype)
+        arrays = (A.indptr, A.indices, A.data, permutation, diagonal_starts, indices, data)
+        in_parts(_fill_diagonals, arrays, _entries_before(diagonal_starts, rows))
+        return cls(A.shape, nnz, diagonal_starts, indices, data, permutation)
+
+    def to_csr(self) -> csr_array[Any]:
+        """Return the matrix with its rows in their order."""
+        rows = self.shape[0]
+        indptr = np.zeros(rows + 1, dtype=self.permutation.dtype)
+        indptr[1 + self.permutation] = sorted_lengths(self.diagonal_starts, rows)
+        np.cumsum(indptr, out=indptr)
+        indices = np.empty(self.nnz, dtype=self.indices.dtype)
+        data = np.empty(self.nnz, dtype=self.data.dtype)
+        arrays = (indptr, indices, data, self.permutation, self.diagonal_starts, self.indices, self.data)
+        in_parts(_empty_diagonals, arrays, _entries_before(self.diagonal_starts, rows))
+        return csr_array((data, indices, indptr), shape=self.shape)
+
+    @classmethod
+    def stored_entries(cls, blocks: RowBlocks) -> NDArray[np.int64]:
+        """Return the non-zeros of each block: JAD pads nothing."""
+        return blocks.nnz
+
+    @classmethod
+    def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> NDArray[np.int64]:
+        """Return the size in bytes of each block."""
+        starts = 8 * (blocks.row_length_max + 1)
+        return blocks.nnz * (value_bytes + index_bytes) + blocks.rows * index_bytes + starts
+
+
+def _starts(row_lengths: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the first entry of each diagonal and their number."""
+    counts = np.bincount(row_lengths, minlength=1)
+    starts = np.zeros(len(counts), dtype=np.int64)
+    # Diagonal j has an entry of every row that is longer than j.
+    np.cumsum(counts[::-1].cumsum()[-2::-1], out=starts[1:])
+    return starts
+
+
+def sorted_lengths(diagonal_starts: NDArray[np.int64], rows: int) -> NDArray[np.int64]:
+    """Return the length of each stored row, longest first."""
+    reaching = np.concatenate(([rows], np.diff(diagonal_starts), [0]))  # rows of at least 0, 1, ... entries
+    exactly = reaching[:-1] - reaching[1:]
+    return np.repeat(np.arange(len(exactly))[::-1], exactly[::-1])
+
+
+def _entries_before(diagonal_starts: NDArray[np.int64], rows: int) -> NDArray[np.int64]:
+    """Return the entries before each stored row, and their number."""
+    before = np.zeros(rows + 1, dtype=np.int64)
+    np.cumsum(sorted_lengths(diagonal_starts, rows), out=before[1:])
+    return before
+
+
+@numba.njit(nogil=True, cache=True)
+def _fill_diagonals(  # type: ignore[no-untyped-def]
+    indptr, indices, data, permutation, diagonal_starts, diagonal_indices, diagonal_data, first, last
+):
+    for place in range(first, last):
+        row = permutation[place]
+        start = indptr[row]
+        for j in range(indptr[row + _ONE] - start):
+            k = diagonal_starts[j] + place
+            diagonal_indices[k] = indices[start + j]
+            diagonal_data[k] = data[start + j]
+
+
+@numba.njit(nogil=True, cache=True)
+def _empty_diagonals(  # type: ignore[no-untyped-def]
+    indptr, indices, data, permutation, diagonal_starts, diagonal_indices, diagonal_data, first, last
+):
+    for place in range(first, last):
+        row = permutation[place]
+        start = indptr[row]
+        for j in range(indptr[row + _ONE] - start):
+            k = diagonal_starts[j] + place
+            indices[start + j] = diagonal_indices[k]
+            data[start + j] = diagonal_data[k]

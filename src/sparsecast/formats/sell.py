@@ -1,0 +1,329 @@
+"""SELL-C-sigma: rows sorted by length within windows, stored in chunks padded to their own longest row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from sparsecast.errors import InputError
+from sparsecast.formats import FORMATS
+from sparsecast.formats.base import StorageFormat
+from sparsecast.matrices.row_blocks import RowBlocks
+from sparsecast.matrices.sweep import ENTRIES_PER_THREAD
+
+#: Rows of a chunk, C. Eight sums hide the latency of the addition and stay in registers. Kernels for 4 and 16
+#: rows, tried beside it, were no faster, and 16 rows padded more: 1.11 for 1.05 entries on rows of power-law
+#: length in windows of 4,096.
+CHUNK_ROWS = 8
+
+#: Sorting windows that are tried before all rows are sorted. A small window keeps neighbours together, so
+#: that x and y stay in the nearest cache: on a band of a million rows of length 0 to 16, a window of 256
+#: is twice as fast as sorting all (benchmarks/sell_window.py).
+WINDOWS = (1, 256, 1024)
+
+#: A window is good enough if it stores at most this share more than a sort of all rows would: padding beyond
+#: it costs more than the neighbours are worth: power-law rows that draw from far columns stored 1.6 times the
+#: entries in windows of 256 and were a third slower than all sorted (benchmarks/sell_window.py).
+PADDING_ABOVE_LEAST = 0.05
+
+#: Up to this share of surprising row lengths the rows are expected to stay in order. Only forecasts of the
+#: size use it; `from_csr` counts the padding.
+IN_ORDER_SURPRISES = 0.06
+
+_U64 = np.uint64
+_ONE, _CHUNK = _U64(1), _U64(CHUNK_ROWS)
+
+Integers = NDArray[np.int64]
+
+
+@FORMATS.register("sell")
+@dataclass(frozen=True)
+class SELL(StorageFormat):
+    """Chunks of CHUNK_ROWS rows, each stored column by column and as wide as its longest row.
+
+    Source: Kreutzer, Hager, Wellein, Fehske, Bishop (2014), A unified sparse matrix data format for
+    efficient general sparse matrix-vector multiplication on modern processors with wide SIMD units.
+
+    Rows of similar length share a chunk because rows are sorted by descending length, equal ones in their
+    order, within windows of `sigma` rows. Padding is as in ELL: it repeats the last column of its own row, or
+    column 0 in an empty row, with the value 0. A chunk of C rows stores at most C times the entries.
+
+    Attributes
+    ----------
+    sigma : int
+        Rows of a sorting window; 1 leaves the rows in order.
+    chunk_starts : int64 array of shape (chunks + 1,)
+        First entry of each chunk, and the number of stored entries.
+    indices, data : arrays of shape (stored,)
+        Entry j of the chunk's row i is at the chunk's start + j * CHUNK_ROWS + i.
+    permutation : integer array of shape (rows,), or (0,) with sigma = 1
+        The row of the matrix that each stored row is.
+    row_lengths : integer array of shape (rows,)
+        Entries of each row of the matrix that are not padding; only `to_csr` reads it.
+    """
+
+    name: ClassVar[str] = "sell"
+    unstreamed: ClassVar[tuple[str, ...]] = ("row_lengths",)
+    foretold_within: ClassVar[float] = 0.1
+
+    sigma: int
+    chunk_starts: Integers
+    indices: NDArray[Any]
+    data: NDArray[Any]
+    permutation: NDArray[Any]
+    row_lengths: NDArray[Any]
+
+    @classmethod
+    def from_csr(cls, A: csr_array[Any], sigma: int | None = None) -> Self:
+        """Return `A` in chunks.
+
+        Parameters
+        ----------
+        A : csr_array
+        sigma : int, optional
+            Rows of a sorting window: 1, or a multiple of CHUNK_ROWS. By default `best_window`.
+
+        Raises
+        ------
+        InputError
+            If `sigma` is something else.
+        MatrixSizeError
+            If the padded matrix would be larger than memory.
+        """
+        row_lengths = np.diff(A.indptr)
+        rows, nnz = A.shape[0], int(A.indptr[-1])
+        sigma = best_window(row_lengths) if sigma is None else _checked_window(sigma)
+        stored = int(_windowed_entries(row_lengths, sigma))
+        cls.refuse_excess(nnz, stored, stored * (A.data.itemsize + A.indices.itemsize))
+        permutation = np.empty(rows if sigma > 1 else 0, dtype=A.indices.dtype)
+        if sigma > 1:
+            sort_rows(row_lengths, sigma, permutation)
+        chunk_starts = np.zeros(-(-rows // CHUNK_ROWS) + 1, dtype=np.int64)
+        _place_chunks(row_lengths, permutation, chunk_starts)
+        indices = np.empty(stored, dtype=A.indices.dtype)
+        data = np.empty(stored, dtype=A.data.dtype)
+        arrays = (A.indptr, A.indices, A.data, permutation, chunk_starts, indices, data)
+        in_parts(_fill_chunks, arrays, chunk_starts)
+        return cls(A.shape, nnz, sigma, chunk_starts, indices, data, permutation, row_lengths)
+
+    def to_csr(self) -> csr_array[Any]:
+        """Return the matrix without its padding, its rows in their order."""
+        indptr = np.zeros(self.shape[0] + 1, dtype=self.row_lengths.dtype)
+        np.cumsum(self.row_lengths, out=indptr[1:])
+        indices = np.empty(self.nnz, dtype=self.indices.dtype)
+        data = np.empty(self.nnz, dtype=self.data.dtype)
+        arrays = (indptr, indices, data, self.permutation, self.chunk_starts, self.indices, self.data)
+        in_parts(_empty_chunks, arrays, self.chunk_starts)
+        return csr_array((data, indices, indptr), shape=self.shape)
+
+    @classmethod
+    def stored_entries(cls, blocks: RowBlocks) -> Integers:
+        """Estimate the entries stored for each block, padding included.
+
+        A window is chosen such that it stores at most PADDING_ABOVE_LEAST more than a sort of all rows. How
+        much depends on the order of the rows, which RowBlocks do not tell: half of that is added, or less
+        where hardly any row length surprises. Exact where all rows have one length of at most 64.
+        """
+        share = blocks.row_length_surprises / np.maximum(blocks.rows, 1)
+        stored = _least_entries(blocks) * (1.0 + np.minimum(share, PADDING_ABOVE_LEAST / 2))
+        return np.asarray(np.minimum(stored.astype(np.int64), _most_entries(blocks)))
+
+    @classmethod
+    def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> Integers:
+        """Estimate the size in bytes of each block, as `stored_entries` does.
+
+        The permutation counts where more than IN_ORDER_SURPRISES of the row lengths surprise.
+        """
+        is_sorted = blocks.row_length_surprises > IN_ORDER_SURPRISES * blocks.rows
+        stored = cls.stored_entries(blocks)
+        # Where even the worst order pads little, the rows stay in theirs.
+        is_sorted &= _most_entries(blocks) > (1.0 + PADDING_ABOVE_LEAST) * stored
+        chunk_starts = 8 * (_chunks(blocks) + 1)
+        per_row = blocks.rows * index_bytes * (1 + is_sorted)
+        return np.asarray(stored * (value_bytes + index_bytes) + chunk_starts + per_row)
+
+
+def _chunks(blocks: RowBlocks) -> Integers:
+    return -(-blocks.rows // CHUNK_ROWS)
+
+
+def _most_entries(blocks: RowBlocks) -> Integers:
+    """Return what no order of the rows exceeds: every chunk as wide as the longest row, or of one row."""
+    widest = _chunks(blocks) * blocks.row_length_max
+    return np.asarray(CHUNK_ROWS * np.minimum(widest, blocks.nnz))
+
+
+def _least_entries(blocks: RowBlocks) -> NDArray[np.float64]:
+    """Return what a sort of all rows stores: for each length, the rows that reach it, in whole chunks."""
+    steps = np.diff(blocks.levels).astype(float)
+    # Between two levels the chunks fall from one count to the other: on average their mean.
+    weights = np.append(np.where(steps > 1, steps / 2, 0.0), 0.0)
+    weights[1:] += np.where(steps > 1, steps / 2, 1.0)
+    chunks = (blocks.rows_at_least + (CHUNK_ROWS - 1)) // CHUNK_ROWS
+    one_chunk = CHUNK_ROWS * blocks.row_length_max
+    return np.asarray(np.maximum(CHUNK_ROWS * (chunks @ weights), np.maximum(blocks.nnz, one_chunk)))
+
+
+def best_window(row_lengths: NDArray[Any]) -> int:
+    """Return the rows of a sorting window for rows of these lengths.
+
+    The least of WINDOWS that stores at most PADDING_ABOVE_LEAST more than a sort of all rows, or all rows.
+    """
+    everything = max(-(-len(row_lengths) // CHUNK_ROWS) * CHUNK_ROWS, 1)
+    most = (1.0 + PADDING_ABOVE_LEAST) * _windowed_entries(row_lengths, everything)
+    for window in WINDOWS:
+        if window < everything and _windowed_entries(row_lengths, window) <= most:
+            return window
+    # One chunk is the same in any order.
+    return everything if everything > CHUNK_ROWS else 1
+
+
+def _checked_window(sigma: int) -> int:
+    if sigma != 1 and (sigma < 1 or sigma % CHUNK_ROWS):
+        raise InputError(
+            f"sigma = {sigma}: expected 1 (no sorting) or a multiple of the {CHUNK_ROWS} rows of a chunk; "
+            f"round it"
+        )
+    return sigma
+
+
+def in_parts(function: Callable[..., None], arrays: tuple[Any, ...], work: NDArray[Any]) -> None:
+    """Call a compiled function on parts of equal work, in threads where there is enough of it.
+
+    Parameters
+    ----------
+    function : compiled function that releases the interpreter lock
+        Called as (*arrays, first, last), all integers unsigned, for the units first to last - 1.
+    arrays : tuple of arrays
+        Integer ones are passed as unsigned: signed indices cost a test for every load, which made the
+        conversions half as fast again.
+    work : array of shape (units + 1,)
+        Entries before each unit, and the total.
+    """
+    units, total = len(work) - 1, int(work[-1])
+    arrays = tuple(_unsigned(array) for array in arrays)
+    parts = max(1, min(numba.get_num_threads(), total // ENTRIES_PER_THREAD))
+    inner = np.searchsorted(work, np.linspace(0, total, parts + 1)[1:-1])
+    bounds = np.concatenate(([0], inner, [units])).astype(np.uint64)
+    if parts == 1:
+        function(*arrays, bounds[0], bounds[1])
+        return
+    # Not Numba's pool: its fallback aborts the process when two callers use it at once.
+    with ThreadPoolExecutor(parts) as pool:
+        list(pool.map(lambda first, last: function(*arrays, first, last), bounds[:-1], bounds[1:]))
+
+
+def _unsigned(array: NDArray[Any]) -> NDArray[Any]:
+    return array.view(np.dtype(f"u{array.dtype.itemsize}")) if array.dtype.kind == "i" else array
+
+
+@numba.njit(nogil=True, cache=True)
+def sort_rows(row_lengths, window, permutation):  # type: ignore[no-untyped-def]
+    """Write the rows by descending length, equal ones in their order, within windows: a counting sort."""
+    rows = len(row_lengths)
+    longest = 0
+    for i in range(rows):
+        longest = max(longest, row_lengths[i])
+    places = np.zeros(longest + 1, dtype=np.int64)
+    for start in range(0, rows, window):
+        end = min(start + window, rows)
+        top = 0
+        for i in range(start, end):
+            places[row_lengths[i]] += 1
+            top = max(top, row_lengths[i])
+        place = start
+        for length in range(top, -1, -1):
+            count = places[length]
+            places[length] = place
+            place += count
+        for i in range(start, end):
+            permutation[places[row_lengths[i]]] = i
+            places[row_lengths[i]] += 1
+        places[: top + 1] = 0
+
+
+@numba.njit(nogil=True, cache=True)
+def _windowed_entries(row_lengths, window):  # type: ignore[no-untyped-def]
+    """Count the entries stored after a sort within windows (1: none), without sorting."""
+    rows = len(row_lengths)
+    longest = 0
+    for i in range(rows):
+        longest = max(longest, row_lengths[i])
+    counts = np.zeros(longest + 1, dtype=np.int64)
+    total = 0
+    if window == 1:
+        for start in range(0, rows, CHUNK_ROWS):
+            width = 0
+            for i in range(start, min(start + CHUNK_ROWS, rows)):
+                width = max(width, row_lengths[i])
+            total += width
+        return total * CHUNK_ROWS
+    for start in range(0, rows, window):
+        top = 0
+        for i in range(start, min(start + window, rows)):
+            counts[row_lengths[i]] += 1
+            top = max(top, row_lengths[i])
+        place = 0
+        for length in range(top, -1, -1):
+            # Chunks that begin with a row of this length are this wide.
+            before = (place + CHUNK_ROWS - 1) // CHUNK_ROWS
+            place += counts[length]
+            total += length * ((place + CHUNK_ROWS - 1) // CHUNK_ROWS - before)
+            counts[length] = 0
+    return total * CHUNK_ROWS
+
+
+@numba.njit(nogil=True, cache=True)
+def _place_chunks(row_lengths, permutation, chunk_starts):  # type: ignore[no-untyped-def]
+    rows, in_order = len(row_lengths), len(permutation) == 0
+    for chunk in range(len(chunk_starts) - 1):
+        width = 0
+        for place in range(chunk * CHUNK_ROWS, min((chunk + 1) * CHUNK_ROWS, rows)):
+            width = max(width, row_lengths[place if in_order else permutation[place]])
+        chunk_starts[chunk + 1] = chunk_starts[chunk] + width * CHUNK_ROWS
+
+
+@numba.njit(nogil=True, cache=True)
+def _fill_chunks(  # type: ignore[no-untyped-def]
+    indptr, indices, data, permutation, chunk_starts, chunked_indices, chunked_data, first, last
+):
+    rows, in_order = _U64(len(indptr) - 1), len(permutation) == 0
+    for chunk in range(first, last):
+        end = chunk_starts[chunk + _ONE]
+        for lane in range(_CHUNK):
+            place = chunk * _CHUNK + lane
+            k = chunk_starts[chunk] + lane
+            filler = indices.dtype.type(0)
+            if place < rows:
+                row = place if in_order else _U64(permutation[place])
+                for entry in range(indptr[row], indptr[row + _ONE]):
+                    filler = indices[entry]
+                    chunked_indices[k] = filler
+                    chunked_data[k] = data[entry]
+                    k += _CHUNK
+            while k < end:
+                chunked_indices[k] = filler
+                chunked_data[k] = 0
+                k += _CHUNK
+
+
+@numba.njit(nogil=True, cache=True)
+def _empty_chunks(  # type: ignore[no-untyped-def]
+    indptr, indices, data, permutation, chunk_starts, chunked_indices, chunked_data, first, last
+):
+    rows, in_order = _U64(len(indptr) - 1), len(permutation) == 0
+    for chunk in range(first, last):
+        for place in range(chunk * _CHUNK, min((chunk + _ONE) * _CHUNK, rows)):
+            row = place if in_order else _U64(permutation[place])
+            k = chunk_starts[chunk] + place - chunk * _CHUNK
+            for entry in range(indptr[row], indptr[row + _ONE]):
+                indices[entry] = chunked_indices[k]
+                data[entry] = chunked_data[k]
+                k += _CHUNK

@@ -1,0 +1,104 @@
+"""SELL-C-sigma on processors: eight rows at once, so that ends of row loops are few and foreseen.
+
+The eight sums are written out: a loop over a small array of them ran at a third of the speed.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from sparsecast.formats.sell import CHUNK_ROWS, SELL
+from sparsecast.kernels import KERNELS
+from sparsecast.kernels.base import FormatKernels, only_variant
+from sparsecast.kernels.cpu.parallel import balanced_parts, share, unsigned
+from sparsecast.operators import Product
+
+U64 = np.uint64
+ONE, TWO, THREE, FOUR, FIVE, SIX, SEVEN, EIGHT = (U64(number) for number in range(1, 9))
+
+
+@numba.njit(nogil=True, cache=True)
+def _sums(indices, data, x, k, end):  # type: ignore[no-untyped-def]
+    zero = data.dtype.type(0)
+    sum0, sum1, sum2, sum3, sum4, sum5, sum6, sum7 = zero, zero, zero, zero, zero, zero, zero, zero
+    while k < end:
+        sum0 += data[k] * x[indices[k]]
+        sum1 += data[k + ONE] * x[indices[k + ONE]]
+        sum2 += data[k + TWO] * x[indices[k + TWO]]
+        sum3 += data[k + THREE] * x[indices[k + THREE]]
+        sum4 += data[k + FOUR] * x[indices[k + FOUR]]
+        sum5 += data[k + FIVE] * x[indices[k + FIVE]]
+        sum6 += data[k + SIX] * x[indices[k + SIX]]
+        sum7 += data[k + SEVEN] * x[indices[k + SEVEN]]
+        k += EIGHT
+    return sum0, sum1, sum2, sum3, sum4, sum5, sum6, sum7
+
+
+@numba.njit(nogil=True, cache=True)
+def _rows_in_order(chunk_starts, indices, data, x, y, first, last):  # type: ignore[no-untyped-def]
+    for chunk in range(first, last):
+        i = chunk * EIGHT
+        sums = _sums(indices, data, x, chunk_starts[chunk], chunk_starts[chunk + ONE])
+        y[i], y[i + ONE], y[i + TWO], y[i + THREE] = sums[0], sums[1], sums[2], sums[3]
+        y[i + FOUR], y[i + FIVE], y[i + SIX], y[i + SEVEN] = sums[4], sums[5], sums[6], sums[7]
+
+
+@numba.njit(nogil=True, cache=True)
+def _sorted_rows(chunk_starts, indices, data, permutation, x, y, first, last):  # type: ignore[no-untyped-def]
+    for chunk in range(first, last):
+        i = chunk * EIGHT
+        sums = _sums(indices, data, x, chunk_starts[chunk], chunk_starts[chunk + ONE])
+        y[permutation[i]], y[permutation[i + ONE]] = sums[0], sums[1]
+        y[permutation[i + TWO]], y[permutation[i + THREE]] = sums[2], sums[3]
+        y[permutation[i + FOUR]], y[permutation[i + FIVE]] = sums[4], sums[5]
+        y[permutation[i + SIX]], y[permutation[i + SEVEN]] = sums[6], sums[7]
+
+
+@numba.njit(nogil=True, cache=True)
+def _part(chunk_starts, indices, data, permutation, x, y, first, last):  # type: ignore[no-untyped-def]
+    rows = U64(len(y))
+    full = min(last, rows // EIGHT)
+    if len(permutation) == 0:
+        _rows_in_order(chunk_starts, indices, data, x, y, first, full)
+    else:
+        _sorted_rows(chunk_starts, indices, data, permutation, x, y, first, full)
+    if full < last:
+        # The last chunk of the matrix has fewer than eight rows to write.
+        for i in range(full * EIGHT, rows):
+            total = data.dtype.type(0)
+            k = chunk_starts[full] + (i - full * EIGHT)
+            while k < chunk_starts[last]:
+                total += data[k] * x[indices[k]]
+                k += EIGHT
+            y[i if len(permutation) == 0 else U64(permutation[i])] = total
+
+
+@numba.njit(nogil=True, cache=True)
+def _serial(chunk_starts, indices, data, permutation, x, y, starts):  # type: ignore[no-untyped-def]
+    for part in range(len(starts) - 1):
+        _part(chunk_starts, indices, data, permutation, x, y, starts[part], starts[part + 1])
+
+
+@numba.njit(nogil=True, cache=True, parallel=True)
+def _parallel(chunk_starts, indices, data, permutation, x, y, starts):  # type: ignore[no-untyped-def]
+    for part in numba.prange(len(starts) - 1):
+        _part(chunk_starts, indices, data, permutation, x, y, starts[part], starts[part + 1])
+
+
+def _bind(matrix: SELL, variant: str, threads: int) -> Product:
+    if matrix.nnz == 0:
+        return lambda x, out: out.fill(0)
+    # A row costs about as much as an entry beside its entries: sorted short rows are many rows.
+    work = matrix.chunk_starts + CHUNK_ROWS * np.arange(len(matrix.chunk_starts))
+    starts = balanced_parts(work, threads).astype(np.uint64)
+    arrays = (
+        unsigned(matrix.chunk_starts),
+        unsigned(matrix.indices),
+        matrix.data,
+        unsigned(matrix.permutation),
+    )
+    return share(_serial, _parallel, arrays, starts)
+
+
+KERNELS["cpu"].register("sell")(FormatKernels(("chunks",), only_variant, _bind))

@@ -1,0 +1,247 @@
+"""What BCSR stores, which size its rule takes, and what it refuses."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+from sparsecast.errors import InputError, PaddingError
+from sparsecast.formats.bcsr import BCSR, best_block
+from sparsecast.matrices.gallery import gallery
+from sparsecast.matrices.row_blocks import RowBlocks, StripStatistics
+from sparsecast.matrices.structure import structure
+from sparsecast.planning.candidates import Setting, whole_matrix
+from sparsecast.records import BLOCK_SIZES
+
+#: Each side high and wide, even and odd; the tests of the kernels build all 36.
+SOME_SIZES = [(1, 1), (1, 8), (2, 2), (3, 6), (4, 3), (6, 4), (8, 1), (8, 8)]
+
+
+def dense(values):
+    return csr_array(np.array(values, dtype=float))
+
+
+def crowded(rows, cols):
+    """A matrix a quarter full, in blocks of any fill."""
+    generator = np.random.default_rng(0)
+    filled = generator.random((rows, cols)) < 0.25
+    return csr_array(np.where(filled, generator.uniform(1, 2, (rows, cols)), 0))
+
+
+def in_blocks(A, r, c):
+    """The distinct blocks of a matrix, in the order of BCSR, as (first column before any shift, values)."""
+    rows, cols = A.shape
+    padded = np.zeros((-(-rows // r) * r, -(-cols // c) * c))
+    padded[:rows, :cols] = A.toarray()
+    return [
+        [(j, padded[i : i + r, j : j + c]) for j in range(0, cols, c) if padded[i : i + r, j : j + c].any()]
+        for i in range(0, rows, r)
+    ]
+
+
+def same(A, B):
+    return (
+        A.shape == B.shape
+        and A.indptr.tolist() == B.indptr.tolist()
+        and A.indices.tolist() == B.indices.tolist()
+        and A.data.tobytes() == B.data.tobytes()
+    )
+
+
+def test_a_small_matrix_in_blocks_by_hand():
+    B = BCSR.from_csr(dense([[1, 0, 0, 2], [0, 3, 0, 4], [0, 0, 5, 0]]), (2, 2))
+    assert B.starts.tolist() == [0, 2, 3]
+    assert B.columns.tolist() == [0, 2, 2]
+    assert B.data.reshape(3, 2, 2).tolist() == [[[1, 0], [0, 3]], [[0, 2], [0, 4]], [[5, 0], [0, 0]]]
+    assert B.present.tolist() == [[0b01, 0b10], [0b10, 0b10], [0b01, 0b00]]
+    assert len(B.order) == 0
+
+
+def test_the_last_column_of_blocks_ends_with_the_matrix():
+    B = BCSR.from_csr(dense([[1, 2, 3, 4, 5]]), (1, 4))
+    assert B.columns.tolist() == [0, 1]
+    assert B.data.tolist() == [1, 2, 3, 4, 0, 0, 0, 5]
+
+
+@pytest.mark.parametrize("block", SOME_SIZES)
+def test_blocks_are_those_of_the_dense_matrix(block):
+    A = crowded(70, 75)
+    B, expected = BCSR.from_csr(A, block), in_blocks(A, *block)
+    assert B.starts.tolist() == [0, *np.cumsum([len(row) for row in expected])]
+    flat = [each for row in expected for each in row]
+    assert B.columns.tolist() == [min(j, 75 - block[1]) for j, _ in flat]
+    inside = [k for k, (j, _) in enumerate(flat) if j + block[1] <= 75]
+    values = B.data.reshape(-1, *block)
+    assert all(np.array_equal(values[k], flat[k][1]) for k in inside)
+    assert same(B.to_csr(), A)
+
+
+@pytest.mark.parametrize("block", SOME_SIZES)
+@pytest.mark.parametrize("shape", [(2, 5), (7, 5), (5, 7), (9, 17), (3, 40)])
+def test_any_size_takes_any_shape_and_reads_nothing_beyond_x(block, shape):
+    A = dense(np.arange(1.0, 1 + np.prod(shape)).reshape(shape))
+    B = BCSR.from_csr(A, block)
+    assert same(B.to_csr(), A)
+    assert (B.columns + block[1] <= max(shape[1], block[1])).all()
+    assert len(B.starts) == -(-shape[0] // block[0]) + 1
+
+
+@pytest.mark.parametrize("block", SOME_SIZES)
+def test_unsorted_rows_take_the_blocks_of_sorted_ones_and_come_back_as_they_were(block):
+    A = crowded(70, 75)
+    mixed = A.copy()
+    generator = np.random.default_rng(0)
+    for start, end in zip(A.indptr[:-1], A.indptr[1:], strict=True):
+        order = start + generator.permutation(end - start)
+        mixed.indices[start:end], mixed.data[start:end] = A.indices[order], A.data[order]
+    mixed.has_sorted_indices = False
+    of_sorted, of_mixed = BCSR.from_csr(A, block), BCSR.from_csr(mixed, block)
+    assert of_mixed.data.tobytes() == of_sorted.data.tobytes()
+    assert of_mixed.columns.tolist() == of_sorted.columns.tolist()
+    assert len(of_mixed.order) == A.nnz and len(of_sorted.order) == 0
+    assert same(of_mixed.to_csr(), mixed)
+
+
+def test_duplicates_stand_in_blocks_of_the_same_column():
+    A = csr_array((np.array([1.0, 2, 4, 8]), np.array([3, 3, 3, 0]), np.array([0, 3, 4])), shape=(2, 4))
+    B = BCSR.from_csr(A, (2, 2))
+    assert B.columns.tolist() == [0, 2, 2, 2]
+    assert B.data.reshape(-1, 4).sum(axis=1).tolist() == [8, 1, 2, 4]
+    assert same(B.to_csr(), A)
+
+
+@pytest.mark.parametrize("entries", ([3, 3, 5], [3, 9, 5], [5, 4, 3], [3, 5, 5]))
+def test_a_row_is_full_only_with_every_column_once(entries):
+    columns = np.array([entries], dtype=np.int32).ravel()
+    A = csr_array((np.array([1.0, 2, 4]), columns, np.array([0, 3], dtype=np.int32)), shape=(1, 12))
+    B = BCSR.from_csr(A, (1, 3))
+    assert same(B.to_csr(), A)
+    assert B.data.sum() == 7.0
+
+
+def test_explicit_zeros_are_entries_and_padding_is_none():
+    A = dense([[1, 2], [3, 4]])
+    A.data[[0, 3]] = 0.0, -0.0
+    assert same(BCSR.from_csr(A, (4, 4)).to_csr(), A)
+
+
+def test_threads_change_nothing():
+    A, before = gallery("elasticity3d", n=12), numba.get_num_threads()
+    assert A.nnz > 2 << 16
+    A.data[:] = np.random.default_rng(0).uniform(-1, 1, A.nnz)
+    try:
+        found = []
+        for threads in (1, int(numba.config.NUMBA_NUM_THREADS)):
+            numba.set_num_threads(threads)
+            found.append(BCSR.from_csr(A, (2, 2)))
+            assert same(found[-1].to_csr(), A)
+    finally:
+        numba.set_num_threads(before)
+    first, second = found
+    assert all(array.tobytes() == second.arrays[name].tobytes() for name, array in first.arrays.items())
+
+
+@pytest.mark.parametrize("block", [(5, 2), (2, 0), (2,), (2, 2, 2), (9, 1)])
+def test_a_size_that_is_none_is_refused_with_those_that_are(block):
+    with pytest.raises(InputError, match=r"1, 2, 3, 4, 6, 8; name such a size") as refusal:
+        BCSR.from_csr(dense([[1]]), block)
+    assert "\n" not in str(refusal.value)
+
+
+def test_sparse_blocks_are_refused_before_anything_large_is_allocated():
+    A = gallery("random", n=30_000, nnz_per_row=4)
+    BCSR.from_csr(gallery("random", n=300, nnz_per_row=4), (2, 2))  # compiled
+    tracemalloc.start()
+    try:
+        with pytest.raises(PaddingError, match=r"expected at most 10 times the non-zeros"):
+            BCSR.from_csr(A, (8, 8))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 5_000_000  # of the 60 MB that it would take
+
+
+def test_converting_takes_no_more_memory_than_the_blocks_and_a_tenth():
+    A = gallery("elasticity3d", n=16)
+    size = BCSR.from_csr(A).nbytes
+    source = A.data.nbytes + A.indices.nbytes + A.indptr.nbytes
+    tracemalloc.start()
+    try:
+        BCSR.from_csr(A)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < size + (source + size) / 10
+
+
+@pytest.mark.parametrize(
+    ("fill", "side"),
+    [
+        ((1.0, 1.0, 1.0, 1.0, 1.0), 8),  # 9, 8.44, 8.25, 8.11, 8.06 bytes an entry
+        ((1.0, 1.2, 1.3, 1.4, 1.5), 2),
+        ((1.2, 1.0, 1.6, 1.9, 2.4), 3),
+        ((1.0, 1.8, 1.0, 2.5, 2.8), 4),
+        ((1.01, 1.0, 1.2, 1.0, 1.6), 6),
+        ((4.0, 9.0, 16.0, 36.0, 64.0), 2),
+    ],
+)
+def test_the_rule_takes_the_square_that_streams_the_fewest_bytes(fill, side):
+    assert best_block(fill) == side
+
+
+@given(st.lists(st.floats(1.0, 70.0), min_size=5, max_size=5))
+def test_the_rule_is_the_least_of_the_bytes_an_entry(fill):
+    streamed = {b: f * (8 + 4 / b**2) for b, f in zip(BLOCK_SIZES, fill, strict=True)}
+    assert streamed[best_block(fill)] == min(streamed.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "block"),
+    [("elasticity3d", {"n": 6}, (3, 3)), ("banded", {"n": 500, "half_bandwidth": 2}, (2, 2))],
+)
+def test_a_matrix_gets_the_block_that_is_foretold_of_it(name, parameters, block):
+    A = gallery(name, **parameters)
+    found = structure(A, threads=1)
+    B = BCSR.from_csr(A)
+    assert B.block == block == (best_block(found.block_fill),) * 2
+    assert BCSR.stored_blocks(RowBlocks.of(found)).tolist() == [len(B.columns)]
+
+
+def test_a_sampled_fill_foretells_the_size_of_a_large_matrix():
+    A = gallery("elasticity3d", n=14)
+    assert A.nnz > 1 << 16
+    B, found = BCSR.from_csr(A), structure(A)
+    assert BCSR.predicted_bytes(RowBlocks.of(found), 8, 4)[0] == pytest.approx(B.nbytes, rel=0.05)
+
+
+def test_a_row_block_is_the_matrix_in_small():
+    A = gallery("elasticity3d", n=8)
+    strips = StripStatistics.of(A.indptr, structure(A), 24)
+    first = np.arange(strips.strips)
+    parts = BCSR.stored_entries(strips.blocks(first, first + 1))
+    assert parts.sum() == pytest.approx(BCSR.from_csr(A).data.size, rel=0.01)
+
+
+@pytest.mark.parametrize("dtype", ("float64", "float32"))
+def test_a_matrix_without_blocks_has_no_candidate_and_hears_the_bytes(dtype):
+    choice = whole_matrix(structure(gallery("random", n=500, nnz_per_row=5)), Setting("cpu", dtype, 32, 1))
+    reason = choice.refused["bcsr"]
+    assert "2 x 2" in reason and "bytes a non-zero" in reason and "CSR" in reason and "\n" not in reason
+    assert reason.endswith("use another format")
+
+
+def test_a_matrix_of_blocks_has_a_candidate():
+    choice = whole_matrix(structure(gallery("elasticity3d", n=6)), Setting("cpu", "float64", 32, 1))
+    assert "bcsr" in {candidate.format for candidate in choice.candidates}
+
+
+def test_the_bookkeeping_is_a_byte_for_each_row_of_a_block():
+    B = BCSR.from_csr(gallery("elasticity3d", n=6))
+    assert B.present.nbytes == 3 * len(B.columns)
+    assert B.traffic() == B.nbytes - B.present.nbytes + 8 * sum(B.shape)

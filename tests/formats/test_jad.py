@@ -1,0 +1,90 @@
+"""Where JAD puts rows and entries, and its kernel across the ends of blocks and diagonals."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import psutil
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+from sparsecast.errors import MatrixSizeError
+from sparsecast.formats.jad import JAD, sorted_lengths
+from sparsecast.kernels import KERNELS
+from sparsecast.kernels.cpu.jad import BLOCK_ROWS
+from sparsecast.matrices.synthesis import varied_matrix
+
+row_lengths = st.lists(st.one_of(st.integers(0, 5), st.integers(0, 300)), max_size=60)
+
+
+def of_lengths(lengths):
+    """A matrix with these row lengths whose entries are whole numbers from column 0 onwards."""
+    indptr = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64))).astype(np.int32)
+    indices = np.arange(indptr[-1], dtype=np.int32) - np.repeat(indptr[:-1], np.diff(indptr))
+    data = np.arange(indptr[-1]) % 11 - 5.0
+    return csr_array((data, indices, indptr), shape=(len(lengths), max(lengths, default=0)))
+
+
+def products_agree(A):
+    x = np.arange(A.shape[1]) % 7 - 3.0
+    for threads in {1, int(numba.config.NUMBA_NUM_THREADS)}:
+        out = np.full(A.shape[0], np.nan)
+        KERNELS["cpu"].get("jad").bind(JAD.from_csr(A), "blocks", threads)(x, out)
+        assert np.array_equal(out, A @ x)
+
+
+@given(row_lengths)
+def test_diagonals_are_runs_of_the_rows_sorted_by_length(lengths):
+    A = of_lengths(lengths)
+    J = JAD.from_csr(A)
+    order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
+    assert J.permutation.tolist() == order
+    for j in range(max(lengths, default=0)):
+        run = slice(*J.diagonal_starts[j : j + 2])
+        rows = [i for i in order if lengths[i] > j]
+        assert J.data[run].tolist() == [A.data[A.indptr[i] + j] for i in rows]
+        assert J.indices[run].tolist() == [j] * len(rows)
+    assert sorted_lengths(J.diagonal_starts, len(lengths)).tolist() == [lengths[i] for i in order]
+
+
+def test_a_small_matrix():
+    A = csr_array((np.arange(1.0, 5), [4, 2, 3, 1], [0, 0, 2, 3, 4]), shape=(4, 5))
+    J = JAD.from_csr(A)
+    assert J.permutation.tolist() == [1, 2, 3, 0]
+    assert J.diagonal_starts.tolist() == [0, 3, 4]
+    assert J.indices.tolist() == [4, 3, 1, 2] and J.data.tolist() == [1, 3, 4, 2]
+
+
+@given(row_lengths)
+def test_product_of_rows_of_any_length(lengths):
+    products_agree(of_lengths(lengths))
+
+
+@pytest.mark.parametrize("beyond", (-1, 0, 1, 9))
+@pytest.mark.parametrize("length", (0, 1, 3, 4, 5, 9))
+def test_product_at_the_end_of_a_block_of_rows(beyond, length):
+    rows = int(BLOCK_ROWS) + beyond
+    products_agree(of_lengths([length] * rows))
+    products_agree(of_lengths([length + 40] * 3 + [length] * (rows - 3) + [length + 6] * 20))
+
+
+@pytest.mark.parametrize("kind", ("mixed", "uniform", "power"))
+def test_product_of_several_blocks(kind):
+    A = varied_matrix(5 * int(BLOCK_ROWS) + 17, 6, kind, 1.0, seed=1)
+    A.data[:] = np.round(8 * A.data)
+    products_agree(A)
+
+
+def test_large_matrices_are_converted_in_parts():
+    A = varied_matrix(120_000, 8, "uniform", 0.01, seed=4)
+    again = JAD.from_csr(A).to_csr()
+    assert np.array_equal(again.indices, A.indices) and np.array_equal(again.data, A.data)
+
+
+def test_what_exceeds_memory_is_refused(monkeypatch):
+    little = psutil.virtual_memory()._replace(available=1_000)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: little)
+    with pytest.raises(MatrixSizeError, match="JAD"):
+        JAD.from_csr(of_lengths([20] * 100))

@@ -1,0 +1,184 @@
+"""Where SELL puts rows and padding, which window it chooses and how well its size is foretold."""
+
+from __future__ import annotations
+
+import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+import numba
+import numpy as np
+import psutil
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+from sparsecast.errors import InputError, MatrixSizeError
+from sparsecast.formats.sell import (
+    CHUNK_ROWS,
+    PADDING_ABOVE_LEAST,
+    SELL,
+    WINDOWS,
+    best_window,
+    in_parts,
+    sort_rows,
+)
+from sparsecast.kernels import KERNELS
+from sparsecast.matrices.row_blocks import RowBlocks
+from sparsecast.matrices.structure import structure
+from sparsecast.matrices.synthesis import varied_matrix
+
+row_lengths = st.lists(st.one_of(st.integers(0, 5), st.integers(0, 300)), max_size=60)
+windows = st.one_of(st.just(1), st.integers(1, 9).map(lambda chunks: chunks * CHUNK_ROWS))
+
+
+def of_lengths(lengths):
+    """A matrix with these row lengths whose entries all stand in column 0 onwards, counted up."""
+    indptr = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64))).astype(np.int32)
+    indices = np.arange(indptr[-1], dtype=np.int32) - np.repeat(indptr[:-1], np.diff(indptr))
+    data = np.arange(1.0, indptr[-1] + 1)
+    return csr_array((data, indices, indptr), shape=(len(lengths), max(lengths, default=0)))
+
+
+def order_of(lengths, window):
+    """The rows as they are stored, by plain Python: a stable sort within each window."""
+    firsts = range(0, len(lengths), window)
+    return [
+        i
+        for first in firsts
+        for i in sorted(range(first, min(first + window, len(lengths))), key=lambda i: -lengths[i])
+    ]
+
+
+def entries_of(lengths, window):
+    """What a window stores, by plain Python."""
+    order = order_of(lengths, window)
+    chunks = [order[k : k + CHUNK_ROWS] for k in range(0, len(order), CHUNK_ROWS)]
+    return sum(CHUNK_ROWS * max(lengths[i] for i in chunk) for chunk in chunks)
+
+
+@given(row_lengths, windows)
+def test_rows_are_sorted_by_length_within_windows_and_keep_their_order_otherwise(lengths, window):
+    permutation = np.empty(len(lengths), dtype=np.int32)
+    sort_rows(np.array(lengths, dtype=np.int32), window, permutation)
+    assert permutation.tolist() == order_of(lengths, window)
+
+
+@given(row_lengths, windows)
+def test_chunks_are_as_wide_as_their_longest_row(lengths, window):
+    S = SELL.from_csr(of_lengths(lengths), sigma=window)
+    order = order_of(lengths, window)
+    widths = [
+        max(lengths[i] for i in order[first : first + CHUNK_ROWS])
+        for first in range(0, len(order), CHUNK_ROWS)
+    ]
+    assert (np.diff(S.chunk_starts) // CHUNK_ROWS).tolist() == widths
+    assert S.sigma == window and len(S.permutation) == (len(lengths) if window > 1 else 0)
+    assert (S.to_csr() != of_lengths(lengths)).nnz == 0
+
+
+def test_entries_lie_column_by_column_and_padding_repeats_the_last_column_of_its_row():
+    A = csr_array((np.arange(1.0, 5), [4, 2, 3, 1], [0, 0, 2, 3, 4]), shape=(4, 5))
+    S = SELL.from_csr(A, sigma=8)
+    assert S.permutation.tolist() == [1, 2, 3, 0]
+    assert S.indices.tolist() == [4, 3, 1, 0, 0, 0, 0, 0, 2, 3, 1, 0, 0, 0, 0, 0]
+    assert S.data.tolist() == [1, 3, 4, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0]
+
+
+@given(row_lengths)
+def test_the_window_is_the_least_that_pads_little_more_than_a_sort_of_all_rows(lengths):
+    everything = max(-(-len(lengths) // CHUNK_ROWS) * CHUNK_ROWS, 1)
+    least = entries_of(lengths, everything)
+    enough = [
+        window
+        for window in (*(window for window in WINDOWS if window < everything), everything)
+        if entries_of(lengths, window) <= (1 + PADDING_ABOVE_LEAST) * least
+    ]
+    if everything == CHUNK_ROWS:
+        enough = [1]
+    assert best_window(np.array(lengths, dtype=np.int32)) == enough[0]
+    assert len(SELL.from_csr(of_lengths(lengths)).data) == entries_of(lengths, enough[0])
+
+
+@pytest.mark.parametrize(
+    "kind, sorts", [("fixed", {1}), ("mixed", {256}), ("uniform", {256}), ("power", {1024, 40_000})]
+)
+def test_the_window_on_benchmark_matrices(kind, sorts):
+    A = varied_matrix(40_000, 8, kind, 0.001, seed=3)
+    assert best_window(np.diff(A.indptr)) in sorts
+
+
+@given(row_lengths.filter(any))
+def test_a_chunk_stores_at_most_its_rows_times_the_entries(lengths):
+    A = of_lengths(lengths)
+    foretold = SELL.stored_entries(RowBlocks.of(structure(A, threads=1)))
+    assert A.nnz <= len(SELL.from_csr(A).data) <= CHUNK_ROWS * A.nnz
+    assert A.nnz <= foretold[0] <= CHUNK_ROWS * A.nnz
+
+
+@pytest.mark.parametrize("kind", ("fixed", "mixed", "uniform", "power"))
+@pytest.mark.parametrize("mean", (3, 20, 90))
+@pytest.mark.parametrize("reach", (0.0, 1.0))
+def test_size_of_benchmark_matrices_is_foretold_to_a_twentieth(kind, mean, reach):
+    A = varied_matrix(5_000, mean, kind, reach, seed=1)
+    S, blocks = SELL.from_csr(A), RowBlocks.of(structure(A, threads=1))
+    assert SELL.stored_entries(blocks)[0] == pytest.approx(len(S.data), rel=PADDING_ABOVE_LEAST)
+    assert SELL.predicted_bytes(blocks, 8, 4)[0] == pytest.approx(S.nbytes, rel=PADDING_ABOVE_LEAST)
+
+
+@pytest.mark.parametrize("sigma", (0, -8, 2, 12))
+def test_a_window_that_cuts_chunks_is_refused(sigma):
+    with pytest.raises(InputError, match=f"sigma = {sigma}: expected 1"):
+        SELL.from_csr(of_lengths([1, 2, 3]), sigma=sigma)
+
+
+def test_what_exceeds_memory_is_refused_before_anything_large_is_allocated(monkeypatch):
+    A = of_lengths([2_000] * 100)
+    SELL.from_csr(A)  # compiled
+    little = psutil.virtual_memory()._replace(available=1_000_000)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: little)
+    tracemalloc.start()
+    try:
+        with pytest.raises(MatrixSizeError, match="SELL"):
+            SELL.from_csr(A)
+        assert tracemalloc.get_traced_memory()[1] < 200_000
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("sigma", (1, 8, 256, 1 << 20))
+@pytest.mark.parametrize("rows", (1, 7, 8, 9, 4_001))
+def test_every_window_gives_the_same_product(sigma, rows):
+    A = varied_matrix(rows, 1, "power", 1.0, seed=2)
+    A.data[:] = np.round(8 * A.data)
+    x = np.arange(rows) % 7 - 3.0
+    threads = int(numba.config.NUMBA_NUM_THREADS)
+    for count in {1, threads}:
+        out = np.full(rows, np.nan)
+        KERNELS["cpu"].get("sell").bind(SELL.from_csr(A, sigma=sigma), "chunks", count)(x, out)
+        assert np.array_equal(out, A @ x)
+
+
+def test_large_matrices_are_converted_in_parts_and_by_several_callers_at_once():
+    A = varied_matrix(120_000, 8, "uniform", 0.01, seed=4)
+    with ThreadPoolExecutor(3) as pool:
+        built = list(pool.map(lambda _: SELL.from_csr(A), range(3)))
+    for S in built:
+        again = S.to_csr()
+        assert np.array_equal(again.indices, A.indices) and np.array_equal(again.data, A.data)
+
+
+@pytest.mark.parametrize("entries", (0, 10, 3_000_000))
+def test_parts_cover_every_unit_once(entries):
+    work = np.linspace(0, entries, 1001).astype(np.int64)
+    seen = []
+
+    def function(array, first, last):
+        assert array.dtype == np.uint64
+        seen.append((int(first), int(last)))
+
+    in_parts(function, (work,), work)
+    seen.sort()
+    assert seen[0][0] == 0 and seen[-1][1] == 1000
+    assert all(one[1] == other[0] for one, other in pairwise(seen))

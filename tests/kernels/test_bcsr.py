@@ -1,0 +1,91 @@
+"""The kernel of every block size against the oracle, and that it is compiled once a machine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numba
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from sparsecast.formats.bcsr import BCSR, BLOCK_SIDES
+from sparsecast.kernels import KERNELS
+from sparsecast.kernels.reference import ReferenceProduct
+
+SIZES = [(r, c) for r in BLOCK_SIDES for c in BLOCK_SIDES]
+LIMIT = int(numba.config.NUMBA_NUM_THREADS)
+
+COUNT_CACHE_HITS = """
+import numpy as np
+from scipy.sparse import csr_array
+from sparsecast.formats.bcsr import BCSR
+from sparsecast.kernels.cpu import bcsr
+A = csr_array(np.ones((6, 6)))
+for block in ((2, 3), (3, 2)):
+    out = np.empty(6)
+    bcsr._bind(BCSR.from_csr(A, block), "vectors", 1)(np.ones(6), out)
+    assert (out == 6).all()
+print(sum(bcsr._serial.stats.cache_hits.values()), sum(bcsr._serial.stats.cache_misses.values()))
+"""
+
+
+def scattered(rows, cols, dtype, share=0.5):
+    """A matrix with blocks of any fill and number, empty rows of blocks among them."""
+    generator = np.random.default_rng(rows)
+    filled = generator.random((rows, cols)) < share
+    filled[rows // 3 : rows // 2] = False
+    return csr_array(np.where(filled, generator.uniform(-1, 1, (rows, cols)), 0).astype(dtype))
+
+
+@pytest.mark.parametrize("block", SIZES, ids=str)
+def test_every_size_equals_the_oracle(block):
+    narrow = csr_array(np.random.default_rng(0).uniform(-1, 1, (7, 3)))
+    for A in (scattered(53, 47, "float64"), scattered(48, 48, "float64"), narrow):
+        rows, cols = A.shape
+        x = np.random.default_rng(1).uniform(-1, 1, cols)
+        buffer = np.full(rows + 16, 7.0)
+        y = buffer[8 : 8 + rows]
+        B = BCSR.from_csr(A, block)
+        KERNELS["cpu"].get("bcsr").bind(B, "vectors", 1)(x, y)
+        ReferenceProduct.of(A, x).check(y, f"bcsr {block}")
+        assert (buffer[:8] == 7).all() and (buffer[8 + rows :] == 7).all()
+        assert B.to_csr().indices.tolist() == A.indices.tolist()
+
+
+@pytest.mark.parametrize("block", [(1, 3), (2, 3), (4, 1), (8, 8)], ids=str)
+@pytest.mark.parametrize("dtype, bits", [("float32", 32), ("float64", 64)])
+@pytest.mark.parametrize("threads", (1, LIMIT))
+def test_other_types_and_threads_equal_the_oracle(block, dtype, bits, threads):
+    A = scattered(101, 90, dtype)
+    A.indptr, A.indices = A.indptr.astype(f"int{bits}"), A.indices.astype(f"int{bits}")
+    x, y = np.random.default_rng(1).uniform(-1, 1, 90).astype(dtype), np.full(101, np.nan, dtype=dtype)
+    KERNELS["cpu"].get("bcsr").bind(BCSR.from_csr(A, block), "vectors", threads)(x, y)
+    ReferenceProduct.of(A, x).check(y, f"bcsr {block}")
+
+
+@pytest.mark.parametrize("block", [(2, 3), (3, 3), (8, 3)], ids=str)
+def test_a_value_that_is_not_finite_reaches_no_other_row_of_its_block(block):
+    # Blocks three columns wide are loaded four at a time: the fourth is of the next row.
+    A = csr_array(np.ones((8, 3)))
+    A.data[3 * 1 : 3 * 2] = np.nan, np.inf, -np.inf
+    y = np.empty(8)
+    KERNELS["cpu"].get("bcsr").bind(BCSR.from_csr(A, block), "vectors", 1)(np.ones(3), y)
+    assert np.isnan(y[1]) and y[[0, *range(2, 8)]].tolist() == [3.0] * 7
+
+
+def test_a_second_process_compiles_nothing(tmp_path):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", COUNT_CACHE_HITS],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.split()
+        for _ in range(2)
+    ]
+    assert said == [["0", "2"], ["2", "0"]]
