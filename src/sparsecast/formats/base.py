@@ -33,7 +33,7 @@ class StorageFormat(ABC):
     """
 
     name: ClassVar[str]
-    #: How from_csr lays out what a kernel does not read (bookkeeping for to_csr); not streamed by a product.
+    #: Arrays that no kernel reads (bookkeeping for `to_csr`), so that a product does not stream them.
     unstreamed: ClassVar[tuple[str, ...]] = ()
     #: How far `stored_entries` and `predicted_bytes` may lie from the truth, as a share of it: above 0 where
     #: the size depends on the order of the rows, which RowBlocks do not tell. The bytes may then miss by one

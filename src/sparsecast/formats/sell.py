@@ -18,19 +18,18 @@ from sparsecast.formats.base import StorageFormat
 from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.matrices.sweep import ENTRIES_PER_THREAD
 
-#: Rows of a chunk, C. Eight sums hide the latency of the addition and stay in registers. Kernels for 4 and 16
-#: rows, tried beside it, were no faster, and 16 rows padded more: 1.11 for 1.05 entries on rows of power-law
-#: length in windows of 4,096.
+#: Rows of a chunk, C. Eight sums hide the latency of the addition and stay in registers; more rows would pad
+#: more. No benchmark here compares other sizes yet.
 CHUNK_ROWS = 8
 
 #: Sorting windows that are tried before all rows are sorted. A small window keeps neighbours together, so
-#: that x and y stay in the nearest cache: on a band of a million rows of length 0 to 16, a window of 256
-#: is twice as fast as sorting all (benchmarks/sell_window.py).
+#: that x and y stay in the nearest cache: on a narrow band a window of 256 is faster than sorting all
+#: (benchmarks/sell_window.py).
 WINDOWS = (1, 256, 1024)
 
 #: A window is good enough if it stores at most this share more than a sort of all rows would: padding beyond
-#: it costs more than the neighbours are worth: power-law rows that draw from far columns stored 1.6 times the
-#: entries in windows of 256 and were a third slower than all sorted (benchmarks/sell_window.py).
+#: it costs more than the neighbours are worth: power-law rows that draw from far columns are slower in
+#: windows of 256 than all sorted (benchmarks/sell_window.py).
 PADDING_ABOVE_LEAST = 0.05
 
 #: Up to this share of surprising row lengths the rows are expected to stay in order. Only forecasts of the

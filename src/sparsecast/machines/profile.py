@@ -155,7 +155,7 @@ def _own_profile() -> Profile:
     if profile.name != here.name:
         raise ProfileError(
             f"{path} describes another machine ({profile.name}): expected {here.name}; "
-            f"remove the file or calibrate this machine"
+            f"remove the file, then calibrate this machine"
         )
     return profile
 
