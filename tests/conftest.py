@@ -84,6 +84,38 @@ def _spare_room() -> csr_array:
     return wider
 
 
+def symmetric(lengths: Sequence[int], diagonal: Sequence[bool], seed: int = 0) -> csr_array:
+    """Return a symmetric matrix with these entries a row below the diagonal, where they fit, and on it."""
+    generator = np.random.default_rng(seed)
+    rows = len(lengths)
+    dense = np.zeros((rows, rows))
+    for i, length in enumerate(lengths):
+        columns = generator.permutation(i)[:length]
+        dense[i, columns] = dense[columns, i] = generator.integers(1, 9, len(columns))
+    dense[np.arange(rows), np.arange(rows)] = np.where(diagonal, -3.0, 0.0)
+    return csr_array(dense)
+
+
+def symmetric_matrices() -> dict[str, csr_array]:
+    """Return awkward matrices that equal their transpose, by what is awkward in them."""
+    generator = np.random.default_rng(6)
+    arrow = csr_array(symmetric([0] * 80 + [80], [True] * 81))
+    zeros = symmetric([3] * 20, [True] * 20)
+    zeros.data[zeros.data == -3.0] = 0.0
+    return {
+        "symmetric: one entry": symmetric([0], [True]),
+        "symmetric: a diagonal": symmetric([0] * 40, [True] * 40),
+        "symmetric: a gap in the diagonal": symmetric([2] * 30, [i % 3 > 0 for i in range(30)]),
+        "symmetric: no diagonal": symmetric([1] * 30, [False] * 30),
+        "symmetric: an arrow": arrow,
+        "symmetric: an arrow to the left": csr_array(arrow.toarray()[::-1, ::-1]),
+        "symmetric: dense": symmetric([50] * 50, [True] * 50),
+        "symmetric: empty rows": symmetric([0, 0, 2, 0, 3] * 9, [i % 5 > 3 for i in range(45)]),
+        "symmetric: any lengths": symmetric(generator.integers(0, 30, 200).tolist(), [True] * 200),
+        "symmetric: zeros on the diagonal": zeros,
+    }
+
+
 def awkward_matrices() -> dict[str, csr_array]:
     """Return the small matrices that kernels and formats stumble over, by what is awkward in them."""
     generator = np.random.default_rng(5)
@@ -112,6 +144,7 @@ def awkward_matrices() -> dict[str, csr_array]:
         "lengths above the exact levels": with_lengths([63, 64, 65, 71, 72, 73, 130, 2], 150),
         "a third of long rows": with_lengths([1, 1, 70] * 9, 80),
         "spare room in the arrays": _spare_room(),
+        **symmetric_matrices(),
     }
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from sparsecast.compilation import ensure_cache_folder
 from sparsecast.version import VERSION
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from sparsecast.records import Candidate, Forecast, Record, Structure
 
 __version__ = VERSION
+
+ensure_cache_folder()
 
 _HOMES = {
     "calibrate": "api",

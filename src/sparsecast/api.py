@@ -27,7 +27,7 @@ from sparsecast.measuring.timing import DEFAULT_EFFORT, Effort
 from sparsecast.models import DEFAULT_MODEL, MODELS
 from sparsecast.models.base import Model
 from sparsecast.models.strips import strip_rows
-from sparsecast.operators import BlockOperator
+from sparsecast.operators import BlockOperator, RowProduct
 from sparsecast.planning.candidates import Choice, Setting, whole_matrix
 from sparsecast.planning.plan import Plan, make_plan
 from sparsecast.planning.prediction import Prediction
@@ -314,14 +314,10 @@ def compile(
             f"plan for {planned_rows} rows: expected {matrix.shape[0]}, the rows of the matrix; plan it anew"
         )
     ready = prepared(matrix, first.dtype, first.index_bits)
-    blocks = [
-        (
-            block.first_row,
-            block.last_row + 1,
-            bind(_rows(ready, block.first_row, block.last_row), block.candidate).product,
-        )
-        for block in made.blocks
-    ]
+    blocks = []
+    for block in made.blocks:
+        bound = bind(_rows(ready, block.first_row, block.last_row), block.candidate)
+        blocks.append(RowProduct(block.first_row, block.last_row + 1, bound.product, bound.several))
     return BlockOperator(matrix.shape, np.dtype(first.dtype), blocks)
 
 

@@ -6,7 +6,9 @@ The tree::
     |-- InputError (ValueError)     the user's input was wrong: exit status 2
     |   |-- MatrixFileError         a matrix file is missing, damaged, too large or of a kind not taken
     |   |-- UnknownNameError        a gallery, format, kernel or model name that is not there
-    |   |-- PaddingError            a format would store far more than the matrix has
+    |   |-- FormatError             a format does not suit a matrix
+    |   |   |-- PaddingError        it would store far more than the matrix has
+    |   |   `-- SymmetryError       it holds one triangle, and the matrix is not symmetric
     |   |-- MatrixSizeError         a matrix or its format does not fit in memory
     |   |-- ProfileError            a profile is missing, damaged, or of another schema or machine
     |   |-- BusyError               another calibration holds the machine's profile
@@ -35,8 +37,16 @@ class UnknownNameError(InputError):
     """A name that no registry knows; the message lists the known ones."""
 
 
-class PaddingError(InputError):
+class FormatError(InputError):
+    """A format does not suit a matrix."""
+
+
+class PaddingError(FormatError):
     """A format would store many times the non-zeros of the matrix."""
+
+
+class SymmetryError(FormatError):
+    """A format for symmetric matrices was asked to hold one that is not."""
 
 
 class MatrixSizeError(InputError):

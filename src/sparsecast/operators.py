@@ -5,7 +5,8 @@ Applications see this protocol and nothing of formats, devices or ranks.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -29,6 +30,27 @@ class Operator(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class RowProduct:
+    """How some consecutive rows are computed.
+
+    Attributes
+    ----------
+    first, end : int
+        First row, and the row after the last.
+    product : Product
+        With one vector.
+    several : Product or None
+        With several vectors, X and out C-contiguous, of shape (cols, vectors) and (rows, vectors); None
+        where they are taken one after the other.
+    """
+
+    first: int
+    end: int
+    product: Product
+    several: Product | None = None
+
+
 class BlockOperator(LinearOperator):
     """A SciPy LinearOperator whose row blocks are computed by one product each.
 
@@ -38,13 +60,11 @@ class BlockOperator(LinearOperator):
         Rows and columns of the matrix.
     dtype : dtype
         Type of the values, of x and of y.
-    blocks : list of (int, int, Product)
-        First row, row after the last, and the product of each block; together all rows in order.
+    blocks : sequence of RowProduct
+        Together all rows in order.
     """
 
-    def __init__(
-        self, shape: tuple[int, int], dtype: np.dtype[Any], blocks: list[tuple[int, int, Product]]
-    ) -> None:
+    def __init__(self, shape: tuple[int, int], dtype: np.dtype[Any], blocks: Sequence[RowProduct]) -> None:
         super().__init__(dtype, shape)  # type: ignore[call-arg]
         self.blocks = blocks
 
@@ -82,21 +102,76 @@ class BlockOperator(LinearOperator):
                 )
             return np.asarray(self.matvec(x.real) + 1j * self.matvec(x.imag))
         contiguous = np.ascontiguousarray(x.reshape(-1), dtype=self.dtype)
-        y = np.empty(rows, dtype=self.dtype) if out is None else self._checked_out(out, contiguous)
-        for first, last, product in self.blocks:
-            product(contiguous, y[first:last])
+        y = np.empty(rows, dtype=self.dtype) if out is None else self._checked_out(out, contiguous, (rows,))
+        for block in self.blocks:
+            block.product(contiguous, y[block.first : block.end])
         return y if out is not None else y.reshape(rows, *x.shape[1:])
+
+    def matmat(self, X: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:  # type: ignore[override]
+        """Return Y = A X for several vectors at once.
+
+        Formats with a kernel for it read the matrix once for up to eight vectors; the others take the
+        vectors one after the other.
+
+        Parameters
+        ----------
+        X : array of shape (cols, vectors)
+            Converted to the operator's dtype and to C-contiguous memory where it is not; a complex X with a
+            real matrix costs two products.
+        out : array of shape (rows, vectors), optional
+            As in `matvec`.
+
+        Returns
+        -------
+        array of shape (rows, vectors)
+
+        Raises
+        ------
+        InputError
+            As `matvec`.
+        """
+        X = np.asarray(X)
+        rows, cols = self.shape
+        if X.ndim != 2 or X.shape[0] != cols:
+            raise InputError(
+                f"X has shape {X.shape}: expected ({cols}, vectors); reshape X to the matrix's columns"
+            )
+        if X.dtype.kind == "c" and self.dtype.kind != "c":
+            if out is not None:
+                raise InputError(
+                    f"out with a complex X: expected a real X for a {self.dtype} matrix; drop out"
+                )
+            return np.asarray(self.matmat(X.real) + 1j * self.matmat(X.imag))
+        contiguous = np.ascontiguousarray(X, dtype=self.dtype)
+        shape = rows, X.shape[1]
+        Y = np.empty(shape, dtype=self.dtype) if out is None else self._checked_out(out, contiguous, shape)
+        for block in self.blocks if X.shape[1] else ():
+            _multiply_several(block, contiguous, Y[block.first : block.end])
+        return Y
+
+    def _matmat(self, X: NDArray[Any]) -> NDArray[Any]:
+        return self.matmat(X)
 
     def _matvec(self, x: NDArray[Any]) -> NDArray[Any]:
         return self.matvec(x)
 
-    def _checked_out(self, out: NDArray[Any], x: NDArray[Any]) -> NDArray[Any]:
+    def _checked_out(self, out: NDArray[Any], x: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
         usable = out.flags.c_contiguous and out.flags.writeable
-        if out.shape != (self.shape[0],) or out.dtype != self.dtype or not usable:
+        if out.shape != shape or out.dtype != self.dtype or not usable:
             raise InputError(
                 f"out is {out.dtype} of shape {out.shape}: expected contiguous, writable {self.dtype} of "
-                f"shape ({self.shape[0]},); allocate it so, or leave it out"
+                f"shape {shape}; allocate it so, or leave it out"
             )
         if np.shares_memory(x, out):
             raise InputError("out shares memory with x: expected an array of its own; copy one of them")
         return out
+
+
+def _multiply_several(block: RowProduct, X: NDArray[Any], out: NDArray[Any]) -> None:
+    if block.several is not None:
+        block.several(X, out)
+        return
+    for vector, column in enumerate(X.T):
+        y = np.empty(len(out), dtype=out.dtype)
+        block.product(np.ascontiguousarray(column), y)
+        out[:, vector] = y

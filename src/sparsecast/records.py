@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 #: Version of the columns below; a stored file of another version is refused, never guessed at.
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 _EXACT_LEVELS = 64
 _LEVELS_PER_OCTAVE = 8
@@ -38,7 +38,7 @@ X_LINE_COLUMNS = 8
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """What models read of a matrix; never its values.
+    """What models read of a matrix; of its values, how many are 0 and whether they mirror each other.
 
     Attributes
     ----------
@@ -70,6 +70,9 @@ class Structure:
         of the rectangle.
     diagonals : int
         Number of distinct column - row values that hold an entry.
+    triangle_nnz : int or None
+        Entries on and below the diagonal of a matrix that equals its transpose and whose rows are sorted and
+        free of duplicates; None for every other matrix.
     block_fill : tuple of float
         For each size b of BLOCK_SIZES: values stored in aligned b x b blocks over nnz (>= 1), estimated
         on sampled block rows; 1.0 without entries.
@@ -97,6 +100,7 @@ class Structure:
     half_bandwidth: int
     band_histogram: tuple[float, ...]
     diagonals: int
+    triangle_nnz: int | None
     block_fill: tuple[float, ...]
     x_line_changes: int
     x_reuse_histogram: tuple[float, ...]
@@ -143,7 +147,8 @@ class Record:
     suite : str
         Why it was measured: ``"strips"`` and ``"entry strips"`` (the benchmark matrices of Guo et al. for
         CSR and ELL, and for COO), ``"varied"`` (rows of varied length), ``"blocks"`` (dense blocks),
-        ``"gallery"`` (held out of the fit, to learn the size of the errors) or ``"user"``.
+        ``"symmetric"`` (rows of varied length, mirrored), ``"gallery"`` (held out of the fit, to learn the
+        size of the errors) or ``"user"``.
     samples_s : tuple of float
         Every sample that was kept, in the order taken: seconds a product.
     time_s : float

@@ -46,7 +46,7 @@ def test_sizes_are_foretold_exactly_or_to_a_tenth(name):
 @every_format
 def test_is_registered_under_its_own_name_and_frozen(name, build, matrices):
     assert FORMATS.get(name).name == name
-    built = build(name, matrices["tall"])
+    built = build(name, matrices["symmetric: any lengths"])
     with pytest.raises(dataclasses.FrozenInstanceError):
         built.nnz = 0
 
@@ -71,8 +71,9 @@ def test_round_trip_changes_nothing(matrices, build, name, dtype, bits):
 
 @every_format
 def test_round_trip_keeps_values_that_are_not_finite_and_the_sign_of_zero(matrices, build, name):
-    A = matrices["lengths 0 to 9"].copy()
-    A.data[[0, 3, 9, 20, 44]] = np.nan, np.inf, -np.inf, -0.0, 0.0
+    A = matrices["symmetric: dense"].copy()
+    for row, value in enumerate((np.nan, np.inf, -np.inf, -0.0, 0.0)):
+        A[row, row + 7] = A[row + 7, row] = A[row + 9, row + 9] = value
     assert build(name, A).to_csr().data.tobytes() == A.data.tobytes()
 
 
@@ -120,7 +121,7 @@ def test_stored_entries_are_those_of_the_values(matrices, build, name):
         values = sum(a.size for a in built.arrays.values() if a.dtype == built.dtype)
         stored = FORMATS.get(name).stored_entries(RowBlocks.of(structure(A, threads=1)))
         assert stored.tolist() == [about(values, FORMATS.get(name))], what
-        assert values >= built.nnz, what
+        assert 2 * values >= built.nnz, what  # of a symmetric matrix a format may hold one triangle
 
 
 @every_format
@@ -133,7 +134,7 @@ def test_traffic_counts_values_x_and_y_and_no_bookkeeping(matrices, build, name,
         vectors = (A.shape[0] + A.shape[1]) * np.dtype(dtype).itemsize
         bookkeeping = sum(built.arrays[key].nbytes for key in built.unstreamed)
         assert built.traffic() == built.nbytes - bookkeeping + vectors, what
-        assert built.traffic() >= A.nnz * np.dtype(dtype).itemsize + vectors, what
+        assert built.traffic() >= A.nnz / 2 * np.dtype(dtype).itemsize + vectors, what
 
 
 @every_format

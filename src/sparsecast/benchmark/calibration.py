@@ -28,7 +28,7 @@ from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile, user_path
 from sparsecast.matrices.gallery import gallery_from_specification
 from sparsecast.matrices.structure import structure
-from sparsecast.matrices.synthesis import block_matrix, strip_matrix, varied_matrix
+from sparsecast.matrices.synthesis import block_matrix, mirrored, strip_matrix, varied_matrix
 from sparsecast.measuring.timing import Effort
 from sparsecast.models.strips import strip_rows
 from sparsecast.planning.candidates import Setting, whole_matrix
@@ -93,6 +93,25 @@ BLOCKS = (
     (6_000, 12, 8, 0.0),
 )
 _BLOCK_FORMATS = ("bcsr", "csr", "sell")
+
+#: As VARIED, for matrices that are mirrored at the diagonal.
+SYMMETRIC = (
+    (3_000, 20, "uniform", 0.3),
+    (20_000, 5, "power", 0.01),
+    (100_000, 6, "mixed", 0.001),
+    (60_000, 10, "uniform", 1.0),
+    (200_000, 4, "fixed", 1.0),
+    (30_000, 20, "fixed", 0.1),
+    (10_000, 60, "mixed", 0.1),
+    (150_000, 12, "fixed", 0.001),
+    (40_000, 50, "uniform", 0.02),
+    (8_000, 130, "power", 1.0),
+    (300_000, 7, "fixed", 0.0),
+    (30_000, 80, "mixed", 0.0),
+    (5_000, 8, "fixed", 1.0),
+    (120_000, 25, "mixed", 0.3),
+)
+_SYMMETRIC_FORMATS = ("csr", "sell", "symmetric_csr")
 
 #: Kinds that differ in what the strip models do not see: row lengths, reach of the columns, size.
 GALLERY = (
@@ -163,6 +182,7 @@ def benchmark_matrices(setting: Setting) -> tuple[list[BenchmarkMatrix], list[Be
     half = len(VARIED) // 2
     needed += [_varied(*shape) for shape in VARIED[:half]]
     needed += [_blocks(*shape) for shape in BLOCKS]
+    needed += [_symmetric(*shape) for shape in SYMMETRIC]
     needed += [_gallery(specification) for specification in GALLERY[:4]]
     finer = [_entry_strips(rows, strips) for strips in ENTRY_STRIPS if strips not in _COARSE_ENTRY_STRIPS]
     finer += [_gallery(specification) for specification in GALLERY[4:]]
@@ -214,6 +234,16 @@ def _blocks(block_rows: int, blocks_per_row: int, block: int, reach: float) -> B
         block_rows * blocks_per_row * block**2,
         _BLOCK_FORMATS,
         lambda: block_matrix(block_rows, blocks_per_row, block, reach, seed=0),
+    )
+
+
+def _symmetric(rows: int, mean_length: int, lengths: str, reach: float) -> BenchmarkMatrix:
+    return BenchmarkMatrix(
+        f"symmetric?rows={rows}&mean_length={mean_length}&lengths={lengths}&reach={reach:g}",
+        "symmetric",
+        rows * mean_length,
+        _SYMMETRIC_FORMATS,
+        lambda: mirrored(varied_matrix(rows, mean_length, lengths, reach, seed=0)),
     )
 
 

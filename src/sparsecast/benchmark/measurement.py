@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from sparsecast.errors import MatrixSizeError, PaddingError
+from sparsecast.errors import FormatError, MatrixSizeError
 from sparsecast.kernels.binding import Bound, bind, prepared, warm_up
 from sparsecast.kernels.reference import ReferenceProduct
 from sparsecast.measuring.timing import Effort, Timing, measure
@@ -77,7 +77,7 @@ def measure_candidates(
     for candidate in candidates:
         try:
             ready.append(_prepare(A, candidate, x, reference))
-        except (PaddingError, MatrixSizeError):
+        except (FormatError, MatrixSizeError):
             continue
     out = np.empty(A.shape[0], dtype=A.dtype)
     calls = {str(i): _call(item.bound, x, out) for i, item in enumerate(ready)}

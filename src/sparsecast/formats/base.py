@@ -56,8 +56,8 @@ class StorageFormat(ABC):
 
         Raises
         ------
-        PaddingError, MatrixSizeError
-            If `refuse_excess` says so; no large array has been allocated then.
+        FormatError, MatrixSizeError
+            If the format does not suit the matrix; no large array has been allocated then.
         """
 
     @abstractmethod
@@ -74,14 +74,19 @@ class StorageFormat(ABC):
     def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> NDArray[np.int64]:
         """Return the size in bytes that each block would have, without building it."""
 
+    @classmethod
+    def can_hold(cls, blocks: RowBlocks) -> NDArray[np.bool_]:
+        """Tell which blocks this format takes: by default those it pads at most MAX_PADDING_FACTOR times."""
+        return np.asarray(cls.stored_entries(blocks) <= MAX_PADDING_FACTOR * blocks.nnz)
+
     @classmethod  # noqa: B027 - most formats refuse nothing
-    def refuse_unprofitable(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> None:
-        """Raise if this format can be built but is known to lose to CSR; by default none is known to.
+    def refuse_unsuited(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> None:
+        """Raise if this format is not for such a matrix, or is known to lose to CSR; by default it is not.
 
         Raises
         ------
-        PaddingError
-            With the numbers, in one line.
+        FormatError
+            With the reason, in one line.
         """
 
     @property

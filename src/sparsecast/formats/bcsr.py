@@ -166,7 +166,7 @@ class BCSR(StorageFormat):
         return streamed
 
     @classmethod
-    def refuse_unprofitable(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> None:
+    def refuse_unsuited(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> None:
         """Raise if the best square blocks would stream as much as CSR, which is blocks of 1 x 1.
 
         Raises

@@ -7,5 +7,5 @@ from sparsecast.registry import Registry
 
 #: For each device, the kernels of every format, by the format's name.
 KERNELS: dict[str, Registry[FormatKernels]] = {
-    "cpu": Registry("CPU kernel for format", "sparsecast.kernels.cpu", helpers=("parallel",)),
+    "cpu": Registry("CPU kernel for format", "sparsecast.kernels.cpu", helpers=("parallel", "several")),
 }

@@ -25,11 +25,16 @@ class FormatKernels:
         RowBlocks to an array of indices into `variants`: the variant for each block, by a stated rule.
     bind : callable
         (matrix in the format, variant, threads) to a Product that can be called any number of times.
+    bind_several : callable, optional
+        (matrix in the format, threads) to a Product with several vectors: X and out are C-contiguous, of
+        shape (cols, vectors) and (rows, vectors), with at least one vector. None where the format has no
+        kernel for that, and takes one vector after the other.
     """
 
     variants: tuple[str, ...]
     choose: Callable[[RowBlocks], NDArray[np.int64]]
     bind: Callable[[Any, str, int], Product]
+    bind_several: Callable[[Any, int], Product] | None = None
 
 
 def only_variant(blocks: RowBlocks) -> NDArray[np.int64]:

@@ -15,10 +15,11 @@ from sparsecast.records import Candidate
 
 
 class Bound(NamedTuple):
-    """A matrix built in a candidate's format, and its product."""
+    """A matrix built in a candidate's format, its product, and that with several vectors if there is one."""
 
     matrix: StorageFormat
     product: Product
+    several: Product | None = None
 
 
 def bind(A: csr_array[Any], candidate: Candidate) -> Bound:
@@ -26,12 +27,13 @@ def bind(A: csr_array[Any], candidate: Candidate) -> Bound:
 
     Raises
     ------
-    PaddingError, MatrixSizeError
+    FormatError, MatrixSizeError
         If the format does not suit the matrix.
     """
     matrix = FORMATS.get(candidate.format).from_csr(A)
     kernels = KERNELS[candidate.device].get(candidate.format)
-    return Bound(matrix, kernels.bind(matrix, candidate.kernel, candidate.threads))
+    several = kernels.bind_several(matrix, candidate.threads) if kernels.bind_several else None
+    return Bound(matrix, kernels.bind(matrix, candidate.kernel, candidate.threads), several)
 
 
 def warm_up(candidate: Candidate) -> None:

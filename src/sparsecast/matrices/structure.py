@@ -20,6 +20,7 @@ from scipy.sparse import csr_array, csr_matrix, issparse
 from sparsecast.errors import InputError
 from sparsecast.matrices.block_fill import block_fill
 from sparsecast.matrices.sweep import ENTRIES_PER_THREAD, Indices, Sweep, cut, sweep
+from sparsecast.matrices.symmetry import triangle_nnz
 from sparsecast.records import ROW_LENGTH_LEVELS, Structure
 
 #: Types of values that are counted in a compiled loop; others are left to NumPy.
@@ -78,6 +79,7 @@ def structure(A: csr_array | csr_matrix, *, threads: int | None = None) -> Struc
         fill = pool.submit(block_fill, indptr, indices)
         zeros = pool.map(_count_zeros, np.array_split(A.data[:nnz], workers))
         found = sweep(indptr, indices, (rows, cols), cut(A, nnz, workers), pool)
+        triangle = triangle_nnz(indptr, indices, A.data[:nnz], (rows, cols), pool, workers)
     return Structure(
         rows=rows,
         cols=cols,
@@ -87,6 +89,7 @@ def structure(A: csr_array | csr_matrix, *, threads: int | None = None) -> Struc
         half_bandwidth=found.half_bandwidth,
         band_histogram=tuple((found.bands / max(nnz, 1)).tolist()),
         diagonals=found.diagonals,
+        triangle_nnz=triangle,
         block_fill=fill.result(),
         x_line_changes=found.line_changes,
         x_reuse_histogram=tuple((found.reuse / max(int(found.reuse.sum()), 1)).tolist()),

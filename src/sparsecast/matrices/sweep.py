@@ -36,7 +36,7 @@ _MAX_PIECES, ENTRIES_PER_THREAD = 16, 250_000
 _LONGEST_REMEMBERED, _HISTORIES = 2**16 - 2, 2**16
 
 #: Entries, and rows, that are looked at from several sides before the next ones; entries written at once.
-_CHUNK, _SPREAD = 4096, 8
+CHUNK, SPREAD = 4096, 8
 #: Rows of at least this many entries are listed one by one, shorter ones are counted by length.
 _LONG_ROW = 1024
 #: Reuse is looked at in one of up to 2**_MAX_REUSE_SHIFT runs of 2**_REUSE_RUN_BITS entries.
@@ -211,8 +211,8 @@ def _tallies(
         diagonals=diagonals,
         follower=followers[0],
         first_follower=followers[1],
-        steps=np.zeros(_CHUNK + _SPREAD, dtype=np.uint32),
-        away=np.zeros(_CHUNK, dtype=np.uint8),
+        steps=np.zeros(CHUNK + SPREAD, dtype=np.uint32),
+        away=np.zeros(CHUNK, dtype=np.uint8),
     )
 
 
@@ -277,18 +277,16 @@ def _scan(indptr, indices, first_row, last_row, view, tallies):  # type: ignore[
     row = first_row
     while row < last_row:
         start, end = np.uint64(indptr[row]), row + 1
-        while (
-            end < last_row and end - row < _CHUNK and np.uint64(indptr[end + 1]) - start <= np.uint64(_CHUNK)
-        ):
+        while end < last_row and end - row < CHUNK and np.uint64(indptr[end + 1]) - start <= np.uint64(CHUNK):
             end += 1
         stop = np.uint64(indptr[end])
         _count_lengths(indptr, row, end, tallies)
-        if stop - start <= np.uint64(_CHUNK):
-            _spread(indptr, row, end, tallies.steps)
+        if stop - start <= np.uint64(CHUNK):
+            spread(indptr, row, end, tallies.steps)
         else:
             tallies.steps[:] = 0
         while start < stop:
-            part = min(stop, start + np.uint64(_CHUNK))
+            part = min(stop, start + np.uint64(CHUNK))
             rows, columns = (np.uint64(row), np.uint64(end - 1)), _extremes(indices, start, part)
             _mark_diagonals(indices, (start, part), rows, columns, view, tallies)
             _count_bands(indices, (start, part), rows, columns, view, tallies)
@@ -298,17 +296,20 @@ def _scan(indptr, indices, first_row, last_row, view, tallies):  # type: ignore[
 
 
 @numba.njit(cache=True, nogil=True)
-def _spread(indptr, first_row, last_row, steps):  # type: ignore[no-untyped-def]
-    """Write for each entry of a chunk how many rows after first_row it lies."""
+def spread(indptr, first_row, last_row, steps):  # type: ignore[no-untyped-def]
+    """Write for each entry of a chunk how many rows after first_row it lies.
+
+    `steps` has room for SPREAD more than the entries, at most CHUNK.
+    """
     first = np.uint64(indptr[first_row])
     place = _ZERO
     for row in range(first_row, last_row):
         step = np.uint32(row - first_row)
         # Always eight at once, without asking where the row ends: the next row overwrites what is too many.
-        for each in range(np.uint64(_SPREAD)):
+        for each in range(np.uint64(SPREAD)):
             steps[place + each] = step
         stop = np.uint64(indptr[row + 1]) - first
-        for each in range(place + np.uint64(_SPREAD), stop):
+        for each in range(place + np.uint64(SPREAD), stop):
             steps[each] = step
         place = stop
 

@@ -6,7 +6,7 @@ import numba
 import numpy as np
 import psutil
 from numpy.typing import NDArray
-from scipy.sparse import bsr_array, csr_array
+from scipy.sparse import bsr_array, csr_array, tril
 
 from sparsecast.errors import InputError, MatrixSizeError
 
@@ -214,6 +214,25 @@ def block_matrix(block_rows: int, blocks_per_row: int, block: int, reach: float,
     matrix = csr_array(bsr_array((values, pattern.indices, pattern.indptr), shape=(size, size)))
     matrix.has_canonical_format = True
     return matrix
+
+
+def mirrored(matrix: csr_array) -> csr_array:
+    """Return the symmetric matrix that has the lower triangle of `matrix`.
+
+    Parameters
+    ----------
+    matrix : csr_array of shape (rows, rows)
+        With sorted rows, from this module.
+
+    Returns
+    -------
+    csr_array of shape (rows, rows)
+        About as many entries, sorted, without duplicates; equal to its transpose.
+    """
+    below = csr_array(tril(matrix, -1, format="csr"))
+    whole = csr_array(below + below.T + csr_array(tril(matrix, 0, format="csr") - below))
+    whole.sort_indices()
+    return whole
 
 
 def _draw_lengths(rows: int, mean: int, lengths: str, seed: int) -> NDArray[np.int64]:

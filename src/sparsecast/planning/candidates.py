@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparsecast.errors import InputError, MatrixSizeError, PaddingError
+from sparsecast.errors import FormatError, InputError, MatrixSizeError
 from sparsecast.formats import FORMATS
 from sparsecast.kernels import KERNELS
 from sparsecast.matrices.row_blocks import RowBlocks
@@ -80,9 +80,9 @@ def whole_matrix(structure: Structure, setting: Setting) -> Choice:
         stored = int(storage.stored_entries(blocks)[0])
         types = setting.value_bytes, setting.index_bits // 8
         try:
+            storage.refuse_unsuited(blocks, *types)
             storage.refuse_excess(structure.nnz, stored, int(storage.predicted_bytes(blocks, *types)[0]))
-            storage.refuse_unprofitable(blocks, *types)
-        except (PaddingError, MatrixSizeError) as error:
+        except (FormatError, MatrixSizeError) as error:
             refused[name] = str(error)
         else:
             candidates.append(setting.candidate(name, blocks))

@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.errors import PaddingError
+from sparsecast.errors import FormatError
 from sparsecast.formats import FORMATS
-from sparsecast.formats.base import MAX_PADDING_FACTOR
 from sparsecast.matrices.row_blocks import RowBlocks, StripStatistics
 from sparsecast.models.base import Model
 from sparsecast.planning.candidates import Setting
@@ -142,8 +141,8 @@ def _open_formats(statistics: StripStatistics, model: Model, setting: Setting) -
     formats = []
     for name in model.formats():
         try:
-            FORMATS.get(name).refuse_unprofitable(whole, setting.value_bytes, setting.index_bits // 8)
-        except PaddingError:
+            FORMATS.get(name).refuse_unsuited(whole, setting.value_bytes, setting.index_bits // 8)
+        except FormatError:
             continue
         formats.append(name)
     return formats
@@ -175,5 +174,4 @@ def _block_cost(
     """Return E[i, j] for one format: the time of a product, with its share of the conversion."""
     storage = FORMATS.get(format_name)
     cost = model.time_s(format_name, blocks) + model.conversion_.seconds(format_name, blocks) / iterations
-    padded = storage.stored_entries(blocks) > MAX_PADDING_FACTOR * blocks.nnz
-    return np.where(padded, np.inf, cost)
+    return np.where(storage.can_hold(blocks), cost, np.inf)

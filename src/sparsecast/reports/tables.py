@@ -54,6 +54,7 @@ def structure(name: str, found: Structure) -> Table:
         ("surprising row lengths", _share(found.row_length_surprises, found.rows)),
         ("half-bandwidth", f"{found.half_bandwidth:,}"),
         ("diagonals occupied", f"{found.diagonals:,}"),
+        ("symmetric", "no" if found.triangle_nnz is None else "yes, value by value"),
         ("share by distance, %", f"{bands}  (ten bands from the diagonal outwards)"),
         ("block fill", f"{fill}  (stored / non-zeros)"),
         ("new cache lines of x", _share(found.x_line_changes, found.nnz)),

@@ -27,6 +27,7 @@ from sparsecast.formats.bcsr import BCSR
 from sparsecast.kernels import KERNELS
 from sparsecast.kernels.base import FormatKernels, only_variant
 from sparsecast.kernels.cpu.parallel import balanced_parts, share, unsigned
+from sparsecast.kernels.cpu.several import panels, row_of_blocks
 from sparsecast.operators import Product
 
 ONE = np.uint64(1)
@@ -196,7 +197,7 @@ def _part(starts, columns, data, height, width, x, y, first, last):  # type: ign
     for i in range(first, full):
         begin, end = starts[i], starts[i + ONE]
         _block_row(columns, data, x, y, height, width, begin, end, i)  # type: ignore[call-arg]
-    if full < last:
+    if first <= full < last:
         _last_rows(starts, columns, data, x, y, len(height), len(width), np.int64(full))
 
 
@@ -228,11 +229,61 @@ def _of_long_x(product: Product, cols: int, c: int) -> Product:
     """Return the product of a matrix narrower than its blocks, which would read beyond x."""
 
     def padded(x: NDArray[Any], out: NDArray[Any]) -> None:
-        long = np.zeros(c, dtype=x.dtype)
+        long = np.zeros((c, *x.shape[1:]), dtype=x.dtype)
         long[:cols] = x
         product(long, out)
 
     return padded
 
 
-KERNELS["cpu"].register("bcsr")(FormatKernels(("vectors",), only_variant, _bind))
+@numba.njit(nogil=True, cache=True)
+def _several_last_rows(starts, columns, data, height, width, lanes, X, Y, i):  # type: ignore[no-untyped-def]
+    """As `_last_rows`, for several vectors."""
+    r, c = len(height), len(width)
+    Y[i * r :] = 0
+    for k in range(np.int64(starts[i]), np.int64(starts[i + 1])):
+        for row in range(Y.shape[0] - i * r):
+            for column in range(c):
+                value = data[(k * r + row) * c + column]
+                for vector in range(X.shape[1]):
+                    Y[i * r + row, vector] += value * X[np.int64(columns[k]) + column, vector]
+
+
+@numba.njit(nogil=True, cache=True)
+def _several_part(starts, columns, data, height, width, lanes, X, Y, first, last):  # type: ignore[no-untyped-def]
+    r = np.uint64(len(height))
+    full = min(last, np.uint64(Y.shape[0]) // r)
+    for i in range(first, full):
+        row_of_blocks(columns, data, X, Y, (height, width, lanes), starts[i], starts[i + ONE], ONE, i * r)
+    if first <= full < last:
+        _several_last_rows(starts, columns, data, height, width, lanes, X, Y, np.int64(full))
+
+
+@numba.njit(nogil=True, cache=True)
+def _several_serial(starts, columns, data, height, width, lanes, X, Y, parts):  # type: ignore[no-untyped-def]
+    _several_part(starts, columns, data, height, width, lanes, X, Y, parts[0], parts[-1])
+
+
+@numba.njit(nogil=True, cache=True, parallel=True)
+def _several_parallel(starts, columns, data, height, width, lanes, X, Y, parts):  # type: ignore[no-untyped-def]
+    for part in numba.prange(len(parts) - 1):
+        _several_part(starts, columns, data, height, width, lanes, X, Y, parts[part], parts[part + 1])
+
+
+def _bind_several(matrix: BCSR, threads: int) -> Product:
+    if matrix.nnz == 0:
+        return lambda X, out: out.fill(0)
+    r, c = matrix.block
+    starts = unsigned(matrix.starts)
+    parts = balanced_parts(starts, threads).astype(np.uint64)
+    arrays = starts, unsigned(matrix.columns), matrix.data
+
+    def product_of(lanes: int) -> Product:
+        return share(_several_serial, _several_parallel, (*arrays, (0,) * r, (0,) * c, (0,) * lanes), parts)
+
+    product = panels(product_of, r, matrix.dtype)
+    cols = matrix.shape[1]
+    return product if cols >= c else _of_long_x(product, cols, c)
+
+
+KERNELS["cpu"].register("bcsr")(FormatKernels(("vectors",), only_variant, _bind, _bind_several))

@@ -14,6 +14,7 @@ from sparsecast.formats.csr import CSR
 from sparsecast.kernels import KERNELS
 from sparsecast.kernels.base import FormatKernels
 from sparsecast.kernels.cpu.parallel import balanced_parts, share, unsigned
+from sparsecast.kernels.cpu.several import panels, row_of_blocks
 from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.operators import Product
 
@@ -138,4 +139,29 @@ def _bind(matrix: CSR, variant: str, threads: int) -> Product:
     return share(serial, parallel, (indptr, indices, matrix.data), starts)
 
 
-KERNELS["cpu"].register("csr")(FormatKernels(tuple(_ROW_LOOPS), _choose, _bind))
+@numba.njit(nogil=True, cache=True)
+def _several_serial(indptr, indices, data, height, width, lanes, X, Y, starts):  # type: ignore[no-untyped-def]
+    for i in range(starts[0], starts[-1]):
+        row_of_blocks(indices, data, X, Y, (height, width, lanes), indptr[i], indptr[i + ONE], ONE, i)
+
+
+@numba.njit(nogil=True, cache=True, parallel=True)
+def _several_parallel(indptr, indices, data, height, width, lanes, X, Y, starts):  # type: ignore[no-untyped-def]
+    for part in numba.prange(len(starts) - 1):
+        for i in range(starts[part], starts[part + 1]):
+            row_of_blocks(indices, data, X, Y, (height, width, lanes), indptr[i], indptr[i + ONE], ONE, i)
+
+
+def _bind_several(matrix: CSR, threads: int) -> Product:
+    if matrix.nnz == 0:
+        return lambda X, out: out.fill(0)
+    arrays = unsigned(matrix.indptr), unsigned(matrix.indices), matrix.data
+    starts = balanced_parts(arrays[0], threads).astype(arrays[0].dtype)
+
+    def product_of(lanes: int) -> Product:
+        return share(_several_serial, _several_parallel, (*arrays, (0,), (0,), (0,) * lanes), starts)
+
+    return panels(product_of, 1, matrix.dtype)
+
+
+KERNELS["cpu"].register("csr")(FormatKernels(tuple(_ROW_LOOPS), _choose, _bind, _bind_several))

@@ -42,7 +42,8 @@ def balanced_parts(cumulative_work: NDArray[Any], parts: int) -> NDArray[np.int6
     -------
     int64 array of shape (parts + 1,)
     """
-    targets = np.linspace(0, float(cumulative_work[-1]), parts + 1)[1:-1]
+    # Of the array's own type, or it would be copied into another.
+    targets = np.linspace(0, float(cumulative_work[-1]), parts + 1)[1:-1].astype(cumulative_work.dtype)
     inner = np.searchsorted(cumulative_work, targets)
     return np.concatenate(([0], inner, [len(cumulative_work) - 1])).astype(np.int64)
 
@@ -52,6 +53,7 @@ def share(
     parallel: Callable[..., None],
     arrays: tuple[Any, ...],
     starts: NDArray[Any],
+    scratch: NDArray[Any] | None = None,
 ) -> Product:
     """Return the Product of a kernel over these parts.
 
@@ -63,6 +65,9 @@ def share(
         The format's arrays, and scalars, as the kernel takes them.
     starts : unsigned array of shape (parts + 1,)
         From `balanced_parts`, in the type of the kernel's indices.
+    scratch : array, optional
+        Memory for what the parts tell each other, which the kernel takes after `arrays`. Only the caller that
+        has the pool uses this one; every other caller gets its own.
     """
     threads = len(starts) - 1
     limit = int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
@@ -72,17 +77,19 @@ def share(
             f"raise it or lower threads"
         )
 
+    shared = () if scratch is None else (scratch,)
+
     def alone(x: NDArray[Any], out: NDArray[Any]) -> None:
-        serial(*arrays, x, out, starts)
+        serial(*arrays, *map(np.empty_like, shared), x, out, starts)
 
     def together(x: NDArray[Any], out: NDArray[Any]) -> None:
         if not _pool.acquire(blocking=False):
-            serial(*arrays, x, out, starts)
+            alone(x, out)
             return
         before = numba.get_num_threads()
         try:
             numba.set_num_threads(threads)
-            parallel(*arrays, x, out, starts)
+            parallel(*arrays, *shared, x, out, starts)
         finally:
             numba.set_num_threads(before)
             _pool.release()

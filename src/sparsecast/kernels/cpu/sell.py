@@ -5,13 +5,17 @@ The eight sums are written out: a loop over a small array of them ran at a third
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba
 import numpy as np
+from numpy.typing import NDArray
 
 from sparsecast.formats.sell import CHUNK_ROWS, SELL
 from sparsecast.kernels import KERNELS
 from sparsecast.kernels.base import FormatKernels, only_variant
 from sparsecast.kernels.cpu.parallel import balanced_parts, share, unsigned
+from sparsecast.kernels.cpu.several import panels, row_of_blocks
 from sparsecast.operators import Product
 
 U64 = np.uint64
@@ -63,7 +67,7 @@ def _part(chunk_starts, indices, data, permutation, x, y, first, last):  # type:
         _rows_in_order(chunk_starts, indices, data, x, y, first, full)
     else:
         _sorted_rows(chunk_starts, indices, data, permutation, x, y, first, full)
-    if full < last:
+    if first <= full < last:
         # The last chunk of the matrix has fewer than eight rows to write.
         for i in range(full * EIGHT, rows):
             total = data.dtype.type(0)
@@ -86,19 +90,54 @@ def _parallel(chunk_starts, indices, data, permutation, x, y, starts):  # type: 
         _part(chunk_starts, indices, data, permutation, x, y, starts[part], starts[part + 1])
 
 
+def _shared(matrix: SELL, threads: int) -> tuple[tuple[NDArray[Any], ...], NDArray[np.uint64]]:
+    """Return the arrays as the kernels take them, and the parts of the threads."""
+    # A row costs about as much as an entry beside its entries: sorted short rows are many rows.
+    work = matrix.chunk_starts + CHUNK_ROWS * np.arange(len(matrix.chunk_starts))
+    integers = (unsigned(each) for each in (matrix.chunk_starts, matrix.indices, matrix.permutation))
+    chunk_starts, indices, permutation = integers
+    starts = balanced_parts(work, threads).astype(np.uint64)
+    return (chunk_starts, indices, matrix.data, permutation), starts
+
+
 def _bind(matrix: SELL, variant: str, threads: int) -> Product:
     if matrix.nnz == 0:
         return lambda x, out: out.fill(0)
-    # A row costs about as much as an entry beside its entries: sorted short rows are many rows.
-    work = matrix.chunk_starts + CHUNK_ROWS * np.arange(len(matrix.chunk_starts))
-    starts = balanced_parts(work, threads).astype(np.uint64)
-    arrays = (
-        unsigned(matrix.chunk_starts),
-        unsigned(matrix.indices),
-        matrix.data,
-        unsigned(matrix.permutation),
-    )
-    return share(_serial, _parallel, arrays, starts)
+    return share(_serial, _parallel, *_shared(matrix, threads))
 
 
-KERNELS["cpu"].register("sell")(FormatKernels(("chunks",), only_variant, _bind))
+@numba.njit(nogil=True, cache=True)
+def _several_part(chunk_starts, indices, data, permutation, height, width, lanes, X, Y, first, last):  # type: ignore[no-untyped-def]
+    rows = U64(Y.shape[0])
+    for chunk in range(first, last):
+        end = chunk_starts[chunk + ONE]
+        for place in range(chunk * EIGHT, min((chunk + ONE) * EIGHT, rows)):
+            row = place if len(permutation) == 0 else U64(permutation[place])
+            begin = chunk_starts[chunk] + (place - chunk * EIGHT)
+            row_of_blocks(indices, data, X, Y, (height, width, lanes), begin, end, EIGHT, row)
+
+
+@numba.njit(nogil=True, cache=True)
+def _several_serial(chunk_starts, indices, data, permutation, height, width, lanes, X, Y, starts):  # type: ignore[no-untyped-def]
+    _several_part(chunk_starts, indices, data, permutation, height, width, lanes, X, Y, starts[0], starts[-1])
+
+
+@numba.njit(nogil=True, cache=True, parallel=True)
+def _several_parallel(chunk_starts, indices, data, permutation, height, width, lanes, X, Y, starts):  # type: ignore[no-untyped-def]
+    for part in numba.prange(len(starts) - 1):
+        first, last = starts[part], starts[part + 1]
+        _several_part(chunk_starts, indices, data, permutation, height, width, lanes, X, Y, first, last)
+
+
+def _bind_several(matrix: SELL, threads: int) -> Product:
+    if matrix.nnz == 0:
+        return lambda X, out: out.fill(0)
+    arrays, starts = _shared(matrix, threads)
+
+    def product_of(lanes: int) -> Product:
+        return share(_several_serial, _several_parallel, (*arrays, (0,), (0,), (0,) * lanes), starts)
+
+    return panels(product_of, 1, matrix.dtype)
+
+
+KERNELS["cpu"].register("sell")(FormatKernels(("chunks",), only_variant, _bind, _bind_several))

@@ -1,0 +1,46 @@
+"""Where compiled kernels are kept, looked after before the first of them is declared.
+
+Numba keeps them beside the source files, or else in the user's cache folder, and refuses to declare a kernel
+that it can keep nowhere. A package on a read-only disk, used by someone without a home, must still work.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from pathlib import Path
+
+
+def ensure_cache_folder() -> None:
+    """Have Numba keep kernels in a folder of this process where it finds no lasting one; say so once."""
+    named = os.environ.get("NUMBA_CACHE_DIR")
+    folders = [Path(named) if named else Path(__file__).parent]
+    if _can_be_written(folders[0]):
+        return
+    import atexit
+    import shutil
+    import tempfile
+
+    import platformdirs
+
+    if not named:
+        folders.append(Path(platformdirs.user_cache_dir("numba", appauthor=False)))
+        if _can_be_written(folders[1]):
+            return
+    passing = tempfile.mkdtemp(prefix="sparsecast-kernels-")
+    atexit.register(shutil.rmtree, passing, ignore_errors=True)
+    os.environ["NUMBA_CACHE_DIR"] = passing
+    if "numba" in sys.modules:
+        sys.modules["numba"].config.CACHE_DIR = passing
+    warnings.warn(
+        f"compiled kernels cannot be kept in {' or '.join(map(str, folders))}: expected a folder that can be "
+        f"written, so every process compiles anew; set NUMBA_CACHE_DIR to one",
+        stacklevel=3,
+    )
+
+
+def _can_be_written(folder: Path) -> bool:
+    """Tell whether `folder` can be written, or made where it is missing."""
+    existing = next(each for each in (folder, *folder.parents) if each.exists())
+    return existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)

@@ -1,0 +1,166 @@
+"""Whether a matrix equals its transpose, found in one streaming pass and without building the transpose."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecast.matrices.sweep import CHUNK, SPREAD, Indices, spread
+
+#: Entries whose mirror image is looked for first: one of them betrays most matrices that are not symmetric.
+_SAMPLE = 64
+
+_ZERO, _ONE = np.uint64(0), np.uint64(1)
+# Odd multipliers: each a bijection of 64 bits that carries low bits upwards.
+_LOW, _MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
+
+
+def triangle_nnz(
+    indptr: Indices, indices: Indices, data: NDArray[Any], shape: tuple[int, int], pool: Executor, pieces: int
+) -> int | None:
+    """Return the entries on and below the diagonal of a symmetric matrix, None where it is not symmetric.
+
+    Entries above the diagonal and the mirror images of those below it are added up as 64-bit fingerprints
+    of place and value; two sets of entries with the same sum are the same but for one chance in about
+    2**64. Conversions, which could do harm, compare entry by entry.
+
+    Parameters
+    ----------
+    indptr : integer array of shape (rows + 1,)
+    indices : integer array of shape (nnz,)
+    data : array of shape (nnz,)
+        Mirrored values must agree in every bit.
+    shape : (int, int)
+    pool : Executor
+        Runs the pieces.
+    pieces : int
+        Runs of rows to cut the pass into; the result does not depend on them.
+
+    Returns
+    -------
+    int or None
+        None also where the columns of a row do not ascend strictly, since then entries cannot be paired.
+    """
+    rows, cols = shape
+    if rows != cols or data.dtype.kind not in "biufc":
+        return None
+    pointers, columns = (array.view(np.dtype(f"u{array.itemsize}")) for array in (indptr, indices))
+    values = words(data)
+    if not _sample_is_mirrored(pointers, columns, values):
+        return None
+    # Targets of the array's own type, or the array would be copied into another.
+    targets = np.arange(1, pieces, dtype=indptr.dtype) * (indices.size // pieces)
+    bounds = np.concatenate(([0], np.searchsorted(indptr, targets), [rows])).astype(np.int64)
+    tallies = np.zeros((pieces, 3), dtype=np.uint64)
+
+    def compare(piece: int) -> bool:
+        return bool(_compare(pointers, columns, values, bounds[piece], bounds[piece + 1], tallies[piece]))
+
+    if not all(pool.map(compare, range(pieces))):
+        return None
+    difference, below, diagonal = tallies.sum(axis=0)
+    return int(below + diagonal) if difference == 0 else None
+
+
+def words(data: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+    """Return the values as unsigned integers: in two arrays where they are complex128."""
+    width = min(data.itemsize, 8)
+    flat = np.ascontiguousarray(data).view(np.dtype(f"u{width}"))
+    count = data.itemsize // width
+    return tuple(flat[word::count] for word in range(count))
+
+
+@numba.njit(nogil=True, cache=True)
+def _sample_is_mirrored(indptr, indices, words):  # type: ignore[no-untyped-def]
+    nnz, rows = len(indices), len(indptr) - 1
+    for each in range(min(_SAMPLE, nnz)):
+        entry = each * (nnz // min(_SAMPLE, nnz))
+        row = np.searchsorted(indptr, np.uint64(entry), side="right") - 1
+        column = np.int64(indices[entry])
+        if row >= rows or not _has(indptr, indices, words, (column, row), entry):
+            return False
+    return True
+
+
+@numba.njit(nogil=True, cache=True)
+def _has(indptr, indices, words, place, entry):  # type: ignore[no-untyped-def]
+    """Tell whether the matrix has at `place` the value of an entry, its columns ascending in each row."""
+    row, column = place
+    low, high = np.int64(indptr[row]), np.int64(indptr[row + 1])
+    while low < high:
+        middle = (low + high) // 2
+        if np.int64(indices[middle]) < column:
+            low = middle + 1
+        else:
+            high = middle
+    if low >= np.int64(indptr[row + 1]) or np.int64(indices[low]) != column:
+        return False
+    same = True
+    for word in words:
+        same &= word[low] == word[entry]
+    return same
+
+
+@numba.njit(nogil=True, cache=True)
+def _compare(indptr, indices, words, first_row, last_row, tally):  # type: ignore[no-untyped-def]
+    """Add the fingerprints above the diagonal, less those below; tell whether all rows ascend.
+
+    Rows are taken together as long as they fit a chunk, so that the loop over the entries knows nothing of
+    rows, whose ends would be mispredicted, and is vectorised.
+    """
+    steps = np.zeros(CHUNK + SPREAD, dtype=np.uint32)
+    row = first_row
+    while row < last_row:
+        start, end = np.uint64(indptr[row]), row + 1
+        while end < last_row and end - row < CHUNK and np.uint64(indptr[end + 1]) - start <= np.uint64(CHUNK):
+            end += 1
+        stop = np.uint64(indptr[end])
+        if stop - start <= np.uint64(CHUNK):
+            spread(indptr, row, end, steps)
+            if not _compare_chunk(indices, words, (start, stop), np.uint64(row), steps, tally):
+                return False
+        else:  # one row, of which a chunk after the other is looked at
+            steps[:] = 0
+            while start < stop:
+                part = min(stop, start + np.uint64(CHUNK))
+                if not _compare_chunk(indices, words, (start, part), np.uint64(row), steps, tally):
+                    return False
+                # The last entry again as the first of the next chunk would be counted twice: look once.
+                if part < stop and indices[part] <= indices[part - _ONE]:
+                    return False
+                start = part
+        row = end
+    return True
+
+
+@numba.njit(nogil=True, cache=True)
+def _compare_chunk(indices, words, entries, first_row, steps, tally):  # type: ignore[no-untyped-def]
+    start, stop = entries
+    descents = _ZERO
+    for entry in range(start + _ONE, stop):
+        same_row = np.uint64(steps[entry - start] == steps[entry - start - _ONE])
+        descents += same_row & np.uint64(indices[entry] <= indices[entry - _ONE])
+    if descents != _ZERO:
+        return False
+    difference, below, diagonal = _ZERO, _ZERO, _ZERO
+    for entry in range(start, stop):
+        row, column = first_row + np.uint64(steps[entry - start]), np.uint64(indices[entry])
+        fingerprint = min(row, column) * _LOW + max(row, column)
+        for word in words:
+            fingerprint = (fingerprint * _MIX) + np.uint64(word[entry])
+            fingerprint ^= fingerprint >> np.uint64(32)
+        fingerprint *= _LOW
+        fingerprint ^= fingerprint >> np.uint64(29)
+        is_below, is_diagonal = np.uint64(column < row), np.uint64(column == row)
+        # Modulo 2**64: 1 above, 0 on, -1 below the diagonal.
+        difference += fingerprint * (_ONE - is_diagonal - is_below - is_below)
+        below += is_below
+        diagonal += is_diagonal
+    tally[0] += difference
+    tally[1] += below
+    tally[2] += diagonal
+    return True

@@ -1,0 +1,53 @@
+"""A stream read: how fast the machine delivers bytes that lie in order, which no product can exceed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+
+def stream_read(size_bytes: int, threads: int) -> Callable[[], object]:
+    """Return a callable that reads an array once.
+
+    Parameters
+    ----------
+    size_bytes : int
+        Bytes of the array, rounded up to whole words; it is written once here, so that its memory is there.
+    threads : int
+        Threads that share it; one starts no pool.
+    """
+    words = np.ones(max(1, -(-size_bytes // 8)), dtype=np.uint64)
+    starts = np.linspace(0, len(words), threads + 1).astype(np.uint64)
+    if threads == 1:
+        return lambda: _sum(words, starts[0], starts[1])
+
+    def together() -> Any:
+        before = numba.get_num_threads()
+        numba.set_num_threads(threads)
+        try:
+            return _sum_parts(words, starts)
+        finally:
+            numba.set_num_threads(before)
+
+    return together
+
+
+@numba.njit(nogil=True, cache=True)
+def _sum(words: NDArray[np.uint64], first: np.uint64, last: np.uint64) -> np.uint64:
+    # Whole numbers, whose sum may be taken in any order: the compiler adds many lanes at once.
+    total = np.uint64(0)
+    for i in range(first, last):
+        total += words[i]
+    return total
+
+
+@numba.njit(nogil=True, cache=True, parallel=True)
+def _sum_parts(words: NDArray[np.uint64], starts: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    totals = np.empty(len(starts) - 1, dtype=np.uint64)
+    for part in numba.prange(len(totals)):
+        totals[part] = _sum(words, starts[part], starts[part + 1])
+    return totals

@@ -1,0 +1,169 @@
+"""Symmetric CSR: what is held, what is refused, and in which words."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array, tril
+
+from sparsecast.errors import PaddingError, SymmetryError
+from sparsecast.formats.symmetric_csr import SymmetricCSR
+from sparsecast.kernels import KERNELS
+from sparsecast.matrices.gallery import gallery
+from sparsecast.matrices.row_blocks import RowBlocks, StripStatistics
+from sparsecast.matrices.structure import structure
+from sparsecast.planning.candidates import Setting, whole_matrix
+
+KERNELS_OF_FORMAT = KERNELS["cpu"].get("symmetric_csr")
+SETTING = Setting("cpu", "float64", 32, 1)
+
+
+def altered(place, value):
+    """A Laplacian with one other value."""
+    A = gallery("poisson2d", n=12).tolil()
+    A[place] = value
+    return csr_array(A)
+
+
+@st.composite
+def symmetric_matrices(draw):
+    rows = draw(st.integers(1, 20))
+    entry = st.tuples(st.integers(0, rows - 1), st.integers(0, rows - 1), st.integers(-5, 5))
+    dense = np.zeros((rows, rows))
+    for i, j, value in draw(st.lists(entry, min_size=1, max_size=60)):
+        dense[i, j] = dense[j, i] = value
+    dense[0, 0] = 1
+    return csr_array(dense)
+
+
+@given(A=symmetric_matrices())
+@settings(max_examples=150)
+def test_the_triangle_is_that_of_scipy_and_the_whole_comes_back(A):
+    try:
+        built = SymmetricCSR.from_csr(A)
+    except PaddingError:
+        assert A.nnz < A.shape[0]
+        return
+    below = csr_array(tril(A, -1, format="csr"))
+    assert built.data.tolist() == below.data.tolist() and built.indices.tolist() == below.indices.tolist()
+    assert built.diagonal.tolist() == A.diagonal().tolist()
+    assert structure(A, threads=1).triangle_nnz == tril(A).nnz
+    again = built.to_csr()
+    assert again.indices.tolist() == A.indices.tolist() and again.data.tolist() == A.data.tolist()
+
+
+@given(A=symmetric_matrices(), data=st.data())
+@settings(max_examples=150)
+def test_one_changed_value_is_noticed_by_structure_and_conversion(A, data):
+    off_diagonal = np.flatnonzero(np.repeat(np.arange(A.shape[0]), np.diff(A.indptr)) != A.indices)
+    if not len(off_diagonal):
+        return
+    entry = data.draw(st.sampled_from(off_diagonal.tolist()))
+    A.data[entry] += data.draw(st.sampled_from((1e-15, 1.0, -7.0)))
+    if (A != A.T).nnz == 0:
+        return  # the sum was rounded away
+    assert structure(A, threads=1).triangle_nnz is None
+    with pytest.raises(SymmetryError):
+        SymmetricCSR.from_csr(A)
+
+
+@pytest.mark.parametrize("threads", (1, 2, 3, 16))
+def test_structure_finds_symmetry_with_any_number_of_threads(threads):
+    A = gallery("poisson3d", n=48, points=27)
+    assert structure(A, threads=threads).triangle_nnz == tril(A).nnz
+    A.data[-2] *= 2
+    assert structure(A, threads=threads).triangle_nnz is None
+
+
+@pytest.mark.parametrize("dtype", ("float32", "complex64", "complex128", "int32", "int8", "bool"))
+def test_symmetry_is_found_for_any_type_of_values(dtype):
+    A = gallery("poisson2d", n=12)
+    A = csr_array((np.abs(A.data).astype(dtype), A.indices, A.indptr), shape=A.shape)
+    assert structure(A, threads=1).triangle_nnz == tril(A).nnz
+
+
+def test_a_hermitian_matrix_is_not_symmetric():
+    A = csr_array(np.array([[1, 2 + 1j], [2 - 1j, 3]]))
+    assert structure(A, threads=1).triangle_nnz is None
+    assert structure(csr_array(np.array([[1, 2 + 1j], [2 + 1j, 3]])), threads=1).triangle_nnz == 3
+
+
+def test_a_zero_of_the_other_sign_is_another_value():
+    A = csr_array((np.array([0.0, -0.0]), np.array([1, 0]), np.array([0, 1, 2])), shape=(2, 2))
+    assert structure(A, threads=1).triangle_nnz is None
+    with pytest.raises(SymmetryError, match=r"0\.0 at \(0, 1\) and -0\.0 at \(1, 0\)"):
+        SymmetricCSR.from_csr(A)
+
+
+def test_a_nan_mirrors_a_nan():
+    A = altered((3, 4), np.nan)
+    A[4, 3] = np.nan
+    assert SymmetricCSR.from_csr(A).to_csr().data.tobytes() == A.data.tobytes()
+
+
+@pytest.mark.parametrize(
+    "A, message",
+    [
+        (csr_array(np.ones((5, 9))), "5 x 9: expected a square one"),
+        (altered((3, 4), 7.5), r"7\.5 at \(3, 4\) and -1\.0 at \(4, 3\)"),
+        (altered((3, 77), 2.0), r"2\.0 at \(3, 77\) and nothing at \(77, 3\)"),
+        (altered((77, 3), 2.0), r"nothing at \(3, 77\) and 2\.0 at \(77, 3\)"),
+    ],
+)
+def test_what_is_not_symmetric_is_refused_with_the_entry(A, message):
+    with pytest.raises(SymmetryError, match=message) as refusal:
+        SymmetricCSR.from_csr(A)
+    assert "\n" not in str(refusal.value) and "use another format" in str(refusal.value)
+
+
+def test_unsorted_rows_and_duplicates_are_refused():
+    A = gallery("poisson2d", n=9)
+    start, end = A.indptr[4], A.indptr[5]
+    A.indices[start:end] = A.indices[start:end][::-1]
+    A.data[start:end] = A.data[start:end][::-1]
+    assert structure(A, threads=1).triangle_nnz is None
+    with pytest.raises(SymmetryError, match="row 4 is not sorted or holds a column twice"):
+        SymmetricCSR.from_csr(A)
+    twice = csr_array((np.ones(4), np.array([1, 1, 0, 0]), np.array([0, 2, 4])), shape=(2, 2))
+    assert structure(twice, threads=1).triangle_nnz is None
+    with pytest.raises(SymmetryError, match="row 0"):
+        SymmetricCSR.from_csr(twice)
+
+
+def test_it_is_a_candidate_for_symmetric_matrices_only():
+    symmetric = whole_matrix(structure(gallery("poisson2d", n=30)), SETTING)
+    assert "symmetric_csr" in [candidate.format for candidate in symmetric.candidates]
+    other = whole_matrix(structure(altered((3, 4), 7.5)), SETTING)
+    assert "transpose" in other.refused["symmetric_csr"]
+
+
+def test_a_row_block_is_never_symmetric():
+    A = gallery("poisson2d", n=30)
+    found = structure(A)
+    strips = StripStatistics.of(A.indptr, found, 100)
+    blocks = strips.blocks(np.array([0, 0, 4]), np.array([9, 4, 9]))
+    assert SymmetricCSR.can_hold(blocks).tolist() == [True, False, False]
+    assert SymmetricCSR.can_hold(RowBlocks.of(found)).tolist() == [True]
+
+
+@pytest.mark.parametrize("variant", KERNELS_OF_FORMAT.variants)
+@pytest.mark.parametrize("threads", (1, 2))
+def test_far_entries_cross_every_part(variant, threads):
+    rows = 501
+    dense = np.zeros((rows, rows))
+    dense[np.arange(rows), np.arange(rows)[::-1]] = 1.0
+    dense[:, 0] = dense[0, :] = 2.0
+    A = csr_array(dense)
+    x, out = np.arange(rows, dtype=float), np.full(rows, np.nan)
+    KERNELS_OF_FORMAT.bind(SymmetricCSR.from_csr(A), variant, threads)(x, out)
+    assert np.array_equal(out, A @ x)
+
+
+def test_rows_are_taken_four_at_a_time_where_they_are_long():
+    def chosen(A):
+        return KERNELS_OF_FORMAT.variants[KERNELS_OF_FORMAT.choose(RowBlocks.of(structure(A)))[0]]
+
+    assert chosen(gallery("poisson2d", n=30)) == "single"
+    assert chosen(gallery("poisson3d", n=9, points=27)) == "unrolled"

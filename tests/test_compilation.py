@@ -1,0 +1,52 @@
+"""Where kernels are kept: a process without a folder for them works, slower, and says so once."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CODE = """
+import numpy as np
+import sparsecast as sc
+from sparsecast.formats.coo import COO
+from sparsecast.kernels.cpu import coo
+A = sc.gallery("poisson2d", n=9)
+out = np.empty(81)
+coo._bind(COO.from_csr(A), "segmented", 1)(np.ones(81), out)
+print(out.sum())
+"""
+
+
+@pytest.fixture
+def run(tmp_path: Path):
+    """Runs CODE with kernels to be kept in a folder; returns what it printed, complained of and left."""
+
+    def run(folder: Path) -> tuple[str, list[str], list[Path]]:
+        environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder), "TMPDIR": str(tmp_path / "temporary")}
+        (tmp_path / "temporary").mkdir(exist_ok=True)
+        done = subprocess.run(
+            [sys.executable, "-c", CODE], env=environment, capture_output=True, text=True, timeout=120
+        )
+        assert done.returncode == 0, done.stderr
+        complaints = [line for line in done.stderr.splitlines() if "NUMBA_CACHE_DIR" in line]
+        return done.stdout.strip(), complaints, list((tmp_path / "temporary").iterdir())
+
+    return run
+
+
+def test_a_folder_that_cannot_be_is_complained_of_once_and_nothing_is_left(run, tmp_path):
+    (tmp_path / "a file").write_text("")
+    printed, complaints, left = run(tmp_path / "a file" / "below")
+    assert printed == "36.0"
+    assert len(complaints) == 1 and str(tmp_path / "a file" / "below") in complaints[0]
+    assert left == []
+
+
+def test_a_folder_that_can_be_made_is_used_without_a_word(run, tmp_path):
+    printed, complaints, _ = run(tmp_path / "new" / "cache")
+    assert (printed, complaints) == ("36.0", [])
+    assert any((tmp_path / "new" / "cache").rglob("*.nbi"))
