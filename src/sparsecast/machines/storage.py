@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import platformdirs
-
 from sparsecast.errors import BusyError, StorageError
 
 #: Environment variable that names another folder than the platform's.
@@ -25,10 +23,16 @@ def home() -> Path:
         If the system does not let us look into it.
     """
     chosen = os.environ.get(HOME_VARIABLE)
-    folder = Path(chosen) if chosen else platformdirs.user_data_path("sparsecast", appauthor=False)
+    folder = Path(chosen) if chosen else _data_folder()
     with _storage_errors(folder):
         (folder / "profiles").exists()
     return folder
+
+
+def _data_folder() -> Path:
+    import platformdirs  # only here: a machine whose packages are not ours to choose may lack it
+
+    return platformdirs.user_data_path("sparsecast", appauthor=False)
 
 
 @contextmanager

@@ -12,9 +12,14 @@ from types import TracebackType
 from typing import Any, BinaryIO
 
 import psutil
-from isal import igzip, isal_zlib
 
 from sparsecast.errors import MatrixFileError, MatrixSizeError
+
+try:
+    from isal import igzip, isal_zlib
+except ImportError:  # a machine whose packages are not ours to choose: the same bytes, more slowly
+    import gzip as igzip  # type: ignore[no-redef]
+    import zlib as isal_zlib  # type: ignore[no-redef]
 
 #: Bytes read at a time.
 BLOCK_BYTES = 1 << 20

@@ -13,6 +13,7 @@ import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from time import perf_counter
+from typing import Protocol
 
 import numpy as np
 
@@ -86,6 +87,33 @@ class Timing:
         return cls(samples_s, time_s, float(upper - lower) / time_s, noise, retaken)
 
 
+class Clock(Protocol):
+    """Where time is read: the host's clock, or one that sees when a device works."""
+
+    def seconds(self, call: Call, times: int) -> float:
+        """Return the seconds that so many calls take together."""
+        ...
+
+    def stream_read(self) -> Call:
+        """Return a fixed stream read on what is timed."""
+        ...
+
+
+class HostClock:
+    """The clock of the processor, for calls that return when their work is done."""
+
+    def seconds(self, call: Call, times: int) -> float:
+        """Return the seconds that so many calls take together."""
+        start = perf_counter()
+        for _ in range(times):
+            call()
+        return perf_counter() - start
+
+    def stream_read(self) -> Call:
+        """Return a read of CANARY_BYTES."""
+        return np.ones(CANARY_BYTES // 8).sum
+
+
 class Canary:
     """A fixed stream read that tells a slow moment of the machine from a slow callable.
 
@@ -95,17 +123,16 @@ class Canary:
         Median of its readings so far.
     """
 
-    def __init__(self) -> None:
-        self._stream = np.ones(CANARY_BYTES // 8)
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock = clock or HostClock()
+        self._call = self._clock.stream_read()
         self._readings: list[float] = []
         for _ in range(15):
             self.read()
 
     def read(self) -> float:
         """Read the stream once and return the seconds it took."""
-        start = perf_counter()
-        self._stream.sum()
-        seconds = perf_counter() - start
+        seconds = self._clock.seconds(self._call, 1)
         self._readings.append(seconds)
         return seconds
 
@@ -123,6 +150,7 @@ def measure(
     calls: Mapping[str, Call],
     effort: Effort = DEFAULT_EFFORT,
     on_sample: Callable[[], None] = lambda: None,
+    clock: Clock | None = None,
 ) -> dict[str, Timing]:
     """Time every callable, sampling them in turn.
 
@@ -134,51 +162,48 @@ def measure(
         Samples and seconds of each.
     on_sample : callable
         Called after every sample that is kept, for progress.
+    clock : Clock, optional
+        The host's by default.
 
     Returns
     -------
     dict of str to Timing
         In the order of `calls`.
     """
-    canary = Canary()
-    counts = {name: _repetitions(call, effort.sample_s) for name, call in calls.items()}
+    clock = clock or HostClock()
+    canary = Canary(clock)
+    counts = {name: _repetitions(call, effort.sample_s, clock) for name, call in calls.items()}
     samples: dict[str, list[float]] = {name: [] for name in calls}
     retaken = dict.fromkeys(calls, 0)
     for _ in range(effort.samples):
         for name, call in calls.items():
             before = canary.read()
-            sample = _sample(call, *counts[name])
+            sample = _sample(call, *counts[name], clock)
             for _ in range(MAX_RETAKES):
                 after = canary.read()
                 if sample > 0 and not canary.is_slow(max(before, after)):
                     break
                 retaken[name] += 1
-                before, sample = after, _sample(call, *counts[name])
+                before, sample = after, _sample(call, *counts[name], clock)
             # On a machine so disturbed that more calls keep taking less time, a plain mean bounds the time.
-            samples[name].append(sample if sample > 0 else _run(call, counts[name][1]) / counts[name][1])
+            beta = counts[name][1]
+            samples[name].append(sample if sample > 0 else clock.seconds(call, beta) / beta)
             on_sample()
     return {name: Timing.of(tuple(values), retaken[name]) for name, values in samples.items()}
 
 
-def _repetitions(call: Call, sample_s: float) -> tuple[int, int]:
+def _repetitions(call: Call, sample_s: float, clock: Clock) -> tuple[int, int]:
     """Return alpha and beta such that beta - alpha calls take about `sample_s`."""
     call()  # untimed: a first call may pay for memory and threads that later ones find ready
-    calls, seconds = 1, _run(call, 1)
+    calls, seconds = 1, clock.seconds(call, 1)
     while seconds < sample_s / 4 and calls < 1 << 20:
         calls *= 2
-        seconds = _run(call, calls)
+        seconds = clock.seconds(call, calls)
     difference = max(1, math.ceil(sample_s * calls / seconds))
     alpha = max(1, difference // 8)
     return alpha, alpha + difference
 
 
-def _sample(call: Call, alpha: int, beta: int) -> float:
+def _sample(call: Call, alpha: int, beta: int, clock: Clock) -> float:
     call()  # untimed: otherwise the first run alone would pay for the caches that others have filled
-    return (_run(call, beta) - _run(call, alpha)) / (beta - alpha)
-
-
-def _run(call: Call, times: int) -> float:
-    start = perf_counter()
-    for _ in range(times):
-        call()
-    return perf_counter() - start
+    return (clock.seconds(call, beta) - clock.seconds(call, alpha)) / (beta - alpha)
