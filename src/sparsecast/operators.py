@@ -37,7 +37,7 @@ class BlockOperator(LinearOperator):
     shape : (int, int)
         Rows and columns of the matrix.
     dtype : dtype
-        Type of the values, of x and of y.
+        Type of the values, of x and of y: real or complex.
     blocks : list of (int, int, Product)
         First row, row after the last, and the product of each block; together all rows in order.
     """
@@ -56,8 +56,9 @@ class BlockOperator(LinearOperator):
         Parameters
         ----------
         x : array of shape (cols,) or (cols, 1)
-            Converted to the operator's dtype and to contiguous memory where it is not; a complex x costs
-            two products.
+            Converted to the operator's dtype and to contiguous memory where it is not: a real x becomes
+            complex for a complex matrix, double precision becomes single for a matrix in it. A complex x
+            with a real matrix costs two products, of its real and of its imaginary part.
         out : array of shape (rows,), optional
             Contiguous, writable, of the operator's dtype, sharing no memory with `x`; overwritten and
             returned.
@@ -65,22 +66,26 @@ class BlockOperator(LinearOperator):
         Returns
         -------
         array of shape (rows,) or (rows, 1)
+            Of the operator's dtype; of the complex type of its precision where x is complex.
 
         Raises
         ------
         InputError
-            If `x` or `out` has another shape, or `out` another dtype, is read-only or shares memory with `x`.
+            If `x` or `out` has another shape, or `out` another dtype, is read-only or shares memory with `x`,
+            or stands beside a complex `x` where the matrix is real.
         """
         x = np.asarray(x)
         rows, cols = self.shape
         if x.shape not in ((cols,), (cols, 1)):
             raise InputError(f"x has shape {x.shape}: expected ({cols},); reshape x to the matrix's columns")
-        if x.dtype.kind == "c":
+        if x.dtype.kind == "c" and self.dtype.kind != "c":
             if out is not None:
                 raise InputError(
                     f"out with a complex x: expected a real x for a {self.dtype} matrix; drop out"
                 )
-            return np.asarray(self.matvec(x.real) + 1j * self.matvec(x.imag))
+            result = np.empty((rows, *x.shape[1:]), dtype=np.result_type(self.dtype, np.complex64))
+            result.real, result.imag = self.matvec(x.real), self.matvec(x.imag)
+            return result
         contiguous = np.ascontiguousarray(x.reshape(-1), dtype=self.dtype)
         y = np.empty(rows, dtype=self.dtype) if out is None else self._checked_out(out, contiguous)
         for first, last, product in self.blocks:
