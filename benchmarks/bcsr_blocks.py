@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.table import Table
 from scipy.sparse import csr_array
 
+from sparsecast.benchmark.measurement import right_hand_side
 from sparsecast.errors import PaddingError
 from sparsecast.formats.bcsr import BCSR, BLOCK_SIDES
 from sparsecast.formats.csr import CSR
@@ -30,6 +31,7 @@ from sparsecast.matrices.gallery import gallery_from_specification
 from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.matrices.structure import structure
 from sparsecast.measuring.timing import Call, Effort, measure
+from sparsecast.records import DTYPES, product_flops
 
 SIZES = [(r, c) for r in BLOCK_SIDES for c in BLOCK_SIDES]
 ENTRIES_PER_ROW = 24
@@ -60,7 +62,7 @@ def product_of(A: csr_array[Any], block: tuple[int, int] | None, threads: int) -
     matrix = BCSR.from_csr(A, block) if block else CSR.from_csr(A)
     chosen = 0 if block else int(kernels.choose(RowBlocks.of(structure(A)))[0])
     product = kernels.bind(matrix, kernels.variants[chosen], threads)
-    x = np.random.default_rng(2).uniform(-1.0, 1.0, A.shape[1]).astype(A.dtype)
+    x = right_hand_side(A.shape[1], A.dtype.name)
     out = np.full(A.shape[0], np.nan, dtype=A.dtype)
     start = perf_counter()
     product(x, out)
@@ -82,11 +84,12 @@ def row_of(A: csr_array[Any], block: tuple[int, int], threads: int) -> list[str]
     (plain, _), (blocked, first_call_s) = product_of(A, None, threads), product_of(A, block, threads)
     timings = measure({"csr": plain, "bcsr": blocked}, EFFORT)
     csr_s, bcsr_s = timings["csr"].time_s, timings["bcsr"].time_s
+    gflop = product_flops(A.nnz, A.dtype.name) / 1e9
     return [
         size,
         f"{built.data.size / A.nnz:.2f}",
-        f"{2e-9 * A.nnz / csr_s:.2f}",
-        f"{2e-9 * A.nnz / bcsr_s:.2f}",
+        f"{gflop / csr_s:.2f}",
+        f"{gflop / bcsr_s:.2f}",
         f"{csr_s / bcsr_s:.2f}",
         f"{CSR.from_csr(A).traffic() / built.traffic():.2f}",
         f"{convert_s / csr_s:.1f}",
@@ -100,7 +103,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--dtype", choices=("float64", "float32"), default="float64")
+    parser.add_argument("--dtype", choices=DTYPES, default="float64")
     parser.add_argument("--rows", type=int, default=40_000, help="rows of the random matrices, about")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--matrix", help="one of the gallery, such as elasticity3d?n=20")

@@ -24,6 +24,7 @@ from rich.console import Console
 from rich.table import Table
 from scipy.sparse import csr_array
 
+from sparsecast.benchmark.measurement import right_hand_side
 from sparsecast.errors import SparsecastError
 from sparsecast.kernels import KERNELS
 from sparsecast.kernels.binding import bind
@@ -92,7 +93,7 @@ def our_call(A: csr_array[Any], kernel: str, threads: int, x: np.ndarray[Any, An
 
 def compare(name: str, A: csr_array[Any], threads: int) -> Comparison:
     """Measure the three products in turn."""
-    x = np.random.default_rng(0).uniform(-1.0, 1.0, A.shape[1]).astype(A.dtype)
+    x = right_hand_side(A.shape[1], A.dtype.name)
     kernel = chosen_kernel(A)
     found = measure(
         {

@@ -21,12 +21,14 @@ from rich.console import Console
 from rich.table import Table
 from scipy.sparse import csr_array
 
+from sparsecast.benchmark.measurement import right_hand_side
 from sparsecast.formats.csr import CSR
 from sparsecast.kernels import KERNELS
 from sparsecast.kernels.reference import ReferenceProduct
 from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.matrices.structure import structure
 from sparsecast.measuring.timing import Call, Effort, Timing, measure
+from sparsecast.records import DTYPES
 
 MEANS = (2, 3, 8, 20, 40)
 BAND = 256
@@ -106,7 +108,7 @@ def call_of(A: csr_array[Any], variant: str, x: NDArray[Any]) -> Call:
 def row_of(kind: str, mean: int, A: csr_array[Any]) -> list[str]:
     """Measure the row loops on one matrix and return the table's cells."""
     kernels, found = KERNELS["cpu"].get("csr"), structure(A)
-    x = np.random.default_rng(2).uniform(-1.0, 1.0, A.shape[1]).astype(A.dtype)
+    x = right_hand_side(A.shape[1], A.dtype.name)
     timings = measure({variant: call_of(A, variant, x) for variant in kernels.variants}, EFFORT)
     chosen = kernels.variants[int(kernels.choose(RowBlocks.of(found))[0])]
     base = timings[BASE].time_s
@@ -133,7 +135,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--dtype", choices=("float64", "float32"), default="float64")
+    parser.add_argument("--dtype", choices=DTYPES, default="float64")
     parser.add_argument("--nnz", type=int, default=400_000, help="entries of each matrix, about")
     arguments = parser.parse_args()
     others = [variant for variant in KERNELS["cpu"].get("csr").variants if variant != BASE]

@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.table import Table
 from scipy.sparse import csr_array
 
+from sparsecast.benchmark.measurement import right_hand_side
 from sparsecast.formats import FORMATS
 from sparsecast.formats.base import StorageFormat
 from sparsecast.formats.sell import SELL
@@ -30,6 +31,7 @@ from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.matrices.structure import structure
 from sparsecast.matrices.synthesis import varied_matrix
 from sparsecast.measuring.timing import Call, Effort, Timing, measure
+from sparsecast.records import DTYPES
 
 KINDS = ("fixed", "mixed", "uniform", "power")
 REACHES = (0.0, 0.02, 1.0)
@@ -56,7 +58,7 @@ def name_of(window: int, rows: int) -> str:
 def timings_of(A: csr_array[Any]) -> tuple[dict[str, Timing], dict[str, float], str]:
     """Return times and stored entries for each non-zero by window, and the window that the rule chooses."""
     rows, blocks = A.shape[0], RowBlocks.of(structure(A))
-    x = np.random.default_rng(2).uniform(-1.0, 1.0, A.shape[1]).astype(A.dtype)
+    x = right_hand_side(A.shape[1], A.dtype.name)
     reference = ReferenceProduct.of(A, x)
     calls = {name: call_of(FORMATS.get(name).from_csr(A), blocks, reference, x) for name in ("csr", "jad")}
     stored = {}
@@ -91,7 +93,7 @@ def main() -> None:
     )
     parser.add_argument("--rows", type=int, nargs="+", default=[60_000, 300_000])
     parser.add_argument("--mean", type=int, default=8, help="mean entries a row")
-    parser.add_argument("--dtype", choices=("float64", "float32"), default="float64")
+    parser.add_argument("--dtype", choices=DTYPES, default="float64")
     arguments = parser.parse_args()
     table = Table(caption="ratios: time of CSR over that of SELL (entries stored for each non-zero)")
     for heading in (

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import settings
 from scipy.sparse import csr_array
 
+from sparsecast.kernels.binding import prepared
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.gallery import gallery, gallery_names, gallery_parameters
 
@@ -28,6 +30,17 @@ SMALL = {"n": 9, "scale": 7}
 def recorded() -> Profile:
     """The profile recorded on a real machine."""
     return Profile.load(RECORDED)
+
+
+@pytest.fixture(scope="session")
+def recorded_complex() -> Profile:
+    """The same and, to forecast from in tests, its records in double precision as if of complex values."""
+    recorded = Profile.load(RECORDED)
+    records = tuple(
+        dataclasses.replace(record, candidate=dataclasses.replace(record.candidate, dtype="complex128"))
+        for record in recorded.select(dtype="float64")
+    )
+    return dataclasses.replace(recorded, records=(*recorded.records, *records))
 
 
 @pytest.fixture(autouse=True)
@@ -165,6 +178,23 @@ def matrices() -> Iterator[dict[str, csr_array]]:
     yield found
     changed = [name for name, A in found.items() if _bits(A) != before[name]]
     assert not changed, f"a product or a conversion changed its matrix: {changed}"
+
+
+@pytest.fixture(scope="session")
+def in_type() -> Callable[..., csr_array]:
+    """Return a matrix in other types: a real one gets imaginary parts, a complex one loses them."""
+
+    def typed(A: csr_array, dtype: str, bits: int = 32) -> csr_array:
+        to_complex = np.dtype(dtype).kind == "c"
+        if A.dtype.kind == "c" and not to_complex:
+            return prepared(csr_array((A.data.real, A.indices, A.indptr), shape=A.shape), dtype, bits)
+        found = prepared(A, dtype, bits)
+        if A.dtype.kind != "c" and to_complex:
+            # Made of the value: whole numbers stay whole, zeros zero and mirrored values mirrored.
+            found.data.imag = np.where(A.data == 0, 0, 2 - A.data)
+        return found
+
+    return typed
 
 
 def _bits(A: csr_array) -> tuple[bytes, bytes, bytes]:

@@ -12,6 +12,7 @@ from scipy.sparse.linalg import LinearOperator
 import sparsecast as sc
 from sparsecast import api
 from sparsecast.benchmark import calibration
+from sparsecast.benchmark.measurement import right_hand_side
 from sparsecast.errors import InputError, ProfileError
 from sparsecast.formats import FORMATS
 from sparsecast.kernels.binding import prepared
@@ -43,6 +44,12 @@ def every_gallery_matrix(request):
     return small(request.param)
 
 
+@pytest.fixture
+def recorded(recorded_complex):
+    """Times of all types that the gallery has."""
+    return recorded_complex
+
+
 @pytest.fixture(scope="module")
 def mixed():
     """A matrix whose parts ask for different ways: even rows, then long ones among empty ones."""
@@ -53,9 +60,10 @@ def mixed():
     return scipy.sparse.csr_array((generator.normal(size=indptr[-1]), indices, indptr), (6000, 6000))
 
 
-def check(matrix, op, dtype="float64"):
+def check(matrix, op, dtype=None):
     """Compare an operator with the oracle, to what rounding explains."""
-    x = np.random.default_rng(1).uniform(-1, 1, matrix.shape[1]).astype(dtype)
+    dtype = dtype or matrix.dtype.name
+    x = right_hand_side(matrix.shape[1], dtype)
     ready = prepared(matrix, dtype, 8 * matrix.indices.itemsize)
     y = op @ x
     assert y.dtype == dtype
@@ -74,7 +82,9 @@ def test_predict_forecasts_every_format_fastest_first(A, recorded):
 
 def test_predict_reads_structure_alone(A, recorded):
     from_structure = sc.predict(sc.structure(A), recorded)
-    assert list(from_structure) == list(sc.predict(A, recorded, dtype="float64"))
+    dtype = "complex128" if A.dtype.kind == "c" else "float64"
+    assert list(sc.predict(sc.structure(A), recorded, dtype=dtype)) == list(sc.predict(A, recorded))
+    assert {forecast.candidate.dtype for forecast in from_structure} == {"float64"}
 
 
 @pytest.mark.parametrize("model", MODELS.names())
@@ -93,10 +103,56 @@ def test_compile_equals_the_oracle_however_it_is_planned(A, recorded):
         check(A, sc.compile(A, sc.plan(A, recorded, iterations=iterations)))
 
 
-def test_compile_equals_the_oracle_in_single_precision(A, recorded):
-    op = sc.compile(A, sc.plan(A, recorded, iterations=10**6, dtype="float32"))
-    assert op.dtype == np.float32
-    check(A, op, "float32")
+def test_compile_equals_the_oracle_in_single_precision(recorded):
+    for name in ("rmat", "elasticity3d", "circuit"):
+        A = small(name)
+        op = sc.compile(A, sc.plan(A, recorded, iterations=10**6, dtype="float32"))
+        assert op.dtype == np.float32
+        check(A, op, "float32")
+
+
+def test_a_real_matrix_may_be_asked_for_as_complex(recorded):
+    A = small("rmat")
+    table = sc.predict(A, recorded, dtype="complex128")
+    assert {forecast.candidate.dtype for forecast in table} == {"complex128"}
+    assert all(forecast.gflops == 8 * A.nnz / forecast.time_s / 1e9 for forecast in table)
+    op = sc.compile(A, sc.plan(A, recorded, dtype="complex128"))
+    assert op.dtype == np.complex128
+    check(A, op, "complex128")
+
+
+def test_a_complex_matrix_is_refused_as_a_real_one(recorded):
+    A = small("helmholtz2d")
+    questions = [sc.predict, sc.plan, sc.measure, sc.compile, api.choice, sc.evaluate]
+    for question in questions:
+        arguments = ([A],) if question is sc.evaluate else (A,)
+        profile = {"profile": recorded} if question in (sc.predict, sc.plan) else {"threads": 1}
+        with pytest.raises(InputError, match=r"dtype float64 .*: expected complex128 or complex64") as error:
+            question(*arguments, **profile, dtype="float64")
+        assert "\n" not in str(error.value)
+    made = sc.plan(small("poisson2d"), recorded)
+    with pytest.raises(InputError, match="imaginary parts"):
+        sc.compile(A, made)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "computed"),
+    [("complex64", "complex64"), ("clongdouble", "complex128"), ("float32", "float32"), ("int8", "float64")],
+)
+def test_other_types_are_computed_in_the_nearest(dtype, computed):
+    A = sc.gallery("banded", n=40).astype(dtype)
+    assert {candidate.dtype for candidate in api.choice(A, threads=1).candidates} == {computed}
+
+
+def test_measure_in_complex_types(own):
+    A = small("helmholtz2d")
+    for dtype in ("complex128", "complex64"):
+        records = sc.measure(A, threads=1, dtype=dtype)
+        assert {record.candidate.dtype for record in records} == {dtype}
+        assert {record.candidate.format for record in records} >= {"csr", "sell", "jad", "hyb", "coo"}
+        for record in records:
+            assert record.error <= 4 * np.finfo(dtype).eps
+            assert record.gflops == 8 * A.nnz / record.time_s / 1e9
 
 
 def test_compile_equals_the_oracle_in_every_format_by_blocks(mixed, recorded):
@@ -174,12 +230,10 @@ def test_whole_numbers_are_computed_in_double_precision(recorded):
     check(A.astype(float), sc.compile(A, sc.plan(A, recorded)))
 
 
-@pytest.mark.parametrize(
-    "wrong", [np.eye(3), [[1, 2]], "cant.mtx", None, scipy.sparse.csr_array(np.eye(3) * 1j)]
-)
-def test_what_is_no_real_sparse_matrix_is_refused(recorded, wrong):
+@pytest.mark.parametrize("wrong", [np.eye(3), [[1, 2]], "cant.mtx", None, np.eye(3) * 1j])
+def test_what_is_no_sparse_matrix_is_refused(recorded, wrong):
     for question in (sc.predict, sc.plan, sc.structure):
-        with pytest.raises(InputError, match=r"expected (one of SciPy's|real values)"):
+        with pytest.raises(InputError, match=r"expected one of SciPy's"):
             question(wrong, recorded) if question is not sc.structure else question(wrong)
 
 
@@ -188,7 +242,8 @@ def test_what_is_no_real_sparse_matrix_is_refused(recorded, wrong):
     [
         ({"threads": 0}, "threads 0: expected 1 to 1"),
         ({"threads": 2}, "threads 2: expected 1 to 1, the threads of recorded-test-machine"),
-        ({"dtype": "int8"}, "'int8': expected one of float64, float32"),
+        ({"dtype": "int8"}, "'int8': expected one of float64, float32, complex128, complex64; name one"),
+        ({"dtype": "complex"}, "'complex': expected one of"),
         ({"device": "abacus"}, "'abacus': expected one of cpu"),
         ({"model": "nope"}, "'nope' is unknown: known are .*strips"),
     ],

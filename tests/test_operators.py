@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
-from scipy.sparse.linalg import LinearOperator, aslinearoperator, cg, eigsh
+from scipy.sparse.linalg import LinearOperator, aslinearoperator, cg, eigsh, gmres
 
 from sparsecast.errors import InputError
 from sparsecast.formats import FORMATS
@@ -111,6 +111,66 @@ def test_complex_x(A, x, shape, dtype):
     y = operator(A, 2).matvec(z)
     assert y.dtype.kind == "c" and y.shape == (60, *shape[1:])
     np.testing.assert_allclose(y, A @ z, rtol=1e-6, atol=1e-7)
+
+
+def test_a_part_of_a_complex_result_that_is_not_finite_leaves_the_other_alone():
+    A, csr = csr_array(np.eye(2)), Candidate("csr", "plain", "cpu", "float64", 32, 1)
+    op = BlockOperator(A.shape, A.dtype, [(0, 2, bind(A, csr).product)])
+    y = op.matvec(np.array([complex(3, np.inf), complex(np.nan, 4)]))
+    assert y.real[0] == 3 and y.imag[0] == np.inf and np.isnan(y.real[1]) and y.imag[1] == 4
+
+
+@pytest.fixture(name="Z", params=("complex128", "complex64"))
+def complex_matrix(A, request):
+    Z = A.astype(request.param)
+    Z.data.imag = A.data[::-1]
+    return Z
+
+
+@pytest.mark.parametrize("blocks", (1, 2, 7))
+@pytest.mark.parametrize("shape", ((45,), (45, 1)))
+def test_a_complex_matrix_in_all_formats(Z, x, blocks, shape):
+    op, z = operator(Z, blocks), (x - 1j * x[::-1]).reshape(shape)
+    y = op.matvec(z)
+    assert op.dtype == y.dtype == Z.dtype and y.shape == (60, *shape[1:])
+    tolerance = 50 * np.finfo(Z.dtype).eps
+    np.testing.assert_allclose(y, Z.astype(complex) @ z, rtol=0, atol=tolerance)
+    assert np.array_equal(op @ z, y)
+    np.testing.assert_allclose((2j * op) @ z, 2j * y, rtol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", (np.float64, np.float32, np.int64, np.bool_))
+def test_a_real_x_is_promoted_for_a_complex_matrix(Z, x, dtype):
+    op, real = operator(Z, 2), (4 * x).astype(dtype)
+    out = np.empty(60, dtype=Z.dtype)
+    assert np.array_equal(op.matvec(real, out), op.matvec(real.astype(complex)))
+    assert op.matvec(real).dtype == Z.dtype
+
+
+def test_out_of_a_complex_matrix_is_of_its_type(Z, x):
+    op, z = operator(Z, 2), x + 1j
+    out = np.full(60, np.nan, dtype=Z.dtype)
+    assert op.matvec(z, out) is out and np.array_equal(out, op.matvec(z))
+    other = np.complex64 if Z.dtype == np.complex128 else np.complex128
+    for dtype in (other, np.float64, np.float32, np.clongdouble):
+        with pytest.raises(InputError, match=rf"out is {np.dtype(dtype)} .* writable {Z.dtype} ") as error:
+            op.matvec(z, np.empty(60, dtype=dtype))
+        assert "\n" not in str(error.value)
+    memory = np.ones(105, dtype=Z.dtype)
+    with pytest.raises(InputError, match="shares memory"):
+        op.matvec(memory[:45], memory[30:90])
+
+
+def test_solvers_for_complex_matrices_cannot_tell_it_from_scipy():
+    # A Laplacian with a shift into the complex plane, as damped waves give it.
+    A = gallery("poisson2d", n=12).astype(complex)
+    A.setdiag(A.diagonal() - (0.4 - 0.3j))
+    b = np.random.default_rng(6).uniform(-1, 1, 144) + 1j
+    ours, info = gmres(operator(A, 3), b, rtol=1e-10)
+    expected, expected_info = gmres(A, b, rtol=1e-10)
+    assert info == expected_info == 0
+    np.testing.assert_allclose(ours, expected, rtol=1e-7)
+    assert np.linalg.norm(A @ ours - b) <= 1e-9 * np.linalg.norm(b)
 
 
 def test_complex_x_with_out_is_refused(A, x):

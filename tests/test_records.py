@@ -15,7 +15,16 @@ from hypothesis import strategies as st
 
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile
-from sparsecast.records import ROW_LENGTH_LEVELS, SCHEMA_VERSION, Candidate, Forecast, Record, Structure
+from sparsecast.records import (
+    DTYPES,
+    ROW_LENGTH_LEVELS,
+    SCHEMA_VERSION,
+    Candidate,
+    Forecast,
+    Record,
+    Structure,
+    product_flops,
+)
 
 REAL = st.floats(allow_nan=False, allow_infinity=False)
 #: Text that UTF-8 can say.
@@ -96,6 +105,26 @@ def test_pandas_reads_a_profile(recorded, tmp_path):
 def test_the_file_says_its_schema(recorded, tmp_path):
     metadata = pyarrow.parquet.read_schema(recorded.save(tmp_path / "p.parquet")).metadata
     assert metadata[b"sparsecast_schema"] == str(SCHEMA_VERSION).encode()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "each"), [("float64", 2), ("float32", 2), ("complex128", 8), ("complex64", 8)]
+)
+def test_flops_of_an_entry(dtype, each):
+    assert product_flops(1_000_000_000_000, dtype) == each * 10**12
+    assert product_flops(0, dtype) == 0
+
+
+def test_every_type_has_flops_tested_above():
+    assert set(DTYPES) == {"float64", "float32", "complex128", "complex64"}
+
+
+def test_gflops_of_complex_types_count_eight(recorded):
+    record = recorded.records[0]
+    candidate = dataclasses.replace(record.candidate, dtype="complex64")
+    turned = dataclasses.replace(record, candidate=candidate)
+    assert turned.gflops == 8 * record.structure.nnz / record.time_s / 1e9
+    assert Forecast(candidate, 125_000_000, 1.0, None, None, 0, None, 0.0).gflops == 1.0
 
 
 def test_gflops_count_two_operations_an_entry(recorded):

@@ -23,6 +23,7 @@ from sparsecast.machines.profile import Profile, find_profile, known_profiles, u
 from sparsecast.matrices.gallery import gallery_from_specification
 from sparsecast.matrices.reading import matrix_name, read
 from sparsecast.matrices.structure import structure as structure_of
+from sparsecast.matrices.values import computed_dtype, require_imaginary
 from sparsecast.measuring.timing import DEFAULT_EFFORT, Effort
 from sparsecast.models import DEFAULT_MODEL, MODELS
 from sparsecast.models.base import Model
@@ -123,7 +124,7 @@ def calibrate(
         Seconds it may take.
     threads, dtype : int and str, optional
         Measure this number of threads, or type of values, only; by default all threads and one, float64
-        and float32, the most usual first.
+        and float32, the most usual first. Complex types are measured when they are asked for.
     device : str
         ``"cpu"``.
     on_progress : callable
@@ -209,7 +210,8 @@ def predict(
     threads : int, optional
         All of the machine's by default.
     dtype : str, optional
-        The matrix' own by default, float64 for a Structure.
+        One of DTYPES; the matrix' own by default (whole numbers count as float64), float64 for a Structure.
+        A real matrix may be asked for as complex.
     device : str
         ``"cpu"``.
     model : str, optional
@@ -218,7 +220,7 @@ def predict(
     Raises
     ------
     InputError
-        If the matrix, threads, dtype, device or model cannot be.
+        If the matrix, threads, dtype, device or model cannot be, or a complex matrix is asked for as real.
     ProfileError
         If `profile` has no Records for them.
     """
@@ -473,11 +475,8 @@ def _as_csr(A: Any) -> csr_array[Any]:
     if not issparse(A):
         raise InputError(f"{type(A).__name__} is no sparse matrix: expected one of SciPy's; convert it")
     matrix: csr_array[Any] = A if isinstance(A, csr_array) else csr_array(A)  # type: ignore[call-overload]
-    if matrix.dtype.kind == "c":
-        raise InputError(f"dtype {matrix.dtype}: expected real values; complex ones are not supported yet")
-    if matrix.dtype.name not in ("float64", "float32"):
-        matrix = matrix.astype(np.float64)
-    return matrix
+    wanted = computed_dtype(matrix.dtype)
+    return matrix if matrix.dtype == wanted else matrix.astype(wanted)
 
 
 def _rows(A: csr_array[Any], first: int, last: int) -> csr_array[Any]:
@@ -488,7 +487,9 @@ def _setting(A: Any, threads: int, dtype: str | None, device: str) -> Setting:
     if isinstance(A, Structure):
         return Setting(device, dtype or "float64", 32 if A.nnz < 2**31 else 64, threads)
     matrix = _as_csr(A)
-    return Setting(device, dtype or matrix.dtype.name, 8 * matrix.indices.itemsize, threads)
+    setting = Setting(device, dtype or matrix.dtype.name, 8 * matrix.indices.itemsize, threads)
+    require_imaginary(matrix.dtype, setting.dtype, f"a {matrix.dtype} matrix")
+    return setting
 
 
 def _met_profile() -> Profile:

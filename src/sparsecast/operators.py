@@ -59,7 +59,7 @@ class BlockOperator(LinearOperator):
     shape : (int, int)
         Rows and columns of the matrix.
     dtype : dtype
-        Type of the values, of x and of y.
+        Type of the values, of x and of y: real or complex.
     blocks : sequence of RowProduct
         Together all rows in order.
     """
@@ -76,8 +76,9 @@ class BlockOperator(LinearOperator):
         Parameters
         ----------
         x : array of shape (cols,) or (cols, 1)
-            Converted to the operator's dtype and to contiguous memory where it is not; a complex x costs
-            two products.
+            Converted to the operator's dtype and to contiguous memory where it is not: a real x becomes
+            complex for a complex matrix, double precision becomes single for a matrix in it. A complex x
+            with a real matrix costs two products, of its real and of its imaginary part.
         out : array of shape (rows,), optional
             Contiguous, writable, of the operator's dtype, sharing no memory with `x`; overwritten and
             returned.
@@ -85,22 +86,26 @@ class BlockOperator(LinearOperator):
         Returns
         -------
         array of shape (rows,) or (rows, 1)
+            Of the operator's dtype; of the complex type of its precision where x is complex.
 
         Raises
         ------
         InputError
-            If `x` or `out` has another shape, or `out` another dtype, is read-only or shares memory with `x`.
+            If `x` or `out` has another shape, or `out` another dtype, is read-only or shares memory with `x`,
+            or stands beside a complex `x` where the matrix is real.
         """
         x = np.asarray(x)
         rows, cols = self.shape
         if x.shape not in ((cols,), (cols, 1)):
             raise InputError(f"x has shape {x.shape}: expected ({cols},); reshape x to the matrix's columns")
-        if x.dtype.kind == "c":
+        if x.dtype.kind == "c" and self.dtype.kind != "c":
             if out is not None:
                 raise InputError(
                     f"out with a complex x: expected a real x for a {self.dtype} matrix; drop out"
                 )
-            return np.asarray(self.matvec(x.real) + 1j * self.matvec(x.imag))
+            result = np.empty((rows, *x.shape[1:]), dtype=np.result_type(self.dtype, np.complex64))
+            result.real, result.imag = self.matvec(x.real), self.matvec(x.imag)
+            return result
         contiguous = np.ascontiguousarray(x.reshape(-1), dtype=self.dtype)
         y = np.empty(rows, dtype=self.dtype) if out is None else self._checked_out(out, contiguous, (rows,))
         for block in self.blocks:
@@ -141,7 +146,9 @@ class BlockOperator(LinearOperator):
                 raise InputError(
                     f"out with a complex X: expected a real X for a {self.dtype} matrix; drop out"
                 )
-            return np.asarray(self.matmat(X.real) + 1j * self.matmat(X.imag))
+            result = np.empty((rows, X.shape[1]), dtype=np.result_type(self.dtype, np.complex64))
+            result.real, result.imag = self.matmat(X.real), self.matmat(X.imag)
+            return result
         contiguous = np.ascontiguousarray(X, dtype=self.dtype)
         shape = rows, X.shape[1]
         Y = np.empty(shape, dtype=self.dtype) if out is None else self._checked_out(out, contiguous, shape)

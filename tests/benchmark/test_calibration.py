@@ -126,6 +126,14 @@ def test_matrices_beyond_their_share_of_memory_are_left_out(run, measured, monke
     assert measured == []
 
 
+def test_complex_values_need_more_memory(run, measured, monkeypatch):
+    # Three values and 36 bytes an entry: 60 bytes in float64 and complex64, 84 in complex128.
+    monkeypatch.setattr("psutil.virtual_memory", lambda: type("Memory", (), {"available": 4 * 60 * 4000}))
+    for dtype in ("float64", "complex64", "complex128"):
+        run(settings=(dataclasses.replace(SETTING, dtype=dtype),)).run()
+    assert measured == NAMES * 2
+
+
 def test_progress_never_passes_its_end(run, measured):
     seen = []
     run(on_progress=lambda done_s, total_s, item: seen.append((done_s, total_s, item))).run()

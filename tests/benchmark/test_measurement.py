@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 from sparsecast.benchmark import measurement
 from sparsecast.benchmark.measurement import Subject, measure_candidates, right_hand_side
-from sparsecast.errors import WrongResultError
+from sparsecast.errors import InputError, WrongResultError
 from sparsecast.formats import FORMATS
 from sparsecast.kernels.binding import Bound
 from sparsecast.matrices.gallery import gallery
@@ -41,6 +43,26 @@ def test_every_format_is_checked_and_recorded(subject):
         assert (record.convert_s == 0) == (record.candidate.format == "csr")
         assert record.energy_j is None
         assert record.stored_bytes > 0
+
+
+@pytest.mark.parametrize("dtype", ("complex128", "complex64"))
+def test_complex_products_are_checked_and_recorded(subject, dtype):
+    A = subject.matrix.astype("complex128")
+    A.data.imag = A.data.real[::-1]
+    chosen = whole_matrix(subject.structure, dataclasses.replace(SETTING, dtype=dtype)).candidates
+    records = measure_candidates(dataclasses.replace(subject, matrix=A), chosen, EFFORT)
+    assert {record.candidate.format for record in records} == set(FORMATS.names())
+    for record in records:
+        assert record.candidate.dtype == dtype
+        assert 0 < record.error <= 4 * np.finfo(dtype).eps
+        assert record.traffic_bytes >= A.nnz * (np.dtype(dtype).itemsize + 4 / 64)
+
+
+def test_a_complex_matrix_is_never_measured_as_a_real_one(subject):
+    wave = dataclasses.replace(subject, matrix=subject.matrix * 1j)
+    chosen = whole_matrix(subject.structure, SETTING).candidates
+    with pytest.raises(InputError, match=r"dtype float64 for a complex128 matrix: .*imaginary parts"):
+        measure_candidates(wave, chosen, EFFORT)
 
 
 def test_a_wrong_kernel_is_found_out_before_it_is_timed(subject, monkeypatch):
@@ -89,3 +111,13 @@ def test_the_right_hand_side_is_the_same_every_time():
     assert x.dtype == np.float32
     assert np.array_equal(x, right_hand_side(1000, "float32"))
     assert np.abs(x).max() <= 1
+
+
+@pytest.mark.parametrize("dtype", ("complex128", "complex64"))
+def test_a_complex_right_hand_side_has_parts_of_its_own(dtype):
+    x = right_hand_side(1000, dtype)
+    assert x.dtype == dtype
+    assert np.array_equal(x, right_hand_side(1000, dtype))
+    for part in (x.real, x.imag):
+        assert np.abs(part).max() <= 1 and np.abs(part).mean() > 0.4
+    assert abs(np.corrcoef(x.real, x.imag)[0, 1]) < 0.1

@@ -18,27 +18,30 @@ KERNEL_NAMES = [
 ]
 every_kernel = pytest.mark.parametrize("kernel", KERNEL_NAMES, ids="-".join)
 whole_numbers = st.integers(-50, 50)
+#: Whole numbers, and complex ones with whole parts: their products and sums are exact.
+NUMBERS = {"float64": whole_numbers, "complex128": st.builds(complex, whole_numbers, whole_numbers)}
+every_number = pytest.mark.parametrize("dtype", NUMBERS)
 MOST_THREADS = min(2, int(numba.config.NUMBA_NUM_THREADS))
 
 
 @st.composite
-def matrices(draw, max_rows=12):
+def matrices(draw, dtype="float64", max_rows=12):
     """Any CSR: rows of any length in any order, with empty ones, duplicates and explicit zeros."""
     cols = draw(st.integers(1, 15))
-    row = st.lists(st.tuples(st.integers(0, cols - 1), whole_numbers), max_size=20)
+    row = st.lists(st.tuples(st.integers(0, cols - 1), NUMBERS[dtype]), max_size=20)
     rows = draw(st.lists(st.one_of(st.just([]), row), max_size=max_rows))
     entries = [entry for row in rows for entry in row]
     indices = np.array([column for column, _ in entries], dtype=np.int32)
-    data = np.array([value for _, value in entries], dtype=float)
+    data = np.array([value for _, value in entries], dtype=dtype)
     indptr = np.cumsum([0, *map(len, rows)], dtype=np.int32)
     return csr_array((data, indices, indptr), shape=(len(rows), cols))
 
 
 @st.composite
-def matrices_with_vectors(draw, vectors=1):
-    A = draw(matrices())
-    column = st.lists(whole_numbers, min_size=A.shape[1], max_size=A.shape[1])
-    return A, *(np.array(draw(column), dtype=float) for _ in range(vectors))
+def matrices_with_vectors(draw, dtype="float64", vectors=1):
+    A = draw(matrices(dtype))
+    column = st.lists(NUMBERS[dtype], min_size=A.shape[1], max_size=A.shape[1])
+    return A, *(np.array(draw(column), dtype=dtype) for _ in range(vectors))
 
 
 def multiply(kernel, A, x, threads=1):
@@ -48,14 +51,15 @@ def multiply(kernel, A, x, threads=1):
         built = FORMATS.get(name).from_csr(A)
     except FormatError:
         return None
-    out = np.full(A.shape[0], np.nan)
+    out = np.full(A.shape[0], np.nan, dtype=A.dtype)
     KERNELS["cpu"].get(name).bind(built, variant, threads)(x, out)
     return out
 
 
 def plainly(A, x):
-    rows = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
-    return np.bincount(rows, A.data * x[A.indices], A.shape[0])
+    y = np.zeros(A.shape[0], dtype=A.dtype)
+    np.add.at(y, np.repeat(np.arange(A.shape[0]), np.diff(A.indptr)), A.data * x[A.indices])
+    return y
 
 
 def permuted(A, order):
@@ -66,10 +70,11 @@ def permuted(A, order):
     return csr_array((A.data[kept], A.indices[kept], indptr), shape=A.shape)
 
 
-@settings(max_examples=150)
-@given(matrices_with_vectors(), st.sampled_from((1, 2)))
-def test_all_kernels_agree(case, threads):
-    A, x = case
+@every_number
+@settings(max_examples=120)
+@given(data=st.data(), threads=st.sampled_from((1, 2)))
+def test_all_kernels_agree(dtype, data, threads):
+    A, x = data.draw(matrices_with_vectors(dtype))
     expected = plainly(A, x)
     for kernel in KERNEL_NAMES:
         y = multiply(kernel, A, x, min(threads, MOST_THREADS))
@@ -77,24 +82,55 @@ def test_all_kernels_agree(case, threads):
 
 
 @every_kernel
-@given(case=matrices_with_vectors(vectors=2), a=whole_numbers, b=whole_numbers)
+@every_number
+@given(data=st.data())
 @settings(max_examples=40)
-def test_products_are_linear_in_x(kernel, case, a, b):
-    A, x, z = case
+def test_products_are_linear_in_x(kernel, dtype, data):
+    A, x, z = data.draw(matrices_with_vectors(dtype, vectors=2))
+    a, b = data.draw(NUMBERS[dtype]), data.draw(NUMBERS[dtype])
     parts = [multiply(kernel, A, each) for each in (a * x + b * z, x, z)]
     if parts[0] is not None:
         assert np.array_equal(parts[0], a * parts[1] + b * parts[2])
 
 
 @every_kernel
-@given(case=matrices_with_vectors(), factor=whole_numbers)
+@every_number
+@given(data=st.data())
 @settings(max_examples=40)
-def test_products_scale_with_the_matrix(kernel, case, factor):
-    A, x = case
+def test_products_scale_with_the_matrix(kernel, dtype, data):
+    A, x = data.draw(matrices_with_vectors(dtype))
+    factor = data.draw(NUMBERS[dtype])
     scaled = csr_array((factor * A.data, A.indices, A.indptr), shape=A.shape)
     parts = [multiply(kernel, each, x) for each in (scaled, A)]
     if parts[0] is not None:
         assert np.array_equal(parts[0], factor * parts[1])
+
+
+@every_kernel
+@given(case=matrices_with_vectors("complex128"))
+@settings(max_examples=40)
+def test_conjugate_factors_give_the_conjugate_product(kernel, case):
+    A, x = case
+    conjugate = csr_array((A.data.conj(), A.indices, A.indptr), shape=A.shape)
+    parts = [multiply(kernel, *factors) for factors in ((A, x), (conjugate, x.conj()), (conjugate, x))]
+    if parts[0] is not None:
+        assert np.array_equal(parts[1], parts[0].conj())
+        assert np.array_equal(parts[2], plainly(conjugate, x))
+
+
+@every_kernel
+@given(case=matrices_with_vectors("complex128"))
+@settings(max_examples=40)
+def test_a_complex_product_is_four_real_ones(kernel, case):
+    A, x = case
+    real, imaginary = (
+        csr_array((np.ascontiguousarray(part), A.indices, A.indptr), shape=A.shape)
+        for part in (A.data.real, A.data.imag)
+    )
+    factors = ((A, x), (real, x.real), (imaginary, x.imag), (real, x.imag), (imaginary, x.real))
+    parts = [multiply(kernel, matrix, np.ascontiguousarray(vector)) for matrix, vector in factors]
+    if parts[0] is not None:
+        assert np.array_equal(parts[0], parts[1] - parts[2] + 1j * (parts[3] + parts[4]))
 
 
 @every_kernel
@@ -120,9 +156,11 @@ def test_a_unit_vector_picks_a_column(kernel, case):
 
 
 @pytest.mark.parametrize("name", FORMATS.names())
-@given(A=matrices())
+@every_number
+@given(data=st.data())
 @settings(max_examples=60)
-def test_any_matrix_survives_the_round_trip(name, A):
+def test_any_matrix_survives_the_round_trip(name, dtype, data):
+    A = data.draw(matrices(dtype))
     try:
         again = FORMATS.get(name).from_csr(A).to_csr()
     except FormatError:

@@ -32,21 +32,29 @@ print(sum(bcsr._serial.stats.cache_hits.values()), sum(bcsr._serial.stats.cache_
 """
 
 
+def uniform(shape, dtype, seed=1):
+    generator = np.random.default_rng(seed)
+    values = generator.uniform(-1, 1, shape).astype(dtype)
+    if values.dtype.kind == "c":
+        values.imag = generator.uniform(-1, 1, shape)
+    return values
+
+
 def scattered(rows, cols, dtype, share=0.5):
     """A matrix with blocks of any fill and number, empty rows of blocks among them."""
-    generator = np.random.default_rng(rows)
-    filled = generator.random((rows, cols)) < share
+    filled = np.random.default_rng(rows).random((rows, cols)) < share
     filled[rows // 3 : rows // 2] = False
-    return csr_array(np.where(filled, generator.uniform(-1, 1, (rows, cols)), 0).astype(dtype))
+    return csr_array(np.where(filled, uniform((rows, cols), dtype), 0))
 
 
+@pytest.mark.parametrize("dtype", ("float64", "complex128"))
 @pytest.mark.parametrize("block", SIZES, ids=str)
-def test_every_size_equals_the_oracle(block):
-    narrow = csr_array(np.random.default_rng(0).uniform(-1, 1, (7, 3)))
-    for A in (scattered(53, 47, "float64"), scattered(48, 48, "float64"), narrow):
+def test_every_size_equals_the_oracle(block, dtype):
+    narrow = csr_array(uniform((7, 3), dtype))
+    for A in (scattered(53, 47, dtype), scattered(48, 48, dtype), narrow):
         rows, cols = A.shape
-        x = np.random.default_rng(1).uniform(-1, 1, cols)
-        buffer = np.full(rows + 16, 7.0)
+        x = uniform(cols, dtype)
+        buffer = np.full(rows + 16, 7.0, dtype=dtype)
         y = buffer[8 : 8 + rows]
         B = BCSR.from_csr(A, block)
         KERNELS["cpu"].get("bcsr").bind(B, "vectors", 1)(x, y)
@@ -56,23 +64,24 @@ def test_every_size_equals_the_oracle(block):
 
 
 @pytest.mark.parametrize("block", [(1, 3), (2, 3), (4, 1), (8, 8)], ids=str)
-@pytest.mark.parametrize("dtype, bits", [("float32", 32), ("float64", 64)])
+@pytest.mark.parametrize("dtype, bits", [("float32", 32), ("float64", 64), ("complex64", 32)])
 @pytest.mark.parametrize("threads", (1, LIMIT))
 def test_other_types_and_threads_equal_the_oracle(block, dtype, bits, threads):
     A = scattered(101, 90, dtype)
     A.indptr, A.indices = A.indptr.astype(f"int{bits}"), A.indices.astype(f"int{bits}")
-    x, y = np.random.default_rng(1).uniform(-1, 1, 90).astype(dtype), np.full(101, np.nan, dtype=dtype)
+    x, y = uniform(90, dtype), np.full(101, np.nan, dtype=dtype)
     KERNELS["cpu"].get("bcsr").bind(BCSR.from_csr(A, block), "vectors", threads)(x, y)
     ReferenceProduct.of(A, x).check(y, f"bcsr {block}")
 
 
+@pytest.mark.parametrize("dtype", ("float64", "complex128"))
 @pytest.mark.parametrize("block", [(2, 3), (3, 3), (8, 3)], ids=str)
-def test_a_value_that_is_not_finite_reaches_no_other_row_of_its_block(block):
+def test_a_value_that_is_not_finite_reaches_no_other_row_of_its_block(block, dtype):
     # Blocks three columns wide are loaded four at a time: the fourth is of the next row.
-    A = csr_array(np.ones((8, 3)))
+    A = csr_array(np.ones((8, 3), dtype=dtype))
     A.data[3 * 1 : 3 * 2] = np.nan, np.inf, -np.inf
-    y = np.empty(8)
-    KERNELS["cpu"].get("bcsr").bind(BCSR.from_csr(A, block), "vectors", 1)(np.ones(3), y)
+    y = np.empty(8, dtype=dtype)
+    KERNELS["cpu"].get("bcsr").bind(BCSR.from_csr(A, block), "vectors", 1)(np.ones(3, dtype=dtype), y)
     assert np.isnan(y[1]) and y[[0, *range(2, 8)]].tolist() == [3.0] * 7
 
 

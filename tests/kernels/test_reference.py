@@ -14,18 +14,22 @@ from sparsecast.errors import WrongResultError
 from sparsecast.kernels import reference as reference_module
 from sparsecast.kernels.reference import ReferenceProduct
 from sparsecast.matrices.gallery import gallery
+from sparsecast.records import DTYPES
 
-values = st.floats(-1e6, 1e6, allow_subnormal=False, width=32)
+reals = st.floats(-1e6, 1e6, allow_subnormal=False, width=32)
+NUMBERS = {"float64": reals, "complex128": st.builds(complex, reals, reals)}
+every_number = pytest.mark.parametrize("dtype", NUMBERS)
 LONG_EPS = float(np.finfo(np.longdouble).eps)
 
 
 @st.composite
-def products(draw):
+def products(draw, dtype="float64"):
+    values = NUMBERS[dtype]
     cols = draw(st.integers(1, 8))
     rows = draw(st.lists(st.lists(st.tuples(st.integers(0, cols - 1), values), max_size=9), max_size=8))
-    x = np.array(draw(st.lists(values, min_size=cols, max_size=cols)))
+    x = np.array(draw(st.lists(values, min_size=cols, max_size=cols)), dtype=dtype)
     entries = [entry for row in rows for entry in row]
-    data = np.array([value for _, value in entries], dtype=float)
+    data = np.array([value for _, value in entries], dtype=dtype)
     indices = np.array([column for column, _ in entries], dtype=np.int32)
     indptr = np.cumsum([0, *map(len, rows)], dtype=np.int32)
     return csr_array((data, indices, indptr), shape=(len(rows), cols)), x
@@ -46,6 +50,102 @@ def exactly(number):
     return Fraction(high) + Fraction(float(number - np.longdouble(high)))
 
 
+def complex_fractions(A, x):
+    """Real and imaginary part of each row of A x."""
+    sums = []
+    for i in range(A.shape[0]):
+        re, im = Fraction(0), Fraction(0)
+        for k in range(A.indptr[i], A.indptr[i + 1]):
+            a, b = A.data[k], x[A.indices[k]]
+            re += Fraction(a.real) * Fraction(b.real) - Fraction(a.imag) * Fraction(b.imag)
+            im += Fraction(a.real) * Fraction(b.imag) + Fraction(a.imag) * Fraction(b.real)
+        sums.append((re, im))
+    return sums
+
+
+@given(products("complex128"))
+def test_is_as_exact_with_complex_values(product):
+    A, x = product
+    found = ReferenceProduct.of(A, x)
+    assert found.y.dtype == np.clongdouble and found.magnitude.dtype == np.longdouble
+    magnitudes = np.zeros(A.shape[0])
+    np.add.at(
+        magnitudes, np.repeat(np.arange(A.shape[0]), found.row_lengths), abs(A.data) * abs(x[A.indices])
+    )
+    np.testing.assert_allclose(found.magnitude.astype(float), magnitudes, rtol=1e-13)
+    for i, (re, im) in enumerate(complex_fractions(A, x)):
+        allowed = Fraction(20 * LONG_EPS) * Fraction(magnitudes[i])
+        assert abs(exactly(found.y[i].real) - re) <= allowed
+        assert abs(exactly(found.y[i].imag) - im) <= allowed
+
+
+@pytest.mark.parametrize("dtype", ("complex128", "complex64"))
+@given(data=st.data())
+def test_a_complex_product_in_any_order_is_within_the_bound(dtype, data):
+    A, x = data.draw(products("complex128"))
+    A, x = A.astype(dtype), x.astype(dtype)
+    forwards, backwards = np.zeros((2, A.shape[0]), dtype=dtype)
+    for i in range(A.shape[0]):
+        for k in range(A.indptr[i], A.indptr[i + 1]):
+            forwards[i] += A.data[k] * x[A.indices[k]]
+        for k in reversed(range(A.indptr[i], A.indptr[i + 1])):
+            backwards[i] += A.data[k] * x[A.indices[k]]
+    reference = ReferenceProduct.of(A, x)
+    reference.check(forwards, "forwards")
+    reference.check(backwards, "backwards")
+
+
+@pytest.fixture
+def complex_case():
+    A = gallery("circuit", n=300).astype(complex)
+    A.data.imag = A.data.real[::-1]
+    generator = np.random.default_rng(0)
+    x = generator.uniform(0.5, 1.0, 300) + 1j * generator.uniform(0.5, 1.0, 300)
+    return A, x, ReferenceProduct.of(A, x)
+
+
+def test_what_complex_kernels_get_wrong_is_found(complex_case):
+    A, x, reference = complex_case
+    y = reference.y.astype(complex)
+    assert reference.check(y, "right") < 1e-15
+    spoiled = np.tile(y, (6, 1))
+    spoiled[0, 42] = np.conj(y[42])
+    spoiled[1, 42] = y[42].real
+    spoiled[2, 42] = complex(y[42].real, np.nan)
+    spoiled[3, 42] = complex(np.inf, np.nan)
+    spoiled[4, 42] *= 1j
+    spoiled[5] = A.conj() @ x
+    for wrong in spoiled:
+        with pytest.raises(WrongResultError, match="kernel is wrong"):
+            reference.check(wrong, "kernel")
+
+
+def test_a_complex_result_in_single_precision_has_its_own_bound(complex_case):
+    A, x, _ = complex_case
+    A, x = A.astype(np.complex64), x.astype(np.complex64)
+    reference = ReferenceProduct.of(A, x)
+    y = reference.y.astype(np.complex64)
+    assert 1e-9 < reference.check(y, "single") < 1e-6
+    y[42] += 3e-5 * float(reference.magnitude[42])
+    with pytest.raises(WrongResultError):
+        reference.check(y, "single")
+
+
+@pytest.mark.parametrize("strange", (complex(np.inf, 1), complex(1, np.inf), complex(np.nan, 1)), ids=str)
+def test_complex_rows_that_are_not_finite_must_not_be_finite(complex_case, strange):
+    A, x, _ = complex_case
+    A.data[A.indptr[7]] = strange
+    reference = ReferenceProduct.of(A, x)
+    y = reference.y.astype(complex)
+    reference.check(y, "right")
+    for parts in ((np.nan, np.nan), (np.inf, 0.0), (0.0, -np.inf)):
+        y[7] = complex(*parts)
+        reference.check(y, "not finite in another way")
+    y[7] = 1 + 1j
+    with pytest.raises(WrongResultError):
+        reference.check(y, "finite")
+
+
 @given(products())
 def test_is_as_exact_as_extended_precision_allows(product):
     A, x = product
@@ -57,9 +157,10 @@ def test_is_as_exact_as_extended_precision_allows(product):
         assert abs(exactly(found.magnitude[i]) - magnitude) <= allowed
 
 
-@given(products(), st.integers(1, 7))
-def test_does_not_depend_on_how_many_entries_it_takes_at_once(product, entries):
-    A, x = product
+@every_number
+@given(data=st.data(), entries=st.integers(1, 7))
+def test_does_not_depend_on_how_many_entries_it_takes_at_once(dtype, data, entries):
+    A, x = data.draw(products(dtype))
     whole = ReferenceProduct.of(A, x)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reference_module, "_ENTRIES_AT_ONCE", entries)
@@ -131,7 +232,7 @@ def test_a_wrong_row_beside_infinite_ones_is_found(case):
         assert reference.error(spoiled) > 1e-3, f"row {row} = {wrong} is not found"
 
 
-@pytest.mark.parametrize("dtype", ("float32", "float64"))
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_values_near_the_least_ones_may_round_as_the_type_does(dtype):
     tiny = np.finfo(dtype).tiny
     A = csr_array(np.diag([tiny / 8, tiny, 1.0]).astype(dtype))

@@ -23,6 +23,7 @@ SMALL = {
     "banded": {"n": 60, "half_bandwidth": 4},
     "circuit": {"n": 400},
     "elasticity3d": {"n": 4},
+    "helmholtz2d": {"n": 9},
     "poisson2d": {"n": 9},
     "poisson3d": {"n": 6},
     "random": {"n": 70, "cols": 40, "nnz_per_row": 7},
@@ -31,9 +32,9 @@ SMALL = {
 DEFINITE = ["arrow", "banded", "circuit", "elasticity3d", "poisson2d", "poisson3d"]
 
 
-def assert_canonical(A: csr_array) -> None:
+def assert_canonical(A: csr_array, dtype: type = np.float64) -> None:
     assert isinstance(A, csr_array)
-    assert A.data.dtype == np.float64
+    assert A.data.dtype == dtype
     assert A.indices.dtype == A.indptr.dtype == np.int32
     assert A.has_canonical_format
     assert csr_array((A.data, A.indices, A.indptr), shape=A.shape).has_canonical_format
@@ -50,7 +51,7 @@ def test_every_matrix_is_tested_and_described():
 @pytest.mark.parametrize("name", sorted(SMALL))
 def test_canonical_and_deterministic(name):
     one, same = gallery(name, **SMALL[name]), gallery(name, **SMALL[name])
-    assert_canonical(one)
+    assert_canonical(one, np.complex128 if name == "helmholtz2d" else np.float64)
     assert (one != same).nnz == 0
 
 
@@ -78,6 +79,31 @@ def test_poisson_of_27_points_has_26_and_minus_one():
     assert set(A.data) == {26.0, -1.0}
     assert A.nnz == 13**3
     assert A[[62], :].nnz == 27
+
+
+@pytest.mark.parametrize("n", [1, 2, 9])
+def test_helmholtz_is_the_sum_of_second_differences_that_let_waves_out(n):
+    k = 2 * np.pi / 7
+    line, one = second_difference(n).astype(complex).tolil(), eye_array(n)
+    line[0, 0] -= 1 + 1j * k
+    line[n - 1, n - 1] -= 1 + 1j * k
+    expected = kron(line, one) + kron(one, line) - k**2 * eye_array(n * n)
+    A = gallery("helmholtz2d", n=n, wavelength=7)
+    np.testing.assert_allclose(A.toarray(), expected.toarray(), atol=1e-14)
+    assert A.nnz == 5 * n * n - 4 * n
+    np.testing.assert_array_equal(A.toarray(), A.toarray().T)
+    assert not np.array_equal(A.toarray(), A.toarray().conj().T)
+
+
+def test_helmholtz_carries_waves_and_lets_them_out_on_one_side():
+    n, wavelength = 40, 20
+    k = 2 * np.pi / wavelength
+    step = np.arccos(1 - k**2 / 2)  # the phase from point to point of a wave on the grid
+    wave = np.tile(np.exp(1j * step * np.arange(n)), n)
+    rest = (gallery("helmholtz2d", n=n, wavelength=wavelength) @ wave).reshape(n, n)
+    np.testing.assert_allclose(rest[1:-1, 1:-1], 0, atol=1e-12)
+    leaving, entering = np.abs(rest[1:-1, -1]).max(), np.abs(rest[1:-1, 0]).min()
+    assert leaving < 0.6 * k**2 and entering > 1.8 * k
 
 
 def test_elasticity_of_rigid_motions_vanishes_inside():
@@ -173,6 +199,7 @@ def test_specifications():
         ),
         ("poisson3d?name=3", UnknownNameError, "parameter 'name'"),
         ("poisson2d?n=0", InputError, "n = 0 for gallery 'poisson2d': expected an integer of at least 1"),
+        ("helmholtz2d?wavelength=1", InputError, "expected an integer of at least 2"),
         ("poisson2d?n=-4", InputError, "n = -4 for"),
         ("poisson2d?n=1e3", InputError, "n = 1e3 for gallery 'poisson2d': expected an integer"),
         ("poisson2d?n=", InputError, "expected an integer"),
@@ -203,6 +230,7 @@ def test_values_that_are_not_integers_are_refused(value):
     "specification",
     [
         "poisson2d?n=1000000000",
+        "helmholtz2d?n=1000000000",
         "poisson3d?n=100000",
         "elasticity3d?n=10000",
         "banded?n=1000000000000&half_bandwidth=100000000000",
@@ -222,5 +250,9 @@ def test_what_does_not_fit_is_refused_before_allocation(specification):
 def test_available_memory_decides(monkeypatch):
     monkeypatch.setattr(synthesis.psutil, "virtual_memory", lambda: type("Memory", (), {"available": 2000}))
     assert gallery("poisson2d", n=3).nnz == 33
+    assert gallery("helmholtz2d", n=2).nnz == 12
+    with pytest.raises(MatrixSizeError):
+        gallery("helmholtz2d", n=5)  # whose 105 values are twice as large
+    assert gallery("poisson2d", n=5).nnz == 105
     with pytest.raises(MatrixSizeError):
         gallery("poisson2d", n=30)

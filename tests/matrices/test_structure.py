@@ -20,7 +20,7 @@ from sparsecast.matrices import structure as structure_module
 from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.structure import structure
 from sparsecast.matrices.sweep import X_REUSE_ELEMENTS, Work, cut, sweep
-from sparsecast.records import BLOCK_SIZES, ROW_LENGTH_LEVELS, Structure
+from sparsecast.records import BLOCK_SIZES, DTYPES, ROW_LENGTH_LEVELS, Structure
 
 
 def row_length_oracle(lengths: list[int]) -> dict:
@@ -200,10 +200,17 @@ def test_arrays_longer_than_the_entries_and_csr_matrix():
     assert_same(structure(A), oracle(A))
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.complex128, np.int8, np.bool_, np.longdouble])
+@pytest.mark.parametrize("dtype", [*DTYPES, np.int8, np.bool_, np.longdouble, np.clongdouble])
 def test_values_of_any_type(dtype):
     A = csr_array((np.array([1, 0, 1], dtype=dtype), [0, 1, 2], [0, 2, 3]), shape=(2, 3))
     assert structure(A).explicit_zeros == 1
+
+
+@pytest.mark.parametrize("dtype", ["complex128", "complex64", np.clongdouble])
+def test_a_complex_value_is_zero_where_both_its_parts_are(dtype):
+    values = np.array([1, 0, 1j, complex(0, np.nan), complex(-0.0, 0.0)], dtype=dtype)
+    A = csr_array((values, [0, 1, 2, 0, 1], [0, 3, 5]), shape=(2, 3))
+    assert structure(A).explicit_zeros == 2
 
 
 def test_negative_zero_is_zero_and_nan_is_not():

@@ -57,4 +57,6 @@ def test_the_size_of_a_value_follows_from_the_dtype():
     assert {dtype: Setting("cpu", dtype, 32, 1).value_bytes for dtype in DTYPES} == {
         "float64": 8,
         "float32": 4,
+        "complex128": 16,
+        "complex64": 8,
     }

@@ -128,9 +128,9 @@ GALLERY = (
 #: Share of the free memory that a benchmark matrix may take in all its formats together.
 MEMORY_SHARE = 0.25
 
-#: Bytes that one entry takes while it is measured: the CSR arrays, the largest format beside them, and the
-#: oracle's terms in extended precision.
-_BYTES_AN_ENTRY = 60
+#: Values, and bytes beside them, that one entry takes while it is measured: the CSR arrays, the largest
+#: format beside them, and the oracle's terms in extended precision.
+_VALUES_AN_ENTRY, _BYTES_BESIDE = 3, 36
 
 QUICK_EFFORT = Effort(samples=7, sample_s=0.004)
 FULL_EFFORT = Effort(samples=11, sample_s=0.008)
@@ -343,7 +343,7 @@ class Calibration:
             total = min(self.budget_s, max(self.used_s, expected))
             self.on_progress(min(self.used_s, total), total, matrix.name)
             estimate = self._estimate_s(matrix)
-            if self._is_done(setting, matrix) or not self._fits(matrix, estimate):
+            if self._is_done(setting, matrix) or not self._fits(setting, matrix, estimate):
                 expected -= estimate
                 continue
             begin = self.used_s
@@ -379,11 +379,11 @@ class Calibration:
         # Building, converting and checking take about 200 ns an entry, the samples 3 products each.
         return self._pace * (timing + matrix.entries * (200e-9 + 3e-9 * calls * self._effort.samples))
 
-    def _fits(self, matrix: BenchmarkMatrix, estimate_s: float) -> bool:
+    def _fits(self, setting: Setting, matrix: BenchmarkMatrix, estimate_s: float) -> bool:
         free = psutil.virtual_memory().available
+        entry_bytes = _VALUES_AN_ENTRY * setting.value_bytes + _BYTES_BESIDE
         return (
-            self.used_s + estimate_s <= self.budget_s
-            and matrix.entries * _BYTES_AN_ENTRY <= MEMORY_SHARE * free
+            self.used_s + estimate_s <= self.budget_s and matrix.entries * entry_bytes <= MEMORY_SHARE * free
         )
 
     def _is_done(self, setting: Setting, matrix: BenchmarkMatrix) -> bool:

@@ -48,8 +48,15 @@ class _Prepared:
 
 
 def right_hand_side(cols: int, dtype: str) -> np.ndarray[Any, np.dtype[Any]]:
-    """Return the x that products are measured with: uniform in [-1, 1), the same every time."""
-    return np.random.default_rng(0).uniform(-1.0, 1.0, cols).astype(dtype)
+    """Return the x that products are measured with: uniform in [-1, 1), the same every time.
+
+    Real and imaginary parts of a complex x are drawn alike.
+    """
+    generator = np.random.default_rng(0)
+    x = generator.uniform(-1.0, 1.0, cols).astype(dtype)
+    if x.dtype.kind == "c":
+        x.imag = generator.uniform(-1.0, 1.0, cols)
+    return x
 
 
 def measure_candidates(

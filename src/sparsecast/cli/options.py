@@ -9,6 +9,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from sparsecast.records import DTYPES
+
 MatrixArgument = Annotated[
     str,
     typer.Argument(
@@ -27,7 +29,7 @@ ProfileOption = Annotated[
 ThreadsOption = Annotated[int | None, typer.Option(help="Threads; all of the machine's by default.")]
 DtypeOption = Annotated[
     str | None,
-    typer.Option(metavar="float64|float32", help="Type of the values; the matrix' own by default."),
+    typer.Option(metavar="|".join(DTYPES), help="Type of the values; the matrix' own by default."),
 ]
 ModelOption = Annotated[str | None, typer.Option(metavar="NAME", help="The model that forecasts.")]
 DeviceOption = Annotated[str, typer.Option(metavar="cpu", help="Where the product is done.")]

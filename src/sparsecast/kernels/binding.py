@@ -10,6 +10,7 @@ from scipy.sparse import csr_array
 from sparsecast.formats import FORMATS
 from sparsecast.formats.base import StorageFormat
 from sparsecast.kernels import KERNELS
+from sparsecast.matrices.values import require_imaginary
 from sparsecast.operators import Product
 from sparsecast.records import Candidate
 
@@ -44,10 +45,17 @@ def warm_up(candidate: Candidate) -> None:
 
 
 def prepared(A: csr_array[Any], dtype: str, index_bits: int) -> csr_array[Any]:
-    """Return `A` with values and indices of the given types, itself where it has them already."""
+    """Return `A` with values and indices of the given types, itself where it has them already.
+
+    Raises
+    ------
+    InputError
+        If `A` is complex and `dtype` is not.
+    """
     index_dtype = np.dtype(f"int{index_bits}")
     if A.data.dtype == dtype and A.indices.dtype == index_dtype and A.indptr.dtype == index_dtype:
         return A
+    require_imaginary(A.data.dtype, dtype, f"a {A.data.dtype} matrix")
     converted = csr_array(A.shape, dtype=dtype)
     converted.data = A.data.astype(dtype, copy=False)
     converted.indices = A.indices.astype(index_dtype, copy=False)

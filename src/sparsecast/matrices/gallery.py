@@ -1,8 +1,8 @@
 """Matrices of problems people know, by name and parameters: ``gallery("poisson3d", n=100)``.
 
 Every one is a function of integers and of nothing else: the same call gives the same matrix on every
-machine. Results are canonical CSR (sorted, without duplicates) in float64, with int32 indices where
-they suffice.
+machine. Results are canonical CSR (sorted, without duplicates) in float64, complex128 where the problem is
+complex, with int32 indices where they suffice.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import inspect
 import math
 import operator
 from collections.abc import Callable
+from typing import Any
 
 import numba
 import numpy as np
@@ -49,7 +50,7 @@ def gallery(name: str, /, **parameters: int) -> csr_array:
     Returns
     -------
     csr_array
-        float64, canonical.
+        float64 or complex128, canonical.
 
     Raises
     ------
@@ -148,8 +149,24 @@ def gallery_summary(name: str) -> str:
 def poisson2d(n: int = 1000) -> csr_array:
     """Laplace operator on an n x n grid, 5 points, fixed boundary; symmetric positive definite."""
     _at_least("poisson2d", 1, n=n)
-    offsets = [(0, dy, dx) for dy in (-1, 0, 1) for dx in (-1, 0, 1) if abs(dy) + abs(dx) <= 1]
+    offsets = _five_points()
     return _stencil("poisson2d", (1, n, n), offsets, _laplace(offsets))
+
+
+def helmholtz2d(n: int = 500, wavelength: int = 10) -> csr_array:
+    """Waves on an n x n grid, 5 points, leaving through the boundary; complex symmetric, not Hermitian.
+
+    Helmholtz' equation, -laplace(u) - k**2 u, with `wavelength` grid steps a wave, and on the whole boundary
+    the condition of first order that absorbs what meets it head on, du/dn = i k u.
+    """
+    _at_least("helmholtz2d", 1, n=n)
+    _at_least("helmholtz2d", 2, wavelength=wavelength)
+    offsets, k = _five_points(), 2 * math.pi / wavelength
+    waves = _stencil("helmholtz2d", (1, n, n), offsets, _laplace(offsets).astype(np.complex128))
+    # Beyond the boundary stands 1 + i k times the value on it.
+    missing = len(offsets) - np.diff(waves.indptr)
+    waves.setdiag((4 - k**2) - missing * (1 + 1j * k))
+    return waves
 
 
 def poisson3d(n: int = 100, points: int = 7) -> csr_array:
@@ -290,7 +307,8 @@ def circuit(n: int = 1_000_000, seed: int = 0) -> csr_array:
 
 
 _GALLERY: dict[str, Callable[..., csr_array]] = {
-    each.__name__: each for each in (poisson2d, poisson3d, elasticity3d, banded, random, rmat, arrow, circuit)
+    each.__name__: each
+    for each in (poisson2d, helmholtz2d, poisson3d, elasticity3d, banded, random, rmat, arrow, circuit)
 }
 
 
@@ -330,7 +348,7 @@ def _index_type(*largest: int) -> np.dtype[np.signedinteger]:
 
 
 def _canonical(
-    data: NDArray[np.float64],
+    data: NDArray[Any],
     indices: NDArray[np.integer],
     indptr: NDArray[np.integer],
     shape: tuple[int, int],
@@ -348,6 +366,11 @@ def _from_coordinates(
     matrix = coo_array((values, coordinates), shape=(n, n)).tocsr()
     matrix.sum_duplicates()
     return matrix
+
+
+def _five_points() -> list[tuple[int, int, int]]:
+    """Return the offsets of a node and its four neighbours in a plane in the order of their columns."""
+    return [each for each in _neighbours() if each[0] == 0 and abs(each[1]) + abs(each[2]) <= 1]
 
 
 def _neighbours() -> list[tuple[int, int, int]]:
@@ -394,7 +417,7 @@ def _elasticity(offsets: list[tuple[int, int, int]]) -> NDArray[np.float64]:
 
 
 def _stencil(
-    name: str, grid: tuple[int, int, int], offsets: list[tuple[int, int, int]], values: NDArray[np.float64]
+    name: str, grid: tuple[int, int, int], offsets: list[tuple[int, int, int]], values: NDArray[Any]
 ) -> csr_array:
     """Return the matrix of a stencil on a (z, y, x) grid whose neighbours beyond the boundary are fixed at 0.
 
@@ -407,7 +430,7 @@ def _stencil(
     offsets : list of tuple of int
         Neighbours in the order of their columns.
     values : ndarray of shape (len(offsets), unknowns, unknowns)
-        Block of the matrix for each neighbour.
+        Block of the matrix for each neighbour, in the type of the matrix.
     """
     unknowns = values.shape[1]
     rows = grid[0] * grid[1] * grid[2] * unknowns
@@ -417,9 +440,10 @@ def _stencil(
     )
     nnz = pairs * unknowns**2
     index = _index_type(nnz, rows)
-    require_memory(csr_bytes(rows, nnz, index.itemsize), f"gallery '{name}' with {rows} rows, {nnz} entries")
+    wanted = csr_bytes(rows, nnz, index.itemsize, values.itemsize)
+    require_memory(wanted, f"gallery '{name}' with {rows} rows, {nnz} entries")
     indptr, indices = np.empty(rows + 1, dtype=index), np.empty(nnz, dtype=index)
-    data = np.empty(nnz)
+    data = np.empty(nnz, dtype=values.dtype)
     _fill_stencil(np.array(grid), np.array(offsets), values, indptr, indices, data)
     return _canonical(data, indices, indptr, (rows, rows))
 

@@ -21,10 +21,8 @@ from sparsecast.errors import InputError
 from sparsecast.matrices.block_fill import block_fill
 from sparsecast.matrices.sweep import ENTRIES_PER_THREAD, Indices, Sweep, cut, sweep
 from sparsecast.matrices.symmetry import triangle_nnz
+from sparsecast.matrices.values import VALUE_TYPES
 from sparsecast.records import ROW_LENGTH_LEVELS, Structure
-
-#: Types of values that are counted in a compiled loop; others are left to NumPy.
-_COMPILED_TYPES = (np.dtype(np.float64), np.dtype(np.float32))
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -114,9 +112,10 @@ class _AtOnce(Executor):
 
 
 def _count_zeros(data: NDArray[Any]) -> int:
-    if data.dtype in _COMPILED_TYPES:
+    if data.dtype in VALUE_TYPES:
         return int(_count_zeros_compiled(data))
-    # In parts that stay in the second-level cache: the mask never becomes a large array.
+    # Other types are left to NumPy, in parts that stay in the second-level cache: the mask never becomes a
+    # large array.
     return sum(int(np.count_nonzero(data[k : k + 65536] == 0)) for k in range(0, data.size, 65536))
 
 

@@ -10,10 +10,7 @@ from sparsecast.errors import FormatError, InputError, MatrixSizeError
 from sparsecast.formats import FORMATS
 from sparsecast.kernels import KERNELS
 from sparsecast.matrices.row_blocks import RowBlocks
-from sparsecast.records import Candidate, Structure
-
-#: Types of values that the kernels compute with.
-DTYPES = ("float64", "float32")
+from sparsecast.records import DTYPES, Candidate, Structure
 
 
 @dataclass(frozen=True, slots=True)

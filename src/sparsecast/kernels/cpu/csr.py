@@ -155,7 +155,9 @@ def _several_parallel(indptr, indices, data, height, width, lanes, X, Y, starts)
 def _bind_several(matrix: CSR, threads: int) -> Product:
     if matrix.nnz == 0:
         return lambda X, out: out.fill(0)
-    arrays = unsigned(matrix.indptr), unsigned(matrix.indices), matrix.data
+    # The panels look at memory, where another library's matrix may have its values at a distance.
+    data = np.ascontiguousarray(matrix.data)
+    arrays = unsigned(matrix.indptr), unsigned(np.ascontiguousarray(matrix.indices)), data
     starts = balanced_parts(arrays[0], threads).astype(arrays[0].dtype)
 
     def product_of(lanes: int) -> Product:
