@@ -85,7 +85,7 @@ def compressed(path: Path) -> Path:
 
 
 def generated(folder: Path) -> list[Path]:
-    """Write matrices of common kinds, real and pattern, general and symmetric, plain and gzip."""
+    """Write matrices of common kinds, real, complex and pattern, general and symmetric, plain and gzip."""
     line = sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(80, 80))
     identity = sparse.eye_array(80)
     square = sparse.kron(line, identity) + sparse.kron(identity, line)
@@ -96,6 +96,8 @@ def generated(folder: Path) -> list[Path]:
         ("grid_symmetric", cube, "real", "symmetric"),
         ("grid_pattern", cube, "pattern", "symmetric"),
         ("scattered", scattered, "real", "general"),
+        ("waves_symmetric", (1 + 0.1j) * cube, "complex", "symmetric"),
+        ("waves", (1 + 0.1j) * scattered, "complex", "general"),
     ):
         path = folder / f"{name}.mtx"
         mmwrite(path, matrix, field=field, symmetry=symmetry)

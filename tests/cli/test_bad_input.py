@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 
-import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
@@ -33,6 +32,8 @@ FILES = {
     "short.mtx": (HEADER + "3 3 5\n1 1 1.0\n").encode(),
     "huge.mtx": (HEADER + "9000000000000 9000000000000 90000000000000\n1 1 1.0\n").encode(),
     "complex.mtx": b"%%MatrixMarket matrix coordinate complex general\n2 2 1\n1 1 1.0 2.0\n",
+    "half.mtx": b"%%MatrixMarket matrix coordinate complex general\n2 2 1\n1 1 1.0\n",
+    "hermitian.mtx": b"%%MatrixMarket matrix coordinate real hermitian\n2 2 1\n1 1 1.0\n",
     "matrix.xyz": b"1 2 3",
 }
 
@@ -51,7 +52,8 @@ MATRICES = [
     ("{tmp}/zero.mtx", "zero.mtx"),
     ("{tmp}/short.mtx", "short.mtx.*5"),
     ("{tmp}/huge.mtx", "huge.mtx"),
-    ("{tmp}/complex.mtx", "complex.mtx.*complex"),
+    ("{tmp}/half.mtx", "half.mtx.*row column real imaginary"),
+    ("{tmp}/hermitian.mtx", "hermitian.mtx.*complex.*call it symmetric"),
     ("{tmp}/matrix.xyz", r"matrix.xyz.*\.mtx"),
     ("gallery:nope", "'nope' is unknown: known are arrow, .*rmat"),
     ("gallery:", "gallery.*known are"),
@@ -79,6 +81,10 @@ OPTIONS = [
     (("measure", SMALL, "--dtype", "complex"), "'complex': expected one of.*complex128, complex64; name one"),
     (("measure", SMALL, "--dtype", "Complex128"), "'Complex128': expected one of"),
     (("predict", SMALL, "--dtype", "complex256"), "'complex256': expected one of"),
+    (("predict", "{tmp}/complex.mtx", "--dtype", "float64"), "float64.*expected complex128 or complex64"),
+    (("plan", "{tmp}/complex.mtx", "--dtype", "float32"), "float32.*expected complex128.*imaginary"),
+    (("measure", "{tmp}/complex.mtx", "--dtype", "float64"), "float64.*expected complex128.*; name one"),
+    (("evaluate", "{tmp}/complex.mtx", "--dtype", "float64"), "float64.*expected complex128 or complex64"),
     (("plan", SMALL, "--iterations", "0"), "--iterations"),
     (("plan", SMALL, "--iterations", "-5"), "--iterations"),
     (("plan", SMALL, "--iterations", "many"), "--iterations"),
@@ -147,6 +153,7 @@ def test_an_argument_that_cannot_be(run, bad_files, data_folder, arguments, patt
         (("plan", SMALL, "--threads", "1000000"), "threads 1000000"),
         (("predict", SMALL, "--profile", "{tmp}/junk.mtx"), "cannot be read as a profile"),
         (("calibrate", "--budget", "nan"), "budget nan s"),
+        (("measure", "{tmp}/complex.mtx", "--dtype", "float32"), "float32.*imaginary parts"),
         (("frobnicate",), "No such command"),
     ],
 )
@@ -160,15 +167,6 @@ def test_no_command_shows_the_help_and_says_that_one_is_missing(run):
     assert outcome.status == 2
     assert "Usage" in outcome.out
     assert outcome.err.startswith("sparsecast: Missing command.")
-
-
-def test_a_complex_matrix_from_matlab(run, tmp_path):
-    import scipy.io
-    import scipy.sparse
-
-    path = tmp_path / "complex.mat"
-    scipy.io.savemat(path, {"A": scipy.sparse.csc_array(np.eye(3) * 1j)})
-    complains(run("structure", path), "complex")
 
 
 @pytest.mark.parametrize("command", [("predict", SMALL), ("plan", SMALL), ("evaluate", SMALL)])

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 
 import pytest
+import scipy.io
 
 from sparsecast.cli.main import COMMANDS
 from sparsecast.formats import FORMATS
+from sparsecast.machines.machine import detect
+from sparsecast.machines.profile import Profile
 from sparsecast.matrices.gallery import gallery, gallery_names
 from sparsecast.models import MODELS
 from sparsecast.records import Structure
@@ -96,6 +100,50 @@ def test_predict_with_every_model(run, foreign, model):
 def test_predict_in_single_precision(run, foreign):
     document = document_of(run("predict", SMALL, "--profile", foreign, "--dtype", "float32", "--json"))
     assert {forecast["dtype"] for forecast in document["forecasts"]} == {"float32"}
+
+
+@pytest.fixture
+def wave(tmp_path):
+    """A file of a complex matrix: 900 waves."""
+    path = tmp_path / "wave.mtx.gz"
+    with gzip.open(path, "wb") as file:
+        scipy.io.mmwrite(file, gallery("helmholtz2d", n=30), symmetry="symmetric")
+    return path
+
+
+def test_structure_of_a_complex_file(any_way, wave):
+    document = document_of(any_way("structure", wave, "--json"))
+    assert document["matrix"] == {"name": "wave", "rows": 900, "cols": 900, "nnz": 4380}
+
+
+def test_predict_and_plan_a_complex_file(run, recorded_complex, wave, tmp_path):
+    path = recorded_complex.save(tmp_path / "elsewhere.parquet")
+    document = document_of(run("predict", wave, "--profile", path, "--json"))
+    assert {forecast["dtype"] for forecast in document["forecasts"]} == {"complex128"}
+    for forecast in document["forecasts"]:
+        assert forecast["gflops"] == pytest.approx(8 * 4380 / forecast["time_s"] / 1e9)
+        assert forecast["bytes"] > 16 * 4380
+    document = document_of(run("plan", wave, "--profile", path, "--json"))
+    assert document["plan"]["blocks"]
+
+
+def test_measure_a_complex_file(any_way, wave):
+    for asked, found in (((), "complex128"), (("--dtype", "complex64"), "complex64")):
+        document = document_of(any_way("measure", wave, "--threads", "1", *asked, "--json"))
+        assert {m["format"] for m in document["measurements"]} >= {"csr", "sell", "jad"}
+        for measurement in document["measurements"]:
+            assert measurement["dtype"] == found
+            assert measurement["gflops"] == pytest.approx(8 * 4380 / measurement["time_s"] / 1e9)
+            assert 0 < measurement["error"] <= (1e-15 if found == "complex128" else 1e-6)
+
+
+def test_evaluate_and_check_the_plan_of_a_complex_file(run, recorded_complex, wave, data_folder):
+    Profile(detect(), recorded_complex.records).save()
+    document = document_of(run("evaluate", wave, "--threads", "1", "--json"))
+    assert {row["matrix"] for row in document["rows"]} == {"wave"}
+    check = document_of(run("plan", wave, "--threads", "1", "--check", "--json"))["plan"]["check"]
+    assert check["error"] <= 1e-15
+    assert run("evaluate", wave, "--threads", "1").status == 0
 
 
 def test_one_dense_row_refuses_ell_with_its_size_while_others_are_forecast(run, foreign):

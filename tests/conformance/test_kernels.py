@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import subprocess
 import sys
@@ -14,7 +13,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from sparsecast.errors import InputError, MatrixFileError
+from sparsecast.errors import InputError
 from sparsecast.formats import FORMATS
 from sparsecast.kernels import KERNELS
 from sparsecast.kernels.reference import ReferenceProduct
@@ -306,9 +305,9 @@ def real_matrices(corpus):
     paths = sorted(path for path in corpus.glob("*.mtx.gz") if path.stat().st_size < SMALL_FILE)
     found = {}
     for path in paths:
-        with contextlib.suppress(MatrixFileError):  # complex ones are not taken
-            found[path.name] = load(path)
-    assert found, f"no small matrices in {corpus}"
+        found[path.name] = load(path)
+    kinds = {A.dtype.kind for A in found.values()}
+    assert kinds == {"f", "c"}, f"no small matrices, real and complex, in {corpus}"
     return found
 
 

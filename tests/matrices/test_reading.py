@@ -13,13 +13,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
-from scipy.io import mmread, mmwrite
+from scipy.io import mmread, mmwrite, savemat
 
 from sparsecast.errors import InputError, MatrixFileError, MatrixSizeError
 from sparsecast.matrices import matrix_market, sources
 from sparsecast.matrices.reading import load, matrix_name, read
 
 REAL = "%%MatrixMarket matrix coordinate real general\n"
+COMPLEX = REAL.replace("real", "complex")
+#: A Harwell-Boeing file of one column, one entry: 1 + 2i.
+COMPLEX_CARDS = f"""{"A title":72}KEY
+{3:14d}{1:14d}{1:14d}{1:14d}
+{"CUA":14}{1:14d}{1:14d}{1:14d}{0:14d}
+{"(2I4)":16}{"(1I4)":16}{"(2F8.3)":20}
+   1   2
+   1
+   1.000   2.000
+"""
 CORPUS = Path(os.environ.get("SPARSECAST_CORPUS", Path(__file__).parents[2] / ".." / "shared" / "matrices"))
 
 
@@ -52,32 +62,33 @@ def assert_canonical(matrix: sparse.csr_array) -> None:
 
 def assert_same(matrix: sparse.csr_array, oracle: sparse.sparray) -> None:
     """Compare every stored entry, explicit zeros included."""
-    expected = oracle.tocsr().astype(np.float64)
+    expected = oracle.tocsr().astype(np.complex128 if oracle.dtype.kind == "c" else np.float64)
     expected.sum_duplicates()
-    assert matrix.shape == expected.shape
+    assert (matrix.shape, matrix.dtype) == (expected.shape, expected.dtype)
     np.testing.assert_array_equal(matrix.indptr, expected.indptr)
     np.testing.assert_array_equal(matrix.indices, expected.indices)
     np.testing.assert_allclose(matrix.data, expected.data, rtol=1e-15, atol=0)
 
 
 @st.composite
-def triplets(draw, square=False):
+def triplets(draw, square=False, dtype=np.float64):
     rows = draw(st.integers(1, 12))
     cols = rows if square else draw(st.integers(1, 12))
-    entry = st.tuples(
-        st.integers(0, rows - 1), st.integers(0, cols - 1), st.sampled_from([0.0, 1.0, -2.5, 1e-300, 3.0])
-    )
+    value = st.sampled_from([0.0, 1.0, -2.5, 1e-300, 3.0])
+    entry = st.tuples(st.integers(0, rows - 1), st.integers(0, cols - 1), value, value)
     entries = draw(st.lists(entry, max_size=150))
-    i, j, v = np.array(entries).reshape(-1, 3).T
-    return sparse.coo_array((v, (i.astype(np.int32), j.astype(np.int32))), shape=(rows, cols))
+    i, j, *v = np.array(entries).reshape(-1, 4).T
+    values = v[0] if dtype == np.float64 else v[0] + 1j * v[1]
+    return sparse.coo_array((values, (i.astype(np.int32), j.astype(np.int32))), shape=(rows, cols))
 
 
 def text_of(coo: sparse.coo_array, field: str, symmetry: str) -> str:
     lines = [f"%%MatrixMarket matrix coordinate {field} {symmetry}", "% a comment", ""]
     lines.append(f"{coo.shape[0]} {coo.shape[1]} {len(coo.data)}")
     for i, j, v in zip(*coo.coords, coo.data, strict=True):
-        lines.append(f"{i + 1} {j + 1}" + ("" if field == "pattern" else f" {v!r}".replace("np.float64", "")))
-    return "\n".join(line.replace("(", "").replace(")", "") for line in lines) + "\n"
+        parts = {"pattern": (), "complex": (v.real, v.imag)}.get(field, (v,))
+        lines.append(" ".join((str(i + 1), str(j + 1), *(repr(float(part)) for part in parts))))
+    return "\n".join(lines) + "\n"
 
 
 @settings(max_examples=60, deadline=None)
@@ -100,6 +111,49 @@ def test_symmetric_equals_scipy(tmp_path_factory, coo, symmetry):
     assert_same(reading.matrix, oracle)
     assert reading.duplicates == oracle.nnz - reading.matrix.nnz
     assert reading.symmetry == symmetry
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    coo=triplets(square=True, dtype=np.complex128),
+    symmetry=st.sampled_from(["general", "symmetric", "skew-symmetric", "hermitian"]),
+)
+def test_complex_equals_scipy(tmp_path_factory, coo, symmetry):
+    path = write(tmp_path_factory.mktemp("mtx"), text_of(coo, "complex", symmetry))
+    reading = read(path)
+    assert_canonical(reading.matrix)
+    assert_same(reading.matrix, mmread(path, spmatrix=False))
+    assert (reading.field, reading.symmetry) == ("complex", symmetry)
+    diagonal = coo.data[coo.coords[0] == coo.coords[1]]
+    strange = {"skew-symmetric": diagonal.any(), "hermitian": diagonal.imag.any()}
+    assert any("diagonal" in note for note in reading.notes) == strange.get(symmetry, False)
+
+
+@pytest.mark.parametrize("symmetry", ["general", "symmetric", "skew-symmetric", "hermitian"])
+@pytest.mark.parametrize("size", [1, 2, 3, 40])
+def test_complex_array_equals_scipy(tmp_path, symmetry, size):
+    dense = np.random.default_rng(size).integers(-1, 2, (2, size, size)).astype(float)
+    lower = np.tril(dense[0] + 1j * dense[1], -1)
+    mirrored = {"general": dense[1].T, "symmetric": lower.T, "skew-symmetric": -lower.T}
+    whole = lower + mirrored.get(symmetry, lower.conj().T)
+    if symmetry != "skew-symmetric":
+        whole += np.eye(size)
+    path = tmp_path / "a.mtx"
+    mmwrite(path, whole, symmetry=symmetry)
+    assert f"complex {symmetry}" in path.read_text()
+    matrix = load(path)
+    assert_canonical(matrix)
+    assert_same(matrix, sparse.coo_array(whole))
+
+
+@pytest.mark.parametrize("symmetry", ["symmetric", "skew-symmetric", "hermitian"])
+def test_mirrored_values_that_are_not_finite_keep_their_other_part(tmp_path, symmetry):
+    text = COMPLEX.replace("general", symmetry) + "3 3 2\n2 1 inf 2.5\n3 1 3.5 nan\n"
+    first_row = load(write(tmp_path, text)).data[:2]
+    sign = -1 if symmetry == "skew-symmetric" else 1
+    np.testing.assert_array_equal(first_row.real, [sign * np.inf, sign * 3.5])
+    turned = sign if symmetry != "hermitian" else -1
+    np.testing.assert_array_equal(first_row.imag, [turned * 2.5, np.nan])
 
 
 @pytest.mark.parametrize("symmetry", ["general", "symmetric", "skew-symmetric"])
@@ -199,9 +253,31 @@ def test_dtype(tmp_path):
     path = write(tmp_path, REAL + "1 1 1\n1 1 0.1\n")
     assert load(path).dtype == np.float64
     assert load(path, dtype="float32").data == np.float32([0.1])
-    for dtype in (np.complex128, "int32", "nonsense"):
-        with pytest.raises(InputError, match="give float64 or float32"):
+    for dtype in ("complex64", np.complex128, complex):
+        promoted = load(path, dtype=dtype)
+        assert promoted.dtype == dtype
+        assert promoted.data == np.array([0.1], dtype=dtype)
+    for dtype in ("int32", "nonsense", "", ">f8", np.clongdouble, "float64 ", object()):
+        with pytest.raises(InputError, match="expected one of float64, float32, complex128, complex64;") as e:
             load(path, dtype=dtype)
+        assert "\n" not in str(e.value)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, "float32", float])
+@pytest.mark.parametrize("name", ["a.mtx", "a.rb", "a.npz", "sparse.mat", "dense.mat"])
+def test_a_real_type_for_a_complex_file_is_refused_in_one_line(tmp_path, dtype, name):
+    path, matrix = tmp_path / name, sparse.csr_array(np.diag([1.0, 2j]))
+    {
+        "a.mtx": lambda: write(tmp_path, COMPLEX + "1 1 1\n1 1 1 0\n"),
+        "a.rb": lambda: write(tmp_path, COMPLEX_CARDS, name),
+        "a.npz": lambda: sparse.save_npz(path, matrix),
+        "sparse.mat": lambda: savemat(path, {"A": matrix}),
+        "dense.mat": lambda: savemat(path, {"A": matrix.toarray()}),
+    }[name]()
+    assert load(path, dtype="complex64").dtype == np.complex64
+    with pytest.raises(InputError, match="expected complex128 or complex64, as the imaginary parts") as error:
+        load(path, dtype=dtype)
+    assert name in str(error.value) and "\n" not in str(error.value)
 
 
 def test_indices_are_64_bit_where_they_must_be(tmp_path):
@@ -233,13 +309,32 @@ BAD = {
     "json": ('{"rows": 3}', ["rows", "%%MatrixMarket"]),
     "vector": ("%%MatrixMarket vector coordinate real general\n1 1\n", ["vector"]),
     "layout": (REAL.replace("coordinate", "elemental") + "1 1 0\n", ["elemental", "coordinate|array"]),
-    "field": (REAL.replace("real", "quaternion") + "1 1 0\n", ["quaternion", "real|integer|pattern"]),
+    "field": (REAL.replace("real", "quaternion") + "1 1 0\n", ["quaternion", "real|integer|complex|pattern"]),
     "symmetry": (REAL.replace("general", "triangular") + "1 1 0\n", ["triangular"]),
-    "complex": (
-        REAL.replace("real", "complex") + "1 1 1\n1 1 1 0\n",
-        ["'complex' is not taken yet", "real part"],
+    "hermitian": (REAL.replace("general", "hermitian") + "1 1 0\n", ["'hermitian'", "complex", "'real'"]),
+    "hermitian pattern": (
+        REAL.replace("real general", "pattern hermitian") + "1 1 0\n",
+        ["'hermitian'", "'pattern'", "call it symmetric"],
     ),
-    "hermitian": (REAL.replace("general", "hermitian") + "1 1 0\n", ["'hermitian'", "complex", "symmetric"]),
+    "hermitian, not square": (
+        COMPLEX.replace("general", "hermitian") + "3 2 0\n",
+        ["hermitian", "3 rows and 2 columns"],
+    ),
+    "one part": (COMPLEX + "2 2 2\n1 1 1.0\n2 2 1 2\n", ["'1 1 1.0'", "row column real imaginary"]),
+    "one part later": (COMPLEX + "2 2 3\n1 1 1 1\n2 1 3\n2 2 1 2\n", ["Line 4", "real imaginary"]),
+    "one part at the end": (COMPLEX + "2 2 2\n1 1 1 1\n2 1 3", ["'2 1 3'", "real imaginary"]),
+    "three parts": (COMPLEX + "2 2 1\n1 1 1 2 3\n", ["'1 1 1 2 3'"]),
+    "a word for a part": (COMPLEX + "2 2 1\n1 1 1 2i\n", ["'1 1 1 2i'"]),
+    "a complex number": (COMPLEX + "2 2 1\n1 1 (1,2)\n", ["'1 1 (1,2)'"]),
+    "half a part": (COMPLEX + "2 2 2\n1 1 1 1\n2 2 2.5 1e", ["'2 2 2.5 1e'"]),
+    "complex, too few": (COMPLEX + "2 2 3\n1 1 1 0\n2 2 1 0\n", ["another 1 lines", "expected 3 lines"]),
+    "complex, too many": (COMPLEX + "2 2 1\n1 1 1 0\n2 2 1 0\n", ["Too many", "expected 1 lines"]),
+    "complex, more than it holds": (COMPLEX + "9 9 100000000\n1 1 1 0\n", ["claims 100000000 entries"]),
+    "complex array": (
+        "%%MatrixMarket matrix array complex general\n2 1\n1 2\n3\n",
+        ["expected 2 lines of two numbers"],
+    ),
+    "complex array, one part": ("%%MatrixMarket matrix array complex general\n2 1\n1\n2\n", ["'1'"]),
     "array pattern": ("%%MatrixMarket matrix array pattern general\n1 1\n", ["pattern cannot be array"]),
     "no sizes": (REAL + "% only comments\n", ["ends before the line with its sizes"]),
     "two sizes": (REAL + "3 3\n", ["line 2 is '3 3'", "rows, columns, entries"]),
@@ -351,7 +446,10 @@ def test_damaged_gzip(tmp_path):
 
 
 @settings(max_examples=80, deadline=None)
-@given(junk=st.binary(max_size=300), head=st.sampled_from([b"", REAL.encode(), REAL.encode() + b"3 3 3\n"]))
+@given(
+    junk=st.binary(max_size=300),
+    head=st.sampled_from([b"", REAL.encode(), REAL.encode() + b"3 3 3\n", COMPLEX.encode() + b"3 3 3\n"]),
+)
 def test_junk_never_ends_the_process(tmp_path_factory, junk, head):
     folder = tmp_path_factory.mktemp("junk")
     for name, content in (
@@ -417,13 +515,13 @@ def corpus_rows() -> list[dict[str, str]]:
 def test_corpus():
     for row in corpus_rows():
         path = CORPUS / row["file"]
-        if row["field"] == "complex":
-            assert "'complex' is not taken yet" in refusal(path)
-            continue
         reading = read(path)
+        assert (reading.field == "complex") == (row["field"] == "complex")
         found = (reading.name, *reading.matrix.shape, reading.matrix.nnz)
         assert found == (row["name"], int(row["rows"]), int(row["cols"]), int(row["nnz"]))
         oracle = mmread(path, spmatrix=False)
+        if reading.field == "complex":
+            assert_same(reading.matrix, oracle)
         x = np.linspace(-1, 1, oracle.shape[1])
         np.testing.assert_allclose(
             reading.matrix @ x, oracle @ x, rtol=1e-9, atol=1e-9 * abs(reading.matrix.data).max()

@@ -6,6 +6,7 @@ import gzip
 import warnings
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -92,6 +93,58 @@ def test_symmetric(tmp_path, kind, sign, symmetry):
     assert reading.symmetry == symmetry
 
 
+def complex_cards(kind: str = "CUA", **changes: Any) -> list[str]:
+    """The columns of the matrix above with values of real and imaginary parts, three numbers a card."""
+    parts = ["1.0", "2.0", "-2.5", "0.0", "3.0D0", "-1.0", "-0.4", "Infinity", "5E-100", "7.5"]
+    cells = [part.rjust(10) for part in parts]
+    values = ["".join(cells[k : k + 3]) for k in range(0, 10, 3)]
+    return cards(kind, sections=(POINTERS, INDICES, values), **changes)
+
+
+COMPLEX_DENSE = np.zeros((4, 4), dtype=complex)
+COMPLEX_DENSE[[0, 2, 1, 0, 3], [0, 0, 1, 3, 3]] = 1 + 2j, -2.5, 3 - 1j, complex(-0.4, np.inf), 5e-100 + 7.5j
+
+
+@pytest.mark.parametrize("name", ["a.rb", "a.cua", "a.CUA.gz"])
+def test_complex_values_are_their_parts_in_turn(tmp_path, name):
+    reading = read(write(tmp_path, complex_cards(), name))
+    assert (reading.field, reading.symmetry, reading.nonfinite) == ("complex", "general", 1)
+    assert reading.matrix.dtype == np.complex128 and reading.matrix.has_canonical_format
+    np.testing.assert_array_equal(reading.matrix.toarray(), COMPLEX_DENSE)
+    single = load(write(tmp_path, complex_cards(), name), dtype="complex64")
+    np.testing.assert_array_equal(single.toarray(), COMPLEX_DENSE.astype(np.complex64))
+
+
+@pytest.mark.parametrize(
+    ("kind", "mirrored", "symmetry"),
+    [
+        ("CSA", lambda lower: lower.T, "symmetric"),
+        ("cza", lambda lower: -lower.T, "skew-symmetric"),
+        ("CHA", lambda lower: lower.conj().T, "hermitian"),
+    ],
+)
+def test_complex_symmetric(tmp_path, kind, mirrored, symmetry):
+    values = ["   7.   1.  -8.   0.", "   9.  -3."]
+    sections = (["    1    3    4    4"], ["    2    3    3"], values)
+    reading = read(write(tmp_path, cards(kind, (3, 3), 3, sections, ("(4I5)", "(4I5)", "(4F5.0)"))))
+    lower = np.array([[0, 0, 0], [7 + 1j, 0, 0], [-8, 9 - 3j, 0]])
+    np.testing.assert_array_equal(reading.matrix.toarray(), lower + mirrored(lower))
+    assert (reading.field, reading.symmetry, reading.notes) == ("complex", symmetry, ())
+
+
+def test_a_hermitian_diagonal_that_is_not_real_is_said(tmp_path):
+    sections = (["    1    2"], ["    1"], ["   7.   1."])
+    reading = read(write(tmp_path, cards("CHA", (1, 1), 1, sections, ("(4I5)", "(4I5)", "(4F5.0)"))))
+    assert reading.matrix.toarray() == [[7 + 1j]]
+    assert "hermitian" in reading.notes[0] and "diagonal" in reading.notes[0]
+
+
+def test_real_cards_as_a_complex_matrix(tmp_path):
+    matrix = load(write(tmp_path, cards()), dtype=np.complex64)
+    assert matrix.dtype == np.complex64
+    np.testing.assert_array_equal(matrix.toarray(), DENSE.astype(np.complex64))
+
+
 @pytest.mark.parametrize("kind", ["PUA", "PRA", "pra"])
 def test_patterns(tmp_path, kind):
     lines = cards(kind, (5, 4), 5, (POINTERS, INDICES), ("(16I5)", "(16I5)", ""))
@@ -109,8 +162,10 @@ def test_symmetric_pattern_and_dtype(tmp_path):
 
 
 def test_values_that_are_not_there(tmp_path):
-    reading = read(write(tmp_path, cards("RUA", sections=(POINTERS, INDICES, []))))
-    assert reading.notes == ("is called real and holds no values: every entry is 1",)
+    for kind, called in (("RUA", "real"), ("CUA", "complex")):
+        reading = read(write(tmp_path, cards(kind, sections=(POINTERS, INDICES, []))))
+        assert reading.notes == (f"is called {called} and holds no values: every entry is 1",)
+        assert (reading.field, reading.matrix.dtype) == ("pattern", np.float64)
 
 
 @pytest.mark.parametrize(
@@ -183,8 +238,14 @@ BAD = {
     "short": (cards()[:3], ["ends within its header"]),
     "text": (["hello", "world", "this is", "no matrix", "at all"], ["columns 1 to 14", "'world'"]),
     "negative": (cards(stored=-5), ["-5", "whole number from 0"]),
-    "complex": (cards("CUA"), ["'cua'", "complex", "not taken yet"]),
-    "hermitian": (cards("CHA"), ["'cha'", "complex"]),
+    "real parts only": (cards("CUA"), ["2 cards of 3 values", "too few for 10"]),
+    "complex, cut": (complex_cards()[:-1], ["ends at value 10", "10 expected"]),
+    "complex, cut in a card": ([*complex_cards()[:-2], "-4.000d-01"], ["ends at value 8"]),
+    "complex, no number": ([*complex_cards()[:-1], "     7.5i "], ["no number"]),
+    "complex, elemental": (complex_cards("CUE"), ["'cue'", "elemental"]),
+    "complex, not square": (complex_cards("CHA", shape=(4, 5)), ["hermitian", "4 rows and 5 columns"]),
+    "hermitian, real": (cards("RHA"), ["'rha'", "complex matrices only", "'rsa'"]),
+    "hermitian pattern": (cards("PHA"), ["'pha'", "complex matrices only", "'psa'"]),
     "elemental": (cards("RUE"), ["'rue'", "elemental", "assemble"]),
     "elsewhere": (cards("QUA"), ["'qua'", "another file"]),
     "kind": (cards("XYZ"), ["'xyz'", "RUA"]),
@@ -243,9 +304,13 @@ def test_bombs_end_early(tmp_path):
 
 
 @settings(max_examples=60, deadline=None)
-@given(place=st.integers(0, 400), junk=st.binary(min_size=1, max_size=20))
-def test_junk(tmp_path_factory, place, junk):
-    content = "\n".join(cards()).encode()
+@given(
+    place=st.integers(0, 460),
+    junk=st.binary(min_size=1, max_size=20),
+    lines=st.sampled_from([cards(), complex_cards(), complex_cards("CHA")]),
+)
+def test_junk(tmp_path_factory, place, junk, lines):
+    content = "\n".join(lines).encode()
     path = tmp_path_factory.mktemp("hb") / "a.rb"
     path.write_bytes(content[:place] + junk + content[place + len(junk) :])
     try:
@@ -254,8 +319,9 @@ def test_junk(tmp_path_factory, place, junk):
         assert "\n" not in str(error)
 
 
-def test_every_cut(tmp_path):
-    content = "\n".join(cards()).encode()
+@pytest.mark.parametrize("lines", [cards(), complex_cards()], ids=["real", "complex"])
+def test_every_cut(tmp_path, lines):
+    content = "\n".join(lines).encode()
     path = tmp_path / "a.rb"
     # Up to the last number, of which nobody can tell whether digits are missing.
     for length in range(len(content) - 10):

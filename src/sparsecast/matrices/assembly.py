@@ -21,6 +21,11 @@ _LARGEST_INT32 = 2**31 - 1
 _RANKED_LENGTH = 16
 _INSERTION_LENGTH = 48
 
+#: How an entry off the diagonal also stands at the transposed place, by the symmetry that a file names: not
+#: at all (0), as it is (1), with the other sign (-1) or conjugated (HERMITIAN).
+MIRRORS = {"general": 0, "symmetric": 1, "skew-symmetric": -1, "hermitian": 2}
+HERMITIAN = MIRRORS["hermitian"]
+
 # Integers of larger magnitude need not survive in a float64.
 _LARGEST_EXACT = 2.0**53
 
@@ -35,8 +40,8 @@ class Compressed:
         Where each row begins.
     indices : ndarray of the same type, shape (nnz,)
         Column numbers from 0.
-    data : ndarray of float64 or float32, shape (nnz,)
-        Values.
+    data : ndarray of shape (nnz,)
+        Values, of a type that is computed with.
     shape : tuple of int
         Rows and columns.
     """
@@ -59,13 +64,13 @@ def from_triplets(rows: Array, cols: Array, values: Array, shape: tuple[int, int
     ----------
     rows, cols : ndarray of int32 or int64, shape (stored,)
         Row and column numbers from 0, both of one type and inside `shape`; the caller has checked.
-    values : ndarray of float64 or float32, shape (stored,)
+    values : ndarray of shape (stored,)
         One value a triplet.
     shape : tuple of int
         Rows and columns.
     mirror : int
-        0: the triplets are the matrix. 1 and -1: each one off the diagonal also stands at the transposed
-        place, with that sign.
+        One of MIRRORS. 0: the triplets are the matrix. Otherwise each one off the diagonal also stands at the
+        transposed place: 1 as it is, -1 with the other sign, HERMITIAN conjugated.
 
     Returns
     -------
@@ -89,9 +94,9 @@ def from_packed(values: Array, shape: tuple[int, int], mirror: int) -> Compresse
 
     Parameters
     ----------
-    values : ndarray of float64 or float32, one-dimensional
-        The columns one after the other: whole ones where `mirror` is 0, from the diagonal down where it is
-        1, from below the diagonal where it is -1.
+    values : ndarray, one-dimensional
+        The columns one after the other: whole ones where `mirror` is 0, from below the diagonal where it is
+        -1, from the diagonal down otherwise.
     shape : tuple of int
         Rows and columns.
     mirror : int
@@ -125,13 +130,21 @@ def canonicalise(matrix: Compressed) -> int:
 
 
 def count_values(values: Array) -> tuple[int, int, int]:
-    """Return how many `values` are 0, how many are NaN or infinite, and how many are beyond 2**53."""
+    """Return how many `values` are 0, are NaN or infinite, and have a real part beyond 2**53."""
     zeros, nonfinite, large = _count_values(values)
     return int(zeros), int(nonfinite), int(large)
 
 
 def _unsigned(indices: Array) -> Array:
     return indices.view(np.uint32 if indices.itemsize == 4 else np.uint64)
+
+
+@numba.njit(cache=True)
+def _mirrored(value, mirror):  # type: ignore[no-untyped-def]
+    """Return the value at the transposed place; no product, in which infinity times 0 would become NaN."""
+    if mirror == HERMITIAN:
+        return np.conj(value)
+    return value if mirror > 0 else -value
 
 
 @numba.njit(cache=True)
@@ -156,7 +169,7 @@ def _place_triplets(rows, cols, values, mirror, slots, indices, data):  # type: 
             slot = slots[column]
             slots[column] = slot + 1
             indices[slot] = row
-            data[slot] = mirror * values[k]
+            data[slot] = _mirrored(values[k], mirror)
 
 
 @numba.njit(cache=True)
@@ -190,7 +203,7 @@ def _place_packed(values, rows, cols, mirror, slots, indices, data):  # type: ig
                 slot = slots[column]
                 slots[column] = slot + 1
                 indices[slot] = row
-                data[slot] = mirror * value
+                data[slot] = _mirrored(value, mirror)
 
 
 @numba.njit(cache=True)
@@ -277,5 +290,5 @@ def _count_values(values):  # type: ignore[no-untyped-def]
         value = values[k]
         zeros += value == 0
         nonfinite += not np.isfinite(value)
-        large += abs(value) > _LARGEST_EXACT
+        large += abs(value.real) > _LARGEST_EXACT  # integers are real: the modulus of others is not needed
     return zeros, nonfinite, large

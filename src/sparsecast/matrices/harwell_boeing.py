@@ -1,7 +1,8 @@
 """Rutherford-Boeing and Harwell-Boeing files: punched-card columns in fields of fixed width.
 
-SciPy's own reader takes unsymmetric real and integer matrices only. Here are also the symmetric, the
-skew-symmetric, the rectangular and the patterns; right-hand sides that follow the matrix are not read.
+SciPy's own reader takes unsymmetric real and integer matrices only. Here are also the complex, the symmetric,
+the Hermitian, the skew-symmetric, the rectangular and the patterns; right-hand sides that follow the matrix
+are not read.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sparsecast.matrices.assembly import Compressed, from_triplets, index_dtype
+from sparsecast.matrices.assembly import HERMITIAN, MIRRORS, Compressed, from_triplets, index_dtype
 from sparsecast.matrices.sources import TextSource, check_memory, damaged, failures_of, shown, too_large
+from sparsecast.matrices.values import require_imaginary
 
-_FIELDS = {"r": "real", "i": "integer", "p": "pattern"}
-_SYMMETRIES = {"u": "general", "r": "general", "s": "symmetric", "z": "skew-symmetric"}
-_MIRRORS = {"general": 0, "symmetric": 1, "skew-symmetric": -1}
+_FIELDS = {"r": "real", "i": "integer", "c": "complex", "p": "pattern"}
+_SYMMETRIES = {"u": "general", "r": "general", "s": "symmetric", "z": "skew-symmetric", "h": "hermitian"}
 
 #: Suffixes that name the type of the matrix, such as ``.rua``; the file itself says it again.
 SUFFIXES = (".rb", ".hb", *("." + "".join(letters) for letters in product("ripc", "usrzh", "ae")))
@@ -57,19 +58,29 @@ class Header:
 
     @property
     def mirror(self) -> int:
-        """0, 1 or -1: the sign with which entries are mirrored at the diagonal."""
-        return _MIRRORS[self.symmetry]
+        """How entries are mirrored at the diagonal, one of MIRRORS."""
+        return MIRRORS[self.symmetry]
+
+    @property
+    def held(self) -> np.dtype[Any]:
+        """Type that the values are parsed into."""
+        return np.dtype(np.complex128 if self.field == "complex" else np.float64)
+
+    @property
+    def numbers(self) -> int:
+        """Numbers in the section of the values: complex ones are their real and imaginary parts in turn."""
+        return self.stored * self.held.itemsize // 8
 
 
-def read_harwell_boeing(path: Path, dtype: np.dtype[Any]) -> tuple[Compressed, Header, list[str]]:
-    """Read an assembled real, integer or pattern matrix, plain or gzip.
+def read_harwell_boeing(path: Path, asked: np.dtype[Any] | None) -> tuple[Compressed, Header, list[str]]:
+    """Read an assembled real, complex, integer or pattern matrix, plain or gzip.
 
     Parameters
     ----------
     path : Path
         The file; its own header says what it holds, not its suffix.
-    dtype : numpy.dtype
-        float64 or float32, of the values returned.
+    asked : numpy.dtype or None
+        Type of the values returned; None for complex128 where the file is complex, and float64 otherwise.
 
     Returns
     -------
@@ -79,13 +90,17 @@ def read_harwell_boeing(path: Path, dtype: np.dtype[Any]) -> tuple[Compressed, H
     Raises
     ------
     MatrixFileError
-        If the file is damaged, complex, Hermitian or elemental.
+        If the file is damaged or elemental.
     MatrixSizeError
         If the matrix does not fit in memory; nothing large was allocated then.
+    InputError
+        If a real type is asked for and the file is complex.
     """
     with failures_of(path), TextSource(path, _HEADER_BYTES) as source:
         header, notes = _read_header(source)
-        _check_sizes(source, header)
+        dtype = header.held if asked is None else asked
+        require_imaginary(header.held, dtype, str(path))
+        _check_sizes(source, header, max(dtype.itemsize, header.held.itemsize))
         source.allow((_CARD_BYTES + 2) * sum(header.cards))
         rows, cols = header.shape
         width = index_dtype(header.shape, header.stored * (2 if header.mirror else 1))
@@ -100,7 +115,12 @@ def read_harwell_boeing(path: Path, dtype: np.dtype[Any]) -> tuple[Compressed, H
         if header.value_fields is None:
             values = np.ones(header.stored, dtype=dtype)
         else:
-            values = _section(source, "value", header.cards[2], header.value_fields, header.stored, dtype)
+            numbers = _section(
+                source, "value", header.cards[2], header.value_fields, header.numbers, np.float64
+            )
+            values = numbers.view(header.held).astype(dtype, copy=False)
+    if header.mirror == HERMITIAN and bool(np.any(values[row_numbers == column_numbers].imag != 0)):
+        notes.append("is called hermitian and holds a diagonal that is not real, kept as it is")
     return from_triplets(row_numbers, column_numbers, values, (rows, cols), header.mirror), header, notes
 
 
@@ -168,9 +188,9 @@ def _check_kind(path: Path, kind: str) -> None:
     problem = f"its type is {shown(kind)}"
     if len(kind) != 3 or kind[0] not in "rcipq" or kind[1] not in "suhzr" or kind[2] not in "ae":
         raise damaged(path, f"{problem}, expected three letters such as RUA, RSA or PUA in card 3")
-    if kind[0] == "c" or kind[1] == "h":
-        problem += ": complex matrices are not taken yet"
-        raise damaged(path, problem, "save its real part or its magnitudes as a real matrix")
+    if kind[1] == "h" and kind[0] in "rip":
+        problem += ": Hermitian are complex matrices only"
+        raise damaged(path, problem, f"call it symmetric, {shown(kind[0] + 's' + kind[2])}")
     if kind[0] == "q":
         raise damaged(
             path, f"{problem}: its values are in another file", "save the matrix with its values in one file"
@@ -194,13 +214,13 @@ def _fields(path: Path, what: str, text: str, letters: str) -> Fields:
     return fields
 
 
-def _check_sizes(source: TextSource, header: Header) -> None:
+def _check_sizes(source: TextSource, header: Header, value_bytes: int) -> None:
     """Refuse more entries than the cards and the file can hold or the memory can take."""
     path, (rows, cols), stored = source.path, header.shape, header.stored
     sections = [("column pointers", header.cards[0], header.pointer_fields, cols + 1)]
     sections.append(("row indices", header.cards[1], header.index_fields, stored))
     if header.value_fields is not None:
-        sections.append(("values", header.cards[2], header.value_fields, stored))
+        sections.append(("values", header.cards[2], header.value_fields, header.numbers))
     for name, cards, fields, count in sections:
         if cards * fields.on_card < count:
             problem = f"gives {cards} cards of {fields.on_card} {name} each, too few for {count}"
@@ -210,7 +230,8 @@ def _check_sizes(source: TextSource, header: Header) -> None:
         raise damaged(path, f"claims {stored} entries in {cols} columns, more than a file of its size holds")
     full = stored * (2 if header.mirror else 1)
     index = index_dtype(header.shape, full).itemsize
-    needed = stored * (16 + 2 * index) + full * (8 + index) + 2 * index * (rows + 1) + 16 * (cols + 1)
+    entries = stored * (8 + value_bytes + 2 * index) + full * (value_bytes + index)
+    needed = entries + 2 * index * (rows + 1) + 16 * (cols + 1)
     check_memory(path, needed, f"a matrix of {rows} rows, {cols} columns and {stored} stored entries")
 
 

@@ -21,6 +21,7 @@ from sparsecast.errors import InputError
 from sparsecast.matrices.assembly import Compressed, from_packed
 from sparsecast.matrices.npz import from_scipy
 from sparsecast.matrices.sources import check_memory, damaged, failures_of, regular_file_size, shown
+from sparsecast.matrices.values import require_imaginary
 
 _HEADER_BYTES = 128
 _HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
@@ -52,6 +53,20 @@ class _Variable:
     position: int = 0
     length: int = 0
     compressed: bool = False
+
+    @property
+    def held(self) -> np.dtype[Any]:
+        """Type that holds its values; it may be stored in a smaller one."""
+        if self.is_complex:
+            return np.dtype(np.complex64 if self.kind == _SINGLE else np.complex128)
+        return np.dtype(np.float32 if self.kind == _SINGLE else np.float64)
+
+    @property
+    def field(self) -> str:
+        """What its values are, as in a Reading."""
+        if self.is_complex or self.is_logical:
+            return "complex" if self.is_complex else "pattern"
+        return _DENSE.get(self.kind, "real")
 
 
 class _Elements:
@@ -115,7 +130,7 @@ def read_mat(path: Path, dtype: np.dtype[Any] | None) -> tuple[Compressed, str, 
     path : Path
         The file.
     dtype : numpy.dtype or None
-        float64 or float32, of the values returned; None for float32 where the file holds it, else float64.
+        Type of the values returned; None for that of `computed_dtype`.
 
     Returns
     -------
@@ -125,9 +140,11 @@ def read_mat(path: Path, dtype: np.dtype[Any] | None) -> tuple[Compressed, str, 
     Raises
     ------
     MatrixFileError
-        If the file is damaged, of version 7.3 or 4, complex, or does not hold exactly one matrix.
+        If the file is damaged, of version 7.3 or 4, or does not hold exactly one matrix.
     MatrixSizeError
         If the matrix does not fit in memory.
+    InputError
+        If a real type is asked for and the file is complex.
     """
     size = regular_file_size(path)
     with failures_of(path), path.open("rb") as file:
@@ -235,13 +252,13 @@ def _matrix(
     path: Path, elements: _Elements, variable: _Variable, dtype: np.dtype[Any] | None
 ) -> tuple[Compressed, str, list[str]]:
     """Build the matrix from the elements that follow its name."""
-    if variable.is_complex:
-        raise damaged(path, "complex matrices are not taken yet", "save its real part or its magnitudes")
+    target = variable.held if dtype is None else dtype
+    require_imaginary(variable.held, target, str(path))
     if len(variable.dims) != 2:
         raise ValueError(f"variable '{variable.name}' has {len(variable.dims)} dimensions, expected 2")
     rows, cols = variable.dims
     if variable.kind == _SPARSE:
-        row_numbers, starts, values = elements.numbers(), elements.numbers(), elements.numbers()
+        row_numbers, starts, values = elements.numbers(), elements.numbers(), _values(elements, variable)
         if row_numbers.dtype.kind not in "iu" or len(starts) != cols + 1 or starts.dtype.kind not in "iu":
             raise ValueError(f"a sparse matrix of {cols} columns has {len(starts)} column starts")
         stored = int(starts[-1])
@@ -249,18 +266,30 @@ def _matrix(
             raise ValueError(f"{stored} entries have {len(row_numbers)} row numbers and {len(values)} values")
         arrays = (_native(values[:stored]), _native(row_numbers[:stored]), _native(starts))
         columns = sparse.csc_array(arrays, shape=(rows, cols))
-        matrix, _ = from_scipy(path, columns, dtype or np.dtype(np.float64))
-        return matrix, "pattern" if variable.is_logical else "real", []
+        matrix, _ = from_scipy(path, columns, target)
+        return matrix, variable.field, []
     if variable.kind not in _DENSE:
         raise ValueError(f"variable '{variable.name}' is of class {variable.kind}, expected a matrix")
-    dense = elements.numbers()
+    dense = _values(elements, variable)
     if len(dense) != rows * cols:
         raise ValueError(f"a matrix of {rows} rows and {cols} columns has {len(dense)} values")
-    check_memory(path, 28 * len(dense), f"a dense matrix of {rows} rows and {cols} columns")
-    target = dtype or np.dtype(np.float32 if variable.kind == _SINGLE else np.float64)
+    needed = (4 + 3 * max(8, target.itemsize)) * len(dense)
+    check_memory(path, needed, f"a dense matrix of {rows} rows and {cols} columns")
     matrix = from_packed(dense.astype(target), (rows, cols), 0)
-    field = "pattern" if variable.is_logical else _DENSE[variable.kind]
-    return matrix, field, [f"holds '{variable.name}' as a dense matrix: its zeros are not stored"]
+    return matrix, variable.field, [f"holds '{variable.name}' as a dense matrix: its zeros are not stored"]
+
+
+def _values(elements: _Elements, variable: _Variable) -> npt.NDArray[Any]:
+    """Return the values of a variable, whose real and imaginary parts are elements of their own."""
+    real = elements.numbers()
+    if not variable.is_complex:
+        return real
+    imaginary = elements.numbers()
+    if len(real) != len(imaginary):
+        raise ValueError(f"{len(real)} real parts have {len(imaginary)} imaginary ones")
+    values = np.empty(len(real), dtype=variable.held)
+    values.real, values.imag = real, imaginary
+    return values
 
 
 def _native(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:

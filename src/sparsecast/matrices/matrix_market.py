@@ -1,8 +1,9 @@
 """Matrix Market files: our own reading of the header, SciPy's parser for the numbers.
 
 SciPy's parser is fast and trusts its input: a last line without an end, a byte 0 or an array without rows
-end the process. What goes to it is therefore checked first, and its header is written here, as ``real`` (or
-``pattern``) and ``general``, so that it hands back what is stored and nothing is mirrored twice.
+end the process. What goes to it is therefore checked first, and its header is written here, as ``real``,
+``complex`` or ``pattern`` and as ``general``, so that it hands back what is stored and nothing is mirrored
+twice.
 """
 
 from __future__ import annotations
@@ -14,7 +15,14 @@ from typing import Any
 import numpy as np
 from scipy.io import mmread
 
-from sparsecast.matrices.assembly import Compressed, from_packed, from_triplets, index_dtype
+from sparsecast.matrices.assembly import (
+    HERMITIAN,
+    MIRRORS,
+    Compressed,
+    from_packed,
+    from_triplets,
+    index_dtype,
+)
 from sparsecast.matrices.sources import (
     BLOCK_BYTES,
     TextSource,
@@ -24,6 +32,7 @@ from sparsecast.matrices.sources import (
     shown,
     too_large,
 )
+from sparsecast.matrices.values import require_imaginary
 
 _LINE_BYTES = 1 << 16
 _COMMENT_BYTES = 1 << 22
@@ -33,9 +42,11 @@ _SLACK_BYTES = 1 << 21
 
 _LAYOUTS = ("coordinate", "array")
 _FIELDS = {"real": "real", "double": "real", "integer": "integer", "unsigned-integer": "integer"}
-_FIELDS |= {"pattern": "pattern"}
-_MIRRORS = {"general": 0, "symmetric": 1, "skew-symmetric": -1}
-_BANNER = "%%MatrixMarket matrix coordinate|array real|integer|pattern general|symmetric|skew-symmetric"
+_FIELDS |= {"complex": "complex", "pattern": "pattern"}
+_BANNER = f"%%MatrixMarket matrix coordinate|array real|integer|complex|pattern {'|'.join(MIRRORS)}"
+
+# What a line holds of its value.
+_PARTS = {"real": ("value",), "integer": ("value",), "complex": ("real", "imaginary"), "pattern": ()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +62,29 @@ class Header:
 
     @property
     def mirror(self) -> int:
-        """0, 1 or -1: the sign with which entries are mirrored at the diagonal."""
-        return _MIRRORS[self.symmetry]
+        """How entries are mirrored at the diagonal, one of MIRRORS."""
+        return MIRRORS[self.symmetry]
+
+    @property
+    def numbers(self) -> int:
+        """Numbers on a line of one entry."""
+        return len(_PARTS[self.field]) + (2 if self.layout == "coordinate" else 0)
+
+    @property
+    def parsed(self) -> np.dtype[Any]:
+        """Type of the parser's values."""
+        return np.dtype(np.complex128 if self.field == "complex" else np.float64)
 
 
-def read_matrix_market(path: Path, dtype: np.dtype[Any]) -> tuple[Compressed, Header, list[str]]:
+def read_matrix_market(path: Path, asked: np.dtype[Any] | None) -> tuple[Compressed, Header, list[str]]:
     """Read a Matrix Market file, plain or gzip.
 
     Parameters
     ----------
     path : Path
         A file named ``.mtx`` or ``.mtx.gz``.
-    dtype : numpy.dtype
-        float64 or float32, of the values returned.
+    asked : numpy.dtype or None
+        Type of the values returned; None for complex128 where the file is complex, and float64 otherwise.
 
     Returns
     -------
@@ -73,13 +94,17 @@ def read_matrix_market(path: Path, dtype: np.dtype[Any]) -> tuple[Compressed, He
     Raises
     ------
     MatrixFileError
-        If the file is damaged, complex or Hermitian.
+        If the file is damaged.
     MatrixSizeError
         If the matrix does not fit in memory; nothing large was allocated then.
+    InputError
+        If a real type is asked for and the file is complex.
     """
     with failures_of(path), TextSource(path, _COMMENT_BYTES) as source:
         header = _read_header(source)
-        _check_sizes(source, header)
+        dtype = header.parsed if asked is None else asked
+        require_imaginary(header.parsed, dtype, str(path))
+        _check_sizes(source, header, max(dtype.itemsize, header.parsed.itemsize))
         source.allow(_ENTRY_BYTES * header.stored + _SLACK_BYTES)
         # The stubs ask for a whole file object; the parser needs `read` alone.
         body: Any = _Body(source, header)
@@ -99,6 +124,8 @@ def read_matrix_market(path: Path, dtype: np.dtype[Any]) -> tuple[Compressed, He
     del parsed
     if header.mirror == -1 and bool(np.any(values[rows == cols] != 0)):
         notes.append("is called skew-symmetric and holds a diagonal that is not 0, kept as it is")
+    if header.mirror == HERMITIAN and bool(np.any(values[rows == cols].imag != 0)):
+        notes.append("is called hermitian and holds a diagonal that is not real, kept as it is")
     return from_triplets(rows, cols, values, header.shape, header.mirror), header, notes
 
 
@@ -124,7 +151,7 @@ def _read_header(source: TextSource) -> Header:
     if symmetry != "general" and shape[0] != shape[1]:
         problem = f"is called {symmetry} and has {shape[0]} rows and {shape[1]} columns"
         raise damaged(source.path, problem, "correct the sizes or call it general")
-    stored = sizes[2] if layout == "coordinate" else _packed_length(shape, _MIRRORS[symmetry])
+    stored = sizes[2] if layout == "coordinate" else _packed_length(shape, MIRRORS[symmetry])
     if stored and not min(shape):
         raise damaged(
             source.path, f"claims {stored} entries in a matrix of {shape[0]} rows, {shape[1]} columns"
@@ -142,15 +169,11 @@ def _read_banner(path: Path, banner: bytes) -> tuple[str, str, str]:
         raise damaged(path, f"its first line is {shown(banner.strip())}", f"expected '{_BANNER}'")
     layout, field, symmetry = words[2:]
     remedy = f"expected '{_BANNER}'"
-    if field == "complex":
-        raise damaged(
-            path, "field 'complex' is not taken yet", "save its real part or its magnitudes as real"
-        )
-    if symmetry == "hermitian":
-        problem = "symmetry 'hermitian' is that of complex matrices, which are not taken yet"
-        raise damaged(path, problem, "call a real one symmetric")
-    if layout not in _LAYOUTS or field not in _FIELDS or symmetry not in _MIRRORS:
+    if layout not in _LAYOUTS or field not in _FIELDS or symmetry not in MIRRORS:
         raise damaged(path, f"its first line is {shown(banner.strip())}", remedy)
+    if symmetry == "hermitian" and field != "complex":
+        problem = f"symmetry 'hermitian' is that of complex matrices, and its field is {shown(field)}"
+        raise damaged(path, problem, "call it symmetric")
     if field == "pattern" and (layout == "array" or symmetry == "skew-symmetric"):
         raise damaged(
             path, f"a pattern cannot be {layout} {symmetry}: it has no values", "correct the first line"
@@ -170,12 +193,14 @@ def _size(path: Path, name: str, word: bytes) -> int:
 
 def _packed_length(shape: tuple[int, int], mirror: int) -> int:
     rows, cols = shape
-    return rows * cols if mirror == 0 else rows * (rows + mirror) // 2
+    if mirror == 0:
+        return rows * cols
+    return rows * (rows - 1) // 2 if mirror < 0 else rows * (rows + 1) // 2
 
 
-def _check_sizes(source: TextSource, header: Header) -> None:
+def _check_sizes(source: TextSource, header: Header, value_bytes: int) -> None:
     """Refuse more entries than the file can hold or the memory can take."""
-    shortest = 2 if header.layout == "array" else (4 if header.field == "pattern" else 6)
+    shortest = 2 * header.numbers  # a digit and what ends it
     if shortest * header.stored - 1 > source.largest_text:
         most = (source.largest_text + 1) // shortest
         problem = f"claims {header.stored} entries, and a file of its size holds at most {most}"
@@ -183,8 +208,9 @@ def _check_sizes(source: TextSource, header: Header) -> None:
     full = header.stored * (2 if header.mirror else 1)
     read_index = 8 if max(header.shape) > 2**31 - 1 else 4
     built_index = index_dtype(header.shape, full).itemsize
-    triplet = 8 if header.layout == "array" else 8 + 2 * read_index
-    needed = header.stored * triplet + full * (8 + built_index) + 2 * built_index * (header.shape[0] + 1)
+    triplet = value_bytes + (0 if header.layout == "array" else 2 * read_index)
+    entries = header.stored * triplet + full * (value_bytes + built_index)
+    needed = entries + 2 * built_index * (header.shape[0] + 1)
     what = f"a matrix of {header.shape[0]} rows, {header.shape[1]} columns and {header.stored} stored entries"
     check_memory(source.path, needed, what)
 
@@ -192,8 +218,9 @@ def _check_sizes(source: TextSource, header: Header) -> None:
 def _expectation(header: Header) -> str:
     rows, cols = header.shape
     if header.layout == "array":
-        return f"expected {header.stored} lines of one number; correct the file or download it again"
-    line = "row column" if header.field == "pattern" else "row column value"
+        numbers = "two numbers" if header.field == "complex" else "one number"
+        return f"expected {header.stored} lines of {numbers}; correct the file or download it again"
+    line = " ".join(("row", "column", *_PARTS[header.field]))
     return (
         f"expected {header.stored} lines '{line}' with rows from 1 to {rows} and columns from 1 to {cols}: "
         "correct the file or download it again"
@@ -206,7 +233,6 @@ class _Body:
     def __init__(self, source: TextSource, header: Header) -> None:
         self._source = source
         self._header = header
-        self._tokens = {"array": 1}.get(header.layout, 2 if header.field == "pattern" else 3)
         self._first = True
         self._last_line = b""
         self._started = False
@@ -251,13 +277,13 @@ class _Body:
     def _written_header(self) -> bytes:
         header = self._header
         rows, cols = header.shape
+        field = "real" if header.field == "integer" else header.field
         # As many lines as the file's own header has, so that line numbers in messages are the file's.
         comments = "%\n" * (header.lines - 2)
         if header.layout == "array":
             # One row, whatever the shape and the symmetry: the entries come back as they are stored, and the
             # parser never divides by a number of rows that is 0.
-            return f"%%MatrixMarket matrix array real general\n{comments}1 {header.stored}\n".encode()
-        field = "pattern" if header.field == "pattern" else "real"
+            return f"%%MatrixMarket matrix array {field} general\n{comments}1 {header.stored}\n".encode()
         banner = f"%%MatrixMarket matrix coordinate {field} general\n"
         return f"{banner}{comments}{rows} {cols} {header.stored}\n".encode()
 
@@ -278,16 +304,20 @@ class _Body:
 
     def _check_line(self, line: bytes) -> None:
         """Look closely at one line, where the parser stops at what it does not understand."""
-        words = line.split()
+        header, words = self._header, line.split()
         # A pattern may be followed by values, which are not read.
-        matches = len(words) == self._tokens or (self._header.field == "pattern" and len(words) > 2)
-        indices = () if self._header.layout == "array" else words[:2]
-        matches = matches and all(word.lstrip(b"+-").isdigit() for word in indices)
-        try:
-            float(words[self._tokens - 1] if matches else b"")
-        except ValueError:
-            matches = False
-        if not matches:
-            raise damaged(
-                self._source.path, f"holds the line {shown(line.strip())}", _expectation(self._header)
-            )
+        matches = len(words) == header.numbers or (header.field == "pattern" and len(words) > 2)
+        indices = words[: header.numbers - len(_PARTS[header.field])]
+        values = words[len(indices) : header.numbers]
+        if not (
+            matches and all(word.lstrip(b"+-").isdigit() for word in indices) and all(map(_is_number, values))
+        ):
+            raise damaged(self._source.path, f"holds the line {shown(line.strip())}", _expectation(header))
+
+
+def _is_number(word: bytes) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True

@@ -16,6 +16,7 @@ from scipy import sparse
 from sparsecast.errors import InputError
 from sparsecast.matrices.assembly import Compressed, from_triplets, index_dtype
 from sparsecast.matrices.sources import check_memory, damaged, failures_of, regular_file_size, shown
+from sparsecast.matrices.values import computed_dtype, require_imaginary
 
 # What the libraries raise when a file is damaged; they do not promise less.
 _FAILURES = (
@@ -35,19 +36,21 @@ def read_npz(path: Path, dtype: np.dtype[Any] | None) -> tuple[Compressed, str]:
     path : Path
         The file.
     dtype : numpy.dtype or None
-        float64 or float32, of the values returned; None for float32 where the file holds it, else float64.
+        Type of the values returned; None for that of `computed_dtype`.
 
     Returns
     -------
     tuple
-        The matrix, and what its values were: ``"real"``, ``"integer"`` or ``"pattern"``.
+        The matrix, and what its values were: ``"real"``, ``"complex"``, ``"integer"`` or ``"pattern"``.
 
     Raises
     ------
     MatrixFileError
-        If the file is damaged, complex, holds objects, or is no sparse matrix.
+        If the file is damaged, holds objects, or is no sparse matrix.
     MatrixSizeError
         If the matrix does not fit in memory.
+    InputError
+        If a real type is asked for and the file is complex.
     """
     regular_file_size(path)
     with failures_of(path):
@@ -106,7 +109,9 @@ def from_scipy(path: Path, matrix: Any, dtype: np.dtype[Any] | None) -> tuple[Co
     target = _value_dtype(path, matrix.dtype, dtype)
     stored = int(matrix.data.size)
     shape = (int(matrix.shape[0]), int(matrix.shape[1]))
-    check_memory(path, 36 * stored + 16 * sum(shape), f"a matrix of {shape[0]} rows and {shape[1]} columns")
+    entry_bytes = 20 + 2 * max(matrix.dtype.itemsize, target.itemsize)
+    needed = entry_bytes * stored + 16 * sum(shape)
+    check_memory(path, needed, f"a matrix of {shape[0]} rows and {shape[1]} columns")
     field = _value_field(matrix.dtype)
     width = index_dtype(shape, stored)
     if matrix.format in ("csr", "csc", "bsr"):
@@ -133,16 +138,13 @@ def _own(array: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
 
 
 def _value_dtype(path: Path, found: np.dtype[Any], asked: np.dtype[Any] | None) -> np.dtype[Any]:
-    if found.kind == "c":
-        raise damaged(path, "complex matrices are not taken yet", "save its real part or its magnitudes")
-    if found.kind not in "biuf":
-        raise damaged(
-            path, f"holds values of type {found}, expected numbers", "save a matrix of real numbers"
-        )
-    if asked is not None:
-        return asked
-    return np.dtype(np.float32 if found == np.float32 else np.float64)
+    if found.kind not in "biufc":
+        raise damaged(path, f"holds values of type {found}, expected numbers", "save a matrix of numbers")
+    if asked is None:
+        return computed_dtype(found)
+    require_imaginary(found, asked, str(path))
+    return asked
 
 
 def _value_field(dtype: np.dtype[Any]) -> str:
-    return {"b": "pattern", "f": "real"}.get(dtype.kind, "integer")
+    return {"b": "pattern", "f": "real", "c": "complex"}.get(dtype.kind, "integer")

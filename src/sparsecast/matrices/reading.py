@@ -23,9 +23,12 @@ from sparsecast.matrices.matlab import read_mat
 from sparsecast.matrices.matrix_market import read_matrix_market
 from sparsecast.matrices.npz import read_npz
 from sparsecast.matrices.sources import damaged, regular_file_size
+from sparsecast.matrices.values import VALUE_TYPES
+from sparsecast.records import DTYPES
 
 _TEXT_SUFFIXES = (".mtx", *HARWELL_BOEING_SUFFIXES)
 _KNOWN = ".mtx, .rb, .hb, .rua and its like (.rsa, .pua, ...), each also with .gz; .npz, .mat"
+_EXPECTED_DTYPE = f"expected one of {', '.join(DTYPES)}; name one of them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +38,16 @@ class Reading:
     Attributes
     ----------
     matrix : scipy.sparse.csr_array
-        float64 or float32 values; int32 indices where rows, columns and entries fit, else int64. Rows are
+        Values of one of DTYPES; int32 indices where rows, columns and entries fit, else int64. Rows are
         sorted and free of duplicates; explicit zeros are kept.
     name : str
         The file's name without its suffixes.
     field : str
-        What the file's values are: ``"real"``, ``"integer"`` or ``"pattern"`` (every value is 1).
+        What the file's values are: ``"real"``, ``"complex"``, ``"integer"`` or ``"pattern"`` (every value
+        is 1).
     symmetry : str
-        How the file stores them: ``"general"``, ``"symmetric"`` or ``"skew-symmetric"``. The matrix is
-        always whole.
+        How the file stores them: ``"general"``, ``"symmetric"``, ``"skew-symmetric"`` or ``"hermitian"``. The
+        matrix is always whole.
     explicit_zeros : int
         Stored entries whose value is 0.
     duplicates : int
@@ -74,7 +78,9 @@ def load(
     path : str or path-like
         A file named ``.mtx``, ``.mtx.gz``, ``.rb``, ``.rua`` and so on, ``.npz`` or ``.mat``.
     dtype : dtype-like, optional
-        ``float64`` or ``float32``. Without it: float64, or float32 where an ``.npz`` or ``.mat`` holds it.
+        One of DTYPES. Without it: float64, or complex128 where the file is complex, each in the single
+        precision of float32 and complex64 where an ``.npz`` or ``.mat`` holds it. A complex type promotes a
+        real file.
 
     Returns
     -------
@@ -84,11 +90,11 @@ def load(
     Raises
     ------
     MatrixFileError
-        If the file is missing, damaged, complex, or of a kind that is not taken.
+        If the file is missing, damaged, or of a kind that is not taken.
     MatrixSizeError
         If the matrix does not fit in memory; that is found before the memory is taken.
     InputError
-        If `dtype` is another one.
+        If `dtype` is another one, or a real one for a complex file: its imaginary parts would be lost.
 
     See Also
     --------
@@ -126,7 +132,7 @@ def read(path: str | os.PathLike[str], *, dtype: npt.DTypeLike | None = None) ->
         compressed, field, notes = read_mat(file, asked)
     else:
         reader = read_matrix_market if kind == ".mtx" else read_harwell_boeing
-        compressed, header, notes = reader(file, asked or np.dtype(np.float64))
+        compressed, header, notes = reader(file, asked)
         field, symmetry = header.field, header.symmetry
     return _finished(compressed, matrix_name(file), field, symmetry, notes)
 
@@ -157,9 +163,9 @@ def _asked(dtype: npt.DTypeLike | None) -> np.dtype[Any] | None:
     try:
         asked = np.dtype(dtype)
     except TypeError as error:
-        raise InputError(f"dtype {dtype!r} is unknown: give float64 or float32") from error
-    if asked not in (np.float64, np.float32):
-        raise InputError(f"dtype {asked} is not taken for matrices: give float64 or float32")
+        raise InputError(f"dtype {dtype!r}: {_EXPECTED_DTYPE}") from error
+    if asked not in VALUE_TYPES:
+        raise InputError(f"dtype {asked}: {_EXPECTED_DTYPE}")
     return asked
 
 
