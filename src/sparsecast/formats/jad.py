@@ -12,7 +12,8 @@ from scipy.sparse import csr_array
 
 from sparsecast.formats import FORMATS
 from sparsecast.formats.base import StorageFormat
-from sparsecast.formats.sell import in_parts, sort_rows
+from sparsecast.formats.sell import sort_rows
+from sparsecast.formats.threads import in_parts
 from sparsecast.matrices.row_blocks import RowBlocks
 
 _ONE = np.uint64(1)
