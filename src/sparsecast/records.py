@@ -143,7 +143,8 @@ class Record:
     suite : str
         Why it was measured: ``"strips"`` and ``"entry strips"`` (the benchmark matrices of Guo et al. for
         CSR and ELL, and for COO), ``"varied"`` (rows of varied length), ``"blocks"`` (dense blocks),
-        ``"gallery"`` (held out of the fit, to learn the size of the errors) or ``"user"``.
+        ``"diagonals"`` (full diagonals), ``"gallery"`` (held out of the fit, to learn the size of the errors)
+        or ``"user"``.
     samples_s : tuple of float
         Every sample that was kept, in the order taken: seconds a product.
     time_s : float

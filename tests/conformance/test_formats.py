@@ -35,7 +35,7 @@ def is_foretold(A, storage):
 
 
 def test_there_are_formats():
-    assert {"csr", "coo", "ell", "hyb", "jad", "sell"} <= set(FORMATS.names())
+    assert {"bcsr", "coo", "csr", "dia", "ell", "hyb", "jad", "sell"} <= set(FORMATS.names())
 
 
 @every_format
@@ -46,7 +46,7 @@ def test_sizes_are_foretold_exactly_or_to_a_tenth(name):
 @every_format
 def test_is_registered_under_its_own_name_and_frozen(name, build, matrices):
     assert FORMATS.get(name).name == name
-    built = build(name, matrices["tall"])
+    built = build(name, matrices["lengths 0 to 9"])
     with pytest.raises(dataclasses.FrozenInstanceError):
         built.nnz = 0
 

@@ -240,7 +240,7 @@ class _Rows:
             self.order = np.empty(len(self._rows[1]), dtype=self._index)
             rows = len(self._rows[0]) - 1
             ends = [min(bound * self._block[0], rows) for bound in self._bounds]
-            on_threads(lambda first, last: _sort(*self._rows, first, last, self.order), ends)
+            on_threads(lambda first, last: sort_columns(*self._rows, first, last, self.order), ends)
             on_threads(count, self._bounds)
         np.cumsum(starts, out=starts)
         return starts
@@ -366,7 +366,7 @@ def _fill_blocks(rows, order, height, width, first, last, data, starts, edge, ou
 
 
 @numba.njit(nogil=True, cache=True)
-def _sort(indptr, indices, first, last, order):  # type: ignore[no-untyped-def]
+def sort_columns(indptr, indices, first, last, order):  # type: ignore[no-untyped-def]
     """Write the order of ascending columns of rows `first` to `last`, of equal ones as they stand."""
     for i in range(first, last):
         start, end = np.int64(indptr[i]), np.int64(indptr[i + 1])

@@ -38,8 +38,9 @@ def even_parts(work: NDArray[Any]) -> list[int]:
     """
     units, total = len(work) - 1, int(work[-1])
     parts = max(1, min(numba.get_num_threads(), total // ENTRIES_PER_THREAD))
-    inner = np.searchsorted(work, np.linspace(0, total, parts + 1)[1:-1])
-    return [0, *inner.tolist(), units]
+    # In the type of `work`, which would be copied to be compared with any other.
+    targets = np.array([part * total // parts for part in range(1, parts)], dtype=work.dtype)
+    return [0, *np.searchsorted(work, targets).tolist(), units]
 
 
 def on_threads(function: Callable[[int, int], T], bounds: list[int]) -> list[T]:
@@ -60,8 +61,8 @@ def in_parts(function: Callable[..., T], arrays: tuple[Any, ...], work: NDArray[
     ----------
     function : compiled function that releases the interpreter lock
         Called as (*arrays, first, last), all integers unsigned, for the units first to last - 1.
-    arrays : tuple of arrays
-        Integer ones are passed as `unsigned`.
+    arrays : tuple
+        Integer arrays are passed as `unsigned`, all else as it is.
     work : array of shape (units + 1,)
         As for `even_parts`.
 
@@ -70,7 +71,7 @@ def in_parts(function: Callable[..., T], arrays: tuple[Any, ...], work: NDArray[
     list
         What the function returned for each run.
     """
-    arrays = tuple(unsigned(array) for array in arrays)
+    arrays = tuple(unsigned(each) if isinstance(each, np.ndarray) else each for each in arrays)
 
     def run(first: int, last: int) -> T:
         return function(*arrays, np.uint64(first), np.uint64(last))
