@@ -15,7 +15,7 @@ from sparsecast.errors import InputError, PaddingError
 from sparsecast.formats import FORMATS
 from sparsecast.formats.base import MAX_PADDING_FACTOR, StorageFormat
 from sparsecast.formats.bcsr import sort_columns
-from sparsecast.formats.threads import even_parts, in_parts, on_threads
+from sparsecast.formats.threads import equal_parts, even_parts, in_parts, on_threads
 from sparsecast.matrices.row_blocks import RowBlocks
 
 #: Rows that a chunk may have: one bit each in a word that tells entries from padding.
@@ -101,7 +101,7 @@ class DIA(StorageFormat):
         data = np.empty(rows * len(offsets), dtype=A.data.dtype)
         present = np.empty(words, dtype=f"uint{chunk_rows}")
         arrays = (A.indptr, indices, A.data, order, offsets, data, present)
-        in_parts(_fill_chunks, arrays, A.indptr[_first_rows(rows, chunk_rows)])
+        in_parts(_fill_chunks, arrays, even_parts(A.indptr[_first_rows(rows, chunk_rows)]))
         return cls(A.shape, nnz, chunk_rows, offsets, data, present, order)
 
     def to_csr(self) -> csr_array[Any]:
@@ -110,11 +110,11 @@ class DIA(StorageFormat):
         indptr = np.zeros(rows + 1, dtype=self.offsets.dtype)
         indices = np.empty(self.nnz, dtype=self.offsets.dtype)
         data = np.empty(self.nnz, dtype=self.dtype)
-        stored = _first_rows(rows, self.chunk_rows) * len(self.offsets)
-        in_parts(_count_rows, (self.present, indptr), stored)
+        bounds = equal_parts(len(self.present), len(self.data))
+        in_parts(_count_rows, (self.present, indptr), bounds)
         np.cumsum(indptr, out=indptr)
         arrays = (indptr, indices, data, self.order, self.offsets, self.data, self.present)
-        in_parts(_empty_chunks, arrays, stored)
+        in_parts(_empty_chunks, arrays, bounds)
         return csr_array((data, indices, indptr), shape=self.shape)
 
     @classmethod
@@ -175,10 +175,11 @@ def _first_rows(rows: int, chunk_rows: int) -> Integers:
 
 def _order(indptr: NDArray[Any], indices: NDArray[Any]) -> NDArray[Any]:
     """Return the order of ascending columns within each row, or nothing where they ascend already."""
-    if all(in_parts(_ascend, (indptr, indices), indptr)):
+    bounds = even_parts(indptr)
+    if all(in_parts(_ascend, (indptr, indices), bounds)):
         return np.empty(0, dtype=indices.dtype)
     order = np.empty(len(indices), dtype=indices.dtype)
-    on_threads(lambda first, last: sort_columns(indptr, indices, first, last, order), even_parts(indptr))
+    on_threads(lambda first, last: sort_columns(indptr, indices, first, last, order), bounds)
     return order
 
 
@@ -193,7 +194,7 @@ def _offsets(indptr: NDArray[Any], indices: NDArray[Any], order: NDArray[Any]) -
     """
     rows, nnz = len(indptr) - 1, len(indices)
     most = int(MAX_PADDING_FACTOR * nnz) // max(rows, 1)
-    found = in_parts(_collect_offsets, (indptr, indices, order, most), indptr)
+    found = in_parts(_collect_offsets, (indptr, indices, order, most), even_parts(indptr))
     offsets: NDArray[Any] = reduce(_merged, found)
     if len(offsets) > most:
         raise PaddingError(
