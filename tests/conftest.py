@@ -129,6 +129,17 @@ def symmetric_matrices() -> dict[str, csr_array]:
     }
 
 
+def with_diagonals(offsets: Sequence[int], shape: tuple[int, int], share: float = 1.0) -> csr_array:
+    """Return a matrix with this share of the places on these diagonals, values small non-zero integers."""
+    generator = np.random.default_rng(len(offsets))
+    rows = np.repeat(np.arange(shape[0]), len(offsets))
+    cols = rows + np.tile(np.sort(offsets), shape[0])
+    kept = (cols >= 0) & (cols < shape[1]) & (generator.random(len(cols)) < share)
+    indptr = np.concatenate(([0], np.cumsum(np.bincount(rows[kept], minlength=shape[0])))).astype(np.int32)
+    data = generator.integers(1, 9, kept.sum()) * generator.choice((-1.0, 1.0), kept.sum())
+    return csr_array((data, cols[kept].astype(np.int32), indptr), shape=shape)
+
+
 def awkward_matrices() -> dict[str, csr_array]:
     """Return the small matrices that kernels and formats stumble over, by what is awkward in them."""
     generator = np.random.default_rng(5)
@@ -158,6 +169,9 @@ def awkward_matrices() -> dict[str, csr_array]:
         "a third of long rows": with_lengths([1, 1, 70] * 9, 80),
         "spare room in the arrays": _spare_room(),
         **symmetric_matrices(),
+        "diagonals with gaps": with_diagonals((-90, -1, 0, 1, 40), (131, 131), 0.5),
+        "diagonals of a tall one": with_diagonals((-71, -60, -3, 0, 2), (150, 80)),
+        "diagonals of a wide one": with_diagonals((-3, 0, 5, 60, 149), (99, 150)),
     }
 
 

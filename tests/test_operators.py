@@ -115,7 +115,7 @@ def test_complex_x(A, x, shape, dtype):
 
 def test_a_part_of_a_complex_result_that_is_not_finite_leaves_the_other_alone():
     A, csr = csr_array(np.eye(2)), Candidate("csr", "plain", "cpu", "float64", 32, 1)
-    op = BlockOperator(A.shape, A.dtype, [(0, 2, bind(A, csr).product)])
+    op = BlockOperator(A.shape, A.dtype, [RowProduct(0, 2, bind(A, csr).product)])
     y = op.matvec(np.array([complex(3, np.inf), complex(np.nan, 4)]))
     assert y.real[0] == 3 and y.imag[0] == np.inf and np.isnan(y.real[1]) and y.imag[1] == 4
 

@@ -168,8 +168,8 @@ class Record:
     suite : str
         Why it was measured: ``"strips"`` and ``"entry strips"`` (the benchmark matrices of Guo et al. for
         CSR and ELL, and for COO), ``"varied"`` (rows of varied length), ``"blocks"`` (dense blocks),
-        ``"symmetric"`` (rows of varied length, mirrored), ``"gallery"`` (held out of the fit, to learn the
-        size of the errors) or ``"user"``.
+        ``"symmetric"`` (rows of varied length, mirrored), ``"diagonals"`` (full diagonals), ``"gallery"``
+        (held out of the fit, to learn the size of the errors) or ``"user"``.
     samples_s : tuple of float
         Every sample that was kept, in the order taken: seconds a product.
     time_s : float

@@ -11,10 +11,12 @@ import pytest
 from sparsecast.benchmark import calibration
 from sparsecast.benchmark.calibration import LEAST_BUDGET_S, BenchmarkMatrix, Calibration, benchmark_matrices
 from sparsecast.errors import BusyError, InputError, ProfileError, StorageError
+from sparsecast.formats import FORMATS
 from sparsecast.machines import storage
 from sparsecast.machines.profile import Profile, user_path
 from sparsecast.matrices.synthesis import strip_matrix
-from sparsecast.models import MODELS
+from sparsecast.models import DEFAULT_MODEL, MODELS
+from sparsecast.models.linear import SUITES
 from sparsecast.planning.candidates import Setting
 from sparsecast.records import SCHEMA_VERSION
 
@@ -309,7 +311,8 @@ def test_the_suite_has_what_the_models_need(threads):
     names = [(matrix.name, matrix.suite) for matrix in (*needed, *finer)]
     assert len(names) == len(set(names))
     suites = {matrix.suite for matrix in needed}
-    assert {"strips", "entry strips", "gallery"} <= suites
+    assert {"strips", "entry strips", "varied", "blocks", "diagonals", "gallery"} == suites
+    assert set(SUITES) == suites - {"gallery"}
     for matrix in (*needed, *finer):
         assert matrix.entries > 0
         assert matrix.formats
@@ -323,4 +326,7 @@ def test_a_real_calibration_of_the_indispensable_matrices_serves_the_models(reco
     profile = Calibration(recorded.machine, [SETTING], 59.0).run()
     assert {record.matrix for record in profile.records} == {matrix.name for matrix in needed}
     for name in MODELS.names():
-        assert "csr" in MODELS.get(name)().fit(list(profile.records), profile.machine.caches).formats()
+        fitted = MODELS.get(name)().fit(list(profile.records), profile.machine.caches)
+        assert "csr" in fitted.formats()
+        if name == DEFAULT_MODEL:
+            assert fitted.formats() == FORMATS.names()

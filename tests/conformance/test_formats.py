@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import tracemalloc
 
+import numba
 import numpy as np
 import psutil
 import pytest
 
 from sparsecast.errors import MatrixSizeError
-from sparsecast.formats import FORMATS
+from sparsecast.formats import FORMATS, threads
 from sparsecast.kernels.binding import row_slice
+from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.row_blocks import RowBlocks, StripStatistics
 from sparsecast.matrices.structure import structure
 from sparsecast.records import DTYPES
@@ -37,7 +40,7 @@ def is_foretold(A, storage):
 
 
 def test_there_are_formats():
-    assert {"csr", "coo", "ell", "hyb", "jad", "sell"} <= set(FORMATS.names())
+    assert {"bcsr", "coo", "csr", "dia", "ell", "hyb", "jad", "sell"} <= set(FORMATS.names())
 
 
 @every_format
@@ -46,9 +49,9 @@ def test_sizes_are_foretold_exactly_or_to_a_tenth(name):
 
 
 @every_format
-def test_is_registered_under_its_own_name_and_frozen(name, build, matrices):
+def test_is_registered_under_its_own_name_and_frozen(name, build):
     assert FORMATS.get(name).name == name
-    built = build(name, matrices["symmetric: any lengths"])
+    built = build(name, gallery("poisson2d", n=9))
     with pytest.raises(dataclasses.FrozenInstanceError):
         built.nnz = 0
 
@@ -80,6 +83,43 @@ def test_round_trip_keeps_values_that_are_not_finite_and_the_sign_of_zero(
     for row, value in enumerate((np.nan, np.inf, -np.inf, -0.0, 0.0)):
         A[row, row + 7] = A[row + 7, row] = A[row + 9, row + 9] = value
     assert build(name, A).to_csr().data.tobytes() == A.data.tobytes()
+
+
+@every_format
+def test_conversions_in_threads_make_the_same_arrays(matrices, build, name, monkeypatch):
+    alone = {what: build(name, A) for what, A in matrices.items()}
+    monkeypatch.setattr(threads, "ENTRIES_PER_THREAD", 1)
+    monkeypatch.setattr(numba, "get_num_threads", lambda: 5)
+    for what, A in matrices.items():
+        together = build(name, A)
+        if together is None:
+            continue
+        expected = {key: array.tobytes() for key, array in alone[what].arrays.items()}
+        assert {key: array.tobytes() for key, array in together.arrays.items()} == expected, what
+        again = together.to_csr()
+        assert np.array_equal(again.indptr, A.indptr), what
+        assert np.array_equal(again.indices, A.indices[: A.indptr[-1]]), what
+        assert again.data.tobytes() == A.data[: A.indptr[-1]].tobytes(), what
+
+
+@every_format
+def test_a_conversion_takes_little_memory_beside_both_formats(build, name):
+    A = gallery("poisson2d", n=200)
+    built = build(name, A)
+    again = built.to_csr()
+    both = sum(a.nbytes for a in (A.indptr, A.indices, A.data, *built.arrays.values()))
+    for convert, made in (
+        (lambda: FORMATS.get(name).from_csr(A), built.arrays.values()),
+        (built.to_csr, (again.indptr, again.indices, again.data)),
+    ):
+        tracemalloc.start()
+        try:
+            result = convert()
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert result is not None
+        assert peak <= sum(array.nbytes for array in made) + both / 10
 
 
 @every_format

@@ -16,6 +16,7 @@ from sparsecast.formats.bcsr import BCSR, best_block
 from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.row_blocks import RowBlocks, StripStatistics
 from sparsecast.matrices.structure import structure
+from sparsecast.matrices.sweep import ENTRIES_PER_THREAD
 from sparsecast.planning.candidates import Setting, whole_matrix
 from sparsecast.records import BLOCK_SIZES
 
@@ -132,8 +133,8 @@ def test_explicit_zeros_are_entries_and_padding_is_none():
 
 
 def test_threads_change_nothing():
-    A, before = gallery("elasticity3d", n=12), numba.get_num_threads()
-    assert A.nnz > 2 << 16
+    A, before = gallery("elasticity3d", n=22), numba.get_num_threads()
+    assert A.nnz > 2 * ENTRIES_PER_THREAD
     A.data[:] = np.random.default_rng(0).uniform(-1, 1, A.nnz)
     try:
         found = []

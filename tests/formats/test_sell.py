@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 
 import numba
 import numpy as np
@@ -21,7 +20,6 @@ from sparsecast.formats.sell import (
     SELL,
     WINDOWS,
     best_window,
-    in_parts,
     sort_rows,
 )
 from sparsecast.kernels import KERNELS
@@ -167,18 +165,3 @@ def test_large_matrices_are_converted_in_parts_and_by_several_callers_at_once():
     for S in built:
         again = S.to_csr()
         assert np.array_equal(again.indices, A.indices) and np.array_equal(again.data, A.data)
-
-
-@pytest.mark.parametrize("entries", (0, 10, 3_000_000))
-def test_parts_cover_every_unit_once(entries):
-    work = np.linspace(0, entries, 1001).astype(np.int64)
-    seen = []
-
-    def function(array, first, last):
-        assert array.dtype == np.uint64
-        seen.append((int(first), int(last)))
-
-    in_parts(function, (work,), work)
-    seen.sort()
-    assert seen[0][0] == 0 and seen[-1][1] == 1000
-    assert all(one[1] == other[0] for one, other in pairwise(seen))

@@ -14,6 +14,7 @@ from sparsecast.matrices.synthesis import (
     BAND_WIDTH_IN_ROW_LENGTHS,
     LEAST_BAND_WIDTH,
     block_matrix,
+    diagonal_matrix,
     strip_matrix,
     varied_matrix,
 )
@@ -134,3 +135,38 @@ def test_block_matrix_is_canonical_and_made_of_dense_blocks(block):
     assert (np.diff(A.indices)[np.diff(rows) == 0] > 0).all()
     again = block_matrix(400, 6, block, 0.2, seed=3)
     assert np.array_equal(A.indices, again.indices) and np.array_equal(A.data, again.data)
+
+
+@given(st.integers(1, 120), st.floats(0, 1.2), st.data())
+@settings(deadline=None, max_examples=80)
+def test_diagonal_matrix_has_its_diagonals_and_every_entry_on_them(rows, reach, data):
+    diagonals = data.draw(st.integers(1, 2 * rows - 1))
+    A = diagonal_matrix(rows, diagonals, reach, seed=data.draw(st.integers(0, 2**70)))
+    A.check_format(full_check=True)
+    assert A.shape == (rows, rows) and A.has_canonical_format
+    assert (A.indices.dtype, A.indptr.dtype, A.data.dtype) == (np.int32, np.int32, np.float64)
+    offsets = np.unique(A.indices - np.repeat(np.arange(rows), np.diff(A.indptr)))
+    assert len(offsets) == diagonals
+    assert A.nnz == (rows - np.abs(offsets)).sum()
+    assert np.abs(offsets).max() <= max(int(reach * rows), diagonals // 2)
+    assert (np.diff(A.indices)[np.diff(np.repeat(np.arange(rows), np.diff(A.indptr))) == 0] > 0).all()
+
+
+def test_diagonals_follow_the_seed_and_spread_over_the_reach():
+    one, same, other = (diagonal_matrix(2_000, 9, 0.3, seed=seed) for seed in (3, 3, 4))
+    assert np.array_equal(one.indices, same.indices) and np.array_equal(one.data, same.data)
+    assert one.nnz != other.nnz or not np.array_equal(one.indices, other.indices)
+    rows = np.repeat(np.arange(2_000), np.diff(one.indptr))
+    assert (one.indices - rows).min() < -400 and (one.indices - rows).max() > 400
+
+
+@pytest.mark.parametrize("diagonals", (0, -1, 20))
+def test_diagonals_that_a_matrix_does_not_have_are_refused(diagonals):
+    with pytest.raises(InputError, match=rf"diagonals = {diagonals}: expected 1 to 19") as caught:
+        diagonal_matrix(10, diagonals, 0.1, seed=0)
+    assert "\n" not in str(caught.value)
+
+
+def test_too_many_diagonals_are_refused_before_allocation():
+    with pytest.raises(MatrixSizeError, match="int32"):
+        diagonal_matrix(2**21, 2**11, 0.5, seed=0)

@@ -28,7 +28,13 @@ from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile, user_path
 from sparsecast.matrices.gallery import gallery_from_specification
 from sparsecast.matrices.structure import structure
-from sparsecast.matrices.synthesis import block_matrix, mirrored, strip_matrix, varied_matrix
+from sparsecast.matrices.synthesis import (
+    block_matrix,
+    diagonal_matrix,
+    mirrored,
+    strip_matrix,
+    varied_matrix,
+)
 from sparsecast.measuring.timing import Effort
 from sparsecast.models.strips import strip_rows
 from sparsecast.planning.candidates import Setting, whole_matrix
@@ -112,6 +118,26 @@ SYMMETRIC = (
     (120_000, 25, "mixed", 0.3),
 )
 _SYMMETRIC_FORMATS = ("csr", "sell", "symmetric_csr")
+#: Rows, diagonals and reach of matrices of full diagonals: from cache to memory, few and many diagonals, side
+#: by side and far apart. The format for them is measured on them, beside CSR.
+DIAGONALS = (
+    (2_000, 5, 0.05),
+    (20_000, 3, 0.0),
+    (1_000, 101, 0.2),
+    (100_000, 5, 0.01),
+    (8_000, 27, 0.1),
+    (40_000, 7, 0.3),
+    (10_000, 60, 0.0),
+    (400_000, 3, 0.2),
+    (40_000, 27, 0.02),
+    (150_000, 7, 0.005),
+    (200_000, 5, 0.0),
+    (60_000, 13, 0.1),
+    (20_000, 41, 0.0),
+    (800_000, 1, 0.0),
+    (5_000, 15, 0.0),
+)
+_DIAGONAL_FORMATS = ("csr", "dia")
 
 #: Kinds that differ in what the strip models do not see: row lengths, reach of the columns, size.
 GALLERY = (
@@ -183,6 +209,7 @@ def benchmark_matrices(setting: Setting) -> tuple[list[BenchmarkMatrix], list[Be
     needed += [_varied(*shape) for shape in VARIED[:half]]
     needed += [_blocks(*shape) for shape in BLOCKS]
     needed += [_symmetric(*shape) for shape in SYMMETRIC]
+    needed += [_diagonals(*shape) for shape in DIAGONALS]
     needed += [_gallery(specification) for specification in GALLERY[:4]]
     finer = [_entry_strips(rows, strips) for strips in ENTRY_STRIPS if strips not in _COARSE_ENTRY_STRIPS]
     finer += [_gallery(specification) for specification in GALLERY[4:]]
@@ -244,6 +271,16 @@ def _symmetric(rows: int, mean_length: int, lengths: str, reach: float) -> Bench
         rows * mean_length,
         _SYMMETRIC_FORMATS,
         lambda: mirrored(varied_matrix(rows, mean_length, lengths, reach, seed=0)),
+    )
+
+
+def _diagonals(rows: int, diagonals: int, reach: float) -> BenchmarkMatrix:
+    return BenchmarkMatrix(
+        f"diagonals?rows={rows}&diagonals={diagonals}&reach={reach:g}",
+        "diagonals",
+        rows * diagonals,
+        _DIAGONAL_FORMATS,
+        lambda: diagonal_matrix(rows, diagonals, reach, seed=0),
     )
 
 

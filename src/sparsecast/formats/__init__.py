@@ -6,4 +6,4 @@ from sparsecast.formats.base import StorageFormat
 from sparsecast.registry import Registry
 
 #: Every storage format, by name.
-FORMATS: Registry[type[StorageFormat]] = Registry("format", "sparsecast.formats")
+FORMATS: Registry[type[StorageFormat]] = Registry("format", "sparsecast.formats", helpers=("base", "threads"))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -15,6 +14,7 @@ from scipy.sparse import csr_array
 from sparsecast.errors import InputError, PaddingError
 from sparsecast.formats import FORMATS
 from sparsecast.formats.base import StorageFormat
+from sparsecast.formats.threads import even_parts, on_threads, unsigned
 from sparsecast.matrices.block_fill import block_fill
 from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.records import BLOCK_SIZES
@@ -25,9 +25,6 @@ BLOCK_SIDES = (1, 2, 3, 4, 6, 8)
 #: Bytes of a value and of an index that the rule weighs fill with, whatever the types of the matrix: so the
 #: same size is chosen for every type, and before the types are known.
 _VALUE_BYTES, _INDEX_BYTES = 8, 4
-
-#: Entries for which starting another thread pays.
-_ENTRIES_PER_THREAD = 1 << 16
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 _NO_COLUMN = np.uint64(2**64 - 1)
@@ -123,12 +120,12 @@ class BCSR(StorageFormat):
         indptr = np.zeros(rows + 1, dtype=self.starts.dtype)
         indices = np.empty(self.nnz, dtype=self.columns.dtype)
         data = np.empty(self.nnz, dtype=self.data.dtype)
-        bounds = _bounds(self.starts, self.nnz)
-        _on_threads(lambda first, last: _count_rows(self.starts, self.present, first, last, indptr), bounds)
+        bounds = even_parts(self.starts.astype(np.int64) * (self.block[0] * self.block[1]))
+        on_threads(lambda first, last: _count_rows(self.starts, self.present, first, last, indptr), bounds)
         np.cumsum(indptr, out=indptr)
         blocks = (self.starts, self.columns, self.data, self.present)
         out = (indptr, indices, data)
-        _on_threads(lambda first, last: _unblock(blocks, self.order, first, last, out), bounds)
+        on_threads(lambda first, last: _unblock(blocks, self.order, first, last, out), bounds)
         return csr_array((data, indices, indptr), shape=self.shape)
 
     @classmethod
@@ -226,11 +223,11 @@ class _Rows:
         self, indptr: NDArray[Any], indices: NDArray[Any], shape: tuple[int, int], block: tuple[int, int]
     ) -> None:
         self.order, self._index = np.empty(0, dtype=indices.dtype), indices.dtype
-        self._rows, self._block, self._cols = (_unsigned(indptr), _unsigned(indices)), block, shape[1]
+        self._rows, self._block, self._cols = (unsigned(indptr), unsigned(indices)), block, shape[1]
         self._size = (0,) * block[0], (0,) * block[1]
         self._block_rows = -(-shape[0] // block[0])
         first_rows = np.minimum(np.arange(self._block_rows + 1) * block[0], shape[0])
-        self._bounds = _bounds(indptr[first_rows], len(indices))
+        self._bounds = even_parts(indptr[first_rows])
 
     def count(self) -> NDArray[Any]:
         """Return the first block of each row of blocks, and the number of blocks."""
@@ -239,49 +236,29 @@ class _Rows:
         def count(first: int, last: int) -> bool:
             return bool(_count_blocks(self._rows, self._order, *self._size, first, last, starts))
 
-        if not all(_on_threads(count, self._bounds)):
+        if not all(on_threads(count, self._bounds)):
             self.order = np.empty(len(self._rows[1]), dtype=self._index)
             rows = len(self._rows[0]) - 1
             ends = [min(bound * self._block[0], rows) for bound in self._bounds]
-            _on_threads(lambda first, last: _sort(*self._rows, first, last, self.order), ends)
-            _on_threads(count, self._bounds)
+            on_threads(lambda first, last: sort_columns(*self._rows, first, last, self.order), ends)
+            on_threads(count, self._bounds)
         np.cumsum(starts, out=starts)
         return starts
 
     def fill(self, data: NDArray[Any], starts: NDArray[Any], out: tuple[NDArray[Any], ...]) -> None:
         """Write the columns, values and bits of the blocks."""
         columns, values, present = out
-        flat = _unsigned(columns), values, present.reshape(-1)
+        flat = unsigned(columns), values, present.reshape(-1)
         edge = np.uint64(max(self._cols - self._block[1], 0))
 
         def fill(first: int, last: int) -> None:
             _fill_blocks(self._rows, self._order, *self._size, first, last, data, starts, edge, flat)
 
-        _on_threads(fill, self._bounds)
+        on_threads(fill, self._bounds)
 
     @property
     def _order(self) -> NDArray[Any] | None:
         return self.order if len(self.order) else None
-
-
-def _unsigned(array: NDArray[Any]) -> NDArray[Any]:
-    """View as unsigned: signed indices cost a wrap-around test for every access."""
-    return array.view(np.dtype(f"u{array.dtype.itemsize}"))
-
-
-def _bounds(work_before: NDArray[Any], nnz: int) -> list[int]:
-    """Cut units with this work before each into runs of even work, one for each thread that pays."""
-    parts = max(1, min(numba.get_num_threads(), nnz // _ENTRIES_PER_THREAD))
-    targets = np.linspace(0, float(work_before[-1]), parts + 1)[1:-1]
-    return [0, *np.searchsorted(work_before, targets).tolist(), len(work_before) - 1]
-
-
-def _on_threads(work: Callable[[int, int], Any], bounds: list[int]) -> list[Any]:
-    """Return work(first, last) of each run; threads of our own, since Numba's pool serves one caller."""
-    if len(bounds) == 2:
-        return [work(*bounds)]
-    with ThreadPoolExecutor(len(bounds) - 1) as pool:
-        return list(pool.map(work, bounds[:-1], bounds[1:]))
 
 
 @numba.njit(nogil=True, cache=True)
@@ -389,7 +366,7 @@ def _fill_blocks(rows, order, height, width, first, last, data, starts, edge, ou
 
 
 @numba.njit(nogil=True, cache=True)
-def _sort(indptr, indices, first, last, order):  # type: ignore[no-untyped-def]
+def sort_columns(indptr, indices, first, last, order):  # type: ignore[no-untyped-def]
     """Write the order of ascending columns of rows `first` to `last`, of equal ones as they stand."""
     for i in range(first, last):
         start, end = np.int64(indptr[i]), np.int64(indptr[i + 1])

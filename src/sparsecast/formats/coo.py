@@ -12,7 +12,11 @@ from scipy.sparse import csr_array
 
 from sparsecast.formats import FORMATS
 from sparsecast.formats.base import StorageFormat
+from sparsecast.formats.threads import equal_parts, even_parts, in_parts
 from sparsecast.matrices.row_blocks import RowBlocks
+
+_U64 = np.uint64
+_ONE = _U64(1)
 
 
 @FORMATS.register("coo")
@@ -38,13 +42,13 @@ class COO(StorageFormat):
         nnz = int(A.indptr[-1])
         cls.refuse_excess(nnz, nnz, nnz * A.indices.itemsize)  # the rest is shared
         rows = np.empty(nnz, dtype=A.indices.dtype)
-        _expand_rows(A.indptr, rows)
+        in_parts(_expand_rows, (A.indptr, rows), even_parts(A.indptr))
         return cls(A.shape, nnz, rows, A.indices, A.data)
 
     def to_csr(self) -> csr_array[Any]:
-        """Return the matrix with the row indices counted into row pointers."""
-        indptr = np.zeros(self.shape[0] + 1, dtype=self.rows.dtype)
-        indptr[1:] = np.cumsum(np.bincount(self.rows, minlength=self.shape[0]))
+        """Return the matrix with row pointers; columns and values are shared, not copied."""
+        indptr = np.full(self.shape[0] + 1, self.nnz, dtype=self.rows.dtype)
+        in_parts(_find_first_entries, (self.rows, indptr), equal_parts(self.nnz, self.nnz))
         return csr_array((self.data, self.cols, indptr), shape=self.shape)
 
     @classmethod
@@ -59,6 +63,17 @@ class COO(StorageFormat):
 
 
 @numba.njit(nogil=True, cache=True)
-def _expand_rows(indptr, rows):  # type: ignore[no-untyped-def]
-    for i in range(len(indptr) - 1):
-        rows[indptr[i] : indptr[i + 1]] = i
+def _expand_rows(indptr, rows, first, last):  # type: ignore[no-untyped-def]
+    for i in range(first, last):
+        for k in range(indptr[i], indptr[i + _ONE]):
+            rows[k] = i
+
+
+@numba.njit(nogil=True, cache=True)
+def _find_first_entries(rows, indptr, first, last):  # type: ignore[no-untyped-def]
+    """Write the first entry of each row that begins among these entries, and of the empty rows before it."""
+    reached = _U64(rows[first - _ONE]) + _ONE if first > 0 else _U64(0)
+    for k in range(first, last):
+        while reached <= rows[k]:
+            indptr[reached] = k
+            reached += _ONE

@@ -12,7 +12,11 @@ from scipy.sparse import csr_array
 
 from sparsecast.formats import FORMATS
 from sparsecast.formats.base import StorageFormat
+from sparsecast.formats.threads import equal_parts, in_parts
 from sparsecast.matrices.row_blocks import RowBlocks
+
+_U64 = np.uint64
+_ONE = _U64(1)
 
 
 @FORMATS.register("ell")
@@ -54,15 +58,18 @@ class ELL(StorageFormat):
         cls.refuse_excess(nnz, stored, stored * (A.data.itemsize + A.indices.itemsize))
         indices = np.empty((A.shape[0], width), dtype=A.indices.dtype)
         data = np.empty((A.shape[0], width), dtype=A.data.dtype)
-        pad_rows(A.indptr, A.indices, A.data, indices, data)
+        pad_rows(A, indices, data)
         return cls(A.shape, nnz, indices, data, row_lengths)
 
     def to_csr(self) -> csr_array[Any]:
         """Return the matrix without its padding."""
         indptr = np.zeros(self.shape[0] + 1, dtype=self.row_lengths.dtype)
         np.cumsum(self.row_lengths, out=indptr[1:])
-        kept = np.arange(self.data.shape[1]) < self.row_lengths[:, None]
-        return csr_array((self.data[kept], self.indices[kept], indptr), shape=self.shape)
+        indices = np.empty(self.nnz, dtype=self.indices.dtype)
+        data = np.empty(self.nnz, dtype=self.data.dtype)
+        arrays = (indptr, indices, data, self.indices, self.data)
+        in_parts(_take_rows, arrays, equal_parts(self.shape[0], self.data.size))
+        return csr_array((data, indices, indptr), shape=self.shape)
 
     @classmethod
     def stored_entries(cls, blocks: RowBlocks) -> NDArray[np.int64]:
@@ -75,17 +82,32 @@ class ELL(StorageFormat):
         return cls.stored_entries(blocks) * (value_bytes + index_bytes) + blocks.rows * index_bytes
 
 
+def pad_rows(A: csr_array[Any], indices: NDArray[Any], data: NDArray[Any]) -> None:
+    """Copy the first entries of each row of `A` into the rows of two padded arrays of one width."""
+    arrays = (A.indptr, A.indices, A.data, indices, data)
+    in_parts(_pad_rows, arrays, equal_parts(A.shape[0], data.size))
+
+
 @numba.njit(nogil=True, cache=True)
-def pad_rows(indptr, indices, data, padded_indices, padded_data):  # type: ignore[no-untyped-def]
-    """Copy the first entries of each CSR row into the rows of two padded arrays of one width."""
-    rows, width = padded_indices.shape
-    for i in range(rows):
-        start = indptr[i]
-        length = min(indptr[i + 1] - start, width)
+def _pad_rows(indptr, indices, data, padded_indices, padded_data, first, last):  # type: ignore[no-untyped-def]
+    width = _U64(padded_indices.shape[1])
+    for i in range(first, last):
+        start = _U64(indptr[i])
+        length = min(_U64(indptr[i + _ONE]) - start, width)
+        filler = indices.dtype.type(0)
         for j in range(length):
-            padded_indices[i, j] = indices[start + j]
+            filler = indices[start + j]
+            padded_indices[i, j] = filler
             padded_data[i, j] = data[start + j]
-        filler = indices[start + length - 1] if length > 0 else 0
         for j in range(length, width):
             padded_indices[i, j] = filler
             padded_data[i, j] = 0
+
+
+@numba.njit(nogil=True, cache=True)
+def _take_rows(indptr, indices, data, padded_indices, padded_data, first, last):  # type: ignore[no-untyped-def]
+    for i in range(first, last):
+        start = _U64(indptr[i])
+        for j in range(_U64(indptr[i + _ONE]) - start):
+            indices[start + j] = padded_indices[i, j]
+            data[start + j] = padded_data[i, j]

@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 from sparsecast.formats import FORMATS
 from sparsecast.formats.base import StorageFormat
 from sparsecast.formats.ell import pad_rows
+from sparsecast.formats.threads import even_parts, in_parts, on_threads, unsigned
 from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.records import ROW_LENGTH_LEVELS
 
@@ -20,6 +21,9 @@ from sparsecast.records import ROW_LENGTH_LEVELS
 #: section 4.4) found ELL about three times as fast as COO. Their second condition, 4,096 such rows, keeps a
 #: GPU busy and has no reason on other devices.
 MIN_ROW_SHARE = 1.0 / 3.0
+
+_U64 = np.uint64
+_ONE = _U64(1)
 
 
 @FORMATS.register("hyb")
@@ -58,11 +62,11 @@ class HYB(StorageFormat):
         cls.refuse_excess(int(A.indptr[-1]), stored, stored * entry_bytes + overflow * A.indices.itemsize)
         indices = np.empty((A.shape[0], width), dtype=A.indices.dtype)
         data = np.empty((A.shape[0], width), dtype=A.data.dtype)
+        pad_rows(A, indices, data)
         overflow_rows = np.empty(overflow, dtype=A.indices.dtype)
         overflow_cols = np.empty(overflow, dtype=A.indices.dtype)
         overflow_data = np.empty(overflow, dtype=A.data.dtype)
-        pad_rows(A.indptr, A.indices, A.data, indices, data)
-        _collect_overflow(A.indptr, A.indices, A.data, width, overflow_rows, overflow_cols, overflow_data)
+        _collect_overflow(A, width, (overflow_rows, overflow_cols, overflow_data))
         return cls(
             A.shape,
             int(A.indptr[-1]),
@@ -80,7 +84,9 @@ class HYB(StorageFormat):
         np.cumsum(self.row_lengths, out=indptr[1:])
         indices = np.empty(self.nnz, dtype=self.indices.dtype)
         data = np.empty(self.nnz, dtype=self.data.dtype)
-        _join(indptr, self.indices, self.data, self.overflow_cols, self.overflow_data, indices, data)
+        arrays = (indptr, indices, data, self.indices, self.data)
+        overflow = (self.overflow_rows, self.overflow_cols, self.overflow_data)
+        in_parts(_join, (*arrays, *overflow), even_parts(indptr))
         return csr_array((data, indices, indptr), shape=self.shape)
 
     @classmethod
@@ -123,28 +129,52 @@ def threshold(row_lengths: NDArray[Any]) -> int:
     return ROW_LENGTH_LEVELS[level]
 
 
+def _collect_overflow(A: csr_array[Any], width: int, overflow: tuple[NDArray[Any], ...]) -> None:
+    """Write rows, columns and values of the entries beyond the width."""
+    bounds = even_parts(A.indptr)
+    counts = in_parts(_count_overflow, (A.indptr, np.uint64(width)), bounds)
+    before = dict(zip(bounds, np.concatenate(([0], np.cumsum(counts))).tolist(), strict=True))
+    arrays = tuple(unsigned(array) for array in (A.indptr, A.indices, A.data, *overflow))
+
+    def copy(first: int, last: int) -> None:
+        span = (np.uint64(value) for value in (width, before[first], first, last))
+        _copy_overflow(*arrays, *span)
+
+    on_threads(copy, bounds)
+
+
 @numba.njit(nogil=True, cache=True)
-def _collect_overflow(indptr, indices, data, width, rows, cols, values):  # type: ignore[no-untyped-def]
-    position = 0
-    for i in range(len(indptr) - 1):
-        for k in range(indptr[i] + width, indptr[i + 1]):
+def _count_overflow(indptr, width, first, last):  # type: ignore[no-untyped-def]
+    count = _U64(0)
+    for i in range(first, last):
+        length = _U64(indptr[i + _ONE]) - _U64(indptr[i])
+        count += max(length, width) - width
+    return count
+
+
+@numba.njit(nogil=True, cache=True)
+def _copy_overflow(indptr, indices, data, rows, cols, values, width, position, first, last):  # type: ignore[no-untyped-def]
+    for i in range(first, last):
+        for k in range(_U64(indptr[i]) + width, _U64(indptr[i + _ONE])):
             rows[position] = i
             cols[position] = indices[k]
             values[position] = data[k]
-            position += 1
+            position += _ONE
 
 
 @numba.njit(nogil=True, cache=True)
-def _join(indptr, ell_indices, ell_data, overflow_cols, overflow_data, indices, data):  # type: ignore[no-untyped-def]
-    rows, width = ell_indices.shape
-    position = 0
-    for i in range(rows):
-        start = indptr[i]
-        length = indptr[i + 1] - start
+def _join(  # type: ignore[no-untyped-def]
+    indptr, indices, data, ell_indices, ell_data, rows, cols, values, first, last
+):
+    width = _U64(ell_indices.shape[1])
+    position = _U64(np.searchsorted(rows, first))
+    for i in range(first, last):
+        start = _U64(indptr[i])
+        length = _U64(indptr[i + _ONE]) - start
         for j in range(min(length, width)):
             indices[start + j] = ell_indices[i, j]
             data[start + j] = ell_data[i, j]
         for j in range(width, length):
-            indices[start + j] = overflow_cols[position]
-            data[start + j] = overflow_data[position]
-            position += 1
+            indices[start + j] = cols[position]
+            data[start + j] = values[position]
+            position += _ONE

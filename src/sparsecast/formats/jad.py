@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -12,7 +13,8 @@ from scipy.sparse import csr_array
 
 from sparsecast.formats import FORMATS
 from sparsecast.formats.base import StorageFormat
-from sparsecast.formats.sell import in_parts, sort_rows
+from sparsecast.formats.sell import sort_rows
+from sparsecast.formats.threads import in_parts, threads_for
 from sparsecast.matrices.row_blocks import RowBlocks
 
 _ONE = np.uint64(1)
@@ -62,22 +64,23 @@ class JAD(StorageFormat):
         permutation = np.empty(rows, dtype=A.indices.dtype)
         sort_rows(row_lengths, max(rows, 1), permutation)
         diagonal_starts = _starts(row_lengths)
+        del row_lengths
         indices = np.empty(nnz, dtype=A.indices.dtype)
         data = np.empty(nnz, dtype=A.data.dtype)
         arrays = (A.indptr, A.indices, A.data, permutation, diagonal_starts, indices, data)
-        in_parts(_fill_diagonals, arrays, _entries_before(diagonal_starts, rows))
+        in_parts(_fill_diagonals, arrays, _bounds(diagonal_starts, rows))
         return cls(A.shape, nnz, diagonal_starts, indices, data, permutation)
 
     def to_csr(self) -> csr_array[Any]:
         """Return the matrix with its rows in their order."""
         rows = self.shape[0]
         indptr = np.zeros(rows + 1, dtype=self.permutation.dtype)
-        indptr[1 + self.permutation] = sorted_lengths(self.diagonal_starts, rows)
+        _scatter_lengths(self.diagonal_starts, self.permutation, indptr)
         np.cumsum(indptr, out=indptr)
         indices = np.empty(self.nnz, dtype=self.indices.dtype)
         data = np.empty(self.nnz, dtype=self.data.dtype)
         arrays = (indptr, indices, data, self.permutation, self.diagonal_starts, self.indices, self.data)
-        in_parts(_empty_diagonals, arrays, _entries_before(self.diagonal_starts, rows))
+        in_parts(_empty_diagonals, arrays, _bounds(self.diagonal_starts, rows))
         return csr_array((data, indices, indptr), shape=self.shape)
 
     @classmethod
@@ -94,7 +97,8 @@ class JAD(StorageFormat):
 
 def _starts(row_lengths: NDArray[Any]) -> NDArray[np.int64]:
     """Return the first entry of each diagonal and their number."""
-    counts = np.bincount(row_lengths, minlength=1)
+    counts = np.zeros(int(row_lengths.max(initial=0)) + 1, dtype=np.int64)
+    _count_lengths(row_lengths, counts)
     starts = np.zeros(len(counts), dtype=np.int64)
     # Diagonal j has an entry of every row that is longer than j.
     np.cumsum(counts[::-1].cumsum()[-2::-1], out=starts[1:])
@@ -108,11 +112,33 @@ def sorted_lengths(diagonal_starts: NDArray[np.int64], rows: int) -> NDArray[np.
     return np.repeat(np.arange(len(exactly))[::-1], exactly[::-1])
 
 
-def _entries_before(diagonal_starts: NDArray[np.int64], rows: int) -> NDArray[np.int64]:
-    """Return the entries before each stored row, and their number."""
-    before = np.zeros(rows + 1, dtype=np.int64)
-    np.cumsum(sorted_lengths(diagonal_starts, rows), out=before[1:])
-    return before
+def _bounds(diagonal_starts: NDArray[np.int64], rows: int) -> list[int]:
+    """Cut the stored rows into runs of even work, without an array of what is before each."""
+    reaching, total = np.diff(diagonal_starts), int(diagonal_starts[-1])
+    parts = threads_for(total)
+
+    def entries_before(place: int) -> int:
+        return int(np.minimum(reaching, place).sum())
+
+    targets = [part * total // parts for part in range(1, parts)]
+    return [0, *(bisect_left(range(rows), target, key=entries_before) for target in targets), rows]
+
+
+@numba.njit(nogil=True, cache=True)
+def _count_lengths(row_lengths, counts):  # type: ignore[no-untyped-def]
+    for length in row_lengths:
+        counts[length] += 1
+
+
+@numba.njit(nogil=True, cache=True)
+def _scatter_lengths(diagonal_starts, permutation, indptr):  # type: ignore[no-untyped-def]
+    """Write the length of each row behind its place in `indptr`."""
+    done = 0
+    for length in range(len(diagonal_starts) - 1, 0, -1):
+        reaching = diagonal_starts[length] - diagonal_starts[length - 1]
+        for place in range(done, reaching):
+            indptr[permutation[place] + 1] = length
+        done = reaching
 
 
 @numba.njit(nogil=True, cache=True)

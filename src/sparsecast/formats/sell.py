@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -15,8 +13,8 @@ from scipy.sparse import csr_array
 from sparsecast.errors import InputError
 from sparsecast.formats import FORMATS
 from sparsecast.formats.base import StorageFormat
+from sparsecast.formats.threads import even_parts, in_parts
 from sparsecast.matrices.row_blocks import RowBlocks
-from sparsecast.matrices.sweep import ENTRIES_PER_THREAD
 
 #: Rows of a chunk, C. Eight sums hide the latency of the addition and stay in registers; more rows would pad
 #: more. No benchmark here compares other sizes yet.
@@ -109,7 +107,7 @@ class SELL(StorageFormat):
         indices = np.empty(stored, dtype=A.indices.dtype)
         data = np.empty(stored, dtype=A.data.dtype)
         arrays = (A.indptr, A.indices, A.data, permutation, chunk_starts, indices, data)
-        in_parts(_fill_chunks, arrays, chunk_starts)
+        in_parts(_fill_chunks, arrays, even_parts(chunk_starts))
         return cls(A.shape, nnz, sigma, chunk_starts, indices, data, permutation, row_lengths)
 
     def to_csr(self) -> csr_array[Any]:
@@ -119,7 +117,7 @@ class SELL(StorageFormat):
         indices = np.empty(self.nnz, dtype=self.indices.dtype)
         data = np.empty(self.nnz, dtype=self.data.dtype)
         arrays = (indptr, indices, data, self.permutation, self.chunk_starts, self.indices, self.data)
-        in_parts(_empty_chunks, arrays, self.chunk_starts)
+        in_parts(_empty_chunks, arrays, even_parts(self.chunk_starts))
         return csr_array((data, indices, indptr), shape=self.shape)
 
     @classmethod
@@ -191,36 +189,6 @@ def _checked_window(sigma: int) -> int:
             f"round it"
         )
     return sigma
-
-
-def in_parts(function: Callable[..., None], arrays: tuple[Any, ...], work: NDArray[Any]) -> None:
-    """Call a compiled function on parts of equal work, in threads where there is enough of it.
-
-    Parameters
-    ----------
-    function : compiled function that releases the interpreter lock
-        Called as (*arrays, first, last), all integers unsigned, for the units first to last - 1.
-    arrays : tuple of arrays
-        Integer ones are passed as unsigned: signed indices cost a test for every load, which made the
-        conversions half as fast again.
-    work : array of shape (units + 1,)
-        Entries before each unit, and the total.
-    """
-    units, total = len(work) - 1, int(work[-1])
-    arrays = tuple(_unsigned(array) for array in arrays)
-    parts = max(1, min(numba.get_num_threads(), total // ENTRIES_PER_THREAD))
-    inner = np.searchsorted(work, np.linspace(0, total, parts + 1)[1:-1])
-    bounds = np.concatenate(([0], inner, [units])).astype(np.uint64)
-    if parts == 1:
-        function(*arrays, bounds[0], bounds[1])
-        return
-    # Not Numba's pool: its fallback aborts the process when two callers use it at once.
-    with ThreadPoolExecutor(parts) as pool:
-        list(pool.map(lambda first, last: function(*arrays, first, last), bounds[:-1], bounds[1:]))
-
-
-def _unsigned(array: NDArray[Any]) -> NDArray[Any]:
-    return array.view(np.dtype(f"u{array.dtype.itemsize}")) if array.dtype.kind == "i" else array
 
 
 @numba.njit(nogil=True, cache=True)

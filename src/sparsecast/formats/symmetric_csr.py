@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from sparsecast.errors import SymmetryError
 from sparsecast.formats import FORMATS
 from sparsecast.formats.base import StorageFormat
-from sparsecast.formats.sell import in_parts
+from sparsecast.formats.threads import even_parts, in_parts
 from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.matrices.symmetry import words
 
@@ -69,29 +69,28 @@ class SymmetricCSR(StorageFormat):
                 f"a matrix of {rows} x {cols}: expected a square one for symmetric CSR; use another format"
             )
         nnz = int(A.indptr[-1])
-        matrix = A.indptr, A.indices[:nnz], A.data
+        matrix, bounds = (A.indptr, A.indices[:nnz], A.data), even_parts(A.indptr)
         starts = np.zeros(rows + 1, dtype=A.indptr.dtype)
         diagonal = np.zeros(rows, dtype=A.data.dtype)
         on_diagonal, odd = np.zeros((2, rows), dtype=np.bool_)
-        in_parts(_find_diagonal, (*matrix, starts, diagonal, on_diagonal, odd), A.indptr)
+        in_parts(_find_diagonal, (*matrix, starts, diagonal, on_diagonal, odd), bounds)
         _refuse_first(odd, lambda row: f"row {row} is not sorted or holds a column twice")
         bits, heads = words(A.data[:nnz]), A.indptr[:-1] + starts[1:] + on_diagonal
-        in_parts(_find_unmirrored, (*matrix[:2], bits[0], bits[-1], heads, odd), A.indptr)
+        in_parts(_find_unmirrored, (*matrix[:2], bits[0], bits[-1], heads, odd), bounds)
         _refuse_first(odd, lambda row: _unmirrored(A, row))
         np.cumsum(starts, out=starts)
         below = int(starts[-1])
         entry_bytes = A.data.itemsize + A.indices.itemsize
         cls.refuse_excess(nnz, below + rows, below * entry_bytes)
         triangle = np.empty(below, dtype=A.indices.dtype), np.empty(below, dtype=A.data.dtype)
-        in_parts(_copy_below, (*matrix, starts, *triangle), A.indptr)
+        in_parts(_copy_below, (*matrix, starts, *triangle), bounds)
         return cls(A.shape, nnz, starts, *triangle, diagonal, on_diagonal)
 
     def to_csr(self) -> csr_array[Any]:
         """Return the whole matrix."""
-        rows = self.shape[0]
-        indptr = np.zeros(rows + 1, dtype=self.starts.dtype)
-        mirrored = np.bincount(self.indices, minlength=rows) if rows else 0
-        np.cumsum(np.diff(self.starts) + mirrored + self.on_diagonal, out=indptr[1:])
+        indptr = np.zeros(self.shape[0] + 1, dtype=self.starts.dtype)
+        _count_rows(self.starts, self.indices, self.on_diagonal, indptr)
+        np.cumsum(indptr, out=indptr)
         indices = np.empty(self.nnz, dtype=self.indices.dtype)
         data = np.empty(self.nnz, dtype=self.data.dtype)
         triangle = self.starts, self.indices, self.data, self.diagonal, self.on_diagonal
@@ -232,6 +231,14 @@ def _copy_below(  # type: ignore[no-untyped-def]
         for place in range(np.uint64(starts[i]), np.uint64(starts[i + _ONE])):
             triangle_indices[place] = indices[place + shift]
             triangle_data[place] = data[place + shift]
+
+
+@numba.njit(nogil=True, cache=True)
+def _count_rows(starts, triangle_indices, on_diagonal, indptr):  # type: ignore[no-untyped-def]
+    for i in range(len(on_diagonal)):
+        indptr[i + 1] += starts[i + 1] - starts[i] + on_diagonal[i]
+        for place in range(starts[i], starts[i + 1]):
+            indptr[triangle_indices[place] + 1] += 1
 
 
 @numba.njit(nogil=True, cache=True)

@@ -235,6 +235,61 @@ def mirrored(matrix: csr_array) -> csr_array:
     return whole
 
 
+def diagonal_matrix(rows: int, diagonals: int, reach: float, *, seed: int) -> csr_array:
+    """Return a benchmark matrix of full diagonals, as finite differences make.
+
+    Parameters
+    ----------
+    rows : int
+        Rows and columns.
+    diagonals : int
+        Diagonals, at most 2 * rows - 1. One is drawn from each of so many equal cells of the reach.
+    reach : float
+        Share of the columns, on either side of the main diagonal, that the diagonals are drawn from: below 1,
+        and at least such that there are enough of them.
+    seed : int
+        Same arguments, same matrix.
+
+    Returns
+    -------
+    csr_array of shape (rows, rows)
+        float64 values uniform in [-1, 1), int32 indices, sorted, without duplicates. An entry stands in
+        every place of the drawn diagonals.
+
+    Raises
+    ------
+    InputError
+        If `rows` or `diagonals` is below 1, there are too many `diagonals`, or `seed` is negative.
+    MatrixSizeError
+        As from `strip_matrix`.
+    """
+    _check_strip(rows, min(max(diagonals, 1), rows), seed)
+    if not 1 <= diagonals <= 2 * rows - 1:
+        raise InputError(
+            f"diagonals = {diagonals}: expected 1 to {2 * rows - 1}, what {rows} rows have; give fewer"
+        )
+    generator = np.random.default_rng(seed)
+    far = min(max(int(reach * rows), diagonals // 2), rows - 1)
+    cells = np.arange(diagonals + 1) * (2 * far + 1) // diagonals - far
+    offsets = generator.integers(cells[:-1], cells[1:])
+    row = np.arange(rows)
+    first, last = np.searchsorted(offsets, -row), np.searchsorted(offsets, rows - row)
+    indptr = np.zeros(rows + 1, dtype=np.int32)
+    np.cumsum(last - first, out=indptr[1:])
+    indices = np.empty(int(indptr[-1]), dtype=np.int32)
+    _fill_diagonals(indptr, offsets, first, indices)
+    matrix = csr_array((generator.uniform(-1.0, 1.0, len(indices)), indices, indptr), shape=(rows, rows))
+    matrix.has_canonical_format = True
+    return matrix
+
+
+@numba.njit(cache=True, nogil=True)
+def _fill_diagonals(indptr, offsets, first, indices):  # type: ignore[no-untyped-def]
+    for row in range(len(first)):
+        for entry in range(indptr[row], indptr[row + 1]):
+            indices[entry] = row + offsets[first[row] + entry - indptr[row]]
+
+
 def _draw_lengths(rows: int, mean: int, lengths: str, seed: int) -> NDArray[np.int64]:
     generator = np.random.default_rng(seed)
     if lengths == "fixed":

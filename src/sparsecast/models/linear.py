@@ -35,7 +35,7 @@ from sparsecast.models.base import Model
 from sparsecast.records import Candidate, Record
 
 #: Suites it is fitted to.
-SUITES = ("strips", "entry strips", "varied", "blocks", "symmetric")
+SUITES = ("strips", "entry strips", "varied", "blocks", "symmetric", "diagonals")
 
 #: Fewest Records a format is fitted to: as many as it has costs.
 LEAST_RECORDS = 12

@@ -1,0 +1,254 @@
+"""What DIA stores, how it counts diagonals, and what it refuses."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections import Counter
+
+import numba
+import numpy as np
+import psutil
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+from sparsecast.errors import InputError, MatrixSizeError, PaddingError
+from sparsecast.formats.base import MAX_PADDING_FACTOR
+from sparsecast.formats.dia import CHUNK_BYTES, CHUNKS, DIA, _merged
+from sparsecast.matrices.gallery import gallery
+from sparsecast.matrices.row_blocks import RowBlocks, StripStatistics
+from sparsecast.matrices.structure import structure
+from sparsecast.matrices.sweep import ENTRIES_PER_THREAD
+from sparsecast.planning.candidates import Setting, whole_matrix
+
+ascending = st.lists(st.integers(-5, 5), max_size=12).map(sorted)
+
+
+def dense(values):
+    return csr_array(np.array(values, dtype=float))
+
+
+def same(A, B):
+    return (
+        A.shape == B.shape
+        and A.indptr.tolist() == B.indptr.tolist()
+        and A.indices.tolist() == B.indices.tolist()
+        and A.data.tobytes() == B.data.tobytes()
+    )
+
+
+def mixed_up(A):
+    """The same matrix with the entries of each row in some other order."""
+    mixed = A.copy()
+    generator = np.random.default_rng(0)
+    for start, end in zip(A.indptr[:-1], A.indptr[1:], strict=True):
+        order = start + generator.permutation(end - start)
+        mixed.indices[start:end], mixed.data[start:end] = A.indices[order], A.data[order]
+    mixed.has_sorted_indices = False
+    return mixed
+
+
+def test_a_small_matrix_by_hand():
+    D = DIA.from_csr(dense([[1, 0, 2], [3, 4, 0], [0, 0, 5]]))
+    assert D.offsets.tolist() == [-1, 0, 2]
+    assert D.data.reshape(3, 3).tolist() == [[0, 3, 0], [1, 4, 5], [2, 0, 0]]
+    assert D.present.tolist() == [[0b010, 0b111, 0b001]]
+    assert len(D.order) == 0
+
+
+@pytest.mark.parametrize("chunk_rows", CHUNKS)
+@pytest.mark.parametrize("rows", (1, 7, 8, 9, 16, 63, 64, 65, 200))
+def test_chunks_hold_one_diagonal_after_the_other(chunk_rows, rows):
+    A = gallery("banded", n=rows, half_bandwidth=2)
+    A.data[:] = np.arange(1.0, A.nnz + 1)
+    D, plain = DIA.from_csr(A, chunk_rows), A.toarray()
+    start = 0
+    for first in range(0, rows, chunk_rows):
+        height = min(chunk_rows, rows - first)
+        chunk = D.data[start : start + height * len(D.offsets)].reshape(len(D.offsets), height)
+        for offset, values in zip(D.offsets.tolist(), chunk, strict=True):
+            columns = np.arange(first, first + height) + offset
+            inside = (columns >= 0) & (columns < rows)
+            expected = np.where(
+                inside, plain[np.arange(first, first + height), np.clip(columns, 0, rows - 1)], 0
+            )
+            assert values.tolist() == expected.tolist()
+        start += chunk.size
+    assert start == len(D.data)
+    assert D.present.dtype.itemsize * 8 == chunk_rows
+    assert same(D.to_csr(), A)
+
+
+@pytest.mark.parametrize("dtype", ("float32", "float64", "complex64", "complex128"))
+def test_a_chunk_has_as_many_bytes_for_every_type(dtype):
+    A = gallery("banded", n=300).astype(dtype)
+    D = DIA.from_csr(A)
+    assert D.chunk_rows * np.dtype(dtype).itemsize == CHUNK_BYTES and D.chunk_rows in CHUNKS
+    assert same(D.to_csr(), A)
+
+
+@pytest.mark.parametrize("chunk_rows", (0, -8, 1, 12, 128, 16.5))
+def test_another_chunk_is_refused_with_those_there_are(chunk_rows):
+    with pytest.raises(InputError, match=r"8, 16, 32, 64; name one") as refusal:
+        DIA.from_csr(dense([[1]]), chunk_rows)
+    assert "\n" not in str(refusal.value)
+
+
+def test_unsorted_rows_are_stored_as_sorted_ones_and_come_back_as_they_were():
+    A = gallery("poisson3d", n=7)
+    mixed = mixed_up(A)
+    of_sorted, of_mixed = DIA.from_csr(A), DIA.from_csr(mixed)
+    assert of_mixed.data.tobytes() == of_sorted.data.tobytes()
+    assert of_mixed.offsets.tolist() == of_sorted.offsets.tolist()
+    assert len(of_mixed.order) == A.nnz and len(of_sorted.order) == 0
+    assert same(of_mixed.to_csr(), mixed)
+
+
+def test_duplicates_stand_on_diagonals_of_the_same_offset():
+    A = csr_array(
+        (np.array([1.0, 2, 4, 8, 16]), np.array([2, 2, 2, 1, 1]), np.array([0, 3, 5])), shape=(2, 4)
+    )
+    D = DIA.from_csr(A)
+    assert D.offsets.tolist() == [0, 0, 2, 2, 2]
+    assert D.data.reshape(5, 2).tolist() == [[0, 8], [0, 16], [1, 0], [2, 0], [4, 0]]
+    assert same(D.to_csr(), A)
+    assert same(DIA.from_csr(mixed_up(A)).to_csr(), mixed_up(A))
+
+
+def test_explicit_zeros_are_entries_and_padding_is_none():
+    A = dense([[1, 2], [3, 4]])
+    A.data[[0, 3]] = 0.0, -0.0
+    assert same(DIA.from_csr(A).to_csr(), A)
+
+
+@given(ascending, ascending)
+def test_joined_offsets_are_there_as_often_as_one_side_has_them(one, other):
+    merged = _merged(np.array(one, dtype=np.int64), np.array(other, dtype=np.int64))
+    assert merged.tolist() == sorted((Counter(one) | Counter(other)).elements())
+
+
+@pytest.mark.parametrize("cols", (40, 2**31 - 1))
+def test_columns_that_hold_nothing_cost_nothing(cols):
+    indices = np.array([0, cols - 3, 1, cols - 2, 2, cols - 1], dtype=np.int32)
+    A = csr_array((np.arange(1.0, 7), indices, np.array([0, 2, 4, 6], dtype=np.int32)), shape=(3, cols))
+    D = DIA.from_csr(A)
+    assert D.offsets.tolist() == [0, cols - 3] and D.nbytes < 1000
+    assert same(D.to_csr(), A)
+
+
+@pytest.mark.parametrize("rows", (10, 11))
+def test_one_entry_in_many_rows_is_refused_just_beyond_the_largest_padding(rows):
+    A = csr_array((np.ones(1), np.zeros(1, dtype=int), np.array([0] * rows + [1])), shape=(rows, 5))
+    if rows <= MAX_PADDING_FACTOR:
+        assert DIA.from_csr(A).data.tolist() == [0] * (rows - 1) + [1]
+    else:
+        with pytest.raises(PaddingError, match="1 diagonals or more of 11 rows for 1 non-zeros"):
+            DIA.from_csr(A)
+
+
+def test_scattered_entries_are_refused_before_anything_large_is_allocated():
+    A = gallery("random", n=30_000, nnz_per_row=8)
+    with pytest.raises(PaddingError):
+        DIA.from_csr(gallery("random", n=300, nnz_per_row=8))  # compiled
+    tracemalloc.start()
+    try:
+        with pytest.raises(PaddingError) as refusal:
+            DIA.from_csr(A)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    message = str(refusal.value)
+    assert "240,000 non-zeros" in message and "at most 10 times" in message and "\n" not in message
+    assert message.endswith("use another format")
+    assert peak < 100_000
+
+
+def test_what_exceeds_memory_is_refused_before_it_is_allocated(monkeypatch):
+    A = gallery("banded", n=50_000)
+    DIA.from_csr(gallery("banded", n=50))  # compiled
+    little = psutil.virtual_memory()._replace(available=1_000_000)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: little)
+    tracemalloc.start()
+    try:
+        with pytest.raises(MatrixSizeError, match="DIA"):
+            DIA.from_csr(A)
+        assert tracemalloc.get_traced_memory()[1] < 200_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_converting_takes_no_more_memory_than_the_diagonals_and_a_tenth():
+    A = gallery("poisson3d", n=40)
+    D = DIA.from_csr(A)
+    source = A.data.nbytes + A.indices.nbytes + A.indptr.nbytes
+    for convert, target in ((lambda: DIA.from_csr(A), D.nbytes), (D.to_csr, source)):
+        tracemalloc.start()
+        try:
+            convert()
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert peak < target + (source + D.nbytes) / 10
+
+
+def test_threads_change_nothing():
+    A, before = gallery("poisson3d", n=45), numba.get_num_threads()
+    assert A.nnz > 2 * ENTRIES_PER_THREAD
+    # Halves whose diagonals differ, and one row that repeats a column.
+    A.indices[: A.indptr[40]] = np.repeat(np.arange(40), np.diff(A.indptr[:41]))
+    A.data[:] = np.random.default_rng(0).uniform(-1, 1, A.nnz)
+    try:
+        found = []
+        for threads in (1, int(numba.config.NUMBA_NUM_THREADS)):
+            numba.set_num_threads(threads)
+            found.append(DIA.from_csr(A))
+            assert same(found[-1].to_csr(), A)
+    finally:
+        numba.set_num_threads(before)
+    first, second = found
+    assert len(first.offsets) > len(set(first.offsets.tolist()))
+    assert all(array.tobytes() == second.arrays[name].tobytes() for name, array in first.arrays.items())
+
+
+@pytest.mark.parametrize("dtype", ("float64", "float32"))
+@pytest.mark.parametrize(
+    ("name", "parameters", "diagonals"),
+    [("poisson2d", {"n": 30}, 5), ("poisson3d", {"n": 8, "points": 27}, 27), ("banded", {"n": 101}, 17)],
+)
+def test_the_size_of_a_matrix_is_foretold(name, parameters, diagonals, dtype):
+    A = gallery(name, **parameters).astype(dtype)
+    D, blocks = DIA.from_csr(A), RowBlocks.of(structure(A, threads=1))
+    assert len(D.offsets) == diagonals
+    assert DIA.stored_entries(blocks).tolist() == [len(D.data)]
+    assert DIA.predicted_bytes(blocks, A.dtype.itemsize, 4).tolist() == [D.nbytes]
+
+
+def test_a_row_block_is_the_matrix_in_small():
+    A = gallery("poisson2d", n=40)
+    strips = StripStatistics.of(A.indptr, structure(A), 64)
+    first = np.arange(strips.strips)
+    parts = DIA.stored_entries(strips.blocks(first, first + 1))
+    assert parts.sum() == len(DIA.from_csr(A).data)
+
+
+@pytest.mark.parametrize("dtype", ("float64", "float32"))
+def test_a_matrix_of_thin_diagonals_has_no_candidate_and_hears_the_bytes(dtype):
+    found = structure(gallery("random", n=50, nnz_per_row=12))
+    choice = whole_matrix(found, Setting("cpu", dtype, 32, 1))
+    reason = choice.refused["dia"]
+    assert f"{found.diagonals} diagonals" in reason and "bytes a non-zero" in reason and "CSR" in reason
+    assert reason.endswith("use another format") and "\n" not in reason
+
+
+@pytest.mark.parametrize("dtype", ("float64", "float32"))
+@pytest.mark.parametrize("name", ("poisson2d", "poisson3d", "banded"))
+def test_a_matrix_of_full_diagonals_has_a_candidate(name, dtype):
+    choice = whole_matrix(structure(gallery(name, n=20)), Setting("cpu", dtype, 32, 1))
+    assert "dia" in {candidate.format for candidate in choice.candidates}
+
+
+def test_only_values_and_offsets_are_streamed():
+    D = DIA.from_csr(mixed_up(gallery("poisson2d", n=30)))
+    assert len(D.order) and D.present.nbytes
+    assert D.traffic() == D.data.nbytes + D.offsets.nbytes + 8 * sum(D.shape)
