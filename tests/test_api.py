@@ -391,3 +391,13 @@ def test_machines_lists_what_can_be_used_and_what_cannot(own):
     assert isinstance(found["broken"], ProfileError)
     assert api.contents(own).startswith("cpu float64 1 thread (")
     assert api.contents(Profile(here, ())) == "no records"
+
+
+def test_entries_counted_with_64_bits_promote_columns_of_32(recorded):
+    A = sc.gallery("poisson2d", n=30)
+    wide = scipy.sparse.csr_array(A.shape)
+    wide.indptr, wide.indices, wide.data = A.indptr.astype(np.int64), A.indices, A.data
+    planned = sc.plan(wide, recorded, threads=1)
+    assert {block.candidate.index_bits for block in planned.blocks} == {64}
+    x = np.random.default_rng(0).uniform(-1, 1, 900)
+    np.testing.assert_allclose(sc.compile(wide, planned) @ x, A @ x, rtol=1e-13, atol=1e-14)

@@ -487,7 +487,9 @@ def _setting(A: Any, threads: int, dtype: str | None, device: str) -> Setting:
     if isinstance(A, Structure):
         return Setting(device, dtype or "float64", 32 if A.nnz < 2**31 else 64, threads)
     matrix = _as_csr(A)
-    setting = Setting(device, dtype or matrix.dtype.name, 8 * matrix.indices.itemsize, threads)
+    # SciPy counts more than 2**31 - 1 entries with 64 bits, the columns may still have 32.
+    index_bytes = max(matrix.indptr.itemsize, matrix.indices.itemsize)
+    setting = Setting(device, dtype or matrix.dtype.name, 8 * index_bytes, threads)
     require_imaginary(matrix.dtype, setting.dtype, f"a {matrix.dtype} matrix")
     return setting
 

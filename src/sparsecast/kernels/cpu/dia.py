@@ -184,7 +184,7 @@ def _part(data, offsets, octets, x, y, first, last):  # type: ignore[no-untyped-
             _sum_chunk(data, offsets, x, y, octets, row, 0, diagonals)  # type: ignore[call-arg]
         else:
             _edge_chunk(data, offsets, octets, x, y, row)
-    if full < last:
+    if first <= full < last:
         # The last chunk of the matrix has fewer rows.
         y[full * height :] = 0
         for diagonal in range(diagonals):
