@@ -11,6 +11,7 @@ The tree::
     |   |   `-- SymmetryError       it holds one triangle, and the matrix is not symmetric
     |   |-- MatrixSizeError         a matrix or its format does not fit in memory
     |   |-- ProfileError            a profile is missing, damaged, or of another schema or machine
+    |   |-- DeviceError             a device, its driver or its Python package is missing, or it is too old
     |   |-- BusyError               another calibration holds the machine's profile
     |   `-- StorageError            the data folder cannot be written
     `-- WrongResultError            a kernel disagreed with the oracle: our fault, exit status 1
@@ -55,6 +56,10 @@ class MatrixSizeError(InputError):
 
 class ProfileError(InputError):
     """A profile is missing, damaged, of another schema version, or of another machine."""
+
+
+class DeviceError(InputError):
+    """A device that was asked for is not there, too old, or lacks its driver or Python package."""
 
 
 class BusyError(InputError):

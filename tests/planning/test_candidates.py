@@ -46,7 +46,7 @@ def test_a_format_beyond_memory_is_refused_with_both_sizes(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("device", "dtype"), [("cuda", "float64"), ("cpu", "int8"), ("", "float64"), ("cpu", "")]
+    ("device", "dtype"), [("vulkan", "float64"), ("cpu", "int8"), ("", "float64"), ("cpu", "")]
 )
 def test_an_unknown_device_or_dtype_is_refused_with_the_known_ones(device, dtype):
     with pytest.raises(InputError, match=r"expected one of (cpu|float64, float32)"):

@@ -395,7 +395,7 @@ class Calibration:
         self.on_progress(
             self.used_s, self.budget_s, f"compiling for {setting.dtype}, {setting.threads} threads"
         )
-        for name in FORMATS.names():
+        for name in KERNELS[setting.device].names():
             for variant in KERNELS[setting.device].get(name).variants:
                 warm_up(
                     Candidate(

@@ -16,6 +16,7 @@ from typing import Any
 import psutil
 
 from sparsecast.errors import InputError
+from sparsecast.machines.device import Device
 
 _CPU_FOLDER = Path("/sys/devices/system/cpu/cpu0")
 _SIMD_FLAGS = ("sse2", "avx", "avx2", "fma", "avx512f", "avx512_bf16", "asimd", "sve", "sve2")
@@ -59,6 +60,8 @@ class Machine:
         Physical memory.
     system : str
         Operating system.
+    device : Device or None
+        The GPU that goes with it; None where the processor computes alone.
     """
 
     processor: str
@@ -69,22 +72,29 @@ class Machine:
     simd: tuple[str, ...]
     memory_bytes: int
     system: str
+    device: Device | None = None
 
     @property
     def name(self) -> str:
-        """A name for files: the processor, the threads and a digest of all that sets the speed.
+        """A name for files: device, or processor and threads, and a digest of all that sets the speed.
 
         Memory is left out of the digest: virtual machines of one kind differ in it by some megabytes.
         """
         described = self.to_dict()
         del described["memory_bytes"]
+        if self.device:
+            del described["device"]["memory_bytes"]
         digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:8]
-        slug = re.sub(r"[^a-z0-9]+", "-", self.processor.lower()).strip("-")[:32].strip("-")
-        return f"{slug or 'machine'}-{self.threads}t-{digest}"
+        if self.device:
+            return f"{_slug(self.device.name) or 'device'}-{digest}"
+        return f"{_slug(self.processor) or 'machine'}-{self.threads}t-{digest}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the description as plain data."""
-        return dataclasses.asdict(self)
+        """Return the description as plain data, without the key ``device`` where there is none."""
+        described = dataclasses.asdict(self)
+        if self.device is None:  # so a machine keeps the name it had before devices were described
+            del described["device"]
+        return described
 
     @classmethod
     def from_dict(cls, described: Mapping[str, Any]) -> Machine:
@@ -92,6 +102,8 @@ class Machine:
         values = dict(described)
         values["caches"] = tuple(Cache(**cache) for cache in values["caches"])
         values["simd"] = tuple(values["simd"])
+        if "device" in values:
+            values["device"] = Device.from_dict(values["device"])
         return cls(**values)
 
     def checked_threads(self, threads: int | None) -> int:
@@ -112,8 +124,12 @@ class Machine:
         return threads
 
 
+def _slug(text: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:32].strip("-")
+
+
 def detect() -> Machine:
-    """Describe the machine this process runs on."""
+    """Describe the machine this process runs on, without its devices: `detect_device` describes those."""
     return Machine(
         processor=_processor(),
         architecture=platform.machine(),

@@ -25,6 +25,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsecast.errors import DeviceError
 from sparsecast.formats.hyb import HYB
 from sparsecast.machines.machine import Cache
 from sparsecast.matrices.row_blocks import RowBlocks
@@ -43,7 +44,9 @@ Floats = NDArray[np.float64]
 def strip_rows(device: str, threads: int) -> int:
     """Return the rows, or non-zeros for COO, of a strip (section 3.1: S)."""
     if device != "cpu":
-        raise ValueError(f"strip size of device '{device}' is not defined: known is cpu")
+        raise DeviceError(
+            f"device '{device}' has no strips here yet: expected cpu, whose strips are known; name that"
+        )
     return threads * CPU_STRIP_ROWS_A_THREAD
 
 

@@ -20,7 +20,7 @@ class Setting:
     Attributes
     ----------
     device : str
-        ``"cpu"``.
+        A name of KERNELS.
     dtype : str
         One of DTYPES.
     index_bits : int
@@ -69,10 +69,10 @@ class Choice:
 
 
 def whole_matrix(structure: Structure, setting: Setting) -> Choice:
-    """Return the candidates for a matrix in one block, one for each format that suits it."""
+    """Return the candidates for a matrix in one block, one for each format with kernels that suits it."""
     blocks = RowBlocks.of(structure)
     candidates, refused = [], {}
-    for name in FORMATS.names():
+    for name in KERNELS[setting.device].names():
         storage = FORMATS.get(name)
         stored = int(storage.stored_entries(blocks)[0])
         types = setting.value_bytes, setting.index_bits // 8

@@ -1,0 +1,58 @@
+"""Strips: the rows, or non-zeros for COO, that a device handles in one full load of thread blocks.
+
+Two papers count them, and differ in CSR, because their kernels do:
+
+- P. Guo, L. Wang, P. Chen (2014), section 3.1 and table 2: CSR with a warp a row, ELL with a thread a row,
+  COO with a thread a non-zero; for AMD with compute units, wavefronts and work-items in their places.
+- R. Wang, T. Gu, M. Li (2017), section 3.1, equations 1 to 3: CSR-vector with half a warp a row, CSR-scalar,
+  ELL and JAD with a thread a row.
+"""
+
+from __future__ import annotations
+
+from sparsecast.errors import UnknownNameError
+from sparsecast.machines.device import Device
+
+
+def guo_strip(device: Device, kernel: str) -> int:
+    """Return the rows of a strip (non-zeros for ``"coo"``) of Guo et al. (2014), section 3.1: S.
+
+    Parameters
+    ----------
+    device : Device
+    kernel : str
+        ``"csr"``, ``"ell"`` or ``"coo"``; HYB has none of its own, being ELL and COO (section 3.5.4).
+
+    Raises
+    ------
+    UnknownNameError
+        If the paper counts no strips for such a kernel.
+    """
+    return _strip(device, {"csr": device.lanes, "ell": 1, "coo": 1}, kernel)
+
+
+def wang_strip(device: Device, kernel: str) -> int:
+    """Return the rows of a strip of Wang et al. (2017), equations 1 to 3: S.
+
+    Parameters
+    ----------
+    device : Device
+    kernel : str
+        ``"csr-vector"``, ``"csr-scalar"``, ``"ell"`` or ``"jad"``.
+
+    Raises
+    ------
+    UnknownNameError
+        If the paper counts no strips for such a kernel.
+    """
+    threads = {"csr-vector": device.lanes // 2, "csr-scalar": 1, "ell": 1, "jad": 1}
+    return _strip(device, threads, kernel)
+
+
+def _strip(device: Device, threads: dict[str, int], kernel: str) -> int:
+    """Return how often the threads of a row, by kernel, go into those that the device holds at once."""
+    if kernel not in threads:
+        raise UnknownNameError(
+            f"strip of kernel '{kernel}' is unknown: known are {', '.join(threads)}; name one"
+        )
+    return device.multiprocessors * (device.threads_per_multiprocessor // threads[kernel])

@@ -1,0 +1,81 @@
+"""Strip sizes, against the numbers that the papers print."""
+
+from __future__ import annotations
+
+import dataclasses
+from math import ceil
+
+import pytest
+
+from sparsecast.errors import UnknownNameError
+from sparsecast.machines.device import Device
+from sparsecast.machines.strips import guo_strip, wang_strip
+
+#: The Tesla C2050 of Guo et al. (2014): 14 multiprocessors of 48 warps.
+C2050 = Device(
+    name="Tesla C2050",
+    multiprocessors=14,
+    warps_per_multiprocessor=48,
+    lanes=32,
+    threads_per_block=1024,
+    memory_bytes=3 << 30,
+    l2_bytes=768 << 10,
+    clock_hz=1_150_000_000,
+    memory_clock_hz=1_500_000_000,
+    compute_capability=(2, 0),
+)
+#: 120 compute units of 40 wavefronts, 64 work-items each.
+MI100 = dataclasses.replace(
+    C2050,
+    name="AMD Instinct MI100",
+    multiprocessors=120,
+    warps_per_multiprocessor=40,
+    lanes=64,
+    compute_capability=None,
+)
+
+#: Rows of matrices of the paper's collection, and the last strip that its table 3 prints for each.
+TABLE_3 = {
+    "finan512": (74752, 112),
+    "nasasrb": (54870, 82),
+    "hcircuit": (105676, 158),
+    "OPF_6000": (29902, 45),
+    "OPF_10000": (43887, 66),
+    "Dense": (2000, 3),
+    "Protein": (36417, 55),
+    "FEM/Spheres": (83334, 125),
+    "FEM/Cantilever": (62451, 93),
+    "QCD": (49152, 74),
+    "neos": (479119, 713),
+    "Epidemiology": (525825, 783),
+    "Webbase": (1000005, 1489),
+    "LP": (4284, 7),
+}
+
+
+def test_guo_counts_672_rows_and_32_times_as_many():
+    # Section 4: "672 rows (i.e., S_CSR for NVIDIA Tesla C2050)", "672 x 32 rows (i.e., S_ELL ...)".
+    assert guo_strip(C2050, "csr") == 672
+    assert guo_strip(C2050, "ell") == guo_strip(C2050, "coo") == 672 * 32
+
+
+@pytest.mark.parametrize("name", TABLE_3)
+def test_strips_of_a_matrix_are_as_many_as_table_3_says(name):
+    rows, strips = TABLE_3[name]
+    assert ceil(rows / guo_strip(C2050, "csr")) == strips
+
+
+def test_wang_counts_half_warps_for_csr_vector_and_threads_for_the_others():
+    assert wang_strip(C2050, "csr-vector") == 2 * guo_strip(C2050, "csr")
+    assert {wang_strip(C2050, kernel) for kernel in ("csr-scalar", "ell", "jad")} == {14 * 1536}
+
+
+def test_an_amd_device_counts_wavefronts_and_work_items():
+    assert guo_strip(MI100, "csr") == 120 * 40
+    assert guo_strip(MI100, "ell") == guo_strip(MI100, "coo") == 120 * 2560
+
+
+@pytest.mark.parametrize(("strip", "kernel"), [(guo_strip, "hyb"), (wang_strip, "csr"), (wang_strip, "coo")])
+def test_a_kernel_whose_strips_a_paper_does_not_count_is_refused_with_those_it_does(strip, kernel):
+    with pytest.raises(UnknownNameError, match=f"'{kernel}' is unknown: known are .*ell"):
+        strip(C2050, kernel)
