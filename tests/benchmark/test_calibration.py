@@ -311,7 +311,7 @@ def test_the_suite_has_what_the_models_need(threads):
     names = [(matrix.name, matrix.suite) for matrix in (*needed, *finer)]
     assert len(names) == len(set(names))
     suites = {matrix.suite for matrix in needed}
-    assert {"strips", "entry strips", "varied", "blocks", "diagonals", "gallery"} == suites
+    assert {"strips", "entry strips", "varied", "blocks", "symmetric", "diagonals", "gallery"} == suites
     assert set(SUITES) == suites - {"gallery"}
     for matrix in (*needed, *finer):
         assert matrix.entries > 0

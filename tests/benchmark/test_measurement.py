@@ -55,7 +55,8 @@ def test_complex_products_are_checked_and_recorded(subject, dtype):
     for record in records:
         assert record.candidate.dtype == dtype
         assert 0 < record.error <= 4 * np.finfo(dtype).eps
-        assert record.traffic_bytes >= A.nnz * (np.dtype(dtype).itemsize + 4 / 64)
+        # One triangle may do, and one index for a block of 64 values.
+        assert record.traffic_bytes >= A.nnz / 2 * (np.dtype(dtype).itemsize + 4 / 64)
 
 
 def test_a_complex_matrix_is_never_measured_as_a_real_one(subject):

@@ -145,11 +145,14 @@ GALLERY = (
     "rmat?scale=15&degree=12",
     "elasticity3d?n=18",
     "circuit?n=60000",
+    "banded?n=40000&half_bandwidth=12",
     "poisson3d?n=40&points=27",
     "random?n=150000&nnz_per_row=6",
-    "banded?n=40000&half_bandwidth=12",
     "poisson3d?n=90&points=7",
 )
+
+#: So many of them are indispensable: two for each format at least, or its forecasts have no interval.
+_NEEDED_GALLERY = 5
 
 #: Share of the free memory that a benchmark matrix may take in all its formats together.
 MEMORY_SHARE = 0.25
@@ -210,9 +213,9 @@ def benchmark_matrices(setting: Setting) -> tuple[list[BenchmarkMatrix], list[Be
     needed += [_blocks(*shape) for shape in BLOCKS]
     needed += [_symmetric(*shape) for shape in SYMMETRIC]
     needed += [_diagonals(*shape) for shape in DIAGONALS]
-    needed += [_gallery(specification) for specification in GALLERY[:4]]
+    needed += [_gallery(specification) for specification in GALLERY[:_NEEDED_GALLERY]]
     finer = [_entry_strips(rows, strips) for strips in ENTRY_STRIPS if strips not in _COARSE_ENTRY_STRIPS]
-    finer += [_gallery(specification) for specification in GALLERY[4:]]
+    finer += [_gallery(specification) for specification in GALLERY[_NEEDED_GALLERY:]]
     finer += [_varied(*shape) for shape in VARIED[half:]]
     # Long rows first: they carry the fixed-strips relationships furthest.
     rest = [point for point in grid if not coarse(*point)]
