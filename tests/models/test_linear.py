@@ -12,9 +12,10 @@ from sparsecast.formats import FORMATS
 from sparsecast.machines.machine import Cache
 from sparsecast.matrices.row_blocks import RowBlocks, StripStatistics
 from sparsecast.matrices.structure import structure
-from sparsecast.matrices.synthesis import varied_matrix
+from sparsecast.matrices.synthesis import block_matrix, diagonal_matrix, varied_matrix
 from sparsecast.models import MODELS
 from sparsecast.models.linear import LEAST_RECORDS, LinearModel
+from sparsecast.planning.candidates import Setting, whole_matrix
 
 CACHES = (Cache(1, 1 << 15, 1), Cache(2, 1 << 18, 1), Cache(3, 1 << 22, 1))
 
@@ -120,15 +121,27 @@ def test_a_long_row_is_waited_for(recorded, of_lengths, make_record, structures)
     assert model._work("csr", RowBlocks.of(even))["entries"][0] == even.nnz
 
 
-def test_row_blocks_of_a_matrix_cost_about_the_matrix(recorded):
-    A = varied_matrix(50_000, 9, "fixed", 0.1, seed=0)
+@pytest.mark.parametrize(
+    "A",
+    [
+        varied_matrix(50_000, 9, "fixed", 0.1, seed=0),
+        block_matrix(17_000, 9, 3, 0.1, seed=0),
+        diagonal_matrix(50_000, 9, 0.1, seed=0),
+    ],
+    ids=("varied", "blocks", "diagonals"),
+)
+def test_row_blocks_of_a_matrix_cost_about_the_matrix(recorded, A):
     model = LinearModel().fit(recorded.select(dtype="float64"), recorded.machine.caches)
-    strips = StripStatistics.of(A.indptr, structure(A, threads=1), 5_000)
-    parts = strips.blocks(np.arange(10), np.arange(1, 11))
-    whole = strips.blocks(np.array([0]), np.array([10]))
-    for name in model.formats():
+    found = structure(A, threads=1)
+    strips = StripStatistics.of(A.indptr, found, 5_000)
+    first = np.arange(strips.strips)
+    parts = strips.blocks(first, first + 1)
+    whole = strips.blocks(np.array([0]), np.array([strips.strips]))
+    suiting = {each.format for each in whole_matrix(found, Setting("cpu", "float64", 32, 1)).candidates}
+    assert len(suiting) > 5
+    for name in suiting & set(model.formats()):
         start = model.costs_[name]["start"]
-        together = float(model.time_s(name, parts).sum()) - 9 * start
+        together = float(model.time_s(name, parts).sum()) - (strips.strips - 1) * start
         assert together == pytest.approx(float(model.time_s(name, whole)[0]), rel=0.1), name
 
 

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from sparsecast.errors import InputError, PaddingError
 from sparsecast.formats import FORMATS
 from sparsecast.formats.base import StorageFormat
-from sparsecast.formats.threads import even_parts, on_threads, unsigned
+from sparsecast.formats.threads import even_parts, in_parts, on_threads, unsigned
 from sparsecast.matrices.block_fill import block_fill
 from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.records import BLOCK_SIZES
@@ -121,11 +121,10 @@ class BCSR(StorageFormat):
         indices = np.empty(self.nnz, dtype=self.columns.dtype)
         data = np.empty(self.nnz, dtype=self.data.dtype)
         bounds = even_parts(self.starts.astype(np.int64) * (self.block[0] * self.block[1]))
-        on_threads(lambda first, last: _count_rows(self.starts, self.present, first, last, indptr), bounds)
+        in_parts(_count_rows, (self.starts, self.present, indptr), bounds)
         np.cumsum(indptr, out=indptr)
-        blocks = (self.starts, self.columns, self.data, self.present)
-        out = (indptr, indices, data)
-        on_threads(lambda first, last: _unblock(blocks, self.order, first, last, out), bounds)
+        blocks = (self.starts, self.columns, self.data, self.present, self.order)
+        in_parts(_unblock, (*blocks, indptr, indices, data), bounds)
         return csr_array((data, indices, indptr), shape=self.shape)
 
     @classmethod
@@ -374,32 +373,31 @@ def sort_columns(indptr, indices, first, last, order):  # type: ignore[no-untype
 
 
 @numba.njit(nogil=True, cache=True)
-def _count_rows(starts, present, first, last, indptr):  # type: ignore[no-untyped-def]
+def _count_rows(starts, present, indptr, first, last):  # type: ignore[no-untyped-def]
     """Write the entries of each row behind its place in `indptr`."""
-    r = present.shape[1]
+    r, rows = np.uint64(present.shape[1]), np.uint64(len(indptr) - 1)
     for i in range(first, last):
-        for k in range(starts[i], starts[i + 1]):
-            for row in range(min(r, len(indptr) - 1 - i * r)):
+        for k in range(starts[i], starts[i + _ONE]):
+            for row in range(min(r, rows - i * r)):
                 bits = present[k, row]
                 while bits:
-                    bits &= bits - 1
-                    indptr[i * r + row + 1] += 1
+                    bits &= bits - np.uint8(1)
+                    indptr[i * r + row + _ONE] += _ONE
 
 
 @numba.njit(nogil=True, cache=True)
-def _unblock(blocks, order, first, last, out):  # type: ignore[no-untyped-def]
+def _unblock(starts, columns, values, present, order, indptr, indices, data, first, last):  # type: ignore[no-untyped-def]
     """Write the entries of the block rows `first` to `last` where the matrix had them."""
-    starts, columns, values, present = blocks
-    indptr, indices, data = out
-    r = present.shape[1]
-    c = len(values) // max(present.size, 1)
+    r, rows = np.uint64(present.shape[1]), np.uint64(len(indptr) - 1)
+    c = np.uint64(len(values) // max(present.size, 1))
     for i in range(first, last):
-        for row in range(min(r, len(indptr) - 1 - i * r)):
-            position = indptr[i * r + row]
-            for k in range(starts[i], starts[i + 1]):
+        for row in range(min(r, rows - i * r)):
+            position = np.uint64(indptr[i * r + row])
+            for k in range(np.uint64(starts[i]), np.uint64(starts[i + _ONE])):
+                bits = np.uint64(present[k, row])
                 for column in range(c):
-                    if present[k, row] >> column & 1:
-                        at = order[position] if len(order) else position
+                    if bits >> column & _ONE:
+                        at = np.uint64(order[position]) if len(order) else position
                         indices[at] = columns[k] + column
                         data[at] = values[(k * r + row) * c + column]
-                        position += 1
+                        position += _ONE
