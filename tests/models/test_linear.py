@@ -142,7 +142,8 @@ def test_row_blocks_of_a_matrix_cost_about_the_matrix(recorded, A):
     for name in suiting & set(model.formats()):
         start = model.costs_[name]["start"]
         together = float(model.time_s(name, parts).sum()) - (strips.strips - 1) * start
-        assert together == pytest.approx(float(model.time_s(name, whole)[0]), rel=0.1), name
+        # The other rows are taken for CSR, whose size is not quite that of the format.
+        assert together == pytest.approx(float(model.time_s(name, whole)[0]), rel=0.15), name
 
 
 def test_too_few_records_drop_the_format(made_up):
