@@ -84,7 +84,7 @@ def test_a_device_that_is_too_old_is_named(cuda):
 @pytest.mark.parametrize("why", ("no driver\n", "CUDA_ERROR_NO_DEVICE (100)", None))
 def test_a_driver_that_does_not_answer_is_said_in_one_line(cuda, why):
     cuda.is_available, cuda.cuda_error = lambda: False, lambda: why
-    with pytest.raises(DeviceError, match="device 'cuda' does not answer: ") as refusal:
+    with pytest.raises(DeviceError, match=r"device 'cuda' does not answer \(") as refusal:
         detect_device()
     assert "\n" not in str(refusal.value)
     assert (why or "NVVM").strip() in str(refusal.value)
