@@ -128,7 +128,7 @@ def detect_device(index: int = 0) -> Device:
     return Device(
         name=name,
         multiprocessors=gpu.MULTIPROCESSOR_COUNT,
-        warps_per_multiprocessor=gpu.MAX_THREADS_PER_MULTI_PROCESSOR // gpu.WARP_SIZE,
+        warps_per_multiprocessor=gpu.MAX_THREADS_PER_MULTIPROCESSOR // gpu.WARP_SIZE,
         lanes=gpu.WARP_SIZE,
         threads_per_block=gpu.MAX_THREADS_PER_BLOCK,
         memory_bytes=int(memory_bytes),

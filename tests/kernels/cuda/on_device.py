@@ -271,6 +271,7 @@ def test_the_operator_takes_x_there_and_leaves_y_there(operator):
     y = out.copy_to_host()
     ReferenceProduct.of(A, x).check(y, "operator")
     assert op.matvec(there).copy_to_host().tobytes() == y.tobytes() == op.matvec(x).tobytes()
+    assert (op @ there).copy_to_host().tobytes() == y.tobytes()
 
 
 @pytest.mark.parametrize(
