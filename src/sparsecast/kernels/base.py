@@ -24,7 +24,9 @@ class FormatKernels:
     choose : callable
         RowBlocks to an array of indices into `variants`: the variant for each block, by a stated rule.
     bind : callable
-        (matrix in the format, variant, threads) to a Product that can be called any number of times.
+        (matrix in the format, variant, threads) to a Product that can be called any number of times. On a
+        CUDA device, whose threads all take part whatever `threads` says, it is a DeviceProduct, for x and y
+        that lie on the device.
     bind_several : callable, optional
         (matrix in the format, threads) to a Product with several vectors: X and out are C-contiguous, of
         shape (cols, vectors) and (rows, vectors), with at least one vector. None where the format has no

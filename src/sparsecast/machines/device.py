@@ -81,10 +81,10 @@ def numba_cuda() -> Any:
         )
     cuda = importlib.import_module("numba.cuda")
     if not cuda.is_available():
-        why = " ".join((cuda.cuda_error() or "the compiler NVVM was not found").split())
+        why = " ".join((cuda.cuda_error() or "the compiler NVVM was not found").split()).split(". ")[0]
         raise DeviceError(
-            f"device 'cuda' does not answer: {why.rstrip('.')}; expected an NVIDIA GPU, its driver and the "
-            f"packages of pip install 'sparsecast[gpu]'; install what is missing, {_ELSE_CPU}"
+            f"device 'cuda' does not answer ({why}): expected an NVIDIA GPU, its driver and CUDA's compiler; "
+            f"install the driver and pip install 'sparsecast[gpu]', {_ELSE_CPU}"
         )
     return cuda
 
@@ -128,7 +128,7 @@ def detect_device(index: int = 0) -> Device:
     return Device(
         name=name,
         multiprocessors=gpu.MULTIPROCESSOR_COUNT,
-        warps_per_multiprocessor=gpu.MAX_THREADS_PER_MULTI_PROCESSOR // gpu.WARP_SIZE,
+        warps_per_multiprocessor=gpu.MAX_THREADS_PER_MULTIPROCESSOR // gpu.WARP_SIZE,
         lanes=gpu.WARP_SIZE,
         threads_per_block=gpu.MAX_THREADS_PER_BLOCK,
         memory_bytes=int(memory_bytes),

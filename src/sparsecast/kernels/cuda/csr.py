@@ -25,6 +25,7 @@ from sparsecast.kernels.cuda.launching import (
     Launch,
     blocks_of,
     cuda,
+    device_function,
     made_once,
     offset_type,
     scratch,
@@ -90,6 +91,20 @@ def _vector(lanes: int, value: type, offset: type) -> Kernel:
     return csr_vector
 
 
+@device_function
+def row_ends_before(place, row_ends, rows, entries):  # type: ignore[no-untyped-def]
+    """Count the row ends among the first `place` steps of the merge of a tile's row ends and entries."""
+    low = U32(place - entries) if place > entries else U32(0)
+    high = U32(min(place, rows))
+    while low < high:
+        middle = U32(U32(low + high) >> ONE)
+        if U32(row_ends[middle] + middle) < place:
+            low = U32(middle + ONE)
+        else:
+            high = middle
+    return low
+
+
 @made_once
 def _balanced(value: type, offset: type) -> Kernel:
     def csr_balanced(  # type: ignore[no-untyped-def]
@@ -122,20 +137,11 @@ def _balanced(value: type, offset: type) -> Kernel:
                 row_ends[rows] = TILE_AND_ONE  # of the row that stays open
             cuda.syncthreads()
 
-            # Where this thread's share of the merge begins: so many row ends, the rest entries.
             work_here = U32(rows + entries)
             place = U32(min(U32(thread * ITEMS), work_here))
             end = U32(min(U32(place + ITEMS), work_here))
-            i = U32(place - entries) if place > entries else U32(0)
-            above = U32(min(place, rows))
-            while i < above:
-                middle = U32(U32(i + above) >> ONE)
-                if U32(row_ends[middle] + middle) < place:
-                    i = U32(middle + ONE)
-                else:
-                    above = middle
+            i = begun = row_ends_before(place, row_ends, rows, entries)
             j = U32(place - i)
-            begun = i
             head = value(0)
             total = carry if thread == 0 else value(0)
             while place < end:

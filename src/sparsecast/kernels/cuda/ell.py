@@ -26,21 +26,30 @@ from sparsecast.kernels.cuda.launching import (
 )
 
 #: Rows turned into columns at a time: their part of both arrays stays in the nearest caches.
-_PANEL = 256
+_PANEL = 1024
 
 
 @made_once
 def _columns(value: type, offset: type) -> Kernel:
-    def ell_columns(indices, data, pitch, width, rows, x, y):  # type: ignore[no-untyped-def]
+    def ell_columns(indices, data, pitch, fours, stored, rows, x, y):  # type: ignore[no-untyped-def]
         i = cuda.grid(1)
         if i < rows:
             total = value(0)
             k = offset(i)
-            column = 0
-            while column < width:
+            # Four entries on their way at once: where the step is constant, the compiler does so by itself.
+            while k < fours:
+                k1 = offset(k + pitch)
+                k2 = offset(k1 + pitch)
+                k3 = offset(k2 + pitch)
+                j, j1, j2, j3 = indices[k], indices[k1], indices[k2], indices[k3]
+                total += data[k] * x[j]
+                total += data[k1] * x[j1]
+                total += data[k2] * x[j2]
+                total += data[k3] * x[j3]
+                k = offset(k3 + pitch)
+            while k < stored:
                 total += data[k] * x[indices[k]]
                 k = offset(k + pitch)
-                column += 1
             y[i] = total
 
     return ell_columns
@@ -54,9 +63,10 @@ def column_launch(matrix: ELL | HYB) -> Launch:
     rows, width = matrix.data.shape
     pitch = WARP * blocks_of(rows, WARP)
     arrays = upload(matrix.name, _turned(matrix.indices, pitch), _turned(matrix.data, pitch))
-    offset = offset_type(pitch * width)
+    offset = offset_type(pitch * (width + 1))
     kernel = _columns(matrix.data.dtype.type, offset)
-    arguments = (*arrays, offset(pitch), offset(width), np.int64(rows))
+    sizes = offset(pitch), offset(pitch * (width - width % 4)), offset(pitch * width)
+    arguments = (*arrays, *sizes, np.int64(rows))
     return Launch(kernel, blocks_of(rows), arguments, matrix.data.dtype)
 
 

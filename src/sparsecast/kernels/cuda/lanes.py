@@ -5,9 +5,7 @@ The simulator has no warp shuffles. There, the lanes meet in shared memory, in t
 
 from __future__ import annotations
 
-from typing import Any
-
-from sparsecast.kernels.cuda.launching import SIMULATED, cuda
+from sparsecast.kernels.cuda.launching import SIMULATED, cuda, device_function
 
 _ALL_LANES = 0xFFFFFFFF
 
@@ -36,6 +34,4 @@ def _sum_in_shared_memory(value, lanes):  # type: ignore[no-untyped-def]
 
 #: lane_sum(value, lanes): the sum over a group of 2, 4, ..., 32 neighbouring lanes, in the first of them; the
 #: others get something else. Every thread of a block must call it, once in a kernel.
-lane_sum: Any = _sum_in_shared_memory if SIMULATED else _sum_by_shuffles
-if cuda:
-    lane_sum = cuda.jit(device=True, inline="always")(lane_sum)
+lane_sum = device_function(_sum_in_shared_memory if SIMULATED else _sum_by_shuffles)

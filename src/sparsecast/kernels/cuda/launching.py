@@ -47,6 +47,11 @@ Kernel = Callable[..., None]
 Factory = TypeVar("Factory", bound=Callable[..., Kernel])
 
 
+def device_function(function: Callable[..., Any]) -> Any:
+    """Have a function inlined into the kernels that call it; without numba-cuda there are none."""
+    return cuda.jit(device=True, inline="always")(function) if cuda else function
+
+
 def made_once(factory: Factory) -> Factory:
     """Have a function that makes kernels make each only once, so that it is compiled only once."""
     return cast(Factory, functools.cache(factory))
@@ -124,7 +129,7 @@ class Launch:
     """A kernel and all that it is called with beside x and y.
 
     It is compiled by numba-cuda and launched by cuda.core, which lies beneath it: at every launch numba-cuda
-    looks up its types again, which takes several times as long.
+    looks up the types again, which takes longer than a small product.
 
     Parameters
     ----------
@@ -185,8 +190,8 @@ class DeviceProduct:
             Contiguous, of the matrix's dtype, not overlapping: from numba.cuda, CuPy, torch or whatever has a
             ``__cuda_array_interface__``. Nothing of this is checked here; a DeviceOperator checks it.
         stream : optional
-            A stream of numba.cuda, CuPy, torch or whatever has a method ``__cuda_stream__``, or a graph
-            builder of cuda.core; by default the default stream.
+            A stream of numba.cuda or cuda.core, any with a method ``__cuda_stream__``, or a graph builder of
+            cuda.core; by default the default stream.
         """
         self.launch(pointer(x), pointer(out), stream)
 

@@ -51,6 +51,10 @@ class DeviceOperator(BlockOperator):
         """Bytes of the matrix on the device."""
         return sum(product.nbytes for _, _, product in self.device_blocks)
 
+    def dot(self, x: Any) -> Any:
+        """Return what ``op @ x`` is, with an x that may lie on the device."""
+        return self.matvec(x) if is_device_array(x) else super().dot(x)
+
     def matvec(self, x: Any, out: Any = None, stream: Any = 0) -> Any:
         """Return y = A x.
 

@@ -10,7 +10,6 @@ order of the additions, and with it every bit of the result, is the same each ti
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +23,7 @@ from sparsecast.kernels.cuda.launching import (
     Launch,
     blocks_of,
     cuda,
+    device_function,
     made_once,
     upload,
 )
@@ -77,8 +77,13 @@ class Parts:
         return np.minimum(np.arange(1, self.count + 1) * self.tiles_each, self.tiles)
 
 
-def _total_before(total, ended, sums, ends):  # type: ignore[no-untyped-def]
-    """Scan the totals of a block's threads, each since the last row that ended; return its last place."""
+@device_function
+def scan(total, ended, sums, ends):  # type: ignore[no-untyped-def]
+    """Sum up `total` over each thread of a block and those before it, back to where a row ended.
+
+    The last thread whose `ended` is not 0 is the first that counts. The sums come to lie in `sums`, at the
+    place returned plus the thread's number. Both shared arrays have SCANNED entries.
+    """
     thread, place, step = U32(cuda.threadIdx.x), U32(0), ONE
     while step < THREADS:
         sums[U32(place + thread)] = total
@@ -95,12 +100,6 @@ def _total_before(total, ended, sums, ends):  # type: ignore[no-untyped-def]
     sums[U32(place + thread)] = total
     cuda.syncthreads()
     return place
-
-
-#: scan(total, ended, sums, ends): for the threads of a block, the sum of `total` over this one and those
-#: before it, back to the last whose `ended` is not 0, that one included. It comes to lie in `sums`, at the
-#: place returned plus the thread's number. Both shared arrays have SCANNED entries.
-scan: Any = cuda.jit(device=True, inline="always")(_total_before) if cuda else _total_before
 
 
 @made_once
