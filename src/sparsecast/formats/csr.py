@@ -34,8 +34,9 @@ class CSR(StorageFormat):
 
     @classmethod
     def from_csr(cls, A: csr_array[Any]) -> Self:
-        """Return `A` itself as a format; nothing is copied."""
-        return cls(A.shape, int(A.indptr[-1]), A.indptr, A.indices, A.data)
+        """Return `A` itself as a format; nothing is copied but values or columns that lie at a distance."""
+        arrays = (np.ascontiguousarray(array) for array in (A.indptr, A.indices, A.data))
+        return cls(A.shape, int(A.indptr[-1]), *arrays)
 
     def to_csr(self) -> csr_array[Any]:
         """Return the matrix; nothing is copied."""

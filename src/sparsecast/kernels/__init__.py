@@ -7,7 +7,9 @@ from sparsecast.registry import Registry
 
 #: For each device, the kernels of every format, by the format's name.
 KERNELS: dict[str, Registry[FormatKernels]] = {
-    "cpu": Registry("CPU kernel for format", "sparsecast.kernels.cpu", helpers=("parallel", "several")),
+    "cpu": Registry(
+        "CPU kernel for format", "sparsecast.kernels.cpu", helpers=("gathers", "parallel", "several")
+    ),
     "cuda": Registry(
         "CUDA kernel for format",
         "sparsecast.kernels.cuda",

@@ -1,4 +1,4 @@
-"""CSR on processors: three row loops, chosen by the lengths of the rows.
+"""CSR on processors: four row loops, chosen by the lengths of the rows.
 
 What costs beside memory is the end of the row loop: on rows whose lengths follow no pattern it is
 mispredicted every time, up to two thirds of the product's time.
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sparsecast.formats.csr import CSR
 from sparsecast.kernels import KERNELS
 from sparsecast.kernels.base import FormatKernels
+from sparsecast.kernels.cpu.gathers import GATHERS_WIN, gathered_row
 from sparsecast.kernels.cpu.parallel import balanced_parts, share, unsigned
 from sparsecast.kernels.cpu.several import panels, row_of_blocks
 from sparsecast.matrices.row_blocks import RowBlocks
@@ -20,6 +21,10 @@ from sparsecast.operators import Product
 
 #: Below this mean length, four accumulators cost more to set up and add than they save.
 SHORT_ROW = 3.5
+
+#: From this mean length on gathers win over single reads of x, where they win at all; and from the second one
+#: on also over the loop without a branch, on rows with lengths that surprise.
+GATHERED_ROW, GATHERED_SURPRISING_ROW = 8.0, 20.0
 
 U32 = np.uint32
 ONE, TWO, THREE, FOUR = U32(1), U32(2), U32(3), U32(4)
@@ -83,6 +88,17 @@ def _masked_rows(indptr, indices, data, x, y, first, last):  # type: ignore[no-u
 
 
 @numba.njit(nogil=True, cache=True)
+def _gathered_rows(indptr, indices, data, x, y, first, last):  # type: ignore[no-untyped-def]
+    for i in range(first, last):
+        found = gathered_row(data, indices, x, indptr[i], indptr[i + ONE])  # type: ignore[call-arg, var-annotated]
+        total, k, end = found[0], found[1], np.uint64(indptr[i + ONE])
+        while k < end:
+            total += data[k] * x[indices[k]]
+            k += np.uint64(1)
+        y[i] = total
+
+
+@numba.njit(nogil=True, cache=True)
 def _plain_serial(indptr, indices, data, x, y, starts):  # type: ignore[no-untyped-def]
     for part in range(len(starts) - 1):
         _plain_rows(indptr, indices, data, x, y, starts[part], starts[part + 1])
@@ -118,19 +134,37 @@ def _masked_parallel(indptr, indices, data, x, y, starts):  # type: ignore[no-un
         _masked_rows(indptr, indices, data, x, y, starts[part], starts[part + 1])
 
 
+@numba.njit(nogil=True, cache=True)
+def _gathered_serial(indptr, indices, data, x, y, starts):  # type: ignore[no-untyped-def]
+    for part in range(len(starts) - 1):
+        _gathered_rows(indptr, indices, data, x, y, starts[part], starts[part + 1])
+
+
+@numba.njit(nogil=True, cache=True, parallel=True)
+def _gathered_parallel(indptr, indices, data, x, y, starts):  # type: ignore[no-untyped-def]
+    for part in numba.prange(len(starts) - 1):
+        _gathered_rows(indptr, indices, data, x, y, starts[part], starts[part + 1])
+
+
 _ROW_LOOPS = {
     "plain": (_plain_serial, _plain_parallel),
     "unrolled": (_unrolled_serial, _unrolled_parallel),
     "masked": (_masked_serial, _masked_parallel),
+    "gathered": (_gathered_serial, _gathered_parallel),
 }
 
 
 def _choose(blocks: RowBlocks) -> NDArray[np.int64]:
-    short = blocks.nnz < SHORT_ROW * blocks.rows
-    return np.where(blocks.is_surprising, 2, np.where(short, 0, 1))
+    loops = list(_ROW_LOOPS)
+    chosen = np.where(blocks.nnz < SHORT_ROW * blocks.rows, loops.index("plain"), loops.index("unrolled"))
+    chosen = np.where(blocks.is_surprising, loops.index("masked"), chosen)
+    least = np.where(blocks.is_surprising, GATHERED_SURPRISING_ROW, GATHERED_ROW)
+    return np.where(GATHERS_WIN & (blocks.nnz >= least * blocks.rows), loops.index("gathered"), chosen)
 
 
 def _bind(matrix: CSR, variant: str, threads: int) -> Product:
+    if matrix.dtype.kind == "c" and variant == "gathered":
+        variant = "unrolled"  # a complex value is more than a gather reads
     serial, parallel = _ROW_LOOPS[variant]
     if matrix.nnz == 0:
         return lambda x, out: out.fill(0)
@@ -155,9 +189,7 @@ def _several_parallel(indptr, indices, data, height, width, lanes, X, Y, starts)
 def _bind_several(matrix: CSR, threads: int) -> Product:
     if matrix.nnz == 0:
         return lambda X, out: out.fill(0)
-    # The panels look at memory, where another library's matrix may have its values at a distance.
-    data = np.ascontiguousarray(matrix.data)
-    arrays = unsigned(matrix.indptr), unsigned(np.ascontiguousarray(matrix.indices)), data
+    arrays = unsigned(matrix.indptr), unsigned(matrix.indices), matrix.data
     starts = balanced_parts(arrays[0], threads).astype(arrays[0].dtype)
 
     def product_of(lanes: int) -> Product:

@@ -13,10 +13,14 @@ from numpy.typing import NDArray
 
 from sparsecast.formats.sell import CHUNK_ROWS, SELL
 from sparsecast.kernels import KERNELS
-from sparsecast.kernels.base import FormatKernels, only_variant
+from sparsecast.kernels.base import FormatKernels
+from sparsecast.kernels.cpu.gathers import GATHERS_WIN, gathered_chunk
 from sparsecast.kernels.cpu.parallel import balanced_parts, share, unsigned
 from sparsecast.kernels.cpu.several import panels, row_of_blocks
+from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.operators import Product
+
+_VARIANTS = ("chunks", "gathered")
 
 U64 = np.uint64
 ONE, TWO, THREE, FOUR, FIVE, SIX, SEVEN, EIGHT = (U64(number) for number in range(1, 9))
@@ -40,19 +44,27 @@ def _sums(indices, data, x, k, end):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(nogil=True, cache=True)
-def _rows_in_order(chunk_starts, indices, data, x, y, first, last):  # type: ignore[no-untyped-def]
+def _chunk_sums(indices, data, step, x, k, end):  # type: ignore[no-untyped-def]
+    # The length of a tuple is known to the compiler, which leaves one of the two.
+    if len(step) == 1:
+        return _sums(indices, data, x, k, end)
+    return gathered_chunk(data, indices, x, k, end)  # type: ignore[call-arg]
+
+
+@numba.njit(nogil=True, cache=True)
+def _rows_in_order(chunk_starts, indices, data, step, x, y, first, last):  # type: ignore[no-untyped-def]
     for chunk in range(first, last):
         i = chunk * EIGHT
-        sums = _sums(indices, data, x, chunk_starts[chunk], chunk_starts[chunk + ONE])
+        sums = _chunk_sums(indices, data, step, x, chunk_starts[chunk], chunk_starts[chunk + ONE])
         y[i], y[i + ONE], y[i + TWO], y[i + THREE] = sums[0], sums[1], sums[2], sums[3]
         y[i + FOUR], y[i + FIVE], y[i + SIX], y[i + SEVEN] = sums[4], sums[5], sums[6], sums[7]
 
 
 @numba.njit(nogil=True, cache=True)
-def _sorted_rows(chunk_starts, indices, data, permutation, x, y, first, last):  # type: ignore[no-untyped-def]
+def _sorted_rows(chunk_starts, indices, data, permutation, step, x, y, first, last):  # type: ignore[no-untyped-def]
     for chunk in range(first, last):
         i = chunk * EIGHT
-        sums = _sums(indices, data, x, chunk_starts[chunk], chunk_starts[chunk + ONE])
+        sums = _chunk_sums(indices, data, step, x, chunk_starts[chunk], chunk_starts[chunk + ONE])
         y[permutation[i]], y[permutation[i + ONE]] = sums[0], sums[1]
         y[permutation[i + TWO]], y[permutation[i + THREE]] = sums[2], sums[3]
         y[permutation[i + FOUR]], y[permutation[i + FIVE]] = sums[4], sums[5]
@@ -60,13 +72,13 @@ def _sorted_rows(chunk_starts, indices, data, permutation, x, y, first, last):  
 
 
 @numba.njit(nogil=True, cache=True)
-def _part(chunk_starts, indices, data, permutation, x, y, first, last):  # type: ignore[no-untyped-def]
+def _part(chunk_starts, indices, data, permutation, step, x, y, first, last):  # type: ignore[no-untyped-def]
     rows = U64(len(y))
     full = min(last, rows // EIGHT)
     if len(permutation) == 0:
-        _rows_in_order(chunk_starts, indices, data, x, y, first, full)
+        _rows_in_order(chunk_starts, indices, data, step, x, y, first, full)
     else:
-        _sorted_rows(chunk_starts, indices, data, permutation, x, y, first, full)
+        _sorted_rows(chunk_starts, indices, data, permutation, step, x, y, first, full)
     if first <= full < last:
         # The last chunk of the matrix has fewer than eight rows to write.
         for i in range(full * EIGHT, rows):
@@ -79,15 +91,15 @@ def _part(chunk_starts, indices, data, permutation, x, y, first, last):  # type:
 
 
 @numba.njit(nogil=True, cache=True)
-def _serial(chunk_starts, indices, data, permutation, x, y, starts):  # type: ignore[no-untyped-def]
+def _serial(chunk_starts, indices, data, permutation, step, x, y, starts):  # type: ignore[no-untyped-def]
     for part in range(len(starts) - 1):
-        _part(chunk_starts, indices, data, permutation, x, y, starts[part], starts[part + 1])
+        _part(chunk_starts, indices, data, permutation, step, x, y, starts[part], starts[part + 1])
 
 
 @numba.njit(nogil=True, cache=True, parallel=True)
-def _parallel(chunk_starts, indices, data, permutation, x, y, starts):  # type: ignore[no-untyped-def]
+def _parallel(chunk_starts, indices, data, permutation, step, x, y, starts):  # type: ignore[no-untyped-def]
     for part in numba.prange(len(starts) - 1):
-        _part(chunk_starts, indices, data, permutation, x, y, starts[part], starts[part + 1])
+        _part(chunk_starts, indices, data, permutation, step, x, y, starts[part], starts[part + 1])
 
 
 def _shared(matrix: SELL, threads: int) -> tuple[tuple[NDArray[Any], ...], NDArray[np.uint64]]:
@@ -103,7 +115,10 @@ def _shared(matrix: SELL, threads: int) -> tuple[tuple[NDArray[Any], ...], NDArr
 def _bind(matrix: SELL, variant: str, threads: int) -> Product:
     if matrix.nnz == 0:
         return lambda x, out: out.fill(0)
-    return share(_serial, _parallel, *_shared(matrix, threads))
+    arrays, starts = _shared(matrix, threads)
+    # A complex value is more than a gather reads.
+    step = (0, 0) if variant == "gathered" and matrix.dtype.kind != "c" else (0,)
+    return share(_serial, _parallel, (*arrays, step), starts)
 
 
 @numba.njit(nogil=True, cache=True)
@@ -140,4 +155,8 @@ def _bind_several(matrix: SELL, threads: int) -> Product:
     return panels(product_of, 1, matrix.dtype)
 
 
-KERNELS["cpu"].register("sell")(FormatKernels(("chunks",), only_variant, _bind, _bind_several))
+def _choose(blocks: RowBlocks) -> NDArray[np.int64]:
+    return np.full(len(blocks.rows), _VARIANTS.index("gathered" if GATHERS_WIN else "chunks"))
+
+
+KERNELS["cpu"].register("sell")(FormatKernels(_VARIANTS, _choose, _bind, _bind_several))
