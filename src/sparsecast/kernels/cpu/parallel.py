@@ -88,10 +88,12 @@ def share(
             return
         before = numba.get_num_threads()
         try:
-            numba.set_num_threads(threads)
+            if threads != before:  # to say what is so already takes a third of the launch
+                numba.set_num_threads(threads)
             parallel(*arrays, *shared, x, out, starts)
         finally:
-            numba.set_num_threads(before)
+            if threads != before:
+                numba.set_num_threads(before)
             _pool.release()
 
     return alone if threads == 1 else together
