@@ -152,7 +152,7 @@ def calibration(
         thread_counts.append(1)
     settings = [
         Setting(device, values, 32, count)
-        for values in ((dtype,) if dtype else ("float64", "float32"))
+        for values in (("float64", "float32") if dtype is None else (dtype,))
         for count in thread_counts
     ]
     return Calibration(machine, settings, budget_s)
@@ -381,7 +381,8 @@ def measure(
         _require_own(table.profile, machine)
     found = table.structure if isinstance(table, Prediction) else structure_of(matrix)
     if table is None:
-        table = choice(found, threads=threads, dtype=dtype or matrix.dtype.name, device=device).candidates
+        values = matrix.dtype.name if dtype is None else dtype
+        table = choice(found, threads=threads, dtype=values, device=device).candidates
     candidates = [item.candidate if isinstance(item, Forecast) else item for item in table]
     for candidate in candidates:
         machine.checked_threads(candidate.threads)
@@ -485,11 +486,11 @@ def _rows(A: csr_array[Any], first: int, last: int) -> csr_array[Any]:
 
 def _setting(A: Any, threads: int, dtype: str | None, device: str) -> Setting:
     if isinstance(A, Structure):
-        return Setting(device, dtype or "float64", 32 if A.nnz < 2**31 else 64, threads)
+        return Setting(device, "float64" if dtype is None else dtype, 32 if A.nnz < 2**31 else 64, threads)
     matrix = _as_csr(A)
     # SciPy counts more than 2**31 - 1 entries with 64 bits, the columns may still have 32.
     index_bytes = max(matrix.indptr.itemsize, matrix.indices.itemsize)
-    setting = Setting(device, dtype or matrix.dtype.name, 8 * index_bytes, threads)
+    setting = Setting(device, matrix.dtype.name if dtype is None else dtype, 8 * index_bytes, threads)
     require_imaginary(matrix.dtype, setting.dtype, f"a {matrix.dtype} matrix")
     return setting
 

@@ -70,6 +70,7 @@ OPTIONS = [
     (("predict", SMALL, "--threads", "1000000"), "threads 1000000: expected 1 to"),
     (("predict", SMALL, "--threads", "two"), "--threads"),
     (("predict", SMALL, "--dtype", "int8"), "'int8': expected one of float64, float32"),
+    (("predict", SMALL, "--dtype", ""), "dtype '': expected one of float64, float32"),
     (("predict", SMALL, "--device", "abacus"), "'abacus': expected one of cpu"),
     (("predict", SMALL, "--profile", "nope"), "'nope' is unknown: there are none yet"),
     (("predict", SMALL, "--profile", "{tmp}/nope.parquet"), "nope.parquet does not exist"),
