@@ -50,3 +50,15 @@ def test_a_folder_that_can_be_made_is_used_without_a_word(run, tmp_path):
     printed, complaints, _ = run(tmp_path / "new" / "cache")
     assert (printed, complaints) == ("36.0", [])
     assert any((tmp_path / "new" / "cache").rglob("*.nbi"))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only the superuser can become someone else")
+def test_a_folder_that_may_not_be_looked_into_is_none(tmp_path):
+    (tmp_path / "closed" / "open").mkdir(parents=True)
+    (tmp_path / "closed").chmod(0o700)
+    code = (
+        "import os; from pathlib import Path; from sparsecast.compilation import _can_be_written; "
+        f"os.setuid(65534); print(_can_be_written(Path({str(tmp_path / 'closed' / 'open')!r})))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == "False", done.stderr

@@ -318,3 +318,17 @@ def test_several_vectors_of_another_shape_or_place_are_refused(A):
     X = np.ones((36, 3))
     with pytest.raises(InputError, match="shares memory"):
         square.matmat(X, X)
+
+
+@pytest.mark.parametrize("out", ([0.0] * 60, memoryview(bytearray(480))))
+def test_an_out_that_is_no_array_is_refused_in_one_line(A, x, out):
+    with pytest.raises(InputError, match="expected a NumPy array") as refusal:
+        operator(A).matvec(x, out)
+    assert "\n" not in str(refusal.value)
+
+
+def test_columns_beyond_32_bits_are_never_narrowed():
+    wide = csr_array((np.ones(1), np.array([2**32 + 5]), np.array([0, 0, 1])), shape=(2, 2**33))
+    assert prepared(wide, "float32", 64).indices.tolist() == [2**32 + 5]
+    with pytest.raises(InputError, match="expected 64 bits"):
+        prepared(wide, "float64", 32)

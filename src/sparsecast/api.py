@@ -203,7 +203,7 @@ def predict(
     Parameters
     ----------
     A : sparse matrix or Structure
-        Its values are not read.
+        Of its values only is read whether they mirror each other, and how many are 0.
     profile : Profile, optional
         Of the machine asked about; without one, that of this machine, which is calibrated for
         QUICK_BUDGET_S seconds first if it has not been met, with a line on standard error.
@@ -486,7 +486,8 @@ def _rows(A: csr_array[Any], first: int, last: int) -> csr_array[Any]:
 
 def _setting(A: Any, threads: int, dtype: str | None, device: str) -> Setting:
     if isinstance(A, Structure):
-        return Setting(device, "float64" if dtype is None else dtype, 32 if A.nnz < 2**31 else 64, threads)
+        index_bits = 32 if max(A.nnz, A.rows, A.cols) < 2**31 else 64
+        return Setting(device, "float64" if dtype is None else dtype, index_bits, threads)
     matrix = _as_csr(A)
     # SciPy counts more than 2**31 - 1 entries with 64 bits, the columns may still have 32.
     index_bytes = max(matrix.indptr.itemsize, matrix.indices.itemsize)

@@ -42,5 +42,6 @@ def ensure_cache_folder() -> None:
 
 def _can_be_written(folder: Path) -> bool:
     """Tell whether `folder` can be written, or made where it is missing."""
-    existing = next(each for each in (folder, *folder.parents) if each.exists())
+    # Not Path.exists, which raises below a folder that may not be searched.
+    existing = next(each for each in (folder, *folder.parents) if os.path.exists(each))  # noqa: PTH110
     return existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)

@@ -163,6 +163,10 @@ class BlockOperator(LinearOperator):
         return self.matvec(x)
 
     def _checked_out(self, out: NDArray[Any], x: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+        if not isinstance(out, np.ndarray):
+            raise InputError(
+                f"out is a {type(out).__name__}: expected a NumPy array; allocate it, or leave it out"
+            )
         usable = out.flags.c_contiguous and out.flags.writeable
         if out.shape != shape or out.dtype != self.dtype or not usable:
             raise InputError(

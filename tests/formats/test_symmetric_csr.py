@@ -167,3 +167,11 @@ def test_rows_are_taken_four_at_a_time_where_they_are_long():
 
     assert chosen(gallery("poisson2d", n=30)) == "single"
     assert chosen(gallery("poisson3d", n=9, points=27)) == "unrolled"
+
+
+def test_what_is_not_finite_reaches_the_rows_that_read_it_and_those_without_a_diagonal():
+    A = csr_array(np.array([[0.0, 1, 0], [1, 0, 0], [0, 0, 3]]))
+    assert not SymmetricCSR.pads_with_own_columns
+    out = np.empty(3)
+    KERNELS_OF_FORMAT.bind(SymmetricCSR.from_csr(A), "single", 1)(np.array([np.inf, 1.0, 2.0]), out)
+    assert np.isnan(out[0]) and np.isinf(out[1]) and out[2] == 6.0

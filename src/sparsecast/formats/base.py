@@ -57,7 +57,8 @@ class StorageFormat(ABC):
         Raises
         ------
         FormatError, MatrixSizeError
-            If the format does not suit the matrix; no large array has been allocated then.
+            If the format does not suit the matrix; nothing larger than some vectors of its rows has been
+            allocated then.
         """
 
     @abstractmethod

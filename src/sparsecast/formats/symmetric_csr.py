@@ -38,6 +38,8 @@ class SymmetricCSR(StorageFormat):
     data : array of shape (entries below the diagonal,)
     diagonal : array of shape (rows,)
         0 where the matrix has no entry.
+        A row without an entry there reads an x that it need not have: where that is not finite, the row
+        is NaN.
     on_diagonal : bool array of shape (rows,)
         Where the matrix has an entry on the diagonal, be it 0; only `to_csr` reads it.
     """
@@ -45,6 +47,7 @@ class SymmetricCSR(StorageFormat):
     name: ClassVar[str] = "symmetric_csr"
     unstreamed: ClassVar[tuple[str, ...]] = ("on_diagonal",)
     foretold_from_rows: ClassVar[bool] = False
+    pads_with_own_columns: ClassVar[bool] = False
 
     starts: NDArray[Any]
     indices: NDArray[Any]

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
+from sparsecast.errors import InputError
 from sparsecast.formats import FORMATS
 from sparsecast.formats.base import StorageFormat
 from sparsecast.kernels import KERNELS
@@ -50,9 +51,14 @@ def prepared(A: csr_array[Any], dtype: str, index_bits: int) -> csr_array[Any]:
     Raises
     ------
     InputError
-        If `A` is complex and `dtype` is not.
+        If `A` is complex and `dtype` is not, or larger than such indices can count.
     """
     index_dtype = np.dtype(f"int{index_bits}")
+    largest = max(A.shape[1], int(A.indptr[-1]))
+    if largest > np.iinfo(index_dtype).max:
+        raise InputError(
+            f"indices of {index_bits} bits for {largest:,} columns or entries: expected 64 bits; plan it anew"
+        )
     if A.data.dtype == dtype and A.indices.dtype == index_dtype and A.indptr.dtype == index_dtype:
         return A
     require_imaginary(A.data.dtype, dtype, f"a {A.data.dtype} matrix")

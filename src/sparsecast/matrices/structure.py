@@ -1,8 +1,8 @@
-"""Structure: what models read of a matrix, found in one parallel pass over indptr and indices.
+"""Structure: what models read of a matrix, found in parallel passes over its arrays.
 
 The result depends neither on the number of threads nor on the machine. Two fields are estimated, on parts
 chosen by position alone: the block fill and the reuse histogram of matrices above a size. Everything else
-is exact.
+is exact, symmetry but for one chance in 2**64.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ def structure(A: csr_array | csr_matrix, *, threads: int | None = None) -> Struc
     Returns
     -------
     Structure
-        Exact but for two fields. `block_fill` is estimated above 65,536 entries: groups of 24 rows are
+        Exact but for two fields, and for symmetry, which rests on fingerprints.
+        `block_fill` is estimated above 65,536 entries: groups of 24 rows are
         drawn with a chance proportional to their entries, evenly over the stored entries, and of a long
         group only a scattered selection of columns is looked at. `x_reuse_histogram` is estimated above
         262,144 entries: the reads in one of up to 16 runs of 512 entries are looked up, against the

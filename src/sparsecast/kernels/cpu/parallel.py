@@ -83,10 +83,10 @@ def share(
         serial(*arrays, *map(np.empty_like, shared), x, out, starts)
 
     def together(x: NDArray[Any], out: NDArray[Any]) -> None:
+        before = numba.get_num_threads()
         if not _pool.acquire(blocking=False):
             alone(x, out)
             return
-        before = numba.get_num_threads()
         try:
             if threads != before:  # to say what is so already takes a third of the launch
                 numba.set_num_threads(threads)
