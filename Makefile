@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 SOURCES := src tests benchmarks
 
-.PHONY: demo test check clean
+.PHONY: demo test check clean gpu-campaign
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -34,6 +34,11 @@ check: $(VENV)/installed-check
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# On a machine with a GPU: its own Python packages, no network; GPU_FLAGS=--tiny is for the tests.
+gpu-campaign:
+	@test -n '$(OUT)' || { echo 'OUT: expected a folder for the results; make gpu-campaign OUT=folder'; exit 2; }
+	PYTHONPATH=src SPARSECAST_HOME='$(OUT)' $(PYTHON) benchmarks/gpu_campaign.py $(GPU_FLAGS) '$(OUT)' $(MATRICES)
 
 clean:
 	rm -rf $(VENV)
