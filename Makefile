@@ -35,7 +35,9 @@ check: $(VENV)/installed-check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# On a machine with a GPU: its own Python packages, no network; GPU_FLAGS=--tiny is for the tests.
+# On a machine with a GPU: its own Python packages, no network; GPU_FLAGS=--tiny is for the tests. MATRICES are
+# measured beside the generated ones; those below a million non-zeros are left out.
+MATRICES ?= $(if $(SPARSECAST_CORPUS),$(wildcard $(SPARSECAST_CORPUS)/*.mtx.gz))
 gpu-campaign:
 	@test -n '$(OUT)' || { echo 'OUT: expected a folder for the results; make gpu-campaign OUT=folder'; exit 2; }
 	PYTHONPATH=src SPARSECAST_HOME='$(OUT)' $(PYTHON) benchmarks/gpu_campaign.py $(GPU_FLAGS) '$(OUT)' $(MATRICES)

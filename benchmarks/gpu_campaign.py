@@ -26,6 +26,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from itertools import chain, zip_longest
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -464,8 +465,9 @@ PEERS: dict[str, Callable[[csr_array, np.ndarray], tuple[Call, Call]]] = {
 def peers(campaign: Campaign, deadline: Deadline) -> None:
     """Measure every candidate beside every peer, in turn; a peer that is missing or fails says so."""
     found: list[dict[str, Any]] = []
-    specifications = [f"gallery:{each}" for each in campaign.scope.peers] + list(campaign.given)
-    for specification in deadline.each([(10 * LEAST_PEER_ENTRIES, each) for each in specifications]):
+    generated = [f"gallery:{each}" for each in campaign.scope.peers]
+    in_turn = [each for each in chain.from_iterable(zip_longest(campaign.given, generated)) if each]
+    for specification in deadline.each([(10 * LEAST_PEER_ENTRIES, each) for each in in_turn]):
         with campaign.kept_going(f"peers on {specification}"):
             try:
                 found.append(_beside_peers(campaign, specification))

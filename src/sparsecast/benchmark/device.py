@@ -58,6 +58,9 @@ LARGE_GALLERY = (
     "random?n=1000000&nnz_per_row=8",
 )
 
+#: About the non-zeros of each of them.
+_LARGE_GALLERY_ENTRIES = 15_000_000
+
 
 @dataclass(frozen=True)
 class DeviceBench:
@@ -141,7 +144,10 @@ def device_matrices(device: Device) -> list[BenchmarkMatrix]:
     large = [varied_benchmark(*shape) for shape in LARGE_VARIED]
     large += [blocks_benchmark(*shape) for shape in LARGE_BLOCKS]
     large += [diagonals_benchmark(*shape) for shape in LARGE_DIAGONALS]
-    large += [gallery_benchmark(specification) for specification in LARGE_GALLERY]
+    large += [
+        replace(gallery_benchmark(specification), entries=_LARGE_GALLERY_ENTRIES)
+        for specification in LARGE_GALLERY
+    ]
     needed, finer = suites_beside_strips()
     every = tuple(KERNELS["cuda"].names())
     whole = [[replace(matrix, formats=every) for matrix in suite] for suite in (large, needed, finer)]
