@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 SOURCES := src tests benchmarks
 
-.PHONY: demo test check clean
+.PHONY: demo test check clean gpu-campaign
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -34,6 +34,13 @@ check: $(VENV)/installed-check
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# On a machine with a GPU: its own Python packages, no network; GPU_FLAGS=--tiny is for the tests. MATRICES are
+# measured beside the generated ones; those below a million non-zeros are left out.
+MATRICES ?= $(if $(SPARSECAST_CORPUS),$(wildcard $(SPARSECAST_CORPUS)/*.mtx.gz))
+gpu-campaign:
+	@test -n '$(OUT)' || { echo 'OUT: expected a folder for the results; make gpu-campaign OUT=folder'; exit 2; }
+	PYTHONPATH=src SPARSECAST_HOME='$(OUT)' $(PYTHON) benchmarks/gpu_campaign.py $(GPU_FLAGS) '$(OUT)' $(MATRICES)
 
 clean:
 	rm -rf $(VENV)

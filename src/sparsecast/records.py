@@ -185,7 +185,7 @@ class Record:
     error : float
         Largest over the rows of abs(y - oracle) / sum of abs(a x), checked before the time is believed.
     convert_s : float
-        Seconds to build the format from CSR; 0 for CSR itself.
+        Seconds to build the format from CSR, 0 for CSR itself; on a device with the transfer, CSR's too.
     stored_bytes, traffic_bytes : int
         Size of the format's arrays, and bytes streamed by one product.
     energy_j : float or None

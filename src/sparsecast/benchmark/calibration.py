@@ -206,26 +206,37 @@ def benchmark_matrices(setting: Setting) -> tuple[list[BenchmarkMatrix], list[Be
         return strips in _COARSE_STRIPS and length in _COARSE_NNZ_PER_ROW
 
     # All formats on these: it gives the models that see more than strips a first look at each.
-    needed = [_strips(rows, *point, tuple(FORMATS.names())) for point in grid if coarse(*point)]
-    needed += [_entry_strips(rows, strips) for strips in _COARSE_ENTRY_STRIPS]
-    half = len(VARIED) // 2
-    needed += [_varied(*shape) for shape in VARIED[:half]]
-    needed += [_blocks(*shape) for shape in BLOCKS]
-    needed += [_symmetric(*shape) for shape in SYMMETRIC]
-    needed += [_diagonals(*shape) for shape in DIAGONALS]
-    needed += [_gallery(specification) for specification in GALLERY[:_NEEDED_GALLERY]]
-    finer = [_entry_strips(rows, strips) for strips in ENTRY_STRIPS if strips not in _COARSE_ENTRY_STRIPS]
-    finer += [_gallery(specification) for specification in GALLERY[_NEEDED_GALLERY:]]
-    finer += [_varied(*shape) for shape in VARIED[half:]]
+    needed = [strips_benchmark(rows, *point, tuple(FORMATS.names())) for point in grid if coarse(*point)]
+    needed += [entry_strips_benchmark(rows, strips) for strips in _COARSE_ENTRY_STRIPS]
+    finer = [
+        entry_strips_benchmark(rows, strips) for strips in ENTRY_STRIPS if strips not in _COARSE_ENTRY_STRIPS
+    ]
+    needed_suites, finer_suites = suites_beside_strips()
     # Long rows first: they carry the fixed-strips relationships furthest.
     rest = [point for point in grid if not coarse(*point)]
-    finer += [_strips(rows, *point) for point in sorted(rest, key=lambda p: p[0] not in _COARSE_STRIPS)]
+    finer_strips = [
+        strips_benchmark(rows, *point) for point in sorted(rest, key=lambda p: p[0] not in _COARSE_STRIPS)
+    ]
+    return needed + needed_suites, finer + finer_suites + finer_strips
+
+
+def suites_beside_strips() -> tuple[list[BenchmarkMatrix], list[BenchmarkMatrix]]:
+    """Return the indispensable matrices and the others of the suites that need no strip of a device."""
+    half = len(VARIED) // 2
+    needed = [varied_benchmark(*shape) for shape in VARIED[:half]]
+    needed += [blocks_benchmark(*shape) for shape in BLOCKS]
+    needed += [symmetric_benchmark(*shape) for shape in SYMMETRIC]
+    needed += [diagonals_benchmark(*shape) for shape in DIAGONALS]
+    needed += [gallery_benchmark(specification) for specification in GALLERY[:_NEEDED_GALLERY]]
+    finer = [gallery_benchmark(specification) for specification in GALLERY[_NEEDED_GALLERY:]]
+    finer += [varied_benchmark(*shape) for shape in VARIED[half:]]
     return needed, finer
 
 
-def _strips(
+def strips_benchmark(
     strip: int, strips: int, nnz_per_row: int, formats: tuple[str, ...] = ("csr", "ell")
 ) -> BenchmarkMatrix:
+    """Return the matrix of so many strips of `strip` rows of one length."""
     rows = strips * strip
     return BenchmarkMatrix(
         f"strips?rows={rows}&nnz_per_row={nnz_per_row}",
@@ -236,7 +247,8 @@ def _strips(
     )
 
 
-def _entry_strips(strip: int, strips: int) -> BenchmarkMatrix:
+def entry_strips_benchmark(strip: int, strips: int) -> BenchmarkMatrix:
+    """Return the matrix of so many strips of `strip` non-zeros."""
     # One strip of rows and as many non-zeros a row as there shall be strips of non-zeros.
     return BenchmarkMatrix(
         f"strips?rows={strip}&nnz_per_row={strips}",
@@ -247,7 +259,8 @@ def _entry_strips(strip: int, strips: int) -> BenchmarkMatrix:
     )
 
 
-def _varied(rows: int, mean_length: int, lengths: str, reach: float) -> BenchmarkMatrix:
+def varied_benchmark(rows: int, mean_length: int, lengths: str, reach: float) -> BenchmarkMatrix:
+    """Return the matrix of a line of VARIED."""
     return BenchmarkMatrix(
         f"varied?rows={rows}&mean_length={mean_length}&lengths={lengths}&reach={reach:g}",
         "varied",
@@ -257,7 +270,8 @@ def _varied(rows: int, mean_length: int, lengths: str, reach: float) -> Benchmar
     )
 
 
-def _blocks(block_rows: int, blocks_per_row: int, block: int, reach: float) -> BenchmarkMatrix:
+def blocks_benchmark(block_rows: int, blocks_per_row: int, block: int, reach: float) -> BenchmarkMatrix:
+    """Return the matrix of a line of BLOCKS."""
     return BenchmarkMatrix(
         f"blocks?block_rows={block_rows}&blocks_per_row={blocks_per_row}&block={block}&reach={reach:g}",
         "blocks",
@@ -267,7 +281,8 @@ def _blocks(block_rows: int, blocks_per_row: int, block: int, reach: float) -> B
     )
 
 
-def _symmetric(rows: int, mean_length: int, lengths: str, reach: float) -> BenchmarkMatrix:
+def symmetric_benchmark(rows: int, mean_length: int, lengths: str, reach: float) -> BenchmarkMatrix:
+    """Return the matrix of a line of SYMMETRIC."""
     return BenchmarkMatrix(
         f"symmetric?rows={rows}&mean_length={mean_length}&lengths={lengths}&reach={reach:g}",
         "symmetric",
@@ -277,7 +292,8 @@ def _symmetric(rows: int, mean_length: int, lengths: str, reach: float) -> Bench
     )
 
 
-def _diagonals(rows: int, diagonals: int, reach: float) -> BenchmarkMatrix:
+def diagonals_benchmark(rows: int, diagonals: int, reach: float) -> BenchmarkMatrix:
+    """Return the matrix of a line of DIAGONALS."""
     return BenchmarkMatrix(
         f"diagonals?rows={rows}&diagonals={diagonals}&reach={reach:g}",
         "diagonals",
@@ -287,7 +303,8 @@ def _diagonals(rows: int, diagonals: int, reach: float) -> BenchmarkMatrix:
     )
 
 
-def _gallery(specification: str) -> BenchmarkMatrix:
+def gallery_benchmark(specification: str) -> BenchmarkMatrix:
+    """Return the matrix of a gallery specification, held out of the fit."""
     return BenchmarkMatrix(
         f"gallery:{specification}",
         "gallery",
@@ -351,7 +368,7 @@ class Calibration:
         journal_path = path.with_suffix(".journal")
         with storage.exclusive(path.with_suffix(".lock")):
             before = _existing(path, self.machine)
-            self.records = _read_journal(journal_path)
+            self.records = read_journal(journal_path)
             try:
                 with storage.journal(journal_path) as append:
                     for record in self._measure_all():
@@ -456,7 +473,7 @@ def _existing(path: Path, machine: Machine) -> Profile:
     return profile
 
 
-def _read_journal(path: Path) -> list[Record]:
+def read_journal(path: Path) -> list[Record]:
     """Return what a killed run had measured; a last line that was cut short counts for nothing."""
     if not path.exists():
         return []

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -14,7 +14,8 @@ from scipy.sparse import csr_array
 from sparsecast.errors import FormatError, MatrixSizeError
 from sparsecast.kernels.binding import Bound, bind, prepared, warm_up
 from sparsecast.kernels.reference import ReferenceProduct
-from sparsecast.measuring.timing import Effort, Timing, measure
+from sparsecast.measuring.energy import Energy
+from sparsecast.measuring.timing import Call, Clock, Effort, HostClock, Timing, measure
 from sparsecast.records import Candidate, Record, Structure
 from sparsecast.version import VERSION
 
@@ -37,6 +38,93 @@ class Subject:
     structure: Structure
     name: str
     suite: str
+
+
+class Bench(Protocol):
+    """Where candidates are measured: it places their vectors, calls their products and reads the time.
+
+    Attributes
+    ----------
+    clock : Clock
+    regime : str
+        As in a Record.
+    """
+
+    @property
+    def clock(self) -> Clock:
+        """What reads the time."""
+        ...
+
+    @property
+    def regime(self) -> str:
+        """``"warm"`` or ``"cold"``."""
+        ...
+
+    def bind(self, A: csr_array[Any], candidate: Candidate) -> tuple[Bound, float]:
+        """Return the bound candidate, and the seconds from CSR to there."""
+        ...
+
+    def put(self, array: np.ndarray[Any, Any]) -> Any:
+        """Return a vector of the host's as products take it."""
+        ...
+
+    def take(self, array: Any) -> np.ndarray[Any, Any]:
+        """Return what `put` placed, as it is now, on the host."""
+        ...
+
+    def call(self, candidate: Candidate, bound: Bound, x: Any, out: Any) -> Call:
+        """Return what is timed: the product with vectors that `put` placed."""
+        ...
+
+    def energy(self, call: Call) -> Energy | None:
+        """Return the joules of a call, None where nothing measures them."""
+        ...
+
+
+class HostBench:
+    """The processors of this machine, with warm caches."""
+
+    regime = "warm"
+
+    def __init__(self) -> None:
+        self.clock = HostClock()
+
+    def bind(self, A: csr_array[Any], candidate: Candidate) -> tuple[Bound, float]:
+        """Return the bound candidate, and the seconds to build its format: 0 for CSR itself."""
+        start = perf_counter()
+        bound = bind(A, candidate)
+        return bound, perf_counter() - start if candidate.format != "csr" else 0.0
+
+    def put(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Return the vector itself."""
+        return array
+
+    def take(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Return the vector itself."""
+        return array
+
+    def call(self, candidate: Candidate, bound: Bound, x: Any, out: Any) -> Call:
+        """Return the product with these vectors."""
+        product = bound.product
+        return lambda: product(x, out)
+
+    def energy(self, call: Call) -> None:
+        """Return None: nothing here counts joules."""
+
+
+def bench_of(device: str) -> Bench:
+    """Return the bench of a device, with warm caches.
+
+    Raises
+    ------
+    DeviceError
+        If the device is not there.
+    """
+    if device == "cpu":
+        return HostBench()
+    from sparsecast.benchmark.device import DeviceBench  # only here: it asks for a device's libraries
+
+    return DeviceBench()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,55 +152,65 @@ def measure_candidates(
     candidates: Sequence[Candidate],
     effort: Effort,
     on_sample: Callable[[], None] = lambda: None,
+    bench: Bench | None = None,
 ) -> list[Record]:
-    """Measure Candidates of one dtype and index width, sampled in turn; return a Record each.
+    """Measure Candidates of one device, dtype and index width, sampled in turn; return a Record each.
 
     Candidates whose format turns out not to suit are left out.
+
+    Parameters
+    ----------
+    subject : Subject
+    candidates : sequence of Candidate
+    effort : Effort
+    on_sample : callable
+        Called after every sample.
+    bench : Bench, optional
+        By default that of the device, with warm caches.
 
     Raises
     ------
     WrongResultError
         If a kernel's result differs from the oracle's by more than rounding.
+    DeviceError
+        If the device is not there.
     """
     if not candidates:
         return []
     first = candidates[0]
+    bench = bench or bench_of(first.device)
     A = prepared(subject.matrix, first.dtype, first.index_bits)
     x = right_hand_side(A.shape[1], first.dtype)
     reference = ReferenceProduct.of(A, x)
+    placed = bench.put(x)
     ready = []
     for candidate in candidates:
         try:
-            ready.append(_prepare(A, candidate, x, reference))
+            ready.append(_prepare(A, candidate, placed, reference, bench))
         except (FormatError, MatrixSizeError):
             continue
-    out = np.empty(A.shape[0], dtype=A.dtype)
-    calls = {str(i): _call(item.bound, x, out) for i, item in enumerate(ready)}
-    timings = measure(calls, effort, on_sample) if calls else {}
-    return [_record(subject, item, timings[str(i)]) for i, item in enumerate(ready)]
+    out = bench.put(np.empty(A.shape[0], dtype=A.dtype))
+    calls = {str(i): bench.call(item.candidate, item.bound, placed, out) for i, item in enumerate(ready)}
+    timings = measure(calls, effort, on_sample, bench.clock) if calls else {}
+    return [
+        _record(subject, item, timings[key], bench.regime, bench.energy(calls[key]))
+        for key, item in zip(calls, ready, strict=True)
+    ]
 
 
 def _prepare(
-    A: csr_array[Any], candidate: Candidate, x: np.ndarray[Any, Any], reference: ReferenceProduct
+    A: csr_array[Any], candidate: Candidate, x: Any, reference: ReferenceProduct, bench: Bench
 ) -> _Prepared:
     warm_up(candidate)  # otherwise the conversion would be charged with compiling itself
-    start = perf_counter()
-    bound = bind(A, candidate)
-    convert_s = perf_counter() - start if candidate.format != "csr" else 0.0
+    bound, convert_s = bench.bind(A, candidate)
     # Filled with NaN, so that a row the kernel forgets is found out.
-    out = np.full(A.shape[0], np.nan, dtype=A.dtype)
+    out = bench.put(np.full(A.shape[0], np.nan, dtype=A.dtype))
     bound.product(x, out)
-    return _Prepared(
-        candidate, bound, convert_s, reference.check(out, f"{candidate.format} {candidate.kernel}")
-    )
+    error = reference.check(bench.take(out), f"{candidate.format} {candidate.kernel}")
+    return _Prepared(candidate, bound, convert_s, error)
 
 
-def _call(bound: Bound, x: np.ndarray[Any, Any], out: np.ndarray[Any, Any]) -> Callable[[], None]:
-    product = bound.product
-    return lambda: product(x, out)
-
-
-def _record(subject: Subject, item: _Prepared, timing: Timing) -> Record:
+def _record(subject: Subject, item: _Prepared, timing: Timing, regime: str, energy: Energy | None) -> Record:
     return Record(
         candidate=item.candidate,
         structure=subject.structure,
@@ -123,13 +221,13 @@ def _record(subject: Subject, item: _Prepared, timing: Timing) -> Record:
         spread=timing.spread,
         noise=timing.noise,
         retaken=timing.retaken,
-        regime="warm",
+        regime=regime,
         error=item.error,
         convert_s=item.convert_s,
         stored_bytes=item.bound.matrix.nbytes,
         traffic_bytes=item.bound.matrix.traffic(),
-        energy_j=None,
-        energy_source=None,
+        energy_j=energy.energy_j if energy else None,
+        energy_source=energy.source if energy else None,
         measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
         version=VERSION,
     )

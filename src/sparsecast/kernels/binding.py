@@ -41,8 +41,10 @@ def bind(A: csr_array[Any], candidate: Candidate) -> Bound:
 def warm_up(candidate: Candidate) -> None:
     """Compile, or load from the cache, what `bind` and its product need, on a matrix of two entries."""
     tiny = prepared(csr_array(np.eye(2)), candidate.dtype, candidate.index_bits)
-    x = np.ones(2, dtype=candidate.dtype)
-    bind(tiny, candidate).product(x, np.empty_like(x))
+    x, product = np.ones(2, dtype=candidate.dtype), bind(tiny, candidate).product
+    if candidate.device == "cpu":
+        product(x, np.empty_like(x))
+    # A device's kernels are compiled when they are bound, and take no x of the host's.
 
 
 def prepared(A: csr_array[Any], dtype: str, index_bits: int) -> csr_array[Any]:

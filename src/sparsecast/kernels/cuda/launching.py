@@ -216,6 +216,11 @@ def _compiled(kernel: Any, signature: Any) -> Any:
     return cuda.jit(signature, cache=True)(kernel)
 
 
+def compiled_kernels() -> int:
+    """Return how many kernels this process has compiled or loaded, for whoever times what may do so."""
+    return _compiled.cache_info().currsize
+
+
 def _queue(compiled: Any, blocks: int, threads: int) -> Callable[..., None]:
     """Return a function (stream, *arguments) that launches a compiled kernel."""
     if SIMULATED:

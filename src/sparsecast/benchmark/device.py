@@ -1,0 +1,177 @@
+"""The bench of a CUDA device, and the benchmark matrices that fill one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain, cycle, zip_longest
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from sparsecast.benchmark.calibration import (
+    ENTRY_STRIPS,
+    NNZ_PER_ROW,
+    STRIPS,
+    BenchmarkMatrix,
+    blocks_benchmark,
+    diagonals_benchmark,
+    entry_strips_benchmark,
+    gallery_benchmark,
+    strips_benchmark,
+    suites_beside_strips,
+    varied_benchmark,
+)
+from sparsecast.kernels import KERNELS
+from sparsecast.kernels.binding import Bound, bind
+from sparsecast.kernels.cuda.launching import compiled_kernels, pointer, scratch, upload
+from sparsecast.machines.device import Device
+from sparsecast.machines.strips import guo_strip
+from sparsecast.measuring.cuda_clock import EventClock
+from sparsecast.measuring.energy import Energy, Meter, energy_of
+from sparsecast.measuring.timing import Call, Clock
+from sparsecast.planning.candidates import Setting, whole_matrix
+from sparsecast.records import Candidate, Structure
+
+#: Non-zeros of the largest benchmark matrix: more would take the host longer to make than the device to use.
+LARGEST_ENTRIES = 30_000_000
+
+#: As VARIED, BLOCKS and DIAGONALS of a processor's calibration, and gallery matrices held out of the fit,
+#: larger than the caches of a device.
+LARGE_VARIED = (
+    (1_500_000, 6, "mixed", 0.001),
+    (600_000, 30, "fixed", 0.01),
+    (1_000_000, 8, "power", 0.2),
+    (2_500_000, 4, "uniform", 1.0),
+    (200_000, 120, "uniform", 0.02),
+    (3_000_000, 8, "fixed", 0.0),
+)
+LARGE_BLOCKS = ((300_000, 9, 3, 0.01), (60_000, 10, 6, 0.1), (400_000, 8, 2, 0.001), (40_000, 9, 8, 0.01))
+LARGE_DIAGONALS = ((1_500_000, 7, 0.005), (500_000, 27, 0.02))
+LARGE_GALLERY = (
+    "banded?n=1000000&half_bandwidth=8",
+    "rmat?scale=19&degree=16",
+    "poisson3d?n=90&points=27",
+    "random?n=1000000&nnz_per_row=8",
+)
+
+#: About the non-zeros of each of them.
+_LARGE_GALLERY_ENTRIES = 15_000_000
+
+
+@dataclass(frozen=True)
+class DeviceBench:
+    """The current CUDA device.
+
+    Attributes
+    ----------
+    clock : Clock
+    meter : Meter, optional
+        Reads the energy of every candidate, which takes seconds each.
+    cold_bytes : int
+        With 0, products find in the caches what the one before has left there. Otherwise they go in turn
+        through copies of matrix and vectors that are together larger than this.
+    """
+
+    clock: Clock = field(default_factory=EventClock)
+    meter: Meter | None = None
+    cold_bytes: int = 0
+
+    @property
+    def regime(self) -> str:
+        """``"cold"`` where copies are used in turn, else ``"warm"``."""
+        return "cold" if self.cold_bytes else "warm"
+
+    def bind(self, A: csr_array[Any], candidate: Candidate) -> tuple[Bound, float]:
+        """Return the bound candidate, and the seconds to build its format and to copy it to the device."""
+        before, start = compiled_kernels(), perf_counter()
+        bound = bind(A, candidate)
+        if compiled_kernels() > before:  # that of BCSR depends on its block size: once more, without it
+            start = perf_counter()
+            bound = bind(A, candidate)
+        return bound, perf_counter() - start
+
+    def put(self, array: np.ndarray[Any, Any]) -> Any:
+        """Return a copy on the device."""
+        return upload("vectors", array)[0]
+
+    def take(self, array: Any) -> np.ndarray[Any, Any]:
+        """Return a copy on the host, after all that is queued."""
+        return np.asarray(array.copy_to_host())
+
+    def call(self, candidate: Candidate, bound: Bound, x: Any, out: Any) -> Call:
+        """Return what queues the product, with its copies in turn if there are to be some."""
+        used = [(bound.product, x, out)]
+        for _ in range(self.cold_bytes // max(1, bound.matrix.traffic())):
+            kernels = KERNELS[candidate.device].get(candidate.format)
+            copied = upload("vectors", x.copy_to_host())[0], scratch(out.size, out.dtype)
+            used.append((kernels.bind(bound.matrix, candidate.kernel, candidate.threads), *copied))
+        return _in_turn(used)
+
+    def energy(self, call: Call) -> Energy | None:
+        """Return the joules of a call, None without a meter or where it counts nothing."""
+        return energy_of(call, self.meter, self.clock) if self.meter else None
+
+
+def _in_turn(used: list[tuple[Any, Any, Any]]) -> Call:
+    """Return what queues one product after the other; the addresses are looked up once."""
+    queues = [partial(product.launch, pointer(x), pointer(out), 0) for product, x, out in used]
+    if len(queues) == 1:
+        return lambda held=used: queues[0]()  # type: ignore[misc]
+    turns = cycle(queues)
+    return lambda held=used: next(turns)()  # type: ignore[misc]
+
+
+def device_candidates(structure: Structure, setting: Setting) -> list[Candidate]:
+    """Return the Candidates of every format that suits a matrix, in every variant of its kernels."""
+    return [
+        replace(candidate, kernel=variant)
+        for candidate in whole_matrix(structure, setting).candidates
+        for variant in KERNELS[setting.device].get(candidate.format).variants
+    ]
+
+
+def device_matrices(device: Device) -> list[BenchmarkMatrix]:
+    """Return the benchmark matrices of a device, the suites in turn, so that a short budget sees each.
+
+    They are those of Guo et al. (2014) on the device's own strips, as far as LARGEST_ENTRIES admits, then
+    larger ones, and the suites that a processor is measured on. A strip of rows is that of the kernel with a
+    warp a row for CSR, and with a thread a row for ELL; two of the former are one of Wang et al. (2017).
+    """
+    large = [varied_benchmark(*shape) for shape in LARGE_VARIED]
+    large += [blocks_benchmark(*shape) for shape in LARGE_BLOCKS]
+    large += [diagonals_benchmark(*shape) for shape in LARGE_DIAGONALS]
+    large += [
+        replace(gallery_benchmark(specification), entries=_LARGE_GALLERY_ENTRIES)
+        for specification in LARGE_GALLERY
+    ]
+    needed, finer = suites_beside_strips()
+    every = tuple(KERNELS["cuda"].names())
+    whole = [[replace(matrix, formats=every) for matrix in suite] for suite in (large, needed, finer)]
+    in_turn = chain.from_iterable(zip_longest(*_guo_suites(device), *whole))
+    return [matrix for matrix in in_turn if matrix and matrix.entries <= LARGEST_ENTRIES]
+
+
+def _guo_suites(device: Device) -> list[list[BenchmarkMatrix]]:
+    """Return the matrices for CSR, for ELL and for COO, each in strips of its own kernel."""
+    rows = {name: guo_strip(device, name) for name in ("csr", "ell", "coo")}
+    # The shortest and the longest rows and the fewest and the most strips first.
+    points = [(strips, length) for length in _ends_first(NNZ_PER_ROW) for strips in _ends_first(STRIPS)]
+    suites = [
+        [
+            strips_benchmark(rows[name], strips, length, (name,))
+            for strips, length in points
+            if length <= strips * rows[name]
+        ]
+        for name in ("csr", "ell")
+    ]
+    return [*suites, [entry_strips_benchmark(rows["coo"], strips) for strips in _ends_first(ENTRY_STRIPS)]]
+
+
+def _ends_first(values: Sequence[int]) -> list[int]:
+    """Return the first, the last and the middle of some values, then the others."""
+    ends = [values[0], values[-1], values[len(values) // 2]]
+    return ends + [value for value in values if value not in ends]

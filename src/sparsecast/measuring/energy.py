@@ -1,0 +1,139 @@
+"""Joules of callables: a meter is read before and after a run that is long enough for it.
+
+A meter that counts joules does not say when it looks: NVIDIA's counter is refreshed some ten times a second
+and its sensor may see only part of that time, so a run of seconds is read, not a call of microseconds, and
+the power of the idle device, which the run pays for as well, is measured apart and reported beside it.
+
+What was not measured is None: a meter that no longer answers, or that did not move.
+"""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from sparsecast.errors import DeviceError
+from sparsecast.measuring.timing import Call, Clock
+
+#: Seconds of a run whose energy is read, and of the pause in which idle power is.
+RUN_S, IDLE_S = 2.0, 2.0
+
+
+class Meter(Protocol):
+    """Something that counts joules.
+
+    Attributes
+    ----------
+    source : str
+        What a Record says of where its energy comes from.
+    """
+
+    source: str
+
+    def joules(self) -> float | None:
+        """Return the joules used since some moment in the past, None where the meter does not answer."""
+        ...
+
+
+class NvmlMeter:
+    """The energy counter of an NVIDIA device, from NVML.
+
+    Parameters
+    ----------
+    index : int
+        Number of the device, as NVML counts them: CUDA_VISIBLE_DEVICES does not change it.
+
+    Raises
+    ------
+    DeviceError
+        If NVML is not installed, or the device does not count its energy.
+    """
+
+    source = "nvml"
+
+    def __init__(self, index: int = 0) -> None:
+        try:
+            self._nvml = importlib.import_module("pynvml")
+        except ImportError as error:
+            raise DeviceError(
+                "energy of the device: expected the Python package nvidia-ml-py to read it; "
+                "pip install nvidia-ml-py, or measure time only"
+            ) from error
+        try:
+            self._nvml.nvmlInit()
+            self._device = self._nvml.nvmlDeviceGetHandleByIndex(index)
+            self._nvml.nvmlDeviceGetTotalEnergyConsumption(self._device)
+        except self._nvml.NVMLError as error:
+            raise DeviceError(
+                f"energy of device {index}: expected a counter that NVML reads ({error}); measure time only"
+            ) from error
+
+    def joules(self) -> float | None:
+        """Return the joules since the driver was loaded, None where the device does not answer any more."""
+        try:
+            return float(self._nvml.nvmlDeviceGetTotalEnergyConsumption(self._device)) / 1e3
+        except self._nvml.NVMLError:
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class Energy:
+    """The energy of one call, everything that the device used while it ran.
+
+    Attributes
+    ----------
+    energy_j : float
+        Joules a call, idle power included.
+    power_w : float
+        Watts during the run.
+    run_s : float
+        Seconds of the run.
+    source : str
+        Of the meter.
+    """
+
+    energy_j: float
+    power_w: float
+    run_s: float
+    source: str
+
+
+def idle_power_w(meter: Meter, pause: Callable[[float], object] = time.sleep) -> float | None:
+    """Return the watts of a device that does nothing, over IDLE_S seconds; None where nothing was counted.
+
+    Parameters
+    ----------
+    meter : Meter
+    pause : callable
+        Waits so many seconds.
+    """
+    before, start = meter.joules(), time.perf_counter()
+    pause(IDLE_S)
+    used = _used(before, meter.joules())
+    return None if used is None else used / (time.perf_counter() - start)
+
+
+def energy_of(call: Call, meter: Meter, clock: Clock) -> Energy | None:
+    """Return the joules of one call, from a run of about RUN_S seconds; None where nothing was counted.
+
+    Parameters
+    ----------
+    call : callable
+        Warmed up.
+    meter : Meter
+    clock : Clock
+        Sees when the calls are done.
+    """
+    calls = max(1, round(RUN_S / max(clock.seconds(call, 16) / 16, 1e-9)))
+    before = meter.joules()
+    run_s = clock.seconds(call, calls)
+    used = _used(before, meter.joules())
+    return None if used is None else Energy(used / calls, used / run_s, run_s, meter.source)
+
+
+def _used(before: float | None, after: float | None) -> float | None:
+    """Return the difference of two readings, None unless the meter moved on."""
+    return None if before is None or after is None or after <= before else after - before

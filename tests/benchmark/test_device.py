@@ -1,0 +1,139 @@
+"""The device's bench, in the simulator in a process of its own, and the matrices that fill a device."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+
+import pytest
+
+from sparsecast.benchmark.device import LARGEST_ENTRIES, device_candidates, device_matrices
+from sparsecast.kernels import KERNELS
+from sparsecast.machines.device import Device
+from sparsecast.machines.strips import guo_strip, wang_strip
+from sparsecast.matrices.gallery import gallery
+from sparsecast.matrices.structure import structure
+from sparsecast.planning.candidates import Setting
+
+DEVICE = Device("a device", 100, 64, 32, 1024, 1 << 36, 50 << 20, 1_500_000_000, 2_000_000_000, (9, 0))
+
+
+def test_matrices_are_distinct_of_every_suite_and_none_too_large():
+    matrices = device_matrices(DEVICE)
+    suites = {"strips", "entry strips", "varied", "blocks", "symmetric", "diagonals", "gallery"}
+    assert {matrix.suite for matrix in matrices} == suites
+    assert suites - {"symmetric"} <= {matrix.suite for matrix in matrices[:120]}
+    assert max(matrix.entries for matrix in matrices) <= LARGEST_ENTRIES
+    assert sum(matrix.entries > 5_000_000 for matrix in matrices) > 20
+    keys = [(matrix.name, matrix.suite) for matrix in matrices]
+    assert len(set(keys)) == len(keys)
+
+
+def test_strips_are_those_of_each_kernel_on_this_device():
+    for matrix in device_matrices(DEVICE):
+        if matrix.suite == "strips":
+            (name,) = matrix.formats
+            rows = int(matrix.name.split("rows=")[1].split("&")[0])
+            assert rows % guo_strip(DEVICE, name) == 0
+    assert 2 * guo_strip(DEVICE, "csr") == wang_strip(DEVICE, "csr-vector")
+
+
+def test_candidates_are_all_variants_of_the_formats_that_suit():
+    setting = Setting("cuda", "float64", 32, 1)
+    found = device_candidates(structure(gallery("elasticity3d", n=4)), setting)
+    assert {each.format for each in found} == set(KERNELS["cuda"].names())
+    variants = [each.kernel for each in found if each.format == "csr"]
+    assert variants == list(KERNELS["cuda"].get("csr").variants)
+    assert "bcsr" not in {
+        each.format for each in device_candidates(structure(gallery("circuit", n=90)), setting)
+    }
+
+
+SIMULATED = """
+import os
+import sys
+
+import numpy as np
+import pytest
+
+from sparsecast.benchmark.device import DeviceBench, device_candidates
+from sparsecast.benchmark.measurement import Subject, measure_candidates, right_hand_side
+from sparsecast.errors import WrongResultError
+from sparsecast.kernels.binding import Bound
+from sparsecast.kernels.cuda.launching import DeviceProduct
+from sparsecast.matrices.gallery import gallery
+from sparsecast.matrices.structure import structure
+from sparsecast.measuring import energy
+from sparsecast.measuring.cuda_clock import EventClock
+from sparsecast.measuring.timing import Effort
+from sparsecast.planning.candidates import Setting
+
+sys.setswitchinterval(1e-3)
+if hasattr(os, "sched_setaffinity"):
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+energy.RUN_S = 1e-6
+A, effort, clock = gallery("poisson2d", n=4), Effort(1, 1e-6), EventClock(80)
+subject = Subject(A, structure(A), "poisson2d", "user")
+offered = device_candidates(subject.structure, Setting("cuda", "float64", 32, 1))
+chosen = [each for each in offered if each.kernel in ("scalar", "columns")]
+assert len(chosen) == 3
+
+
+class ReplayMeter:
+    source = "replay"
+
+    def __init__(self, readings):
+        self.readings = iter(readings)
+
+    def joules(self):
+        return next(self.readings)
+
+
+meter = ReplayMeter([1.0, 3.0, 5.0, 5.0, 5.0, None])
+records = measure_candidates(subject, chosen, effort, bench=DeviceBench(clock, meter))
+assert [record.candidate for record in records] == chosen
+assert [record.regime for record in records] == ["warm"] * 3
+assert [record.energy_source for record in records] == ["replay", None, None]
+assert [record.energy_j for record in records] == [2.0, None, None]
+
+bench = DeviceBench(clock, cold_bytes=5000)
+(record,) = measure_candidates(subject, chosen[:1], effort, bench=bench)
+assert record.regime == "cold"
+x = right_hand_side(16, "float64")
+bound, _ = bench.bind(A, chosen[0])
+seen = []
+launch = DeviceProduct.launch
+
+
+def noted(self, x, out, stream):
+    seen.append((id(self), x.__array_interface__["data"][0], out.__array_interface__["data"][0]))
+    launch(self, x, out, stream)
+
+
+DeviceProduct.launch = noted
+call = bench.call(chosen[0], bound, bench.put(x), bench.put(np.zeros(16)))
+copies = 5000 // bound.matrix.traffic() + 1
+assert copies > 2
+for _ in range(2 * copies):
+    call()
+assert len(set(seen)) == copies and seen[:copies] == seen[copies:]
+assert all(len({part[i] for part in seen}) == copies for i in range(3))  # each with arrays of its own
+
+DeviceProduct.launch = lambda self, x, out, stream: None  # a kernel that forgets its rows
+with pytest.raises(WrongResultError, match=chosen[0].format):
+    measure_candidates(subject, chosen[:1], effort, bench=DeviceBench(clock))
+"""
+
+
+@pytest.mark.skipif(importlib.util.find_spec("numba_cuda") is None, reason="numba-cuda is missing")
+def test_the_bench_in_the_simulator():
+    done = subprocess.run(
+        [sys.executable, "-c", SIMULATED],
+        env={**os.environ, "NUMBA_ENABLE_CUDASIM": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,145 @@
+"""The campaign on a GPU, without one: in the simulator to its end, and where there is nothing at all."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sparsecast.benchmark.calibration import read_journal
+from sparsecast.machines.profile import Profile
+
+ROOT = Path(__file__).parents[2]
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("numba_cuda") is None or shutil.which("make") is None,
+    reason="numba-cuda, which has the simulator, or make is missing",
+)
+
+
+#: Small, and of complex values: the one is measured beside what is generated, the other is left out.
+GIVEN = {
+    "real": "%%MatrixMarket matrix coordinate real general\n3 3 3\n1 1 2.0\n2 3 1.5\n3 1 -1.0\n",
+    "complex": "%%MatrixMarket matrix coordinate complex general\n2 2 1\n1 1 2.0 1.0\n",
+}
+
+
+def run(command, simulator="1"):
+    environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": simulator, "CUDA_VISIBLE_DEVICES": "-1"}
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
+
+
+def campaign(out, given=()):
+    make = ["make", "--no-print-directory", "gpu-campaign", f"PYTHON={sys.executable}", f"OUT={out}"]
+    return run([*make, "GPU_FLAGS=--tiny", f"MATRICES={' '.join(map(str, given))}"])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """What the simulator's campaign has left."""
+    out = tmp_path_factory.mktemp("campaign")
+    given = [tmp_path_factory.mktemp("given") / f"{name}.mtx" for name in GIVEN]
+    for path in given:
+        path.write_text(GIVEN[path.stem], encoding="utf-8")
+    done = campaign(out, [*given, out / "absent.mtx"])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not (out / "errors.txt").exists()
+    return out
+
+
+def found(folder, name):
+    return json.loads((folder / name).read_text(encoding="utf-8"))
+
+
+def test_every_phase_leaves_its_file(folder):
+    assert found(folder, "device.json")["simulated"] is True
+    assert "numba-cuda" in found(folder, "device.json")["packages"]
+    streams = found(folder, "bandwidth.json")
+    assert {row["stream"] for row in streams} == {"copy", "read"}
+    assert all(row["bytes_per_s"] > 0 for row in streams)
+    checked = (folder / "correctness.txt").read_text(encoding="utf-8")
+    for kernel in ("csr balanced", "csr vector32", "coo segmented", "bcsr blocks", "sell chunks"):
+        assert f"{kernel} float64 on " in checked
+
+
+def test_records_are_in_the_journal_and_in_the_profile_warm_and_cold(folder):
+    journal = read_journal(folder / "records.jsonl")
+    (path,) = folder.glob("*.parquet")
+    profile = Profile.load(path)
+    assert profile.records == tuple(journal) and len(journal) >= 6
+    assert profile.machine.device.name == "numba-cuda simulator" and path.stem == profile.name
+    assert {record.regime for record in journal} == {"warm", "cold"}
+    for record in journal:
+        assert record.candidate.device == "cuda" and record.time_s > 0 and record.error < 1e-14
+        assert record.energy_j is None and record.energy_source is None
+        assert record.convert_s > 0  # CSR's too: the transfer is in it
+
+
+def test_what_is_not_there_is_missing_not_measured_or_refused(folder):
+    peers = found(folder, "peers.json")
+    assert peers["geometric_mean"] is None
+    measured = {row["matrix"]: row for row in peers["matrices"] if "left_out" not in row}
+    assert set(measured) == {"gallery:poisson2d?n=6", "real"}
+    for row in measured.values():
+        assert row["ratio"] is None and row["best_ours"] in row["times_s"]
+        assert set(row["missing"]) >= {"cuSPARSE", "CuPy", "torch"}
+        assert all(why.startswith("missing: ") for why in row["missing"].values())
+    left_out = [row["left_out"] for row in peers["matrices"] if "left_out" in row]
+    assert len(left_out) == 2 and "real values" in left_out[0] and "absent.mtx" in left_out[1]
+    assert found(folder, "energy.json")["idle_w"] == "not measured"
+    assert all("refused" in score for score in found(folder, "evaluation.json")["float64"].values())
+
+
+def test_a_run_that_was_killed_is_taken_up(folder, tmp_path):
+    out = tmp_path / "again"
+    shutil.copytree(folder, out)
+    journal = out / "records.jsonl"
+    before = read_journal(journal)
+    whole = journal.read_text(encoding="utf-8")
+    journal.write_text(whole[:-100], encoding="utf-8")  # the last line is cut short
+    done = campaign(out)
+    assert done.returncode == 0, done.stdout + done.stderr
+    after = read_journal(journal)
+    assert after[: len(before) - 1] == before[:-1]
+
+
+FAILING = """
+import sys
+sys.path.insert(0, "benchmarks")
+import gpu_campaign
+
+def broken(campaign, deadline):
+    raise ValueError("broken on purpose")
+
+gpu_campaign.PHASES = ((broken, 1), (gpu_campaign.describe, 5))
+sys.argv = ["gpu_campaign.py", "--tiny", sys.argv[1]]
+sys.exit(gpu_campaign.main())
+"""
+
+
+def test_a_phase_that_fails_is_noted_and_the_next_goes_on(tmp_path):
+    done = run([sys.executable, "-c", FAILING, str(tmp_path)])
+    assert done.returncode == 1, done.stderr
+    assert "ValueError: broken on purpose" in (tmp_path / "errors.txt").read_text(encoding="utf-8")
+    assert (tmp_path / "device.json").exists()
+    assert "1 FAILED" in done.stdout and "describe" in done.stdout
+
+
+@pytest.mark.parametrize("simulator, flags", [("0", ""), ("0", "--tiny"), ("1", "")])
+def test_without_a_device_one_line_says_so(tmp_path, simulator, flags):
+    script = [sys.executable, "benchmarks/gpu_campaign.py", *flags.split(), str(tmp_path / "out")]
+    done = run(script, simulator)
+    assert done.returncode == 2
+    assert done.stderr.startswith("device 'cuda' ") and done.stderr.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_make_asks_for_the_folder():
+    done = run(["make", "--no-print-directory", "gpu-campaign", f"PYTHON={sys.executable}"])
+    assert done.returncode == 2 and "OUT: expected a folder" in done.stdout
