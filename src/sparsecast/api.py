@@ -35,8 +35,9 @@ from sparsecast.planning.prediction import Prediction
 from sparsecast.planning.row_blocks import strip_statistics
 from sparsecast.records import Candidate, Forecast, Record, Structure
 
-#: Seconds of the calibration that a question starts by itself when the machine has not been met.
-QUICK_BUDGET_S = 40.0
+#: Seconds of the calibration that a question starts by itself when the machine has not been met: about twenty
+#: for compiling, the first time, and what the indispensable matrices take.
+QUICK_BUDGET_S = 55.0
 
 GALLERY_PREFIX = "gallery:"
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -223,11 +224,15 @@ def benchmark_matrices(setting: Setting) -> tuple[list[BenchmarkMatrix], list[Be
 def suites_beside_strips() -> tuple[list[BenchmarkMatrix], list[BenchmarkMatrix]]:
     """Return the indispensable matrices and the others of the suites that need no strip of a device."""
     half = len(VARIED) // 2
-    needed = [varied_benchmark(*shape) for shape in VARIED[:half]]
-    needed += [blocks_benchmark(*shape) for shape in BLOCKS]
-    needed += [symmetric_benchmark(*shape) for shape in SYMMETRIC]
-    needed += [diagonals_benchmark(*shape) for shape in DIAGONALS]
-    needed += [gallery_benchmark(specification) for specification in GALLERY[:_NEEDED_GALLERY]]
+    suites = (
+        [varied_benchmark(*shape) for shape in VARIED[:half]],
+        [blocks_benchmark(*shape) for shape in BLOCKS],
+        [symmetric_benchmark(*shape) for shape in SYMMETRIC],
+        [diagonals_benchmark(*shape) for shape in DIAGONALS],
+        [gallery_benchmark(specification) for specification in GALLERY[:_NEEDED_GALLERY]],
+    )
+    # In turn, so that a budget that ends early has left out some of each and none whole.
+    needed = [matrix for turn in zip_longest(*suites) for matrix in turn if matrix]
     finer = [gallery_benchmark(specification) for specification in GALLERY[_NEEDED_GALLERY:]]
     finer += [varied_benchmark(*shape) for shape in VARIED[half:]]
     return needed, finer
