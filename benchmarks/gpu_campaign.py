@@ -259,6 +259,12 @@ class Deadline:
         """Seconds that are left, at least 0."""
         return max(0.0, self.at_s - perf_counter())
 
+    def part(self, share: float) -> Deadline:
+        """Return the deadline of a share of the time that is left, which knows what this one knows."""
+        own = Deadline(perf_counter() + share * self.left_s)
+        own._paces = self._paces
+        return own
+
     def each(self, items: Sequence[tuple[int, Any]]) -> Iterator[Any]:
         """Give those of (entries, item) that fit the time, as far as the last ones tell."""
         for entries, item in items:
@@ -360,8 +366,7 @@ def calibration(campaign: Campaign, deadline: Deadline) -> None:
     matrices = campaign.scope.matrices(campaign.device)
     bench = DeviceBench(campaign.clock)
     for number, dtype in enumerate(campaign.scope.dtypes, 1):
-        share = deadline.left_s * (0.65 if number < len(campaign.scope.dtypes) else 1.0)
-        own = Deadline(perf_counter() + share)
+        own = deadline.part(0.65 if number < len(campaign.scope.dtypes) else 1.0)
         todo = [each for each in matrices if not campaign.is_measured(each, dtype, bench.regime)]
         for matrix in own.each([(each.entries, each) for each in todo]):
             with campaign.kept_going(f"calibration on {matrix.name} in {dtype}"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain, cycle, zip_longest
+from itertools import chain, cycle, groupby, zip_longest
 from time import perf_counter
 from typing import Any
 
@@ -150,7 +150,8 @@ def device_matrices(device: Device) -> list[BenchmarkMatrix]:
     ]
     needed, finer = suites_beside_strips()
     every = tuple(KERNELS["cuda"].names())
-    whole = [[replace(matrix, formats=every) for matrix in suite] for suite in (large, needed, finer)]
+    small = [list(suite) for _, suite in groupby(needed, key=lambda matrix: matrix.suite)]
+    whole = [[replace(matrix, formats=every) for matrix in suite] for suite in (*small, finer, large)]
     in_turn = chain.from_iterable(zip_longest(*_guo_suites(device), *whole))
     return [matrix for matrix in in_turn if matrix and matrix.entries <= LARGEST_ENTRIES]
 
