@@ -30,24 +30,18 @@ LIMIT = int(numba.config.NUMBA_NUM_THREADS)
 #: What LIMIT leaves out is tried in a process of its own, below.
 MOST_THREADS = 7
 THREADS = [count for count in (1, 2, 3, MOST_THREADS) if count <= LIMIT]
-#: Of the combinations those that differ in their code: compiling takes most of the time.
-CASES = [
-    (threads, dtype, bits)
-    for threads in THREADS
-    for dtype, bits in (
-        ("float64", 32),
-        ("float64", 64),
-        ("float32", 32),
-        ("complex128", 32),
-        ("complex64", 32),
-    )
-    if dtype[:5] == "float" or threads <= (2 if dtype == "complex128" else 1)
-]
+#: The most threads that each type is tried with: compiling takes most of the time, and the code is the same.
+MOST_OF_TYPE = {"float64": MOST_THREADS, "float32": MOST_THREADS, "complex128": 2, "complex64": 1}
+CASES = [(threads, dtype, 32) for threads in THREADS for dtype in DTYPES if threads <= MOST_OF_TYPE[dtype]]
+CASES.append((1, "float64", 64))
 GUARD = 7.0
 
 every_format = pytest.mark.parametrize("name", KERNELS["cpu"].names())
 every_kernel = pytest.mark.parametrize("kernel", KERNEL_NAMES, ids="-".join)
 every_case = pytest.mark.parametrize("threads, dtype, bits", CASES, ids=str)
+every_usual_case = pytest.mark.parametrize(
+    "threads, dtype", [(threads, dtype) for threads, dtype, bits in CASES if bits == 32]
+)
 
 
 def bound(build, kernel, A, threads):
@@ -116,8 +110,7 @@ def test_equals_oracle(matrices, in_type, build, kernel, threads, dtype, bits):
 
 
 @every_kernel
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("threads", THREADS)
+@every_usual_case
 def test_whole_numbers_are_exact(matrices, in_type, build, kernel, dtype, threads):
     for what, A in matrices.items():
         if A.nnz > 5000 or not np.array_equal(A.data, np.round(A.data)) or abs(A.data).max(initial=0) > 1000:
@@ -150,8 +143,7 @@ def test_every_format_takes_many_of_the_matrices(matrices, build):
 
 
 @every_kernel
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("threads", THREADS)
+@every_usual_case
 def test_values_that_are_not_finite_stay_in_their_rows(build, kernel, dtype, threads):
     A = some_matrix_of(build, kernel).astype(dtype)
     values = [np.nan, np.inf, -np.inf, -np.inf]
@@ -326,7 +318,7 @@ def test_equals_oracle_on_real_matrices(real_matrices, build, kernel, dtype):
             continue
         ready, x = A.astype(dtype), uniform(A.shape[1], dtype)
         reference = ReferenceProduct.of(ready, x)
-        for threads in THREADS:
+        for threads in (count for count in THREADS if count <= MOST_OF_TYPE[dtype]):
             product = bound(build, kernel, ready, threads)
             if product is not None:
                 reference.check(product_of(product, A.shape[0], x), f"{'-'.join(kernel)} on {what}")
