@@ -332,3 +332,12 @@ def test_columns_beyond_32_bits_are_never_narrowed():
     assert prepared(wide, "float32", 64).indices.tolist() == [2**32 + 5]
     with pytest.raises(InputError, match="expected 64 bits"):
         prepared(wide, "float64", 32)
+
+
+@pytest.mark.parametrize("kind", ("text", "objects"))
+def test_an_x_that_holds_no_numbers_is_refused_in_one_line(A, kind):
+    op, wrong = operator(A), np.array(["1"] * A.shape[1], dtype=str if kind == "text" else object)
+    for multiply, x in ((op.matvec, wrong), (op.matmat, wrong[:, None])):
+        with pytest.raises(InputError, match="expected numbers") as refusal:
+            multiply(x)
+        assert "\n" not in str(refusal.value)

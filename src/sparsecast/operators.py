@@ -91,10 +91,11 @@ class BlockOperator(LinearOperator):
         Raises
         ------
         InputError
-            If `x` or `out` has another shape, or `out` another dtype, is read-only or shares memory with `x`,
-            or stands beside a complex `x` where the matrix is real.
+            If `x` holds no numbers, or `x` or `out` has another shape, or `out` another dtype, is no NumPy
+            array, is read-only, shares memory with `x` or stands beside a complex `x` where the matrix is
+            real.
         """
-        x = np.asarray(x)
+        x = _numbers(x, "x")
         rows, cols = self.shape
         if x.shape not in ((cols,), (cols, 1)):
             raise InputError(f"x has shape {x.shape}: expected ({cols},); reshape x to the matrix's columns")
@@ -135,7 +136,7 @@ class BlockOperator(LinearOperator):
         InputError
             As `matvec`.
         """
-        X = np.asarray(X)
+        X = _numbers(X, "X")
         rows, cols = self.shape
         if X.ndim != 2 or X.shape[0] != cols:
             raise InputError(
@@ -176,6 +177,13 @@ class BlockOperator(LinearOperator):
         if np.shares_memory(x, out):
             raise InputError("out shares memory with x: expected an array of its own; copy one of them")
         return out
+
+
+def _numbers(x: Any, name: str) -> NDArray[Any]:
+    array = np.asarray(x)
+    if array.dtype.kind not in "biufc":
+        raise InputError(f"{name} is of type {array.dtype}: expected numbers; convert it")
+    return array
 
 
 def _multiply_several(block: RowProduct, X: NDArray[Any], out: NDArray[Any]) -> None:

@@ -90,6 +90,35 @@ class StorageFormat(ABC):
             With the reason, in one line.
         """
 
+    @classmethod
+    def refuse_unless_below_csr(
+        cls, blocks: RowBlocks, streamed: NDArray[np.int64], value_bytes: int, index_bytes: int, how: str
+    ) -> None:
+        """Raise if a matrix' arrays would stream at least the bytes of CSR: for `refuse_unsuited`.
+
+        Parameters
+        ----------
+        blocks : RowBlocks
+        streamed : int64 array of shape (b,)
+            Bytes of the arrays that a product of each block reads.
+        value_bytes, index_bytes : int
+        how : str
+            What the format would make of the matrix, for the message.
+
+        Raises
+        ------
+        PaddingError
+            With the bytes a non-zero of both.
+        """
+        nnz, rows, total = int(blocks.nnz.sum()), int(blocks.rows.sum()), int(streamed.sum())
+        plain = nnz * (value_bytes + index_bytes) + (rows + 1) * index_bytes
+        if nnz and total >= plain:
+            raise PaddingError(
+                f"{cls.name.upper()} would stream {total / nnz:.1f} bytes a non-zero {how}, padded "
+                f"{cls.stored_entries(blocks).sum() / nnz:.2f} times: expected less than the "
+                f"{plain / nnz:.1f} of CSR; use another format"
+            )
+
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The arrays of the format by name."""

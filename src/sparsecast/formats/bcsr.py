@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from sparsecast.errors import InputError, PaddingError
+from sparsecast.errors import InputError
 from sparsecast.formats import FORMATS
 from sparsecast.formats.base import StorageFormat
 from sparsecast.formats.threads import even_parts, in_parts, on_threads, unsigned
@@ -170,16 +170,10 @@ class BCSR(StorageFormat):
         PaddingError
             With the bytes a non-zero of both.
         """
-        nnz, rows = int(blocks.nnz.sum()), int(blocks.rows.sum())
-        streamed = int(cls._streamed_bytes(blocks, value_bytes, index_bytes).sum())
-        plain = nnz * (value_bytes + index_bytes) + (rows + 1) * index_bytes
-        if nnz and streamed >= plain:
-            side = best_block(blocks.matrix.block_fill)
-            raise PaddingError(
-                f"BCSR would stream {streamed / nnz:.1f} bytes a non-zero in blocks of {side} x {side}, the "
-                f"best of its squares, padded {cls.stored_entries(blocks).sum() / nnz:.2f} times: expected "
-                f"less than the {plain / nnz:.1f} of CSR; use another format"
-            )
+        side = best_block(blocks.matrix.block_fill)
+        how = f"in blocks of {side} x {side}, the best of its squares"
+        streamed = cls._streamed_bytes(blocks, value_bytes, index_bytes)
+        cls.refuse_unless_below_csr(blocks, streamed, value_bytes, index_bytes, how)
 
 
 def best_block(fill: Sequence[float]) -> int:

@@ -145,15 +145,9 @@ class DIA(StorageFormat):
         PaddingError
             With the bytes a non-zero of both.
         """
-        nnz, rows = int(blocks.nnz.sum()), int(blocks.rows.sum())
-        streamed = int(cls._streamed_bytes(blocks, value_bytes, index_bytes).sum())
-        plain = nnz * (value_bytes + index_bytes) + (rows + 1) * index_bytes
-        if nnz and streamed >= plain:
-            raise PaddingError(
-                f"DIA would stream {streamed / nnz:.1f} bytes a non-zero on {blocks.matrix.diagonals:,} "
-                f"diagonals, padded {cls.stored_entries(blocks).sum() / nnz:.2f} times: expected less than "
-                f"the {plain / nnz:.1f} of CSR; use another format"
-            )
+        how = f"on {blocks.matrix.diagonals:,} diagonals"
+        streamed = cls._streamed_bytes(blocks, value_bytes, index_bytes)
+        cls.refuse_unless_below_csr(blocks, streamed, value_bytes, index_bytes, how)
 
 
 def _default_chunk(value_bytes: int) -> int:

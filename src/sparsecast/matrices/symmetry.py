@@ -129,7 +129,7 @@ def _compare(indptr, indices, words, first_row, last_row, tally):  # type: ignor
                 part = min(stop, start + np.uint64(CHUNK))
                 if not _compare_chunk(indices, words, (start, part), np.uint64(row), steps, tally):
                     return False
-                # The last entry again as the first of the next chunk would be counted twice: look once.
+                # A chunk compares the entries within it; here meet its last and the next one's first.
                 if part < stop and indices[part] <= indices[part - _ONE]:
                     return False
                 start = part
