@@ -22,6 +22,7 @@ from sparsecast.records import (
     Candidate,
     Forecast,
     Record,
+    Stream,
     Structure,
     product_flops,
 )
@@ -69,11 +70,15 @@ def test_lists_in_a_row_become_tuples(record):
 
 
 @settings(max_examples=30)
-@given(records=st.lists(RECORDS, max_size=3, unique_by=lambda r: (r.candidate, r.matrix, r.suite, r.regime)))
-def test_records_survive_parquet(records, tmp_path_factory):
+@given(
+    records=st.lists(RECORDS, max_size=3, unique_by=lambda r: (r.candidate, r.matrix, r.suite, r.regime)),
+    streams=st.lists(instances(Stream), max_size=3),
+)
+def test_records_and_streams_survive_parquet(records, streams, tmp_path_factory):
     path = tmp_path_factory.mktemp("profiles") / "p.parquet"
-    Profile(MACHINE, tuple(records)).save(path)
-    assert Profile.load(path) == Profile(MACHINE, tuple(records))
+    profile = Profile(MACHINE, tuple(records), tuple(streams))
+    profile.save(path)
+    assert Profile.load(path) == profile
 
 
 @given(RECORDS, st.data())
@@ -134,7 +139,7 @@ def test_gflops_count_two_operations_an_entry(recorded):
     assert forecast.gflops == 1.0
 
 
-@pytest.mark.parametrize("kind", [Structure, Candidate, Record, Forecast])
+@pytest.mark.parametrize("kind", [Structure, Candidate, Record, Stream, Forecast])
 def test_what_travels_is_frozen(kind):
     instance = object.__new__(kind)
     with pytest.raises(dataclasses.FrozenInstanceError):

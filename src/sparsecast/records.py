@@ -1,4 +1,4 @@
-"""What travels between the rooms: Structure, Candidate, Record, Forecast.
+"""What travels between the rooms: Structure, Candidate, Record, Stream, Forecast.
 
 All are frozen, hold SI units with the unit in the name, and turn into plain dictionaries and back
 without loss. Missing is ``None``, never 0 and never a default constant.
@@ -32,6 +32,9 @@ ROW_LENGTH_LEVELS: tuple[int, ...] = (
 #: Types of values that are computed with, by their NumPy names, the most usual first. Whoever takes, lists or
 #: tests types reads them here.
 DTYPES: tuple[str, ...] = ("float64", "float32", "complex128", "complex64")
+
+#: What a Stream moves, and between where.
+STREAM_KINDS: tuple[str, ...] = ("read", "copy", "to device", "from device")
 
 #: Square block sizes whose fill a Structure estimates.
 BLOCK_SIZES: tuple[int, ...] = (2, 3, 4, 6, 8)
@@ -249,6 +252,49 @@ class Record:
             structure=Structure(**_tuples(structure)),
             **_tuples(own),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """How fast bytes that lie in order move: no product can exceed it.
+
+    A journal does not keep it: it is measured in a second, so a run that was killed measures it again.
+
+    Attributes
+    ----------
+    kind : str
+        One of STREAM_KINDS: ``"read"`` of an array and ``"copy"`` to another one where the device computes,
+        ``"to device"`` and ``"from device"`` between a NumPy array and one there.
+    device : str
+        ``"cpu"`` or ``"cuda"``.
+    threads : int
+        Threads that share the array; 1 on a device, as in a Candidate.
+    bytes : int
+        Moved by one call. A copy reads and writes, so the array's count twice; between host and device they
+        count once.
+    time_s : float
+        Median of the samples: seconds a call.
+    noise : float
+        As in a Record.
+    measured_at : str
+        UTC time in ISO 8601.
+    version : str
+        Version of Sparsecast that measured.
+    """
+
+    kind: str
+    device: str
+    threads: int
+    bytes: int
+    time_s: float
+    noise: float
+    measured_at: str
+    version: str
+
+    @property
+    def bandwidth_bytes_per_s(self) -> float:
+        """Bytes moved in a second."""
+        return self.bytes / self.time_s
 
 
 @dataclass(frozen=True, slots=True)

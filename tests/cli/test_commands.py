@@ -14,7 +14,7 @@ from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.gallery import gallery, gallery_names
 from sparsecast.models import MODELS
-from sparsecast.records import Structure
+from sparsecast.records import Stream, Structure
 
 SMALL = "gallery:poisson2d?n=30"
 DENSE_ROW = "gallery:arrow?n=3000&dense_rows=1"
@@ -213,6 +213,14 @@ def test_machines(any_way, met, foreign):
     has(document["machine"], {"name": str, "processor": str, "threads": int, "caches": list})
     assert document["machine"]["name"] == met.name
     assert set(document["profiles"]) == {met.name, foreign}
+    assert document["streams"] == {}
+
+
+def test_machines_gives_the_bandwidths_that_a_profile_has(run, met):
+    met.with_streams([Stream("read", "cpu", 1, 10**9, 0.1, 0.0, "", "")]).save()
+    (stream,) = document_of(run("machines", "--json"))["streams"][met.name]
+    assert (stream["kind"], stream["bandwidth_bytes_per_s"]) == ("read", 1e10)
+    assert "cpu 1 thread read 10 GB/s" in run("machines").out
 
 
 def test_machines_says_which_profile_cannot_be_used(run, met):

@@ -8,7 +8,7 @@ import math
 
 from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.structure import structure
-from sparsecast.records import Forecast, Structure
+from sparsecast.records import Forecast, Stream, Structure
 from sparsecast.reports import documents
 
 
@@ -45,6 +45,12 @@ def test_a_measurement_stands_beside_its_forecast(recorded):
         2e-6,
     )
     assert documents.measurement(record, None)["forecast_s"] is None
+
+
+def test_streams_carry_their_bandwidth():
+    (document,) = documents.bandwidths([Stream("read", "cpu", 2, 8 << 20, 1e-3, 0.01, "now", "1.0")])
+    assert document["bandwidth_bytes_per_s"] == (8 << 20) / 1e-3
+    assert set(document) == {field.name for field in dataclasses.fields(Stream)} | {"bandwidth_bytes_per_s"}
 
 
 def test_a_machine_document_has_its_name(recorded):

@@ -17,7 +17,7 @@ from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.structure import structure
 from sparsecast.planning.plan import Plan
 from sparsecast.planning.row_blocks import PlannedBlock
-from sparsecast.records import Candidate, Forecast
+from sparsecast.records import Candidate, Forecast, Stream
 from sparsecast.reports import tables
 
 GOLDEN = Path(__file__).parents[1] / "data" / "tables"
@@ -123,6 +123,23 @@ def test_plan_check(matches):
 def test_machines(matches):
     contents = {MACHINE.name: "cpu float64 8 threads (205 records)", "other-2t-01234567": "no records"}
     matches("machines", tables.machines(MACHINE, contents), tables.machines(MACHINE, {}))
+
+
+def test_machines_shows_the_bandwidth_over_most_bytes_of_each_kind():
+    def stream(kind, device, threads, size, time_s):
+        return Stream(kind, device, threads, size, time_s, 0.0, "", "")
+
+    streams = [
+        stream("read", "cpu", 2, 10**9, 0.1),
+        stream("read", "cpu", 2, 10**6, 1e-5),
+        stream("read", "cpu", 1, 10**6, 1e-3),
+        stream("to device", "cuda", 1, 10**9, 0.05),
+    ]
+    text = "cpu 1 thread read 1 GB/s, cpu 2 threads read 10 GB/s, cuda 1 thread to device 20 GB/s"
+    assert tables.bandwidths(streams) == text
+    assert tables.bandwidths([]) == ""
+    shown = tables.machines(MACHINE, {MACHINE.name: "records", "other": "records"}, {"other": streams})
+    assert list(shown.columns[1].cells) == ["records", "records", text]
 
 
 def test_evaluation(matches, records):

@@ -16,7 +16,11 @@ def command(as_json: JsonOption = False) -> None:
         name: api.contents(found) if isinstance(found, Profile) else f"cannot be used: {found}"
         for name, found in known.items()
     }
+    streams = {
+        name: found.streams for name, found in known.items() if isinstance(found, Profile) and found.streams
+    }
     if as_json:
-        print_document({"machine": documents.machine(here), "profiles": contents})
+        measured = {name: documents.bandwidths(own) for name, own in streams.items()}
+        print_document({"machine": documents.machine(here), "profiles": contents, "streams": measured})
     else:
-        page().print(tables.machines(here, contents))
+        page().print(tables.machines(here, contents, streams))

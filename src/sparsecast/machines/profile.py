@@ -1,7 +1,8 @@
-"""Profiles: one Parquet file a machine, with its description and every Record made on it."""
+"""Profiles: one Parquet file a machine, with its description and every Record and Stream made on it."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from sparsecast.errors import ProfileError, UnknownNameError
 from sparsecast.machines import machine as machines
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.storage import home, write_atomically
-from sparsecast.records import SCHEMA_VERSION, Record
+from sparsecast.records import SCHEMA_VERSION, Record, Stream
 
 if TYPE_CHECKING:
     import pyarrow
@@ -21,6 +22,8 @@ SUFFIX = ".parquet"
 
 _SHIPPED = Path(__file__).parent / "profiles"
 _SCHEMA_KEY, _MACHINE_KEY = b"sparsecast_schema", b"sparsecast_machine"
+#: Absent where no stream was measured: so a profile of before there were any is read like one of today.
+_STREAMS_KEY = b"sparsecast_streams"
 
 
 @dataclass(frozen=True)
@@ -31,10 +34,13 @@ class Profile:
     ----------
     machine : Machine
     records : tuple of Record
+    streams : tuple of Stream
+        Empty where none was measured.
     """
 
     machine: Machine
     records: tuple[Record, ...]
+    streams: tuple[Stream, ...] = ()
 
     @property
     def name(self) -> str:
@@ -53,7 +59,15 @@ class Profile:
     def with_records(self, records: Iterable[Record]) -> Profile:
         """Return a Profile with these Records added; a new one replaces the old one of the same thing."""
         merged = {_identity(record): record for record in (*self.records, *records)}
-        return Profile(self.machine, tuple(merged.values()))
+        return dataclasses.replace(self, records=tuple(merged.values()))
+
+    def with_streams(self, streams: Iterable[Stream]) -> Profile:
+        """Return a Profile with these Streams added; a new one replaces the old one of the same thing.
+
+        The same are those of one kind, device, number of threads and number of bytes.
+        """
+        merged = {(s.kind, s.device, s.threads, s.bytes): s for s in (*self.streams, *streams)}
+        return dataclasses.replace(self, streams=tuple(merged.values()))
 
     def save(self, path: Path | None = None) -> Path:
         """Write the profile atomically and return where: `path`, or its place in the user's data folder.
@@ -71,6 +85,8 @@ class Profile:
             _SCHEMA_KEY: str(SCHEMA_VERSION).encode(),
             _MACHINE_KEY: json.dumps(self.machine.to_dict()).encode(),
         }
+        if self.streams:
+            metadata[_STREAMS_KEY] = json.dumps([dataclasses.asdict(s) for s in self.streams]).encode()
         table = table.replace_schema_metadata(metadata)
         write_atomically(
             target,
@@ -102,12 +118,13 @@ class Profile:
         try:
             machine = Machine.from_dict(json.loads(metadata[_MACHINE_KEY]))
             records = tuple(Record.from_row(row) for row in table.to_pylist())
+            streams = tuple(Stream(**row) for row in json.loads(metadata.get(_STREAMS_KEY, b"[]")))
         except (KeyError, TypeError, ValueError) as error:
             raise ProfileError(
                 f"{path} lacks {error}: expected a whole profile; "
                 f"remove the file and calibrate the machine again"
             ) from error
-        return cls(machine, records)
+        return cls(machine, records, streams)
 
 
 def user_path(name: str) -> Path:

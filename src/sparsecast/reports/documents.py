@@ -12,7 +12,7 @@ from sparsecast.benchmark.plan_check import PlanCheck
 from sparsecast.machines.machine import Machine
 from sparsecast.planning.plan import Plan
 from sparsecast.planning.prediction import Prediction
-from sparsecast.records import Candidate, Forecast, Record, Structure
+from sparsecast.records import Candidate, Forecast, Record, Stream, Structure
 
 Document = dict[str, Any]
 
@@ -138,6 +138,14 @@ def evaluation(found: Evaluation) -> Document:
 def machine(described: Machine) -> Document:
     """Return a machine with its name."""
     return {"name": described.name, **described.to_dict()}
+
+
+def bandwidths(streams: Iterable[Stream]) -> list[Document]:
+    """Return the streams of a profile with their bandwidths, in the order measured."""
+    return [
+        {**dataclasses.asdict(stream), "bandwidth_bytes_per_s": stream.bandwidth_bytes_per_s}
+        for stream in streams
+    ]
 
 
 def finite(value: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rich.table import Table
 
@@ -10,7 +10,7 @@ from sparsecast.benchmark.evaluation import EvaluationRow, ModelScore
 from sparsecast.benchmark.plan_check import PlanCheck
 from sparsecast.machines.machine import Machine
 from sparsecast.planning.plan import Plan
-from sparsecast.records import BLOCK_SIZES, Candidate, Forecast, Record, Structure
+from sparsecast.records import BLOCK_SIZES, Candidate, Forecast, Record, Stream, Structure
 
 #: Blocks of a plan that a table shows before it says how many follow.
 _BLOCKS_SHOWN = 12
@@ -160,8 +160,10 @@ def plan_check(made: Plan, check: PlanCheck) -> Table:
     return table
 
 
-def machines(here: Machine, contents: Mapping[str, str]) -> Table:
-    """Return this machine and, by name, what each profile at hand holds."""
+def machines(
+    here: Machine, contents: Mapping[str, str], streams: Mapping[str, Iterable[Stream]] | None = None
+) -> Table:
+    """Return this machine and, by name, what each profile at hand holds, with the bandwidths it has."""
     caches = (
         ", ".join(f"L{cache.level} {cache.bytes >> 10:,} KiB" for cache in here.caches) or "caches unknown"
     )
@@ -174,9 +176,20 @@ def machines(here: Machine, contents: Mapping[str, str]) -> Table:
     table.add_column("holds")
     for name, held in contents.items():
         table.add_row(f"{name} (this machine)" if name == here.name else name, held)
+        if streams and name in streams:
+            table.add_row("", bandwidths(streams[name]))
     if here.name not in contents:
         table.add_row(f"{here.name} (this machine)", "not calibrated yet: run sparsecast calibrate")
     return table
+
+
+def bandwidths(streams: Iterable[Stream]) -> str:
+    """Return in words the bandwidth of each kind of stream, over the most bytes that it was measured with."""
+    largest: dict[str, Stream] = {}
+    for stream in sorted(streams, key=lambda stream: stream.bytes):
+        plural = "s" if stream.threads > 1 else ""
+        largest[f"{stream.device} {stream.threads} thread{plural} {stream.kind}"] = stream
+    return ", ".join(f"{key} {size(largest[key].bandwidth_bytes_per_s)}/s" for key in sorted(largest))
 
 
 def gallery(listed: Mapping[str, tuple[Mapping[str, int | None], str]]) -> Table:
