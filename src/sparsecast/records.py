@@ -146,6 +146,8 @@ class Candidate:
         Width of the column indices: 32 or 64.
     threads : int
         Threads that share the rows.
+    block : (int, int), optional
+        Rows and columns of the blocks of a format that has some; None where the format's own rule chooses.
     """
 
     format: str
@@ -154,6 +156,7 @@ class Candidate:
     dtype: str
     index_bits: int
     threads: int
+    block: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +175,8 @@ class Record:
         Why it was measured: ``"strips"`` and ``"entry strips"`` (the benchmark matrices of Guo et al. for
         CSR and ELL, and for COO), ``"varied"`` (rows of varied length), ``"blocks"`` (dense blocks),
         ``"symmetric"`` (rows of varied length, mirrored), ``"diagonals"`` (full diagonals), ``"gallery"``
-        (held out of the fit, to learn the size of the errors) or ``"user"``.
+        (held out of the fit, to learn the size of the errors), ``"synthetic"`` (the five-minute benchmark of
+        Gahvari et al.), ``"synthetic again"`` (some of its points once more, for the noise) or ``"user"``.
     samples_s : tuple of float
         Every sample that was kept, in the order taken: seconds a product.
     time_s : float
@@ -238,9 +242,10 @@ class Record:
         Raises
         ------
         KeyError
-            If a column is missing.
+            If a column other than ``block`` is missing, which a profile from before it lacks.
         """
-        candidate = {field.name: row[field.name] for field in dataclasses.fields(Candidate)}
+        candidate = {field.name: row[field.name] for field in dataclasses.fields(Candidate)[:-1]}
+        candidate["block"] = row.get("block")
         structure = {field.name: row[f"matrix_{field.name}"] for field in dataclasses.fields(Structure)}
         own = {
             field.name: row[field.name]
@@ -248,7 +253,7 @@ class Record:
             if field.name not in ("candidate", "structure")
         }
         return cls(
-            candidate=Candidate(**candidate),
+            candidate=Candidate(**_tuples(candidate)),
             structure=Structure(**_tuples(structure)),
             **_tuples(own),
         )

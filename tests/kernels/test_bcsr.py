@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import subprocess
 import sys
@@ -13,7 +14,9 @@ from scipy.sparse import csr_array
 
 from sparsecast.formats.bcsr import BCSR, BLOCK_SIDES
 from sparsecast.kernels import KERNELS
+from sparsecast.kernels.binding import bind, warm_up
 from sparsecast.kernels.reference import ReferenceProduct
+from sparsecast.records import Candidate
 
 SIZES = [(r, c) for r in BLOCK_SIDES for c in BLOCK_SIDES]
 LIMIT = int(numba.config.NUMBA_NUM_THREADS)
@@ -98,3 +101,18 @@ def test_a_second_process_compiles_nothing(tmp_path):
         for _ in range(2)
     ]
     assert said == [["0", "2"], ["2", "0"]]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_candidate_may_name_its_block_size(threads):
+    A = csr_array(np.arange(1.0, 26.0).reshape(5, 5))
+    A.indices, A.indptr = A.indices.astype(np.int32), A.indptr.astype(np.int32)
+    ruled = Candidate("bcsr", "vectors", "cpu", "float64", 32, threads)
+    asked = dataclasses.replace(ruled, block=(2, 3))
+    warm_up(asked)
+    r, c = bind(A, ruled).matrix.block
+    assert r == c
+    bound, y = bind(A, asked), np.empty(5)
+    assert bound.matrix.block == (2, 3)
+    bound.product(np.ones(5), y)
+    assert (y == A.sum(axis=1)).all()

@@ -32,18 +32,20 @@ def bind(A: csr_array[Any], candidate: Candidate) -> Bound:
     FormatError, MatrixSizeError
         If the format does not suit the matrix.
     """
-    matrix = FORMATS.get(candidate.format).from_csr(A)
+    storage: Any = FORMATS.get(candidate.format)
+    matrix = storage.from_csr(A, candidate.block) if candidate.block else storage.from_csr(A)
     kernels = KERNELS[candidate.device].get(candidate.format)
     several = kernels.bind_several(matrix, candidate.threads) if kernels.bind_several else None
     return Bound(matrix, kernels.bind(matrix, candidate.kernel, candidate.threads), several)
 
 
 def warm_up(candidate: Candidate) -> None:
-    """Compile, or load from the cache, what `bind` and its product need, on a matrix of two entries."""
-    tiny = prepared(csr_array(np.eye(2)), candidate.dtype, candidate.index_bits)
-    x, product = np.ones(2, dtype=candidate.dtype), bind(tiny, candidate).product
+    """Compile, or load from the cache, what `bind` and its product need, on a tiny matrix."""
+    entries = np.ones(candidate.block) if candidate.block else np.eye(2)
+    tiny = prepared(csr_array(entries), candidate.dtype, candidate.index_bits)
+    product = bind(tiny, candidate).product
     if candidate.device == "cpu":
-        product(x, np.empty_like(x))
+        product(np.ones(tiny.shape[1], candidate.dtype), np.empty(tiny.shape[0], candidate.dtype))
     # A device's kernels are compiled when they are bound, and take no x of the host's.
 
 

@@ -32,8 +32,10 @@ class ConversionCost:
 
         self._last_cache = max((cache.bytes for cache in caches), default=0)
         self.coefficients_: dict[str, NDArray[np.float64]] = {}
-        for name in sorted({record.candidate.format for record in records}):
-            own = [record for record in records if record.candidate.format == name and record.convert_s > 0]
+        # Blocks of a size that was asked for are not those that a Structure foretells.
+        foretold = [record for record in records if record.candidate.block is None]
+        for name in sorted({record.candidate.format for record in foretold}):
+            own = [record for record in foretold if record.candidate.format == name and record.convert_s > 0]
             if not own:
                 self.coefficients_[name] = np.zeros(3)  # CSR: there is nothing to build
                 continue
