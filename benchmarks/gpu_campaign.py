@@ -45,6 +45,7 @@ from sparsecast.benchmark.calibration import (
 from sparsecast.benchmark.device import LARGE_GALLERY, DeviceBench, device_candidates, device_matrices
 from sparsecast.benchmark.evaluation import pair, scores
 from sparsecast.benchmark.measurement import Subject, measure_candidates, right_hand_side
+from sparsecast.benchmark.streams import measure_streams
 from sparsecast.errors import DeviceError, InputError, SparsecastError
 from sparsecast.kernels.binding import prepared
 from sparsecast.kernels.cuda.launching import SIMULATED
@@ -55,12 +56,12 @@ from sparsecast.machines.machine import Cache, Machine, detect
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.structure import structure
-from sparsecast.measuring.cuda_clock import CANARY_BYTES, EventClock, device_copy, device_read
+from sparsecast.measuring.cuda_clock import CANARY_BYTES, EventClock
 from sparsecast.measuring.energy import NvmlMeter, idle_power_w
 from sparsecast.measuring.timing import Call, Effort, measure
 from sparsecast.models import MODELS
 from sparsecast.planning.candidates import Setting, whole_matrix
-from sparsecast.records import SCHEMA_VERSION, Candidate, Record
+from sparsecast.records import SCHEMA_VERSION, Candidate, Record, Stream
 
 PACKAGES = (
     "numpy",
@@ -111,7 +112,7 @@ class Scope:
     canary_bytes : int
         Of the clock.
     stream_bytes : tuple of int
-        Sizes of the stream copies and reads.
+        Sizes of the arrays that streams read, copy and transfer.
     dtypes : tuple of str
         The first of them also cold.
     matrices : callable
@@ -125,7 +126,7 @@ class Scope:
 
     effort: Effort = EFFORT
     canary_bytes: int = CANARY_BYTES
-    stream_bytes: tuple[int, ...] = (1 << 24, 1 << 26, 1 << 28, 1 << 30, 1 << 32)
+    stream_bytes: tuple[int, ...] = tuple(1 << exponent for exponent in (12, 16, 20, 24, 26, 28, 30, 32))
     dtypes: tuple[str, ...] = ("float64", "float32")
     matrices: Callable[[Device], list[BenchmarkMatrix]] = device_matrices
     peers: tuple[str, ...] = GENERATED
@@ -143,7 +144,7 @@ def tiny_matrices(device: Device) -> list[BenchmarkMatrix]:
 TINY = Scope(
     effort=Effort(samples=1, sample_s=1e-6),
     canary_bytes=1 << 10,
-    stream_bytes=(1 << 12,),
+    stream_bytes=(1 << 10, 1 << 12),
     dtypes=("float64",),
     matrices=tiny_matrices,
     peers=("poisson2d?n=6",),
@@ -173,6 +174,7 @@ class Campaign:
         Adds a line to the journal.
     records : list of Record
         Those of earlier runs on the folder, too.
+    streams : list of Stream
     failures : int
         So far.
     wrong : set of (str, str, str)
@@ -185,6 +187,7 @@ class Campaign:
     scope: Scope
     append: Callable[[str], None]
     records: list[Record] = field(default_factory=list)
+    streams: list[Stream] = field(default_factory=list)
     failures: int = 0
     wrong: set[tuple[str, str, str]] = field(default_factory=set)
 
@@ -220,9 +223,9 @@ class Campaign:
         self.records += records
 
     def save_profile(self) -> None:
-        """Write all Records as the profile of the device."""
+        """Write all Records and Streams as the profile of the device."""
         if self.records:
-            profile = Profile(self.machine, ()).with_records(self.records)
+            profile = Profile(self.machine, ()).with_records(self.records).with_streams(self.streams)
             profile.save(self.out / f"{profile.name}.parquet")
 
     def candidates(self, subject: Subject, dtype: str) -> list[Candidate]:
@@ -350,14 +353,21 @@ def _run_tests(path: Path, deadline: Deadline) -> None:
 
 
 def bandwidth(campaign: Campaign, deadline: Deadline) -> None:
-    """Measure stream copies, whose bytes count twice, and reads at several sizes."""
+    """Measure stream reads and copies, whose bytes count twice, and transfers, at several sizes."""
     rows: list[dict[str, Any]] = []
     for size in campaign.scope.stream_bytes:
-        calls = {"copy": device_copy(size), "read": device_read(size)}
-        for name, timing in measure(calls, campaign.scope.effort, clock=campaign.clock).items():
-            moved = 2 * size if name == "copy" else size
-            rows.append({"stream": name, "bytes": size, "time_s": timing.time_s, "noise": timing.noise})
-            rows[-1]["bytes_per_s"] = moved / timing.time_s
+        streams = measure_streams(campaign.clock, "cuda", 1, [size], campaign.scope.effort)
+        campaign.streams += streams
+        rows += [
+            {
+                "stream": stream.kind,
+                "bytes": size,
+                "time_s": stream.time_s,
+                "noise": stream.noise,
+                "bytes_per_s": stream.bandwidth_bytes_per_s,
+            }
+            for stream in streams
+        ]
         campaign.write("bandwidth.json", rows)
 
 

@@ -14,6 +14,8 @@ import pytest
 
 from sparsecast.benchmark.calibration import read_journal
 from sparsecast.machines.profile import Profile
+from sparsecast.planning.transfer import transfer_s
+from sparsecast.records import STREAM_KINDS
 
 ROOT = Path(__file__).parents[2]
 
@@ -61,7 +63,8 @@ def test_every_phase_leaves_its_file(folder):
     assert found(folder, "device.json")["simulated"] is True
     assert "numba-cuda" in found(folder, "device.json")["packages"]
     streams = found(folder, "bandwidth.json")
-    assert {row["stream"] for row in streams} == {"copy", "read"}
+    assert {row["stream"] for row in streams} == set(STREAM_KINDS)
+    assert {row["bytes"] for row in streams} == {1 << 10, 1 << 12}
     assert all(row["bytes_per_s"] > 0 for row in streams)
     checked = (folder / "correctness.txt").read_text(encoding="utf-8")
     for kernel in ("csr balanced", "csr vector32", "coo segmented", "bcsr blocks", "sell chunks"):
@@ -73,6 +76,10 @@ def test_records_are_in_the_journal_and_in_the_profile_warm_and_cold(folder):
     (path,) = folder.glob("*.parquet")
     profile = Profile.load(path)
     assert profile.records == tuple(journal) and len(journal) >= 6
+    assert [stream.time_s for stream in profile.streams] == [
+        row["time_s"] for row in found(folder, "bandwidth.json")
+    ]
+    assert transfer_s(profile, 1 << 11, "to device") > 0
     assert profile.machine.device.name == "numba-cuda simulator" and path.stem == profile.name
     assert {record.regime for record in journal} == {"warm", "cold"}
     for record in journal:

@@ -48,7 +48,14 @@ def test_calls_lie_between_two_events_after_earlier_work_and_milliseconds_become
 
 
 SIMULATED = """
-from sparsecast.measuring.cuda_clock import EventClock, device_copy, device_read
+
+from sparsecast.measuring.cuda_clock import (
+    EventClock,
+    device_copy,
+    device_download,
+    device_read,
+    device_upload,
+)
 from sparsecast.measuring.timing import Effort, measure
 
 clock = EventClock(canary_bytes=80)
@@ -59,6 +66,8 @@ timing = measure({"copy": device_copy(800)}, Effort(2, 1e-4), clock=clock)["copy
 assert len(timing.samples_s) == 2 and timing.time_s > 0
 for size, words in ((1, 1), (8, 1), (9, 2), (8 * 700, 700)):
     assert device_read(size)().copy_to_host().sum() == words, size
+    assert device_download(size)().tolist() == [1.0] * words, size
+    assert device_upload(size)().copy_to_host().tolist() == [1.0] * words, size
 """
 
 

@@ -235,12 +235,7 @@ def _symmetric_pattern(
     wanted = shares * grid.blocks
     wanted[0] = max(0.0, wanted[0] - on_diagonal)
     halves = wanted if wanted.any() else shares
-    expected = np.zeros(rows)
-    for band in range(BANDS):
-        # Left of the diagonal, and not on it.
-        first, end = max(1, grid.edges[band]), grid.edges[band + 1]
-        places = np.clip(np.minimum(np.arange(rows) + 1, end) - first, 0, None)
-        expected += places * (halves[band] / max(1, places.sum()))
+    expected = _places_below(grid, halves)
     weighted = np.rint(weights * (expected / max(expected.max(), 1e-300))).astype(np.int64)
     lengths = _apportioned(below, weighted, np.arange(rows))
     starts, lower = _drawn(grid, _rounded(halves, below), lengths, seed, index)
@@ -253,6 +248,18 @@ def _symmetric_pattern(
     places = indptr[:-1] + lengths
     _mirror(starts, lower, diagonal, indptr, places, indices)
     return indptr, indices
+
+
+def _places_below(grid: _Grid, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return for each row its places left of the diagonal, each band's weighing as much as its share."""
+    first, end = np.maximum(1, grid.edges[:-1]), grid.edges[1:]
+    rows = grid.block_rows
+    # Row i has min(i + 1, end) - first of them: one more with every row from `first` on, up to `end`.
+    rising = np.clip(np.minimum(rows, end) - first, 0, None)
+    places = rising * (rising + 1) / 2 + rising * np.clip(rows - end, 0, None)
+    slopes = shares / np.maximum(places, 1)
+    heights = np.concatenate(([0.0], np.cumsum(slopes * (end - first))))
+    return np.interp(np.arange(1, rows + 1), np.maximum(1, grid.edges), heights)
 
 
 def _drawn(grid: _Grid, wanted: Whole, lengths: Whole, seed: int, index: Index) -> tuple[Indices, Indices]:
@@ -358,6 +365,13 @@ def _spread_over_bands(lengths, diagonals, edges, is_lower, wanted, counts):  # 
             room += min(left[row], first + second)
         want = min(wanted[band] + carried, room)
         carried += wanted[band] - want
+        if want == room:
+            # Everything that is left, or nothing.
+            for row in range(lengths.size):
+                _, first, _, second = _sides(diagonals[row], edges, band, is_lower)
+                counts[band, row] = min(left[row], first + second)
+                left[row] -= counts[band, row]
+            continue
         error = 0
         for row in range(lengths.size):
             _, first, _, second = _sides(diagonals[row], edges, band, is_lower)

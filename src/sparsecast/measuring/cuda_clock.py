@@ -98,6 +98,37 @@ def device_read(size_bytes: int) -> Call:
     return read
 
 
+def device_upload(size_bytes: int) -> Call:
+    """Return a callable that copies a NumPy array, pageable as users have it, to the device and returns that.
+
+    Parameters
+    ----------
+    size_bytes : int
+        Rounded up to whole words of 8 bytes.
+    """
+    words = max(1, -(-size_bytes // 8))
+    source, target = np.ones(words), numba_cuda().device_array(words, np.float64)
+
+    def upload() -> Any:
+        target.copy_to_device(source)
+        return target
+
+    return upload
+
+
+def device_download(size_bytes: int) -> Call:
+    """Return a callable that copies an array on the device to a NumPy array, and returns that.
+
+    Parameters
+    ----------
+    size_bytes : int
+        Rounded up to whole words of 8 bytes.
+    """
+    source = numba_cuda().to_device(np.ones(max(1, -(-size_bytes // 8))))
+    target = np.zeros(source.size)
+    return lambda: source.copy_to_host(target)
+
+
 def _sum_strided(source, sums):  # type: ignore[no-untyped-def]
     first = cuda.grid(1)
     total = 0.0

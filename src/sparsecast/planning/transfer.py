@@ -1,0 +1,42 @@
+"""What a copy between host and device costs: a latency, and the bytes over the bandwidth."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparsecast.errors import ProfileError
+from sparsecast.machines.profile import Profile
+
+
+def transfer_s(profile: Profile, size_bytes: int, direction: str) -> float:
+    """Return the forecast seconds of one copy of a NumPy array, pageable as users have it.
+
+    Latency and bandwidth, neither below 0, are those for which the squares of the relative errors on the
+    profile's Streams are least, so that small copies count as much as large ones.
+
+    Parameters
+    ----------
+    profile : Profile
+        Of the device.
+    size_bytes : int
+    direction : str
+        ``"to device"`` or ``"from device"``.
+
+    Raises
+    ------
+    ProfileError
+        If the profile does not have Streams of that kind with two numbers of bytes.
+    """
+    own = [stream for stream in profile.streams if stream.kind == direction]
+    if len({stream.bytes for stream in own}) < 2:
+        raise ProfileError(
+            f"profile {profile.name} cannot forecast copies {direction}: expected streams of at least two "
+            f"sizes, it has {len(own)}; calibrate the device, or use another profile"
+        )
+    from scipy.optimize import nnls
+
+    seconds = np.array([stream.time_s for stream in own])
+    relative = np.array([(1.0, float(stream.bytes)) for stream in own]) / seconds[:, None]
+    scale = relative.max(axis=0)
+    latency_s, s_per_byte = nnls(relative / scale, np.ones(len(own)))[0] / scale
+    return float(latency_s + size_bytes * s_per_byte)
