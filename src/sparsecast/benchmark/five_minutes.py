@@ -16,7 +16,6 @@ import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import product
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +23,7 @@ from numpy.typing import NDArray
 from sparsecast.errors import InputError
 from sparsecast.formats.bcsr import BLOCK_SIDES
 from sparsecast.machines.machine import Machine
-from sparsecast.records import Candidate, Record
+from sparsecast.records import Record, Stream
 
 #: Suites of the Records: each point once, and some of them again at the end, for the noise.
 SUITE, AGAIN = "synthetic", "synthetic again"
@@ -519,6 +518,38 @@ def errors(speeds: Speeds, noise: float, is_cut: bool) -> dict[str, float | None
     return {name: error(name) for name in FIGURES}
 
 
+def stream_share(records: Iterable[Record], streams: Iterable[Stream]) -> float | None:
+    """Return the median share of the read bandwidth that products reach, at the bytes that each streams.
+
+    Parameters
+    ----------
+    records : iterable of Record
+        Of one setting.
+    streams : iterable of Stream
+        Of the machine; those of other devices, threads and kinds count for nothing.
+
+    Returns
+    -------
+    float or None
+        None without a stream. Above 1 where products find more in the caches than the streams did.
+    """
+    found = list(records)
+    if not found:
+        return None
+    first = found[0].candidate
+    reads = sorted(
+        (stream.bytes, stream.bandwidth_bytes_per_s)
+        for stream in streams
+        if (stream.kind, stream.device, stream.threads) == ("read", first.device, first.threads)
+    )
+    if not reads:
+        return None
+    sizes, bandwidths = np.log([size for size, _ in reads]), [bandwidth for _, bandwidth in reads]
+    limits = np.interp(np.log([record.traffic_bytes for record in found]), sizes, bandwidths)
+    reached = np.array([record.traffic_bytes / record.time_s for record in found])
+    return float(np.median(reached / limits))
+
+
 @dataclass(frozen=True)
 class Rating:
     """The figures of one setting: device, type of the values and threads.
@@ -532,14 +563,16 @@ class Rating:
         Relative error of each figure, as `errors` estimates it.
     noise : float or None
         As `noise_of`; None where nothing was measured twice.
-    speeds : dict of Point to float
-        MFLOP/s of every point that was measured.
+    stream_share : float or None
+        As `stream_share`.
+    records : tuple of Record
+        What was measured of the suite, each point once.
     refilled : int
         Data points beside them that were refilled.
     sizes : dict of str to int
         Points measured of each size in SIZES; empty where the cache is not known.
-    largest_dimension : int
-        That was measured.
+    cache_bytes : int
+        Of the last caches of these threads; 0 where they are not known.
     """
 
     device: str
@@ -548,58 +581,133 @@ class Rating:
     figures: Figures
     errors: dict[str, float | None]
     noise: float | None
-    speeds: dict[Point, float]
+    stream_share: float | None
+    records: tuple[Record, ...]
     refilled: int
     sizes: dict[str, int]
-    largest_dimension: int
+    cache_bytes: int
+
+    @property
+    def is_disturbed(self) -> bool:
+        """Whether repeated measurements differ as they do beside another heavy program."""
+        return self.noise is not None and self.noise > DISTURBED
+
+    @property
+    def largest_dimension(self) -> int:
+        """The largest dimension that was measured."""
+        return max(Point.named(record.matrix).dimension for record in self.records)
 
 
-def ratings(records: Sequence[Record], machine: Machine, whole: Sequence[int]) -> list[Rating]:
+def ratings(
+    records: Sequence[Record], machine: Machine, streams: Iterable[Stream] = (), whole: Sequence[int] = ()
+) -> list[Rating]:
     """Return a rating for each setting among the Records, in their order.
 
     Parameters
     ----------
     records : sequence of Record
-        Any; those of other suites count for nothing.
+        Any; those of other suites count for nothing. Of two of the same thing the later counts.
     machine : Machine
         They were made on.
+    streams : iterable of Stream
+        Measured on it.
     whole : sequence of int
         The dimensions before any were cut.
     """
-    by_setting: dict[tuple[Any, ...], list[Record]] = {}
+    by_setting: dict[tuple[str, str, int], dict[tuple[str, str], Record]] = {}
     for record in records:
         if record.suite in (SUITE, AGAIN):
-            by_setting.setdefault(setting_of(record.candidate), []).append(record)
-    return [_rating(key, own, machine, whole) for key, own in by_setting.items() if speeds_of(own)]
+            candidate = record.candidate
+            key = candidate.device, candidate.dtype, candidate.threads
+            by_setting.setdefault(key, {})[record.suite, record.matrix] = record
+    found = [list(own.values()) for own in by_setting.values()]
+    end = max(whole, default=0)
+    return [_rating(own, machine, tuple(streams), end) for own in found if speeds_of(own)]
 
 
-def setting_of(candidate: Candidate) -> tuple[str, str, int]:
-    """Return device, type of the values and threads."""
-    return candidate.device, candidate.dtype, candidate.threads
-
-
-def _rating(
-    setting: tuple[str, str, int], records: Sequence[Record], machine: Machine, whole: Sequence[int]
-) -> Rating:
-    device, dtype, threads = setting
-    speeds = speeds_of(records)
+def _rating(records: Sequence[Record], machine: Machine, streams: Sequence[Stream], end: int) -> Rating:
+    candidate = records[0].candidate
+    first = tuple(record for record in records if record.suite == SUITE)
+    speeds = speeds_of(first)
     noise = noise_of(speeds, speeds_of(records, AGAIN))
-    cache_bytes, value_bytes = last_cache_bytes(machine, device, threads), np.dtype(dtype).itemsize
+    cache_bytes = last_cache_bytes(machine, candidate.device, candidate.threads)
+    value_bytes = np.dtype(candidate.dtype).itemsize
     sizes = dict.fromkeys(SIZES, 0) if cache_bytes else {}
     for point in speeds:
         size = size_class(point.dimension, point.nnz_per_row, value_bytes, cache_bytes)
         if size:
             sizes[size] += 1
-    largest = max(point.dimension for point in speeds)
     return Rating(
-        device,
-        dtype,
-        threads,
+        candidate.device,
+        candidate.dtype,
+        candidate.threads,
         figures(speeds),
-        errors(speeds, noise or 0.0, is_cut=largest < max(whole, default=largest)),
+        errors(speeds, noise or 0.0, is_cut=max(point.dimension for point in speeds) < end),
         noise,
-        speeds,
+        stream_share(first, streams),
+        first,
         sum(values.size for values in refilled(speeds).values()) - len(speeds),
         sizes,
-        largest,
+        cache_bytes,
     )
+
+
+@dataclass(frozen=True)
+class BenchResult:
+    """What a run of the benchmark found.
+
+    Attributes
+    ----------
+    machine : Machine
+    budget_s, used_s : float
+        Seconds it was given, and took.
+    ratings : tuple of Rating
+        The most wanted setting first; empty where nothing could be measured.
+    phases : dict of str to float
+        Seconds used by each part of the run.
+    notes : tuple of str
+        What a reader of the figures must know.
+    interrupted : bool
+        Whether the user stopped it.
+    """
+
+    machine: Machine
+    budget_s: float
+    used_s: float
+    ratings: tuple[Rating, ...]
+    phases: dict[str, float]
+    notes: tuple[str, ...]
+    interrupted: bool
+
+
+def notes(found: Sequence[Rating], whole: Sequence[int]) -> list[str]:
+    """Return what a reader of the figures must know, in sentences.
+
+    Parameters
+    ----------
+    found : sequence of Rating
+    whole : sequence of int
+        The dimensions before any were cut.
+    """
+    said: list[str] = []
+    for rating in found:
+        setting = f"{rating.dtype}, {rating.threads} thread{'s' if rating.threads > 1 else ''}"
+        if rating.is_disturbed:
+            said.append(
+                f"{setting}: repeated measurements differ by {100 * (rating.noise or 0):.0f} %, more than "
+                f"{100 * DISTURBED:.0f} %: another program seems to be running; measure again without it"
+            )
+        if rating.noise is None:
+            said.append(f"{setting}: nothing was measured twice, so the noise is not in the errors")
+        if not rating.cache_bytes:
+            said.append(f"{setting}: the caches are unknown, so small and large are not told apart")
+        missing = [size for size, count in rating.sizes.items() if not count]
+        if missing:
+            said.append(
+                f"{setting}: no {' or '.join(missing)} problem up to dimension "
+                f"{rating.largest_dimension:,}, for the last cache holds {rating.cache_bytes / 1e6:,.0f} MB"
+            )
+        if whole and rating.largest_dimension < whole[-1]:
+            end = rating.largest_dimension
+            said.append(f"{setting}: dimensions above {end:,} cut from a range up to {whole[-1]:,}")
+    return said

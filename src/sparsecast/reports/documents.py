@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import platform
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import metadata
 from typing import Any
 
+import numpy as np
+
+from sparsecast.benchmark.comparison import Comparison
 from sparsecast.benchmark.evaluation import Evaluation, EvaluationRow
+from sparsecast.benchmark.five_minutes import FIGURES, BenchResult, Point, Rating, size_class
 from sparsecast.benchmark.plan_check import PlanCheck
 from sparsecast.machines.machine import Machine
 from sparsecast.planning.plan import Plan
 from sparsecast.planning.prediction import Prediction
 from sparsecast.records import Candidate, Forecast, Record, Stream, Structure
+from sparsecast.version import VERSION
 
 Document = dict[str, Any]
 
@@ -132,6 +139,89 @@ def evaluation(found: Evaluation) -> Document:
         "rows": [evaluation_row(row) for row in found.rows],
         "models": {name: dataclasses.asdict(score) for name, score in found.models.items()},
         "refused": found.refused,
+    }
+
+
+def bench(found: BenchResult) -> Document:
+    """Return a result of the five-minute benchmark: its first setting's figures, then every setting."""
+    main = found.ratings[0] if found.ratings else None
+    return {
+        "figures": dataclasses.asdict(main.figures) if main else dict.fromkeys(FIGURES),
+        "errors": main.errors if main else dict.fromkeys(FIGURES),
+        "budget_s": found.budget_s,
+        "used_s": found.used_s,
+        "noise": main.noise if main else None,
+        "machine": machine(found.machine),
+        "versions": versions(),
+        "phases_s": found.phases,
+        "notes": list(found.notes),
+        "interrupted": found.interrupted,
+        "settings": [_rating(rating) for rating in found.ratings],
+    }
+
+
+def _rating(rating: Rating) -> Document:
+    return {
+        "device": rating.device,
+        "dtype": rating.dtype,
+        "threads": rating.threads,
+        "figures": dataclasses.asdict(rating.figures),
+        "errors": rating.errors,
+        "noise": rating.noise,
+        "stream_share": rating.stream_share,
+        "largest_dimension": rating.largest_dimension,
+        "sizes": rating.sizes,
+        "refilled": rating.refilled,
+        "points": [_bench_point(record, rating) for record in rating.records],
+    }
+
+
+def _bench_point(record: Record, rating: Rating) -> Document:
+    point = Point.named(record.matrix)
+    value_bytes = np.dtype(rating.dtype).itemsize
+    return {
+        "matrix": record.matrix,
+        "kind": point.series.name,
+        "dimension": point.dimension,
+        "nnz_per_row": point.nnz_per_row,
+        "size": size_class(point.dimension, point.nnz_per_row, value_bytes, rating.cache_bytes),
+        "format": record.candidate.format,
+        "kernel": record.candidate.kernel,
+        "nnz": record.structure.nnz,
+        "bytes": record.traffic_bytes,
+        "mflops": 1e3 * record.gflops,
+        "time_s": record.time_s,
+        "noise": record.noise,
+        "samples_s": list(record.samples_s),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of what a measurement depends on: ourselves, Python, packages, the compiler."""
+    from llvmlite.binding import llvm_version_info
+
+    packages = {name: metadata.version(name) for name in ("numpy", "scipy", "numba", "llvmlite")}
+    compiler = f"LLVM {'.'.join(map(str, llvm_version_info))}"
+    return {"sparsecast": VERSION, "python": platform.python_version(), **packages, "compiler": compiler}
+
+
+def comparison(found: Comparison) -> Document:
+    """Return two results of the five-minute benchmark beside each other."""
+    return {
+        "machines": list(found.machines),
+        "settings": list(found.settings),
+        "figures": {
+            name: {
+                "first": each.first,
+                "second": each.second,
+                "ratio": each.ratio,
+                "error": each.error,
+                "is_different": each.is_different,
+            }
+            for name, each in found.figures.items()
+        },
+        "points": found.points,
+        "points_ratio": found.points_ratio,
     }
 
 

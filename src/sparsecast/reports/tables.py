@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from rich.table import Table
 
+from sparsecast.benchmark.comparison import Comparison
 from sparsecast.benchmark.evaluation import EvaluationRow, ModelScore
+from sparsecast.benchmark.five_minutes import FIGURES, BenchResult, Rating
 from sparsecast.benchmark.plan_check import PlanCheck
 from sparsecast.machines.machine import Machine
 from sparsecast.planning.plan import Plan
@@ -192,6 +194,60 @@ def bandwidths(streams: Iterable[Stream]) -> str:
     return ", ".join(f"{key} {size(largest[key].bandwidth_bytes_per_s)}/s" for key in sorted(largest))
 
 
+def bench(found: BenchResult) -> Table:
+    """Return the figures of every setting in MFLOP/s, each with its error, and below them the phases."""
+    table = _numbers(f"MFLOP/s of {found.machine.name}", "setting")
+    for name in FIGURES:
+        table.add_column(name.removesuffix("_mflops").replace("_", "\n"), justify="right", no_wrap=True)
+    for heading in ("noise", "of stream\nbandwidth", "points (small,\nmedium, large)"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for rating in found.ratings:
+        table.add_row(
+            f"{rating.dtype}, {_threads(rating)}",
+            *(_with_error(getattr(rating.figures, name), rating.errors[name]) for name in FIGURES),
+            "-" if rating.noise is None else f"{100 * rating.noise:.1f} %",
+            "-" if rating.stream_share is None else f"{100 * rating.stream_share:.0f} %",
+            f"{len(rating.records):,} ({', '.join(f'{n:,}' for n in rating.sizes.values()) or 'unknown'})",
+        )
+    phases = ", ".join(f"{phase} {seconds:.0f} s" for phase, seconds in found.phases.items())
+    table.caption = f"{found.used_s:.0f} of {found.budget_s:g} s used: {phases}"
+    return table
+
+
+def bench_sentence(found: BenchResult) -> str:
+    """Return the one number of the benchmark in a sentence."""
+    if not found.ratings or found.ratings[0].figures.blocked_median_mflops is None:
+        return "No blocked median: too little was measured."
+    rating = found.ratings[0]
+    value = _with_error(rating.figures.blocked_median_mflops, rating.errors["blocked_median_mflops"])
+    return f"Blocked median, the one number: {value} MFLOP/s ({rating.dtype}, {_threads(rating)})."
+
+
+def comparison(found: Comparison) -> Table:
+    """Return the figures of two results, their ratio, and whether it exceeds the errors."""
+    table = _numbers("MFLOP/s", "figure", "first", "second", "ratio", "error", "differ")
+    for name, each in found.figures.items():
+        differ = {None: "-", True: "yes", False: "no"}[each.is_different]
+        table.add_row(
+            name.removesuffix("_mflops").replace("_", " "),
+            "-" if each.first is None else f"{each.first:,.0f}",
+            "-" if each.second is None else f"{each.second:,.0f}",
+            "-" if each.ratio is None else f"{each.ratio:.3f}",
+            "-" if each.error is None else f"{100 * each.error:.1f} %",
+            differ,
+        )
+    lines = [
+        f"{which}: {machine}, {setting}"
+        for which, machine, setting in zip(("first", "second"), found.machines, found.settings, strict=True)
+    ]
+    if found.points_ratio is not None:
+        lines.append(
+            f"same matrices: {found.points:,}, median ratio of their speeds {found.points_ratio:.3f}"
+        )
+    table.caption = "\n".join(lines)
+    return table
+
+
 def gallery(listed: Mapping[str, tuple[Mapping[str, int | None], str]]) -> Table:
     """Return the gallery's names with their parameters' defaults and what each matrix is."""
     table = Table(title="gallery:NAME?key=value&key=value", title_justify="left")
@@ -254,12 +310,22 @@ def scores(models: Mapping[str, ModelScore]) -> Table:
 
 def _numbers(title: str, *headings: str) -> Table:
     table = Table(title=title, title_justify="left", caption_justify="left", min_width=len(title))
-    words = ("format", "kernel", "matrix", "model", "way", "rows")
+    words = ("format", "kernel", "matrix", "model", "way", "rows", "setting", "figure")
     for heading in headings:
         table.add_column(
             heading, justify="left" if heading in words else "right", no_wrap=heading != "matrix"
         )
     return table
+
+
+def _threads(rating: Rating) -> str:
+    return f"{rating.threads} thread{'s' if rating.threads > 1 else ''}"
+
+
+def _with_error(value: float | None, error: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,.0f} -+ {100 * error:.1f} %" if error is not None else f"{value:,.0f}"
 
 
 def _way(candidate: Candidate) -> tuple[str, str]:

@@ -1,0 +1,142 @@
+"""The synthetic suite: the matrices of the five-minute benchmark, made and measured within a time limit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+
+from sparsecast.benchmark.five_minutes import (
+    AGAIN,
+    AGAIN_SHARE,
+    SUITE,
+    Point,
+    Search,
+    Series,
+    points_again,
+)
+from sparsecast.benchmark.measurement import Bench, Subject, measure_candidates
+from sparsecast.kernels import KERNELS
+from sparsecast.kernels.binding import warm_up
+from sparsecast.matrices.banded_synthesis import banded_matrix
+from sparsecast.matrices.row_blocks import RowBlocks
+from sparsecast.matrices.structure import structure
+from sparsecast.measuring.timing import Effort
+from sparsecast.planning.candidates import Setting
+from sparsecast.records import Candidate, Record, Structure
+
+#: Many matrices and few samples of each: medians are taken over the matrices.
+EFFORT = Effort(samples=3, sample_s=0.001)
+
+#: Share of the time limit that compiling may take, beyond which the block sizes that are left are left out.
+COMPILING_SHARE = 0.6
+
+
+def measured_subject(point: Point, suite: str = SUITE) -> Subject:
+    """Return the matrix of a point: the same every time."""
+    A = banded_matrix(
+        point.dimension,
+        point.nnz_per_row,
+        block=point.series.block,
+        symmetric=point.series.is_symmetric,
+        seed=point.dimension + point.nnz_per_row,
+    )
+    return Subject(A, structure(A), point.name, suite)
+
+
+def candidate_of(series: Series, found: Structure, setting: Setting) -> Candidate:
+    """Return the one Candidate that a series is measured with: in BCSR, that of exactly its block size."""
+    candidate = setting.candidate(series.format, RowBlocks.of(found))
+    return replace(candidate, block=series.block) if series.format == "bcsr" else candidate
+
+
+@dataclass
+class SyntheticSuite:
+    """One run of the suite.
+
+    Attributes
+    ----------
+    settings : sequence of Setting
+        Of one device, type of values and width of indices: all are measured on each matrix, in turn.
+    series : sequence of Series
+        What is asked for; those that the device has no kernels for are left out.
+    dimensions : sequence of int
+        The whole range.
+    bench : Bench
+        Where is measured.
+    on_point : callable
+        Told what is done next.
+    effort : Effort
+    phases : dict of str to float
+        Seconds used so far for compiling, building matrices, measuring them, and measuring some again.
+    left_out : list of Series
+        Those that there was no time to compile.
+    missed : list of Point
+        As in a Search.
+    """
+
+    settings: Sequence[Setting]
+    series: Sequence[Series]
+    dimensions: Sequence[int]
+    bench: Bench
+    on_point: Callable[[str], None] = lambda name: None
+    effort: Effort = EFFORT
+    phases: dict[str, float] = field(default_factory=dict)
+    left_out: list[Series] = field(default_factory=list)
+    missed: list[Point] = field(default_factory=list)
+
+    def run(self, limit_s: float) -> Iterator[Record]:
+        """Measure for so many seconds, and yield each Record as it is made.
+
+        Raises
+        ------
+        WrongResultError
+            If a kernel's result differs from the oracle's by more than rounding.
+        """
+        start = perf_counter()
+
+        def left_s() -> float:
+            return limit_s - (perf_counter() - start)
+
+        search = Search(self._compiled(left_s, limit_s), self.dimensions, left_s())
+        reserve_s, took = AGAIN_SHARE * search.limit_s, {}
+        for point in search.points(lambda: left_s() - reserve_s):
+            begin = perf_counter()
+            yield from self._measure(point, SUITE, "measuring")
+            took[point] = perf_counter() - begin
+            search.took(point, took[point])
+        self.missed = search.missed
+        for point in points_again(took, min(reserve_s, left_s())):
+            if took[point] <= left_s():
+                yield from self._measure(point, AGAIN, "measuring again")
+
+    def _compiled(self, left_s: Callable[[], float], limit_s: float) -> list[Series]:
+        known = KERNELS[self.settings[0].device].names()
+        ready, begin = [], perf_counter()
+        tiny = structure(banded_matrix(48, 24, seed=0))
+        for series in self.series:
+            if series.format not in known:
+                continue
+            if ready and limit_s - left_s() > COMPILING_SHARE * limit_s:
+                self.left_out.append(series)
+                continue
+            self.on_point(f"compiling {series.name}")
+            for setting in self.settings:
+                warm_up(candidate_of(series, tiny, setting))
+            ready.append(series)
+        self._spent("compiling", begin)
+        return ready
+
+    def _measure(self, point: Point, suite: str, phase: str) -> list[Record]:
+        self.on_point(point.name)
+        begin = perf_counter()
+        subject = measured_subject(point, suite)
+        self._spent("making matrices", begin)
+        begin = perf_counter()
+        candidates = [candidate_of(point.series, subject.structure, setting) for setting in self.settings]
+        records = measure_candidates(subject, candidates, self.effort, bench=self.bench)
+        self._spent(phase, begin)
+        return records
+
+    def _spent(self, phase: str, begin: float) -> None:
+        self.phases[phase] = self.phases.get(phase, 0.0) + perf_counter() - begin

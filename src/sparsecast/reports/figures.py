@@ -1,0 +1,161 @@
+"""Figures: for each, a function that gathers what it shows, and one that draws it."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sparsecast.benchmark.five_minutes import (
+    UNBLOCKED,
+    Point,
+    Rating,
+    Series,
+    problem_bytes,
+    speeds_of,
+)
+from sparsecast.errors import InputError
+from sparsecast.machines.machine import Machine
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: Kinds of files that a figure is written as.
+FILE_TYPES = (".png", ".svg", ".pdf")
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedMap:
+    """Speeds of one series over dimension and non-zeros a row, as in Figure 7 of Gahvari et al. (2007).
+
+    Attributes
+    ----------
+    title : str
+    dimensions, nnz_per_row : tuple of int
+    mflops : tuple of float
+        One element a point that was measured, all three alike.
+    cache_bytes : int
+        Of the last cache, which tells small problems from medium and large ones; 0 where it is not known.
+    value_bytes : int
+        Size of a value.
+    """
+
+    title: str
+    dimensions: tuple[int, ...]
+    nnz_per_row: tuple[int, ...]
+    mflops: tuple[float, ...]
+    cache_bytes: int
+    value_bytes: int
+
+
+def speed_maps(rating: Rating) -> list[SpeedMap]:
+    """Return the maps of the matrices without blocks, and of the block size with the highest median."""
+    speeds = speeds_of(rating.records)
+    by_series: dict[Series, dict[Point, float]] = {}
+    for point, speed in speeds.items():
+        by_series.setdefault(point.series, {})[point] = speed
+    blocked = {s: own for s, own in by_series.items() if s != UNBLOCKED and not s.is_symmetric}
+    shown = [UNBLOCKED] if UNBLOCKED in by_series else []
+    shown += [max(blocked, key=lambda s: float(np.median(list(blocked[s].values()))))] if blocked else []
+    return [_speed_map(series, by_series[series], rating) for series in shown]
+
+
+def _speed_map(series: Series, speeds: Mapping[Point, float], rating: Rating) -> SpeedMap:
+    what = "no blocks, CSR" if series == UNBLOCKED else f"blocks of {series.name}, BCSR: the fastest size"
+    return SpeedMap(
+        what,
+        tuple(point.dimension for point in speeds),
+        tuple(point.nnz_per_row for point in speeds),
+        tuple(speeds.values()),
+        rating.cache_bytes,
+        int(np.dtype(rating.dtype).itemsize),
+    )
+
+
+def refuse_undrawable(path: Path) -> None:
+    """Raise if no figure can be drawn to a file of this name: before anything is measured for it.
+
+    Raises
+    ------
+    InputError
+        If matplotlib is missing, or writes no files of that kind.
+    """
+    if path.suffix not in FILE_TYPES:
+        raise InputError(f"figure {path}: expected a name that ends in {', '.join(FILE_TYPES)}; name it so")
+    if importlib.util.find_spec("matplotlib") is None:
+        raise InputError(
+            f"figure {path} needs the Python package matplotlib: expected it to be installed; "
+            f"pip install 'sparsecast[report]'"
+        )
+
+
+def draw_speed_maps(maps: Sequence[SpeedMap], title: str, path: Path) -> None:
+    """Draw maps side by side, with one scale of colours, and write them to a file.
+
+    Parameters
+    ----------
+    maps : sequence of SpeedMap
+        At least one.
+    title : str
+    path : Path
+        With a suffix among FILE_TYPES.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written.
+    """
+    from matplotlib.colors import Normalize
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5.5 * len(maps) + 1, 4.2), layout="constrained")
+    axes = figure.subplots(1, len(maps), squeeze=False)[0]
+    every = [speed for each in maps for speed in each.mflops]
+    scale = Normalize(min(every), max(every))
+    for each, ax in zip(maps, axes, strict=True):
+        drawn = ax.scatter(each.dimensions, each.nnz_per_row, c=each.mflops, norm=scale, s=60, cmap="viridis")
+        ax.set_xscale("log", base=2)
+        ax.set_title(each.title)
+        ax.set_xlabel("dimension")
+        _mark_sizes(ax, each)
+    axes[0].set_ylabel("non-zeros a row")
+    figure.colorbar(drawn, ax=list(axes), label="MFLOP/s")
+    figure.suptitle(title)
+    try:
+        figure.savefig(path, dpi=150)
+    except OSError as error:
+        raise InputError(
+            f"figure {path} cannot be written ({error.strerror or error}): expected a file in a writable "
+            f"folder; name another"
+        ) from error
+
+
+def _mark_sizes(ax: Axes, shown: SpeedMap) -> None:
+    """Draw the lines at which problems become medium and large, and name what lies between them."""
+    lengths = np.linspace(min(shown.nnz_per_row) - 0.5, max(shown.nnz_per_row) + 0.5, 30)
+    ax.set_ylim(lengths[0] - 0.5, lengths[-1] + 1.5)
+    if not shown.cache_bytes:
+        return
+    small_until = shown.cache_bytes / np.array([problem_bytes(1, k, shown.value_bytes) for k in lengths])
+    medium_until = np.full(len(lengths), shown.cache_bytes / shown.value_bytes)
+    low, high = min(shown.dimensions) / 1.5, max(shown.dimensions) * 1.5
+    begin = low
+    for name, border in (("small", small_until), ("medium", medium_until), ("large", None)):
+        end = high if border is None else min(high, float(border[-1]))
+        if begin < end:
+            middle = float(np.sqrt(max(begin, low) * end))
+            ax.text(middle, lengths[-1] + 0.6, name, ha="center", va="center")
+        if border is not None and low < border[-1] < high:
+            ax.plot(border, lengths, color="black", linewidth=1.2)
+        begin = max(begin, end)
+    ax.set_xlim(low, high)
+
+
+def speed_title(rating: Rating, machine: Machine) -> str:
+    """Return the title of a rating's maps."""
+    threads = f"{rating.threads} thread{'s' if rating.threads > 1 else ''}"
+    return f"{machine.processor if rating.device == 'cpu' else machine.name}: {rating.dtype}, {threads}"
