@@ -10,6 +10,7 @@ from typing import Any
 from sparsecast.benchmark.evaluation import Evaluation, EvaluationRow
 from sparsecast.benchmark.plan_check import PlanCheck
 from sparsecast.machines.machine import Machine
+from sparsecast.planning.placement import Placements
 from sparsecast.planning.plan import Plan
 from sparsecast.planning.prediction import Prediction
 from sparsecast.records import Candidate, Forecast, Record, Stream, Structure
@@ -109,6 +110,25 @@ def plan(made: Plan, check: PlanCheck | None) -> Document:
     if check is not None:
         document["check"] = {**dataclasses.asdict(check), "gain": check.gain}
     return document
+
+
+def placements(found: Placements) -> Document:
+    """Return the devices that were compared, the best first."""
+    return {
+        "devices": [
+            {
+                "device": placement.plan.device,
+                "profile": placement.profile,
+                "time_s": placement.plan.time_s,
+                "convert_s": placement.plan.convert_s,
+                "transfer_s": placement.transfer_s,
+                "total_s": placement.total_s,
+                "travelling_s": placement.travelling_s,
+            }
+            for placement in found.placements
+        ],
+        "break_even_iterations": found.break_even_iterations,
+    }
 
 
 def evaluation_row(row: EvaluationRow) -> Document:
