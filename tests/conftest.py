@@ -12,9 +12,14 @@ import pytest
 from hypothesis import settings
 from scipy.sparse import csr_array
 
+from sparsecast.kernels import KERNELS
 from sparsecast.kernels.binding import prepared
+from sparsecast.machines.device import Device
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.gallery import gallery, gallery_names, gallery_parameters
+from sparsecast.matrices.row_blocks import RowBlocks
+from sparsecast.planning.candidates import Setting
+from sparsecast.records import Stream
 
 # The same examples in every run of CI: a new one that fails belongs to whoever can look at it.
 settings.register_profile("sparsecast", deadline=None, derandomize="CI" in os.environ)
@@ -41,6 +46,39 @@ def recorded_complex() -> Profile:
         for record in recorded.select(dtype="float64")
     )
     return dataclasses.replace(recorded, records=(*recorded.records, *records))
+
+
+#: Of the GPU below: seconds to launch a kernel, bytes a second of its memory and of the way there.
+GPU_LAUNCH_S, GPU_BYTES_PER_S, GPU_WAY_BYTES_PER_S = 4e-6, 2e12, 2e10
+
+
+@pytest.fixture(scope="session")
+def gpu_profile() -> Profile:
+    """The profile of a GPU that nobody has: recorded structures, times made up of launches and bytes."""
+    recorded = Profile.load(RECORDED)
+    device = Device("Made-up GPU", 100, 64, 32, 1024, 80 << 30, 50 << 20, 2 * 10**9, 2 * 10**9, (9, 0))
+    records = []
+    for record in recorded.select(dtype="float64", threads=1):
+        name = record.candidate.format
+        if name not in KERNELS["cuda"].names():
+            continue
+        setting = Setting("cuda", "float64", 32, 1)
+        candidate = setting.candidate(name, RowBlocks.of(record.structure))
+        time_s = GPU_LAUNCH_S + record.traffic_bytes / GPU_BYTES_PER_S
+        made_up = {
+            "time_s": time_s,
+            "samples_s": (time_s,) * 3,
+            "convert_s": 1e-5 + record.stored_bytes / GPU_WAY_BYTES_PER_S,
+        }
+        records.append(dataclasses.replace(record, candidate=candidate, **made_up))
+    streams = [
+        Stream(
+            kind, "cuda", 1, size, 1e-5 + size / GPU_WAY_BYTES_PER_S, 0.0, "2026-01-01T00:00:00", "made up"
+        )
+        for kind in ("to device", "from device")
+        for size in (1 << 16, 1 << 24)
+    ]
+    return Profile(dataclasses.replace(recorded.machine, device=device), tuple(records), tuple(streams))
 
 
 @pytest.fixture(autouse=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ import sparsecast as sc
 from sparsecast import api
 from sparsecast.benchmark import calibration
 from sparsecast.benchmark.measurement import right_hand_side
-from sparsecast.errors import InputError, ProfileError
+from sparsecast.errors import DeviceError, InputError, ProfileError
 from sparsecast.formats import FORMATS
 from sparsecast.kernels.binding import prepared
 from sparsecast.kernels.reference import ReferenceProduct
@@ -244,7 +245,7 @@ def test_what_is_no_sparse_matrix_is_refused(recorded, wrong):
         ({"threads": 2}, "threads 2: expected 1 to 1, the threads of recorded-test-machine"),
         ({"dtype": "int8"}, "'int8': expected one of float64, float32, complex128, complex64; name one"),
         ({"dtype": "complex"}, "'complex': expected one of"),
-        ({"device": "abacus"}, "'abacus': expected one of cpu"),
+        ({"device": "abacus"}, "'abacus': expected cpu, cuda or cuda:N"),
         ({"model": "nope"}, "'nope' is unknown: known are .*strips"),
     ],
 )
@@ -332,8 +333,10 @@ def short_calibration(monkeypatch):
     """Let a calibration measure little, and count how often it runs."""
     effort = dataclasses.replace(calibration.QUICK_EFFORT, samples=2, sample_s=1e-4)
     monkeypatch.setattr(calibration, "QUICK_EFFORT", effort)
-    everything = calibration.benchmark_matrices
-    monkeypatch.setattr(calibration, "benchmark_matrices", lambda setting: (everything(setting)[0], []))
+    few = calibration.Place(
+        lambda setting: (calibration.benchmark_matrices(setting)[0], []), streams=lambda machine, threads: []
+    )
+    monkeypatch.setattr(api, "Place", lambda: few)
     runs = []
     inner = calibration.Calibration.run
     monkeypatch.setattr(calibration.Calibration, "run", lambda self: (runs.append(self), inner(self))[1])
@@ -401,3 +404,76 @@ def test_entries_counted_with_64_bits_promote_columns_of_32(recorded):
     assert {block.candidate.index_bits for block in planned.blocks} == {64}
     x = np.random.default_rng(0).uniform(-1, 1, 900)
     np.testing.assert_allclose(sc.compile(wide, planned) @ x, A @ x, rtol=1e-13, atol=1e-14)
+
+
+def test_a_gpus_profile_is_asked_about_its_gpu(gpu_profile):
+    A = sc.gallery("poisson2d", n=60)
+    table = sc.predict(A, gpu_profile)
+    assert {forecast.candidate.device for forecast in table} == {"cuda"}
+    assert list(table) == list(sc.predict(A, gpu_profile, device="cuda"))
+    planned = sc.plan(A, gpu_profile)
+    assert planned.device == "cuda"
+    assert planned.baseline.convert_s > 0, "plain CSR has to travel too"
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"threads": 2}, "threads 2 on a GPU: expected none"),
+        ({"dtype": "complex128"}, "'complex128' on cuda: expected one of float64, float32"),
+        ({"device": "cpu"}, "device 'cpu' of profile made-up-gpu-.*: expected cuda"),
+        ({"device": "gpu"}, "device 'gpu': expected cpu, cuda or cuda:N"),
+    ],
+)
+def test_what_a_gpu_cannot_do_is_refused(gpu_profile, changes, why):
+    with pytest.raises(InputError, match=why) as refusal:
+        sc.predict(sc.gallery("poisson2d", n=9), gpu_profile, **changes)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_processors_profile_has_no_gpu(recorded):
+    with pytest.raises(ProfileError, match=r"device 'cuda' of profile .*: expected cpu"):
+        sc.predict(sc.gallery("poisson2d", n=9), recorded, threads=1, device="cuda")
+
+
+def test_a_plan_for_several_devices_is_the_one_that_is_done_first(recorded, gpu_profile):
+    A = sc.gallery("poisson2d", n=300)
+    few, many = (
+        api.place(A, "cpu,cuda", (recorded, gpu_profile), iterations=count, threads=1) for count in (1, 10**6)
+    )
+    assert few.best.plan.device == "cpu" and few.best.transfer_s == 0
+    assert many.best.plan.device == "cuda"
+    x_and_y_s = 2 * (1e-5 + A.shape[0] * 8 / 2e10)  # as the fixture makes it up
+    assert many.best.transfer_s == pytest.approx(x_and_y_s, rel=1e-6)
+    assert 1 < many.break_even_iterations < 10**6
+
+
+def test_transfers_that_were_never_measured_are_not_guessed(recorded, gpu_profile):
+    silent = dataclasses.replace(gpu_profile, streams=())
+    with pytest.raises(ProfileError, match="cannot forecast copies to device"):
+        api.place(sc.gallery("poisson2d", n=9), "cpu,cuda", (recorded, silent), threads=1)
+
+
+@pytest.fixture
+def no_gpu(monkeypatch):
+    """Nothing that could drive a GPU."""
+    monkeypatch.setitem(sys.modules, "numba_cuda", None)
+
+
+def test_without_a_gpu_nothing_is_started_on_one(no_gpu, short_calibration, capsys, gpu_profile):
+    A = sc.gallery("poisson2d", n=9)
+    planned = sc.plan(A, gpu_profile)
+    for ask in (
+        lambda: sc.predict(A, device="cuda"),
+        lambda: sc.plan(A, device="cpu,cuda"),
+        lambda: sc.calibrate(60, device="cuda:1"),
+        lambda: sc.measure(A, device="cuda"),
+        lambda: sc.measure(A, sc.predict(A, gpu_profile)),
+        lambda: sc.evaluate([A], device="cuda"),
+        lambda: sc.compile(A, planned),
+        lambda: sc.profile(device="cuda"),
+    ):
+        with pytest.raises(DeviceError, match="needs the Python package numba-cuda"):
+            ask()
+    assert short_calibration == []
+    assert capsys.readouterr().err == ""

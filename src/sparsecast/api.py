@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -12,14 +12,15 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from sparsecast.benchmark.calibration import Calibration, Progress, no_progress
+from sparsecast.benchmark.calibration import Calibration, Place, Progress, no_progress
 from sparsecast.benchmark.evaluation import Evaluation, EvaluationRow, pair, scores
-from sparsecast.benchmark.measurement import Subject, measure_candidates
+from sparsecast.benchmark.measurement import Subject, bench_of, measure_candidates
 from sparsecast.benchmark.plan_check import PlanCheck, check_plan
 from sparsecast.errors import InputError, ProfileError
 from sparsecast.kernels.binding import bind, prepared, row_slice
+from sparsecast.machines.device import detect_device, parse_device
 from sparsecast.machines.machine import Machine, detect
-from sparsecast.machines.profile import Profile, find_profile, known_profiles, user_path
+from sparsecast.machines.profile import Profile, find_profile, known_profiles, missing_profiles, user_path
 from sparsecast.matrices.gallery import gallery_from_specification
 from sparsecast.matrices.reading import matrix_name, read
 from sparsecast.matrices.structure import structure as structure_of
@@ -30,9 +31,11 @@ from sparsecast.models.base import Model
 from sparsecast.models.strips import strip_rows
 from sparsecast.operators import BlockOperator, RowProduct
 from sparsecast.planning.candidates import Choice, Setting, whole_matrix
+from sparsecast.planning.placement import Placement, Placements, compare
 from sparsecast.planning.plan import Plan, make_plan
 from sparsecast.planning.prediction import Prediction
 from sparsecast.planning.row_blocks import strip_statistics
+from sparsecast.planning.transfer import transfer_s
 from sparsecast.records import Candidate, Forecast, Record, Structure
 
 #: Seconds of the calibration that a question starts by itself when the machine has not been met: about twenty
@@ -85,8 +88,14 @@ def structure(A: Any) -> Structure:
     return A if isinstance(A, Structure) else structure_of(_as_csr(A))
 
 
-def profile(name: str | Path | None = None) -> Profile:
+def profile(name: str | Path | None = None, *, device: str = "cpu") -> Profile:
     """Return the profile of this machine, or the one with this name or path.
+
+    Parameters
+    ----------
+    name : str or Path, optional
+    device : str
+        Of this machine: ``"cpu"``, ``"cuda"`` or ``"cuda:N"``; each GPU has a profile of its own.
 
     Raises
     ------
@@ -94,16 +103,33 @@ def profile(name: str | Path | None = None) -> Profile:
         If this machine has not been met, or the file is not usable.
     UnknownNameError
         If no profile has that name.
+    DeviceError
+        If this machine's device is wanted and is not there.
     """
-    return find_profile(name)
+    return find_profile(name, None if name else machine_of(device))
+
+
+def machine_of(device: str) -> Machine:
+    """Return this machine, with its GPU where `device` is ``"cuda"`` or ``"cuda:N"``.
+
+    Raises
+    ------
+    InputError, DeviceError
+        If `device` is nothing of that kind, or is not there.
+    """
+    named, index = parse_device(device)
+    return replace(detect(), device=detect_device(index)) if named == "cuda" else detect()
 
 
 def machines() -> tuple[Machine, dict[str, Profile | ProfileError]]:
-    """Return this machine, and every profile at hand, or why it cannot be used, by name."""
+    """Return this machine, and every profile at hand, or why it cannot be used, by name.
+
+    Among those that cannot be used are those that shall be shipped and are not yet.
+    """
     found: dict[str, Profile | ProfileError] = {}
-    for name, path in known_profiles().items():
+    for name in (*known_profiles(), *missing_profiles()):
         try:
-            found[name] = Profile.load(path)
+            found[name] = find_profile(name)
         except ProfileError as error:
             found[name] = error
     return detect(), found
@@ -127,7 +153,7 @@ def calibrate(
         Measure this number of threads, or type of values, only; by default all threads and one, float64
         and float32, the most usual first. Complex types are measured when they are asked for.
     device : str
-        ``"cpu"``.
+        ``"cpu"``, ``"cuda"`` or ``"cuda:N"``.
     on_progress : callable
         Called with the seconds done, the seconds expected in all, and what is being measured.
 
@@ -135,6 +161,8 @@ def calibrate(
     ------
     InputError
         If the budget, threads, dtype or device cannot be.
+    DeviceError
+        If the device is not there, or is lost; what was measured until then is kept.
     BusyError, StorageError
         If another calibration runs, or the profile cannot be kept.
     """
@@ -147,16 +175,16 @@ def calibration(
     budget_s: float, *, threads: int | None = None, dtype: str | None = None, device: str = "cpu"
 ) -> Calibration:
     """Return the calibration that `calibrate` runs, for callers who ask it how it went."""
-    machine = detect()
-    thread_counts = [machine.checked_threads(threads)]
-    if threads is None and machine.threads > 1:
+    machine = machine_of(device)
+    thread_counts = [_threads(machine, threads)]
+    if threads is None and thread_counts[0] > 1:
         thread_counts.append(1)
     settings = [
-        Setting(device, values, 32, count)
+        Setting(kind(machine), values, 32, count)
         for values in (("float64", "float32") if dtype is None else (dtype,))
         for count in thread_counts
     ]
-    return Calibration(machine, settings, budget_s)
+    return Calibration(machine, settings, budget_s, place=_place(machine))
 
 
 def own_profile(
@@ -179,11 +207,14 @@ def own_profile(
     on_progress : callable
         As in `calibrate`.
     """
-    setting = _setting(A, detect().checked_threads(threads), dtype, device)
-    profile = _met_profile()
+    machine = machine_of(device)
+    setting = _setting(A, machine, threads, dtype)
+    profile = _met_profile(machine)
     if _answers(profile, setting):
         return profile
-    what = f"{setting.threads} thread{'s' if setting.threads > 1 else ''} and {setting.dtype}"
+    plural = "s" if setting.threads > 1 else ""
+    on = setting.device if machine.device else f"{setting.threads} thread{plural}"
+    what = f"{on} and {setting.dtype}"
     notify(f"This machine has not been met with {what}: calibrating for {QUICK_BUDGET_S:.0f} s first.")
     return calibrate(
         QUICK_BUDGET_S, threads=setting.threads, dtype=setting.dtype, device=device, on_progress=on_progress
@@ -196,7 +227,7 @@ def predict(
     *,
     threads: int | None = None,
     dtype: str | None = None,
-    device: str = "cpu",
+    device: str | None = None,
     model: str | None = None,
 ) -> Prediction:
     """Forecast the product of a matrix in every format that suits it.
@@ -209,12 +240,13 @@ def predict(
         Of the machine asked about; without one, that of this machine, which is calibrated for
         QUICK_BUDGET_S seconds first if it has not been met, with a line on standard error.
     threads : int, optional
-        All of the machine's by default.
+        All of the machine's by default; none are named for a GPU.
     dtype : str, optional
         One of DTYPES; the matrix' own by default (whole numbers count as float64), float64 for a Structure.
-        A real matrix may be asked for as complex.
-    device : str
-        ``"cpu"``.
+        A real matrix may be asked for as complex, though not on a GPU.
+    device : str, optional
+        ``"cpu"``, ``"cuda"`` or ``"cuda:N"``; by default the GPU of `profile` if it is one's, else the CPU.
+        A forecast needs neither the GPU nor a library for it.
     model : str, optional
         Name of the model that forecasts; DEFAULT_MODEL without one.
 
@@ -226,8 +258,8 @@ def predict(
         If `profile` has no Records for them.
     """
     MODELS.get(model or DEFAULT_MODEL)  # an unknown name is refused before anything is measured
-    profile = profile or own_profile(A, threads=threads, dtype=dtype, device=device)
-    setting = _setting(A, profile.machine.checked_threads(threads), dtype, device)
+    profile = profile or own_profile(A, threads=threads, dtype=dtype, device=device or "cpu")
+    setting = _setting(A, _asked(profile, device), threads, dtype)
     start = perf_counter()
     found = structure(A)
     choice = whole_matrix(found, setting)
@@ -244,7 +276,7 @@ def plan(
     objective: str = "time",
     threads: int | None = None,
     dtype: str | None = None,
-    device: str = "cpu",
+    device: str | None = None,
     model: str | None = None,
 ) -> Plan:
     """Find the best way of doing `iterations` products with a matrix, conversion paid.
@@ -253,7 +285,7 @@ def plan(
     ----------
     A : sparse matrix
     profile, threads, dtype, device, model
-        As in `predict`.
+        As in `predict`; a `device` of several, such as ``"cpu,cuda"``, is the best that `place` finds.
     iterations : int
         Products that will be done, at least 1.
     objective : str
@@ -272,10 +304,73 @@ def plan(
         raise InputError(f"objective '{objective}': expected 'time', the only one measured; name it")
     MODELS.get(model or DEFAULT_MODEL)
     matrix = _as_csr(A)
-    profile = profile or own_profile(matrix, threads=threads, dtype=dtype, device=device)
-    setting = _setting(matrix, profile.machine.checked_threads(threads), dtype, device)
-    statistics = strip_statistics(matrix.indptr, structure_of(matrix), strip_rows(device, setting.threads))
+    if device is not None and "," in device:
+        profiles = () if profile is None else (profile,)
+        found = place(
+            matrix, device, profiles, iterations=iterations, threads=threads, dtype=dtype, model=model
+        )
+        return found.best.plan
+    profile = profile or own_profile(matrix, threads=threads, dtype=dtype, device=device or "cpu")
+    machine = _asked(profile, device)
+    setting = _setting(matrix, machine, threads, dtype)
+    strip = strip_rows(setting.device, setting.threads)
+    statistics = strip_statistics(matrix.indptr, structure_of(matrix), strip)
     return make_plan(statistics, _fitted(profile, setting, model or DEFAULT_MODEL), setting, iterations)
+
+
+def place(
+    A: Any,
+    devices: str,
+    profiles: Sequence[Profile] = (),
+    *,
+    iterations: int = 1000,
+    threads: int | None = None,
+    dtype: str | None = None,
+    model: str | None = None,
+) -> Placements:
+    """Find out where a number of products is best done, with all that must travel counted.
+
+    Parameters
+    ----------
+    A : sparse matrix
+    devices : str
+        Such as ``"cpu,cuda"``: each as in `predict`.
+    profiles : sequence of Profile
+        Of the machines asked about; a device that none of them is of is this machine's own.
+    iterations, dtype, model
+        As in `plan`.
+    threads : int, optional
+        Of the CPU.
+
+    Raises
+    ------
+    InputError, ProfileError
+        As `plan`, and if a GPU's profile has no measured transfers.
+    """
+    matrix = _as_csr(A)
+    given = {kind(profile.machine): profile for profile in profiles}
+    kinds = {name: parse_device(name)[0] for name in devices.split(",")}
+    for name in kinds:
+        if kinds[name] not in given:
+            machine_of(name)  # one that is not there is refused before the others are met
+    found = []
+    for name in kinds:
+        count = threads if kinds[name] == "cpu" else None
+        chosen = given.get(kinds[name]) or own_profile(matrix, threads=count, dtype=dtype, device=name)
+        made = plan(
+            matrix, chosen, iterations=iterations, threads=count, dtype=dtype, device=name, model=model
+        )
+        found.append(Placement(chosen.name, made, _vectors_s(chosen, matrix, made)))
+    return compare(found)
+
+
+def _vectors_s(profile: Profile, matrix: csr_array[Any], made: Plan) -> float:
+    """Return the forecast seconds to bring x to the device of a plan and y back."""
+    candidate = made.baseline.candidate
+    if candidate.device == "cpu":
+        return 0.0
+    rows, cols = (size * np.dtype(candidate.dtype).itemsize for size in matrix.shape)
+    return transfer_s(profile, cols, "to device") + transfer_s(profile, rows, "from device")
 
 
 def compile(
@@ -284,7 +379,7 @@ def compile(
     *,
     threads: int | None = None,
     dtype: str | None = None,
-    device: str = "cpu",
+    device: str | None = None,
 ) -> BlockOperator:
     """Build a matrix as a plan says; the result is a SciPy LinearOperator.
 
@@ -295,18 +390,28 @@ def compile(
     plan : Plan, optional
         Made by `plan`; without one, the matrix is planned for on this machine.
     threads, dtype, device
-        For planning, as in `predict`.
+        For planning, as in `plan`.
+
+    Returns
+    -------
+    BlockOperator
+        On a GPU a DeviceOperator: it takes vectors that lie there as they are, and queues all row blocks
+        without waiting between them.
 
     Raises
     ------
     InputError
         If the plan is for other rows, for more threads than the machine has, or for others than asked for.
+    DeviceError
+        If the device of the plan is not there.
     """
     matrix = _as_csr(A)
     made = plan or _plan(matrix, threads=threads, dtype=dtype, device=device)
     first = made.baseline.candidate
-    detect().checked_threads(first.threads)
-    for asked, planned in ((threads, first.threads), (dtype, first.dtype), (device, first.device)):
+    if first.device == "cpu":
+        detect().checked_threads(first.threads)
+    named = None if device is None or "," in device else parse_device(device)[0]
+    for asked, planned in ((threads, first.threads), (dtype, first.dtype), (named, first.device)):
         if asked is not None and asked != planned:
             raise InputError(
                 f"{asked} beside a plan for {planned}: expected the same; plan it so, or leave it out"
@@ -316,11 +421,17 @@ def compile(
         raise InputError(
             f"plan for {planned_rows} rows: expected {matrix.shape[0]}, the rows of the matrix; plan it anew"
         )
+    if named == "cuda":
+        machine_of(str(device))  # computes on it from now on
     ready = prepared(matrix, first.dtype, first.index_bits)
-    blocks = []
-    for block in made.blocks:
-        bound = bind(_rows(ready, block.first_row, block.last_row), block.candidate)
-        blocks.append(RowProduct(block.first_row, block.last_row + 1, bound.product, bound.several))
+    bound = [bind(_rows(ready, block.first_row, block.last_row), block.candidate) for block in made.blocks]
+    ends = [(block.first_row, block.last_row + 1) for block in made.blocks]
+    if first.device == "cuda":
+        from sparsecast.kernels.cuda.operator import DeviceOperator  # asks for a device's libraries
+
+        products: list[Any] = [(*rows, each.product) for rows, each in zip(ends, bound, strict=True)]
+        return DeviceOperator(matrix.shape, np.dtype(first.dtype), products)
+    blocks = [RowProduct(*rows, each.product, each.several) for rows, each in zip(ends, bound, strict=True)]
     return BlockOperator(matrix.shape, np.dtype(first.dtype), blocks)
 
 
@@ -337,7 +448,7 @@ def check(A: Any, made: Plan, effort: Effort = DEFAULT_EFFORT) -> PlanCheck:
         If the operator is wrong.
     """
     matrix = _as_csr(A)
-    return check_plan(matrix, made, lambda: compile(matrix, made), effort)
+    return check_plan(matrix, made, lambda: compile(matrix, made), effort, bench_of(made.device))
 
 
 def measure(
@@ -377,16 +488,19 @@ def measure(
         If a kernel is wrong.
     """
     matrix = _as_csr(A)
-    machine = detect()
-    if isinstance(table, Prediction):
-        _require_own(table.profile, machine)
     found = table.structure if isinstance(table, Prediction) else structure_of(matrix)
+    profile_name = table.profile if isinstance(table, Prediction) else None
     if table is None:
         values = matrix.dtype.name if dtype is None else dtype
         table = choice(found, threads=threads, dtype=values, device=device).candidates
     candidates = [item.candidate if isinstance(item, Forecast) else item for item in table]
+    kinds = {candidate.device for candidate in candidates}
+    machine = machine_of(device if parse_device(device)[0] in kinds else max(kinds, default="cpu"))
+    if profile_name is not None:
+        _require_own(profile_name, machine)
     for candidate in candidates:
-        machine.checked_threads(candidate.threads)
+        if candidate.device == "cpu":
+            machine.checked_threads(candidate.threads)
     subject = Subject(matrix, found, name, "user")
     records = measure_candidates(subject, candidates, DEFAULT_EFFORT, on_sample)
     return sorted(records, key=lambda record: record.time_s)
@@ -400,8 +514,7 @@ def choice(A: Any, *, threads: int | None = None, dtype: str | None = None, devi
     A, threads, dtype, device
         As in `predict`.
     """
-    setting = _setting(A, detect().checked_threads(threads), dtype, device)
-    return whole_matrix(structure(A), setting)
+    return whole_matrix(structure(A), _setting(A, machine_of(device), threads, dtype))
 
 
 def forecasts_at_hand(
@@ -419,10 +532,10 @@ def forecasts_at_hand(
     InputError
         If `wanted` is the profile of another machine: its forecasts have no measurement here.
     """
-    machine = detect()
-    profile = find_profile(wanted) if wanted else _met_profile()
+    machine = machine_of(device)
+    profile = find_profile(wanted) if wanted else _met_profile(machine)
     _require_own(profile.name, machine)
-    setting = _setting(A, machine.checked_threads(threads), dtype, device)
+    setting = _setting(A, machine, threads, dtype)
     if not _answers(profile, setting):
         return None
     return predict(A, profile, threads=threads, dtype=dtype, device=device)
@@ -447,7 +560,7 @@ def evaluate(
     on_matrix : callable
         Called after each matrix.
     """
-    machine = detect()
+    machine = machine_of(device)
     if profile is not None:
         _require_own(profile.name, machine)
     rows: list[EvaluationRow] = []
@@ -485,7 +598,42 @@ def _rows(A: csr_array[Any], first: int, last: int) -> csr_array[Any]:
     return A if (first, last) == (0, A.shape[0] - 1) else row_slice(A, first, last)
 
 
-def _setting(A: Any, threads: int, dtype: str | None, device: str) -> Setting:
+def kind(machine: Machine) -> str:
+    """Return what a machine with this description computes on: ``"cuda"`` or ``"cpu"``."""
+    return "cuda" if machine.device else "cpu"
+
+
+def _asked(profile: Profile, device: str | None) -> Machine:
+    """Return the machine of a profile as `device` asks for it: its GPU, or its processor."""
+    if device is None or parse_device(device)[0] == kind(profile.machine):
+        return profile.machine
+    raise ProfileError(
+        f"device '{device}' of profile {profile.name}: expected {kind(profile.machine)}, which it is of; "
+        f"name that, or another profile"
+    )
+
+
+def _place(machine: Machine) -> Place:
+    if machine.device is None:
+        return Place()
+    from sparsecast.benchmark.device import device_place  # asks for a device's libraries
+
+    return device_place(machine.device)
+
+
+def _threads(machine: Machine, threads: int | None) -> int:
+    """Return the threads that share the rows: of a GPU all take part, whatever a matrix looks like."""
+    if machine.device is None:
+        return machine.checked_threads(threads)
+    if threads not in (None, 1):
+        raise InputError(
+            f"threads {threads} on a GPU: expected none, for all of its threads take part; leave them out"
+        )
+    return 1
+
+
+def _setting(A: Any, machine: Machine, threads: int | None, dtype: str | None) -> Setting:
+    device, threads = kind(machine), _threads(machine, threads)
     if isinstance(A, Structure):
         index_bits = 32 if max(A.nnz, A.rows, A.cols) < 2**31 else 64
         return Setting(device, "float64" if dtype is None else dtype, index_bits, threads)
@@ -497,10 +645,10 @@ def _setting(A: Any, threads: int, dtype: str | None, device: str) -> Setting:
     return setting
 
 
-def _met_profile() -> Profile:
+def _met_profile(machine: Machine) -> Profile:
     """Return this machine's profile, an empty one where there is none."""
-    machine = detect()
-    return find_profile() if user_path(machine.name).exists() else Profile(machine, ())
+    here = user_path(machine.name)
+    return find_profile(here=machine) if here.exists() else Profile(machine, ())
 
 
 def _require_own(profile_name: str, machine: Machine) -> None:

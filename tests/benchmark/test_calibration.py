@@ -9,7 +9,13 @@ from itertools import count
 import pytest
 
 from sparsecast.benchmark import calibration
-from sparsecast.benchmark.calibration import LEAST_BUDGET_S, BenchmarkMatrix, Calibration, benchmark_matrices
+from sparsecast.benchmark.calibration import (
+    LEAST_BUDGET_S,
+    BenchmarkMatrix,
+    Calibration,
+    Place,
+    benchmark_matrices,
+)
 from sparsecast.errors import BusyError, InputError, ProfileError, StorageError
 from sparsecast.formats import FORMATS
 from sparsecast.machines import storage
@@ -18,10 +24,11 @@ from sparsecast.matrices.synthesis import strip_matrix
 from sparsecast.models import DEFAULT_MODEL, MODELS
 from sparsecast.models.linear import SUITES
 from sparsecast.planning.candidates import Setting
-from sparsecast.records import SCHEMA_VERSION
+from sparsecast.records import SCHEMA_VERSION, Stream
 
 SETTING = Setting("cpu", "float64", 32, 1)
 NAMES = [f"matrix {i}" for i in range(6)]
+STREAMS = [Stream("read", "cpu", 1, 1 << 20, 1e-4, 0.01, "2026-01-01T00:00:00+00:00", "0.1")]
 
 
 @pytest.fixture
@@ -37,7 +44,7 @@ def measured(monkeypatch, clock, recorded):
     """Replace measuring by an entry in this list and a second on the clock."""
     names: list[str] = []
 
-    def measure(subject, candidates, effort, on_sample=lambda: None):
+    def measure(subject, candidates, effort, bench):
         if subject.name not in NAMES:
             return []  # run for its compilation only
         names.append(subject.name)
@@ -51,8 +58,8 @@ def measured(monkeypatch, clock, recorded):
 
 
 @pytest.fixture
-def small_suite(monkeypatch):
-    """Let the benchmark matrices be six small ones."""
+def small_suite():
+    """A place whose benchmark matrices are six small ones."""
 
     def matrices(setting):
         found = [
@@ -61,7 +68,7 @@ def small_suite(monkeypatch):
         ]
         return found[:2], found[2:]
 
-    monkeypatch.setattr(calibration, "benchmark_matrices", matrices)
+    return Place(matrices, streams=lambda machine, threads: STREAMS[:threads])
 
 
 @pytest.fixture
@@ -74,7 +81,7 @@ def run(recorded, small_suite):
     """Make a calibration of the recorded machine."""
 
     def make(budget_s=1000.0, settings=(SETTING,), **options):
-        return Calibration(recorded.machine, settings, budget_s, **options)
+        return Calibration(recorded.machine, settings, budget_s, place=small_suite, **options)
 
     return make
 
@@ -88,6 +95,7 @@ def test_matrices_are_measured_in_order_and_kept(run, measured, path):
     assert measured == NAMES
     assert profile_matrices(profile) == NAMES
     assert {record.candidate.format for record in profile.records} == {"csr", "coo"}
+    assert list(profile.streams) == STREAMS
     assert Profile.load(path) == profile
     assert [p.name for p in path.parent.iterdir() if p.suffix == ".journal"] == []
 
@@ -109,9 +117,9 @@ def test_the_budget_counts_from_the_start_of_the_run(run, measured, clock):
 def test_a_spent_budget_stops_the_measuring(run, measured, monkeypatch, clock):
     inner = calibration.measure_candidates
 
-    def slow(subject, *arguments):
+    def slow(subject, *arguments, **options):
         clock[0] += 3.0 if subject.name in NAMES else 0.0
-        return inner(subject, *arguments)
+        return inner(subject, *arguments, **options)
 
     monkeypatch.setattr(calibration, "measure_candidates", slow)
     taken = run(budget_s=LEAST_BUDGET_S)
@@ -148,10 +156,10 @@ def breaking_off(monkeypatch, after, error):
     inner = calibration.measure_candidates
     calls = count()
 
-    def measure(subject, *arguments):
+    def measure(subject, *arguments, **options):
         if subject.name in NAMES and next(calls) == after:
             raise error
-        return inner(subject, *arguments)
+        return inner(subject, *arguments, **options)
 
     monkeypatch.setattr(calibration, "measure_candidates", measure)
 
@@ -322,8 +330,9 @@ def test_a_real_calibration_of_the_indispensable_matrices_serves_the_models(reco
     quick = dataclasses.replace(calibration.QUICK_EFFORT, samples=2, sample_s=1e-4)
     monkeypatch.setattr(calibration, "QUICK_EFFORT", quick)
     needed, _ = benchmark_matrices(SETTING)
-    monkeypatch.setattr(calibration, "benchmark_matrices", lambda setting: (needed, []))
-    profile = Calibration(recorded.machine, [SETTING], 59.0).run()
+    place = Place(lambda setting: (needed, []))
+    profile = Calibration(recorded.machine, [SETTING], 59.0, place=place).run()
+    assert {stream.kind for stream in profile.streams} == {"read"}
     assert {record.matrix for record in profile.records} == {matrix.name for matrix in needed}
     for name in MODELS.names():
         fitted = MODELS.get(name)().fit(list(profile.records), profile.machine.caches)

@@ -11,7 +11,7 @@ import scipy.io
 from sparsecast.cli.main import COMMANDS
 from sparsecast.formats import FORMATS
 from sparsecast.machines.machine import detect
-from sparsecast.machines.profile import Profile
+from sparsecast.machines.profile import Profile, missing_profiles
 from sparsecast.matrices.gallery import gallery, gallery_names
 from sparsecast.models import MODELS
 from sparsecast.records import Stream, Structure
@@ -212,7 +212,9 @@ def test_machines(any_way, met, foreign):
     document = document_of(any_way("machines", "--json"))
     has(document["machine"], {"name": str, "processor": str, "threads": int, "caches": list})
     assert document["machine"]["name"] == met.name
-    assert set(document["profiles"]) == {met.name, foreign}
+    assert set(document["profiles"]) == {met.name, foreign, *missing_profiles()}
+    for name in missing_profiles():
+        assert "not shipped yet" in document["profiles"][name]
     assert document["streams"] == {}
 
 

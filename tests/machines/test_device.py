@@ -12,7 +12,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from sparsecast.errors import DeviceError, InputError
-from sparsecast.machines.device import Device, detect_device, numba_cuda
+from sparsecast.machines.device import Device, detect_device, numba_cuda, parse_device
 from sparsecast.machines.machine import Machine, detect
 from sparsecast.machines.profile import Profile
 
@@ -49,6 +49,8 @@ def cuda(monkeypatch):
     """A stand-in for the packages numba-cuda and numba.cuda, with two devices."""
     fake = ModuleType("numba.cuda")
     fake.gpus = [Gpu(), Gpu()]
+    fake.selected = []
+    fake.select_device = fake.selected.append
     fake.is_available, fake.cuda_error = lambda: True, lambda: None
     context = SimpleNamespace(get_memory_info=lambda: SimpleNamespace(total=140 << 30))
     fake.current_context = lambda: context
@@ -62,6 +64,23 @@ def cuda(monkeypatch):
 
 def test_a_device_is_described_in_si_units(cuda):
     assert detect_device() == detect_device(1) == H200
+    assert cuda.selected == [0, 1], "what is described is computed on from then on"
+
+
+@pytest.mark.parametrize(
+    ("text", "parsed"),
+    [("cpu", ("cpu", 0)), ("cuda", ("cuda", 0)), ("cuda:0", ("cuda", 0)), ("cuda:12", ("cuda", 12))],
+)
+def test_a_device_is_named_by_kind_and_index(text, parsed):
+    assert parse_device(text) == parsed
+
+
+@pytest.mark.parametrize(
+    "text", ("", "gpu", "cuda:", "cuda:-1", "cuda:x", "cuda:1:2", "cpu:0", "CUDA", "cuda:²")
+)
+def test_what_names_no_device_is_refused(text):
+    with pytest.raises(InputError, match=f"device '{text}': expected cpu, cuda or cuda:N; "):
+        parse_device(text)
 
 
 def test_the_driver_knows_the_attributes_that_are_asked():

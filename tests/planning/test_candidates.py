@@ -10,7 +10,8 @@ from sparsecast.errors import InputError
 from sparsecast.formats import FORMATS
 from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.structure import structure
-from sparsecast.planning.candidates import DTYPES, Setting, whole_matrix
+from sparsecast.planning.candidates import Setting, whole_matrix
+from sparsecast.records import DTYPES
 
 SETTING = Setting("cpu", "float64", 32, 2)
 

@@ -19,7 +19,8 @@ from typing import Any
 import psutil
 from scipy.sparse import csr_array
 
-from sparsecast.benchmark.measurement import Subject, measure_candidates
+from sparsecast.benchmark.measurement import Bench, HostBench, Subject, measure_candidates
+from sparsecast.benchmark.streams import measure_streams, stream_sizes
 from sparsecast.errors import InputError, ProfileError
 from sparsecast.formats import FORMATS
 from sparsecast.kernels import KERNELS
@@ -36,10 +37,10 @@ from sparsecast.matrices.synthesis import (
     strip_matrix,
     varied_matrix,
 )
-from sparsecast.measuring.timing import Effort
+from sparsecast.measuring.timing import Effort, HostClock
 from sparsecast.models.strips import strip_rows
 from sparsecast.planning.candidates import Setting, whole_matrix
-from sparsecast.records import SCHEMA_VERSION, Candidate, Record
+from sparsecast.records import SCHEMA_VERSION, Candidate, Record, Stream, Structure
 
 #: Seconds below which not even the indispensable matrices get measured on a cold compilation cache.
 LEAST_BUDGET_S = 10.0
@@ -319,6 +320,37 @@ def gallery_benchmark(specification: str) -> BenchmarkMatrix:
     )
 
 
+def candidates_of(found: Structure, setting: Setting) -> list[Candidate]:
+    """Return the Candidates of every format that suits a matrix, with the kernels that the rules choose."""
+    return list(whole_matrix(found, setting).candidates)
+
+
+def host_streams(machine: Machine, threads: int) -> list[Stream]:
+    """Measure how fast so many threads of the processor read."""
+    return measure_streams(HostClock(), "cpu", threads, stream_sizes(machine, threads))
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a calibration measures, and what: by default the processor.
+
+    Attributes
+    ----------
+    matrices : callable
+        Setting to the indispensable matrices, and those that make its profile finer.
+    candidates : callable
+        (Structure, Setting) to the Candidates that suit a matrix.
+    streams : callable
+        (Machine, threads) to the measured bandwidths.
+    bench : Bench
+    """
+
+    matrices: Callable[[Setting], tuple[list[BenchmarkMatrix], list[BenchmarkMatrix]]] = benchmark_matrices
+    candidates: Callable[[Structure, Setting], list[Candidate]] = candidates_of
+    streams: Callable[[Machine, int], list[Stream]] = host_streams
+    bench: Bench = field(default_factory=HostBench)
+
+
 @dataclass
 class Calibration:
     """One run of the benchmark on this machine.
@@ -332,8 +364,12 @@ class Calibration:
         Seconds that the whole run may take.
     on_progress : callable
         Called with the seconds done, the seconds expected in all, and what is being measured.
+    place : Place
+        Where is measured, and what.
     records : list of Record
         What has been measured so far.
+    streams : list of Stream
+        The bandwidths measured so far; quickly measured again, so the journal does without them.
     interrupted : bool
         Whether the user stopped it.
     """
@@ -342,7 +378,9 @@ class Calibration:
     settings: Sequence[Setting]
     budget_s: float
     on_progress: Progress = no_progress
+    place: Place = field(default_factory=Place)
     records: list[Record] = field(default_factory=list)
+    streams: list[Stream] = field(default_factory=list)
     interrupted: bool = False
 
     def __post_init__(self) -> None:
@@ -381,7 +419,7 @@ class Calibration:
                         self.records.append(record)
             except KeyboardInterrupt:
                 self.interrupted = True
-            profile = before.with_records(self.records)
+            profile = before.with_records(self.records).with_streams(self.streams)
             if not profile.records and not self.interrupted:
                 raise InputError(
                     f"budget {self.budget_s:g} s: expected time and free memory for one matrix, beside "
@@ -397,6 +435,9 @@ class Calibration:
         return perf_counter() - self._start
 
     def _measure_all(self) -> Iterator[Record]:
+        for threads in dict.fromkeys(setting.threads for setting in self.settings):
+            self.on_progress(self.used_s, self.budget_s, "bandwidth")
+            self.streams += self.place.streams(self.machine, threads)
         for setting in self.settings:
             self._compile(setting)
         rounds = self._rounds()
@@ -430,7 +471,7 @@ class Calibration:
         structure(varied_matrix(1000, 4, "uniform", 1.0, seed=0))
 
     def _rounds(self) -> list[tuple[Setting, BenchmarkMatrix]]:
-        suites = [(setting, *benchmark_matrices(setting)) for setting in self.settings]
+        suites = [(setting, *self.place.matrices(setting)) for setting in self.settings]
         needed = [(setting, matrix) for setting, first, _ in suites for matrix in first]
         finer = [(setting, matrix) for setting, _, second in suites for matrix in second]
         return needed + finer
@@ -460,10 +501,9 @@ class Calibration:
     def _measure(self, setting: Setting, matrix: BenchmarkMatrix) -> list[Record]:
         A = matrix.build()
         subject = Subject(A, structure(A), matrix.name, matrix.suite)
-        offered = whole_matrix(subject.structure, setting).candidates
-        return measure_candidates(
-            subject, [candidate for candidate in offered if candidate.format in matrix.formats], self._effort
-        )
+        offered = self.place.candidates(subject.structure, setting)
+        wanted = [candidate for candidate in offered if candidate.format in matrix.formats]
+        return measure_candidates(subject, wanted, self._effort, bench=self.place.bench)
 
 
 def _existing(path: Path, machine: Machine) -> Profile:

@@ -17,6 +17,7 @@ from sparsecast.benchmark.calibration import (
     NNZ_PER_ROW,
     STRIPS,
     BenchmarkMatrix,
+    Place,
     blocks_benchmark,
     diagonals_benchmark,
     entry_strips_benchmark,
@@ -25,16 +26,18 @@ from sparsecast.benchmark.calibration import (
     suites_beside_strips,
     varied_benchmark,
 )
+from sparsecast.benchmark.streams import measure_streams, stream_sizes
 from sparsecast.kernels import KERNELS
 from sparsecast.kernels.binding import Bound, bind
 from sparsecast.kernels.cuda.launching import compiled_kernels, pointer, scratch, upload
 from sparsecast.machines.device import Device
+from sparsecast.machines.machine import Machine
 from sparsecast.machines.strips import guo_strip
 from sparsecast.measuring.cuda_clock import EventClock
 from sparsecast.measuring.energy import Energy, Meter, energy_of
 from sparsecast.measuring.timing import Call, Clock
 from sparsecast.planning.candidates import Setting, whole_matrix
-from sparsecast.records import Candidate, Structure
+from sparsecast.records import Candidate, Stream, Structure
 
 #: Non-zeros of the largest benchmark matrix: more would take the host longer to make than the device to use.
 LARGEST_ENTRIES = 30_000_000
@@ -132,6 +135,18 @@ def device_candidates(structure: Structure, setting: Setting) -> list[Candidate]
         for candidate in whole_matrix(structure, setting).candidates
         for variant in KERNELS[setting.device].get(candidate.format).variants
     ]
+
+
+def device_place(device: Device) -> Place:
+    """Return where and what is measured for the current CUDA device's profile."""
+    matrices = device_matrices(device)
+    # They are in turn, so that their first part is a coarse profile; none is indispensable.
+    return Place(lambda setting: (matrices, []), device_candidates, device_streams, DeviceBench())
+
+
+def device_streams(machine: Machine, threads: int) -> list[Stream]:
+    """Measure how fast the current CUDA device reads and copies, and the way there and back."""
+    return measure_streams(EventClock(), "cuda", threads, stream_sizes(machine, threads))
 
 
 def device_matrices(device: Device) -> list[BenchmarkMatrix]:

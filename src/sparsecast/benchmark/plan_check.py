@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from sparsecast.benchmark.measurement import right_hand_side
-from sparsecast.kernels.binding import bind, prepared, warm_up
+from sparsecast.benchmark.measurement import Bench, right_hand_side
+from sparsecast.kernels.binding import prepared, warm_up
 from sparsecast.kernels.reference import ReferenceProduct
 from sparsecast.measuring.timing import Effort, measure
 from sparsecast.operators import BlockOperator
@@ -48,9 +48,11 @@ class PlanCheck:
 
 
 def check_plan(
-    A: csr_array[Any], plan: Plan, build: Callable[[], BlockOperator], effort: Effort
+    A: csr_array[Any], plan: Plan, build: Callable[[], BlockOperator], effort: Effort, bench: Bench
 ) -> PlanCheck:
     """Build a plan's operator, compare it with the oracle, and time it against its baseline and SciPy.
+
+    They are sampled in turn; on a device SciPy, which computes on the host, is sampled after them.
 
     Raises
     ------
@@ -66,18 +68,15 @@ def check_plan(
     start = perf_counter()
     operator = build()
     convert_s = perf_counter() - start
-    error = reference.check(operator.matvec(x), "the planned operator")
-    out = np.empty(A.shape[0], dtype=ready.dtype)
-    plain = bind(ready, baseline).product
-    plain(x, out)
-    timings = measure(
-        {
-            "plan": lambda: operator.matvec(x, out),
-            "baseline": lambda: plain(x, out),
-            "scipy": lambda: ready @ x,
-        },
-        effort,
-    )
+    there, out = bench.put(x), bench.put(np.empty(A.shape[0], dtype=ready.dtype))
+    error = reference.check(bench.take(operator.matvec(there, out)), "the planned operator")
+    plain = bench.call(baseline, bench.bind(ready, baseline)[0], there, out)
+    calls = {"plan": lambda: operator.matvec(there, out), "baseline": plain}
+    scipy = {"scipy": lambda: ready @ x}
+    if plan.device == "cpu":
+        timings = measure(calls | scipy, effort, clock=bench.clock)
+    else:
+        timings = measure(calls, effort, clock=bench.clock) | measure(scipy, effort)
     return PlanCheck(
         timings["plan"].time_s,
         timings["baseline"].time_s,

@@ -112,7 +112,8 @@ class SyntheticSuite:
 
     def _compiled(self, left_s: Callable[[], float], limit_s: float) -> list[Series]:
         known = KERNELS[self.settings[0].device].names()
-        ready, begin = [], perf_counter()
+        ready: list[Series] = []
+        begin = perf_counter()
         tiny = structure(banded_matrix(48, 24, seed=0))
         for series in self.series:
             if series.format not in known:

@@ -32,7 +32,15 @@ DtypeOption = Annotated[
     typer.Option(metavar="|".join(DTYPES), help="Type of the values; the matrix' own by default."),
 ]
 ModelOption = Annotated[str | None, typer.Option(metavar="NAME", help="The model that forecasts.")]
-DeviceOption = Annotated[str, typer.Option(metavar="cpu", help="Where the product is done.")]
+ForecastDeviceOption = Annotated[
+    str | None,
+    typer.Option(metavar="cpu|cuda[:N]", help="Where the product is done; the profile's, or the CPU."),
+]
+DevicesOption = Annotated[
+    str | None,
+    typer.Option(metavar="cpu|cuda[:N]|cpu,cuda", help="Where the products are done; several are compared."),
+]
+DeviceOption = Annotated[str, typer.Option(metavar="cpu|cuda[:N]", help="Where the product is done.")]
 
 
 def screen() -> Console:

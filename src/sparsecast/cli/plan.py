@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from sparsecast.cli.options import (
-    DeviceOption,
+    DevicesOption,
     DtypeOption,
     JsonOption,
     MatrixArgument,
@@ -17,7 +17,7 @@ from sparsecast.cli.options import (
     page,
     print_document,
 )
-from sparsecast.cli.questions import profile_for
+from sparsecast.cli.questions import profiles_for
 
 
 def command(
@@ -27,7 +27,7 @@ def command(
     profile: ProfileOption = None,
     threads: ThreadsOption = None,
     dtype: DtypeOption = None,
-    device: DeviceOption = "cpu",
+    device: DevicesOption = None,
     model: ModelOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -36,17 +36,43 @@ def command(
     from sparsecast.reports import documents, tables
 
     found = api.read_matrix(matrix)
-    chosen = profile_for(found.matrix, profile, threads, dtype, device)
-    made = api.plan(
-        found.matrix, chosen, iterations=iterations, threads=threads, dtype=dtype, device=device, model=model
-    )
+    devices = (device or "").split(",")
+    profiles = profiles_for(found.matrix, profile, threads, dtype, devices)
+    placements = None
+    if len(devices) > 1:
+        placements = api.place(
+            found.matrix,
+            ",".join(devices),
+            profiles,
+            iterations=iterations,
+            threads=threads,
+            dtype=dtype,
+            model=model,
+        )
+        made, on = placements.best.plan, placements.best.profile
+    else:
+        made = api.plan(
+            found.matrix,
+            *profiles,
+            iterations=iterations,
+            threads=threads,
+            dtype=dtype,
+            device=device,
+            model=model,
+        )
+        on = profiles[0].name
     checked = api.check(found.matrix, made) if check else None
     if as_json:
         about = documents.matrix(found.name, found.matrix.shape, found.matrix.nnz)
-        print_document({"matrix": about, "plan": documents.plan(made, checked)})
+        where = {} if placements is None else documents.placements(placements)
+        print_document({"matrix": about, "plan": documents.plan(made, checked), **where})
         return
+    if placements is not None:
+        page().print(tables.placements(f"Where to do {iterations:,} products: {found.name}", placements))
+        for sentence in tables.placement_sentences(placements):
+            page().print(sentence, soft_wrap=True)
     page().print(tables.plan(f"Plan for {iterations:,} products: {found.name}", made))
-    for sentence in tables.plan_sentences(made, chosen.name):
+    for sentence in tables.plan_sentences(made, on):
         page().print(sentence)
     if checked is not None:
         page().print(tables.plan_check(made, checked))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from sparsecast.cli.options import (
-    DeviceOption,
     DtypeOption,
+    ForecastDeviceOption,
     JsonOption,
     MatrixArgument,
     ModelOption,
@@ -21,7 +21,7 @@ def command(
     profile: ProfileOption = None,
     threads: ThreadsOption = None,
     dtype: DtypeOption = None,
-    device: DeviceOption = "cpu",
+    device: ForecastDeviceOption = None,
     model: ModelOption = None,
     as_json: JsonOption = False,
 ) -> None:

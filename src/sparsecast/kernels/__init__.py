@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sparsecast.kernels.base import FormatKernels
+from sparsecast.records import DTYPES
 from sparsecast.registry import Registry
 
 #: For each device, the kernels of every format, by the format's name.
@@ -16,3 +17,6 @@ KERNELS: dict[str, Registry[FormatKernels]] = {
         helpers=("lanes", "launching", "operator", "tiles"),
     ),
 }
+
+#: For each device, the types of values that its kernels take.
+KERNEL_DTYPES: dict[str, tuple[str, ...]] = {"cpu": DTYPES, "cuda": ("float64", "float32")}

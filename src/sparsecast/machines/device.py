@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sparsecast.errors import DeviceError
+from sparsecast.errors import DeviceError, InputError
 
 #: What CUDA 13, which the extra `gpu` installs, still compiles for.
 MIN_COMPUTE_CAPABILITY = (7, 5)
@@ -65,6 +65,22 @@ class Device:
         return cls(**values)
 
 
+def parse_device(text: str) -> tuple[str, int]:
+    """Return the kind and the index of a device: ``"cpu"``, ``"cuda"`` (the first) or ``"cuda:1"``.
+
+    Raises
+    ------
+    InputError
+        If it is none of these.
+    """
+    kind, colon, index = text.partition(":")
+    if text == "cpu" or (kind == "cuda" and not colon):
+        return kind, 0
+    if kind == "cuda" and index.isascii() and index.isdigit():
+        return kind, int(index)
+    raise InputError(f"device '{text}': expected cpu, cuda or cuda:N; name one of them")
+
+
 def numba_cuda() -> Any:
     """Return the module ``numba.cuda`` of the package numba-cuda, having met a driver and a device.
 
@@ -90,7 +106,7 @@ def numba_cuda() -> Any:
 
 
 def detect_device(index: int = 0) -> Device:
-    """Describe a CUDA device of the machine this process runs on.
+    """Describe a CUDA device of the machine this process runs on, and compute on it from now on.
 
     Parameters
     ----------
@@ -123,8 +139,8 @@ def detect_device(index: int = 0) -> Device:
             f"device cuda:{index} ({name}) has compute capability {found}: expected at least {needed}; "
             f"choose a newer one, {_ELSE_CPU}"
         )
-    with gpu:
-        memory_bytes = cuda.current_context().get_memory_info().total
+    cuda.select_device(index)
+    memory_bytes = cuda.current_context().get_memory_info().total
     return Device(
         name=name,
         multiprocessors=gpu.MULTIPROCESSOR_COUNT,

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 SUFFIX = ".parquet"
 
+#: Machines that everybody shall be able to ask about; a profile is shipped once Records of one were made.
+WANTED = ("nvidia-h200",)
+
 _SHIPPED = Path(__file__).parent / "profiles"
 _SCHEMA_KEY, _MACHINE_KEY = b"sparsecast_schema", b"sparsecast_machine"
 #: Absent where no stream was measured: so a profile of before there were any is read like one of today.
@@ -139,8 +142,19 @@ def known_profiles() -> dict[str, Path]:
     return found
 
 
-def find_profile(wanted: str | Path | None = None) -> Profile:
+def missing_profiles() -> list[str]:
+    """Return the names of WANTED that no profile has."""
+    return [name for name in WANTED if name not in known_profiles()]
+
+
+def find_profile(wanted: str | Path | None = None, here: Machine | None = None) -> Profile:
     """Return a profile by name or path; without either, that of this machine.
+
+    Parameters
+    ----------
+    wanted : str or Path, optional
+    here : Machine, optional
+        This machine; without it, the one without devices that is detected.
 
     Raises
     ------
@@ -150,24 +164,27 @@ def find_profile(wanted: str | Path | None = None) -> Profile:
         If there is none for this machine, or the file is not usable.
     """
     if wanted is None:
-        return _own_profile()
+        return _own_profile(here or machines.detect())
     path = Path(wanted)
     if path.suffix == SUFFIX or path.parent != Path():
         return Profile.load(path)
     known = known_profiles()
+    if str(wanted) in missing_profiles():
+        raise ProfileError(
+            f"profile '{wanted}' is not shipped yet: expected Records measured on such a machine, and there "
+            f"are none; run make gpu-campaign on one, or give the path of a profile"
+        )
     if str(wanted) not in known:
         listed = f"known are {', '.join(known)}" if known else "there are none yet"
         raise UnknownNameError(f"profile '{wanted}' is unknown: {listed}; calibrate, or give a path")
     return Profile.load(known[str(wanted)])
 
 
-def _own_profile() -> Profile:
-    here = machines.detect()
+def _own_profile(here: Machine) -> Profile:
     path = user_path(here.name)
     if not path.exists():
-        raise ProfileError(
-            f"no profile for this machine ({here.name}): expected {path}; run sparsecast calibrate"
-        )
+        what = "sparsecast calibrate --device cuda" if here.device else "sparsecast calibrate"
+        raise ProfileError(f"no profile for this machine ({here.name}): expected {path}; run {what}")
     profile = Profile.load(path)
     if profile.name != here.name:
         raise ProfileError(

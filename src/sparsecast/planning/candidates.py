@@ -8,9 +8,9 @@ import numpy as np
 
 from sparsecast.errors import FormatError, InputError, MatrixSizeError
 from sparsecast.formats import FORMATS
-from sparsecast.kernels import KERNELS
+from sparsecast.kernels import KERNEL_DTYPES, KERNELS
 from sparsecast.matrices.row_blocks import RowBlocks
-from sparsecast.records import DTYPES, Candidate, Structure
+from sparsecast.records import Candidate, Structure
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,12 @@ class Setting:
             raise InputError(
                 f"device '{self.device}': expected one of {', '.join(KERNELS)}; name one of them"
             )
-        if self.dtype not in DTYPES:
-            raise InputError(f"dtype '{self.dtype}': expected one of {', '.join(DTYPES)}; name one of them")
+        dtypes = KERNEL_DTYPES[self.device]
+        if self.dtype not in dtypes:
+            where = "" if self.device == "cpu" else f" on {self.device}"
+            raise InputError(
+                f"dtype '{self.dtype}'{where}: expected one of {', '.join(dtypes)}; name one of them"
+            )
 
     @property
     def value_bytes(self) -> int:

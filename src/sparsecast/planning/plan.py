@@ -55,6 +55,11 @@ class Plan:
     baseline: PlannedBlock
     break_even_iterations: int | None
 
+    @property
+    def device(self) -> str:
+        """``"cpu"`` or ``"cuda"``."""
+        return self.baseline.candidate.device
+
 
 def make_plan(statistics: StripStatistics, model: Model, setting: Setting, iterations: int) -> Plan:
     """Return the plan with the least forecast time of all products and the conversion together.

@@ -16,6 +16,7 @@ from sparsecast.benchmark.evaluation import Evaluation, EvaluationRow
 from sparsecast.benchmark.five_minutes import FIGURES, BenchResult, Point, Rating, size_class
 from sparsecast.benchmark.plan_check import PlanCheck
 from sparsecast.machines.machine import Machine
+from sparsecast.planning.placement import Placements
 from sparsecast.planning.plan import Plan
 from sparsecast.planning.prediction import Prediction
 from sparsecast.records import Candidate, Forecast, Record, Stream, Structure
@@ -118,6 +119,25 @@ def plan(made: Plan, check: PlanCheck | None) -> Document:
     return document
 
 
+def placements(found: Placements) -> Document:
+    """Return the devices that were compared, the best first."""
+    return {
+        "devices": [
+            {
+                "device": placement.plan.device,
+                "profile": placement.profile,
+                "time_s": placement.plan.time_s,
+                "convert_s": placement.plan.convert_s,
+                "transfer_s": placement.transfer_s,
+                "total_s": placement.total_s,
+                "travelling_s": placement.travelling_s,
+            }
+            for placement in found.placements
+        ],
+        "break_even_iterations": found.break_even_iterations,
+    }
+
+
 def evaluation_row(row: EvaluationRow) -> Document:
     """Return one forecast beside its measurement."""
     return {
@@ -198,7 +218,7 @@ def _bench_point(record: Record, rating: Rating) -> Document:
 
 def versions() -> dict[str, str]:
     """Return the versions of what a measurement depends on: ourselves, Python, packages, the compiler."""
-    from llvmlite.binding import llvm_version_info
+    from llvmlite.binding import llvm_version_info  # type: ignore[import-untyped]
 
     packages = {name: metadata.version(name) for name in ("numpy", "scipy", "numba", "llvmlite")}
     compiler = f"LLVM {'.'.join(map(str, llvm_version_info))}"

@@ -11,6 +11,7 @@ from sparsecast.benchmark.evaluation import EvaluationRow, ModelScore
 from sparsecast.benchmark.five_minutes import FIGURES, BenchResult, Rating
 from sparsecast.benchmark.plan_check import PlanCheck
 from sparsecast.machines.machine import Machine
+from sparsecast.planning.placement import Placements
 from sparsecast.planning.plan import Plan
 from sparsecast.records import BLOCK_SIZES, Candidate, Forecast, Record, Stream, Structure
 
@@ -142,6 +143,52 @@ def plan_sentences(made: Plan, profile: str) -> list[str]:
         sentences.append(
             f"Converting takes {time(made.convert_s)}, paid from {made.break_even_iterations:,} products on; "
             f"{made.iterations:,} are asked for."
+        )
+    return sentences
+
+
+def placements(title: str, found: Placements) -> Table:
+    """Return the devices that were compared, the best first."""
+    table = _numbers(
+        title,
+        "device",
+        "machine",
+        "one product",
+        "convert",
+        "x and y once",
+        "all products",
+        "x and y travelling",
+    )
+    for placement in found.placements:
+        table.add_row(
+            placement.plan.device,
+            placement.profile,
+            time(placement.plan.time_s),
+            time(placement.plan.convert_s) if placement.plan.convert_s else "none",
+            time(placement.transfer_s) if placement.transfer_s else "none",
+            time(placement.total_s),
+            time(placement.travelling_s),
+        )
+    table.caption = "x and y travelling: all products, with x brought there and y back for every one"
+    return table
+
+
+def placement_sentences(found: Placements) -> list[str]:
+    """Return what a comparison of devices comes to, in sentences."""
+    best, fastest = found.best, found.fastest
+    sentences = [
+        f"Best on {best.plan.device} ({best.profile}): {time(best.total_s)} in all, the vectors kept there."
+    ]
+    if found.break_even_iterations is not None:
+        sentences.append(
+            f"{fastest.plan.device} has the fastest product and pays from "
+            f"{found.break_even_iterations:,} products on; {best.plan.iterations:,} are asked for."
+        )
+    travelling = min(found.placements, key=lambda placement: placement.travelling_s)
+    if travelling is not best:
+        sentences.append(
+            f"If x and y travel for every product, {travelling.plan.device} is best: "
+            f"{time(travelling.travelling_s)} in all."
         )
     return sentences
 
@@ -310,7 +357,7 @@ def scores(models: Mapping[str, ModelScore]) -> Table:
 
 def _numbers(title: str, *headings: str) -> Table:
     table = Table(title=title, title_justify="left", caption_justify="left", min_width=len(title))
-    words = ("format", "kernel", "matrix", "model", "way", "rows", "setting", "figure")
+    words = ("format", "kernel", "matrix", "model", "way", "rows", "device", "machine", "setting", "figure")
     for heading in headings:
         table.add_column(
             heading, justify="left" if heading in words else "right", no_wrap=heading != "matrix"
