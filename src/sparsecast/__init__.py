@@ -36,6 +36,7 @@ __version__ = VERSION
 ensure_cache_folder()
 
 _HOMES = {
+    "bench": "api",
     "calibrate": "api",
     "compile": "api",
     "evaluate": "api",
@@ -65,6 +66,7 @@ __all__ = [
     "Profile",
     "Record",
     "Structure",
+    "bench",
     "calibrate",
     "compile",
     "evaluate",

@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
+from sparsecast.benchmark import five_minutes
 from sparsecast.benchmark.calibration import Calibration, Place, Progress, no_progress
 from sparsecast.benchmark.evaluation import Evaluation, EvaluationRow, pair, scores
+from sparsecast.benchmark.five_minutes import BenchResult
 from sparsecast.benchmark.measurement import Subject, bench_of, measure_candidates
 from sparsecast.benchmark.plan_check import PlanCheck, check_plan
 from sparsecast.errors import InputError, ProfileError
@@ -171,10 +173,65 @@ def calibrate(
     return run.run()
 
 
+def bench(
+    budget_s: float = 300.0,
+    *,
+    threads: int | None = None,
+    dtype: str | None = None,
+    device: str = "cpu",
+    blocks: Sequence[str] | None = None,
+    on_progress: Progress = no_progress,
+) -> BenchResult:
+    """Rate this machine by the five-minute benchmark of Gahvari et al. (2007), and keep its profile.
+
+    It is a calibration in which the benchmark's matrices come first; those that forecasts need follow.
+
+    Parameters
+    ----------
+    budget_s : float
+        Seconds it may take, at least 60.
+    threads, dtype, device, on_progress
+        As in `calibrate`.
+    blocks : sequence of str, optional
+        Block sizes such as ``"4x2"``; by default all 36.
+
+    Raises
+    ------
+    InputError
+        If the budget, threads, dtype, device or a block size cannot be.
+    DeviceError, BusyError, StorageError
+        As `calibrate` does.
+    """
+    run = calibration(budget_s, threads=threads, dtype=dtype, device=device, blocks=blocks, rates=True)
+    run.on_progress = on_progress
+    run.run()
+    return bench_result(run)
+
+
+def bench_result(run: Calibration) -> BenchResult:
+    """Return the figures of what a calibration has measured of the five-minute benchmark."""
+    found = five_minutes.ratings(run.records, run.machine, run.streams, run.range_ends)
+    return BenchResult(
+        machine=run.machine,
+        budget_s=run.budget_s,
+        used_s=run.used_s,
+        ratings=tuple(found),
+        phases=run.phases,
+        notes=(*run.notes, *five_minutes.notes(found)),
+        interrupted=run.interrupted,
+    )
+
+
 def calibration(
-    budget_s: float, *, threads: int | None = None, dtype: str | None = None, device: str = "cpu"
+    budget_s: float,
+    *,
+    threads: int | None = None,
+    dtype: str | None = None,
+    device: str = "cpu",
+    blocks: Sequence[str] | None = None,
+    rates: bool = False,
 ) -> Calibration:
-    """Return the calibration that `calibrate` runs, for callers who ask it how it went."""
+    """Return the calibration that `calibrate` and, with `rates`, `bench` run, for who asks how it went."""
     machine = machine_of(device)
     thread_counts = [_threads(machine, threads)]
     if threads is None and thread_counts[0] > 1:
@@ -184,7 +241,8 @@ def calibration(
         for values in (("float64", "float32") if dtype is None else (dtype,))
         for count in thread_counts
     ]
-    return Calibration(machine, settings, budget_s, place=_place(machine))
+    series = five_minutes.all_series(blocks)
+    return Calibration(machine, settings, budget_s, place=_place(machine), series=series, rates=rates)
 
 
 def own_profile(
@@ -660,11 +718,17 @@ def _require_own(profile_name: str, machine: Machine) -> None:
 
 
 def _answers(profile: Profile, setting: Setting) -> bool:
-    return bool(profile.select(device=setting.device, dtype=setting.dtype, threads=setting.threads))
+    return bool(_model_records(profile, setting))
+
+
+def _model_records(profile: Profile, setting: Setting) -> list[Record]:
+    """Return a setting's Records but those of the five-minute benchmark, which no model is fitted to."""
+    own = profile.select(device=setting.device, dtype=setting.dtype, threads=setting.threads)
+    return [record for record in own if record.suite not in (five_minutes.SUITE, five_minutes.AGAIN)]
 
 
 def _fitted(profile: Profile, setting: Setting, name: str) -> Model:
-    records = profile.select(device=setting.device, dtype=setting.dtype, threads=setting.threads)
+    records = _model_records(profile, setting)
     if not records:
         raise ProfileError(
             f"profile {profile.name} has no records for {setting.device} {setting.dtype} {setting.threads} "

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -19,8 +20,11 @@ from typing import Any
 import psutil
 from scipy.sparse import csr_array
 
+from sparsecast.benchmark import five_minutes
+from sparsecast.benchmark.five_minutes import Series
 from sparsecast.benchmark.measurement import Bench, HostBench, Subject, measure_candidates
 from sparsecast.benchmark.streams import measure_streams, stream_sizes
+from sparsecast.benchmark.synthetic import SyntheticSuite
 from sparsecast.errors import InputError, ProfileError
 from sparsecast.formats import FORMATS
 from sparsecast.kernels import KERNELS
@@ -168,6 +172,19 @@ FULL_EFFORT = Effort(samples=11, sample_s=0.008)
 
 #: From this budget a setting on, there is time for the full effort.
 _FULL_EFFORT_BUDGET_S = 60.0
+
+#: Share of the budget that the five-minute benchmark gets where its figures are what is wanted, and that
+#: of what the indispensable matrices leave where they are not; less than the seconds is not worth to begin.
+_RATING_SHARE, _SHARE_BESIDE, _LEAST_BESIDE_S = 0.75, 0.5, 30.0
+
+#: Seconds of a budget for each setting that is rated; the last ones are left out where they do not suffice.
+_SETTING_S = 75.0
+
+#: Of the time of the five-minute benchmark, the share of a type of values, while others are to follow.
+_TYPE_SHARE = 0.6
+
+#: Share of the budget at which nothing is begun any more, for the last thing to end and be saved.
+_END_SHARE = 0.96
 
 Progress = Callable[[float, float, str], None]
 
@@ -366,12 +383,22 @@ class Calibration:
         Called with the seconds done, the seconds expected in all, and what is being measured.
     place : Place
         Where is measured, and what.
+    series : sequence of Series
+        What is measured of the five-minute benchmark.
+    rates : bool
+        Whether its figures are what is wanted, and come first; else the models' matrices do.
     records : list of Record
         What has been measured so far.
     streams : list of Stream
         The bandwidths measured so far; quickly measured again, so the journal does without them.
     interrupted : bool
         Whether the user stopped it.
+    phases : dict of str to float
+        Seconds used by each part of the run so far.
+    notes : list of str
+        What was left out and why.
+    range_ends : dict of str to int
+        For each type of values, the largest dimension of the five-minute benchmark before any were cut.
     """
 
     machine: Machine
@@ -379,19 +406,32 @@ class Calibration:
     budget_s: float
     on_progress: Progress = no_progress
     place: Place = field(default_factory=Place)
+    series: Sequence[Series] = ()
+    rates: bool = False
     records: list[Record] = field(default_factory=list)
     streams: list[Stream] = field(default_factory=list)
     interrupted: bool = False
+    phases: dict[str, float] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    range_ends: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not self.budget_s >= LEAST_BUDGET_S:
+        least = five_minutes.LEAST_BUDGET_S if self.rates else LEAST_BUDGET_S
+        if not self.budget_s >= least:
             raise InputError(
-                f"budget {self.budget_s:g} s: expected at least {LEAST_BUDGET_S:g} s, "
+                f"budget {self.budget_s:g} s: expected at least {least:g} s, "
                 f"what the indispensable matrices take; raise the budget"
             )
+        affordable = max(1, int(min(len(self.settings), self.budget_s / _SETTING_S)))
+        if self.rates and affordable < len(self.settings):
+            self.notes.append(
+                f"time for {affordable} of {len(self.settings)} combinations of type and threads"
+            )
+            self.settings = self.settings[:affordable]
         share = self.budget_s / len(self.settings)
         self._effort = FULL_EFFORT if share >= _FULL_EFFORT_BUDGET_S else QUICK_EFFORT
         self._pace = 1.0
+        self._ready: set[Setting] = set()
 
     def run(self) -> Profile:
         """Measure until all is measured, the budget is spent or the user interrupts; save the profile.
@@ -435,33 +475,95 @@ class Calibration:
         return perf_counter() - self._start
 
     def _measure_all(self) -> Iterator[Record]:
-        for threads in dict.fromkeys(setting.threads for setting in self.settings):
-            self.on_progress(self.used_s, self.budget_s, "bandwidth")
-            self.streams += self.place.streams(self.machine, threads)
-        for setting in self.settings:
-            self._compile(setting)
-        rounds = self._rounds()
-        expected = sum(self._estimate_s(matrix) for _, matrix in rounds)
+        with self._phase("bandwidth"):
+            for threads in dict.fromkeys(setting.threads for setting in self.settings):
+                self.on_progress(self.used_s, self.budget_s, "bandwidth")
+                self.streams += self.place.streams(self.machine, threads)
+        needed, finer = self._rounds()
+        if self.rates:
+            # A budget that is just enough is enough for the figures only.
+            end = max(_RATING_SHARE * self.budget_s, min(five_minutes.LEAST_BUDGET_S, self.budget_s))
+            yield from self._measure_synthetic(min(end, _END_SHARE * self.budget_s) - self.used_s)
+            yield from self._measure_rounds(needed + finer)
+        else:
+            yield from self._measure_rounds(needed)
+            limit = _SHARE_BESIDE * (self.budget_s - self.used_s)
+            if limit >= _LEAST_BESIDE_S:
+                yield from self._measure_synthetic(limit)
+            yield from self._measure_rounds(finer)
+
+    def _measure_synthetic(self, limit_s: float) -> Iterator[Record]:
+        """Measure the five-minute benchmark, each type of values with all its thread counts at once."""
+        end = self.used_s + limit_s
+        by_type = [list(own) for _, own in groupby(self.settings, lambda setting: setting.dtype)]
+        for number, settings in enumerate(by_type if self.series else (), 1):
+            left = end - self.used_s
+            suite = SyntheticSuite(
+                settings,
+                self.series,
+                self._dimensions(settings[0]),
+                self.place.bench,
+                lambda name: self.on_progress(self.used_s, self.budget_s, name),
+                phases=self.phases,
+            )
+            try:
+                yield from suite.run(left if number == len(by_type) else _TYPE_SHARE * left)
+            finally:
+                self.notes += suite.notes()
+
+    def _dimensions(self, setting: Setting) -> tuple[int, ...]:
+        threads = max(each.threads for each in self.settings)
+        cache_bytes = five_minutes.last_cache_bytes(self.machine, setting.device, threads)
+        whole, fitting = (
+            five_minutes.dimensions(cache_bytes, setting.value_bytes, entries)
+            for entries in (float("inf"), self._most_entries(setting))
+        )
+        self.range_ends[setting.dtype] = whole[-1]
+        if len(fitting) < len(whole):
+            self.notes.append(
+                f"{setting.dtype}: memory suffices for dimensions up to {fitting[-1] if fitting else 0:,} of "
+                f"{whole[-1]:,}"
+            )
+        return fitting
+
+    def _measure_rounds(self, rounds: Sequence[tuple[Setting, BenchmarkMatrix]]) -> Iterator[Record]:
+        """Measure the models' matrices in this order, as far as time and memory suffice."""
+        expected = self.used_s + sum(self._estimate_s(matrix) for _, matrix in rounds)
         for setting, matrix in rounds:
             total = min(self.budget_s, max(self.used_s, expected))
             self.on_progress(min(self.used_s, total), total, matrix.name)
+            with self._phase("compiling"):
+                self._compile(setting)
             estimate = self._estimate_s(matrix)
             if self._is_done(setting, matrix) or not self._fits(setting, matrix, estimate):
                 expected -= estimate
                 continue
             begin = self.used_s
-            yield from self._measure(setting, matrix)
+            with self._phase("the models' matrices"):
+                records = self._measure(setting, matrix)
+            yield from records
             took = self.used_s - begin
             expected += took - estimate
             # Never optimistic: the pace follows slow matrices at once and fast ones slowly.
             self._pace = max(self._pace * took / estimate, 0.9 * self._pace)
 
+    @contextmanager
+    def _phase(self, name: str) -> Iterator[None]:
+        begin = self.used_s
+        yield
+        self.phases[name] = self.phases.get(name, 0.0) + self.used_s - begin
+
     def _compile(self, setting: Setting) -> None:
         """Have every kernel compiled, so that its compilation does not pass for its matrix' time."""
+        if setting in self._ready:
+            return
+        self._ready.add(setting)
         self.on_progress(
             self.used_s, self.budget_s, f"compiling for {setting.dtype}, {setting.threads} threads"
         )
         for name in KERNELS[setting.device].names():
+            if self.used_s > _END_SHARE * self.budget_s:
+                return  # nothing will be measured with it
             for variant in KERNELS[setting.device].get(name).variants:
                 warm_up(
                     Candidate(
@@ -470,11 +572,11 @@ class Calibration:
                 )
         structure(varied_matrix(1000, 4, "uniform", 1.0, seed=0))
 
-    def _rounds(self) -> list[tuple[Setting, BenchmarkMatrix]]:
+    def _rounds(self) -> tuple[list[tuple[Setting, BenchmarkMatrix]], list[tuple[Setting, BenchmarkMatrix]]]:
         suites = [(setting, *self.place.matrices(setting)) for setting in self.settings]
         needed = [(setting, matrix) for setting, first, _ in suites for matrix in first]
         finer = [(setting, matrix) for setting, _, second in suites for matrix in second]
-        return needed + finer
+        return needed, finer
 
     def _estimate_s(self, matrix: BenchmarkMatrix) -> float:
         calls = len(matrix.formats)
@@ -483,11 +585,13 @@ class Calibration:
         return self._pace * (timing + matrix.entries * (200e-9 + 3e-9 * calls * self._effort.samples))
 
     def _fits(self, setting: Setting, matrix: BenchmarkMatrix, estimate_s: float) -> bool:
-        free = psutil.virtual_memory().available
-        entry_bytes = _VALUES_AN_ENTRY * setting.value_bytes + _BYTES_BESIDE
-        return (
-            self.used_s + estimate_s <= self.budget_s and matrix.entries * entry_bytes <= MEMORY_SHARE * free
-        )
+        in_time = self.used_s + estimate_s <= self.budget_s
+        return in_time and matrix.entries <= self._most_entries(setting)
+
+    def _most_entries(self, setting: Setting) -> float:
+        """Return the entries of the largest matrix that there is memory for."""
+        free: int = psutil.virtual_memory().available
+        return MEMORY_SHARE * free / (_VALUES_AN_ENTRY * setting.value_bytes + _BYTES_BESIDE)
 
     def _is_done(self, setting: Setting, matrix: BenchmarkMatrix) -> bool:
         return any(

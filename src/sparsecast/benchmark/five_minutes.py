@@ -573,6 +573,8 @@ class Rating:
         Points measured of each size in SIZES; empty where the cache is not known.
     cache_bytes : int
         Of the last caches of these threads; 0 where they are not known.
+    largest_dimension, range_end : int
+        The largest dimension that was measured, and that before any were cut.
     """
 
     device: str
@@ -586,33 +588,33 @@ class Rating:
     refilled: int
     sizes: dict[str, int]
     cache_bytes: int
+    largest_dimension: int
+    range_end: int
 
     @property
     def is_disturbed(self) -> bool:
         """Whether repeated measurements differ as they do beside another heavy program."""
         return self.noise is not None and self.noise > DISTURBED
 
-    @property
-    def largest_dimension(self) -> int:
-        """The largest dimension that was measured."""
-        return max(Point.named(record.matrix).dimension for record in self.records)
-
 
 def ratings(
-    records: Sequence[Record], machine: Machine, streams: Iterable[Stream] = (), whole: Sequence[int] = ()
+    records: Iterable[Record],
+    machine: Machine,
+    streams: Iterable[Stream] = (),
+    range_ends: Mapping[str, int] | None = None,
 ) -> list[Rating]:
     """Return a rating for each setting among the Records, in their order.
 
     Parameters
     ----------
-    records : sequence of Record
+    records : iterable of Record
         Any; those of other suites count for nothing. Of two of the same thing the later counts.
     machine : Machine
         They were made on.
     streams : iterable of Stream
         Measured on it.
-    whole : sequence of int
-        The dimensions before any were cut.
+    range_ends : mapping of str to int, optional
+        For a type of values, the largest dimension before any were cut: that which was measured if missing.
     """
     by_setting: dict[tuple[str, str, int], dict[tuple[str, str], Record]] = {}
     for record in records:
@@ -621,17 +623,21 @@ def ratings(
             key = candidate.device, candidate.dtype, candidate.threads
             by_setting.setdefault(key, {})[record.suite, record.matrix] = record
     found = [list(own.values()) for own in by_setting.values()]
-    end = max(whole, default=0)
-    return [_rating(own, machine, tuple(streams), end) for own in found if speeds_of(own)]
+    ends, kept = range_ends or {}, tuple(streams)
+    return [_rating(own, machine, kept, ends) for own in found if speeds_of(own)]
 
 
-def _rating(records: Sequence[Record], machine: Machine, streams: Sequence[Stream], end: int) -> Rating:
+def _rating(
+    records: Sequence[Record], machine: Machine, streams: Sequence[Stream], range_ends: Mapping[str, int]
+) -> Rating:
     candidate = records[0].candidate
     first = tuple(record for record in records if record.suite == SUITE)
     speeds = speeds_of(first)
     noise = noise_of(speeds, speeds_of(records, AGAIN))
     cache_bytes = last_cache_bytes(machine, candidate.device, candidate.threads)
     value_bytes = np.dtype(candidate.dtype).itemsize
+    largest = max(point.dimension for point in speeds)
+    end = max(largest, range_ends.get(candidate.dtype, 0))
     sizes = dict.fromkeys(SIZES, 0) if cache_bytes else {}
     for point in speeds:
         size = size_class(point.dimension, point.nnz_per_row, value_bytes, cache_bytes)
@@ -642,13 +648,15 @@ def _rating(records: Sequence[Record], machine: Machine, streams: Sequence[Strea
         candidate.dtype,
         candidate.threads,
         figures(speeds),
-        errors(speeds, noise or 0.0, is_cut=max(point.dimension for point in speeds) < end),
+        errors(speeds, noise or 0.0, is_cut=largest < end),
         noise,
         stream_share(first, streams),
         first,
         sum(values.size for values in refilled(speeds).values()) - len(speeds),
         sizes,
         cache_bytes,
+        largest,
+        end,
     )
 
 
@@ -680,15 +688,8 @@ class BenchResult:
     interrupted: bool
 
 
-def notes(found: Sequence[Rating], whole: Sequence[int]) -> list[str]:
-    """Return what a reader of the figures must know, in sentences.
-
-    Parameters
-    ----------
-    found : sequence of Rating
-    whole : sequence of int
-        The dimensions before any were cut.
-    """
+def notes(found: Iterable[Rating]) -> list[str]:
+    """Return what a reader of the figures must know, in sentences."""
     said: list[str] = []
     for rating in found:
         setting = f"{rating.dtype}, {rating.threads} thread{'s' if rating.threads > 1 else ''}"
@@ -707,7 +708,9 @@ def notes(found: Sequence[Rating], whole: Sequence[int]) -> list[str]:
                 f"{setting}: no {' or '.join(missing)} problem up to dimension "
                 f"{rating.largest_dimension:,}, for the last cache holds {rating.cache_bytes / 1e6:,.0f} MB"
             )
-        if whole and rating.largest_dimension < whole[-1]:
-            end = rating.largest_dimension
-            said.append(f"{setting}: dimensions above {end:,} cut from a range up to {whole[-1]:,}")
+        if rating.largest_dimension < rating.range_end:
+            said.append(
+                f"{setting}: dimensions above {rating.largest_dimension:,} cut from a range up to "
+                f"{rating.range_end:,}"
+            )
     return said

@@ -99,16 +99,26 @@ class SyntheticSuite:
             return limit_s - (perf_counter() - start)
 
         search = Search(self._compiled(left_s, limit_s), self.dimensions, left_s())
+        self.missed = search.missed
         reserve_s, took = AGAIN_SHARE * search.limit_s, {}
         for point in search.points(lambda: left_s() - reserve_s):
             begin = perf_counter()
             yield from self._measure(point, SUITE, "measuring")
             took[point] = perf_counter() - begin
             search.took(point, took[point])
-        self.missed = search.missed
         for point in points_again(took, min(reserve_s, left_s())):
             if took[point] <= left_s():
                 yield from self._measure(point, AGAIN, "measuring again")
+
+    def notes(self) -> list[str]:
+        """Return in sentences what the time did not suffice for."""
+        dtype, said = self.settings[0].dtype, []
+        if self.left_out:
+            names = ", ".join(series.name for series in self.left_out)
+            said.append(f"{dtype}: no time to compile {names}")
+        if self.missed:
+            said.append(f"{dtype}: out of time for {len(self.missed):,} points, refilled like those cut")
+        return said
 
     def _compiled(self, left_s: Callable[[], float], limit_s: float) -> list[Series]:
         known = KERNELS[self.settings[0].device].names()

@@ -15,7 +15,17 @@ from sparsecast.errors import InputError, SparsecastError
 #: Exit statuses: the user's input was wrong; our fault; stopped from the keyboard.
 INPUT_WRONG, OUR_FAULT, STOPPED = 2, 1, 130
 
-COMMANDS = ("gallery", "structure", "calibrate", "machines", "predict", "plan", "measure", "evaluate")
+COMMANDS = (
+    "gallery",
+    "structure",
+    "calibrate",
+    "bench",
+    "machines",
+    "predict",
+    "plan",
+    "measure",
+    "evaluate",
+)
 
 
 def build() -> typer.Typer:
