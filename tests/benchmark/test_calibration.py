@@ -44,7 +44,7 @@ def measured(monkeypatch, clock, recorded):
     """Replace measuring by an entry in this list and a second on the clock."""
     names: list[str] = []
 
-    def measure(subject, candidates, effort, bench):
+    def measure(subject, candidates, effort, on_sample, bench):
         if subject.name not in NAMES:
             return []  # run for its compilation only
         names.append(subject.name)

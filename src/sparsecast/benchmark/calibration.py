@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import groupby, zip_longest
 from pathlib import Path
@@ -24,7 +24,7 @@ from sparsecast.benchmark import five_minutes
 from sparsecast.benchmark.five_minutes import Series
 from sparsecast.benchmark.measurement import Bench, HostBench, Subject, measure_candidates
 from sparsecast.benchmark.streams import measure_streams, stream_sizes
-from sparsecast.benchmark.synthetic import SyntheticSuite
+from sparsecast.benchmark.synthetic import OutOfTime, SyntheticSuite
 from sparsecast.errors import InputError, ProfileError
 from sparsecast.formats import FORMATS
 from sparsecast.kernels import KERNELS
@@ -183,8 +183,8 @@ _SETTING_S = 75.0
 #: Of the time of the five-minute benchmark, the share of a type of values, while others are to follow.
 _TYPE_SHARE = 0.6
 
-#: Share of the budget at which nothing is begun any more, for the last thing to end and be saved.
-_END_SHARE = 0.96
+#: Seconds of the budget for the figures that starting Python, before the run, and saving take.
+_AROUND_S = 3.0
 
 Progress = Callable[[float, float, str], None]
 
@@ -432,6 +432,7 @@ class Calibration:
         self._effort = FULL_EFFORT if share >= _FULL_EFFORT_BUDGET_S else QUICK_EFFORT
         self._pace = 1.0
         self._ready: set[Setting] = set()
+        self._end_s = self.budget_s - (_AROUND_S if self.rates else 0.0)
 
     def run(self) -> Profile:
         """Measure until all is measured, the budget is spent or the user interrupts; save the profile.
@@ -483,7 +484,7 @@ class Calibration:
         if self.rates:
             # A budget that is just enough is enough for the figures only.
             end = max(_RATING_SHARE * self.budget_s, min(five_minutes.LEAST_BUDGET_S, self.budget_s))
-            yield from self._measure_synthetic(min(end, _END_SHARE * self.budget_s) - self.used_s)
+            yield from self._measure_synthetic(min(end, self._end_s) - self.used_s)
             yield from self._measure_rounds(needed + finer)
         else:
             yield from self._measure_rounds(needed)
@@ -504,6 +505,7 @@ class Calibration:
                 self._dimensions(settings[0]),
                 self.place.bench,
                 lambda name: self.on_progress(self.used_s, self.budget_s, name),
+                processes=self.machine.threads,
                 phases=self.phases,
             )
             try:
@@ -539,9 +541,8 @@ class Calibration:
                 expected -= estimate
                 continue
             begin = self.used_s
-            with self._phase("the models' matrices"):
-                records = self._measure(setting, matrix)
-            yield from records
+            with self._phase("the models' matrices"), suppress(OutOfTime):
+                yield from self._measure(setting, matrix)
             took = self.used_s - begin
             expected += took - estimate
             # Never optimistic: the pace follows slow matrices at once and fast ones slowly.
@@ -562,7 +563,7 @@ class Calibration:
             self.used_s, self.budget_s, f"compiling for {setting.dtype}, {setting.threads} threads"
         )
         for name in KERNELS[setting.device].names():
-            if self.used_s > _END_SHARE * self.budget_s:
+            if self.used_s > self._end_s:
                 return  # nothing will be measured with it
             for variant in KERNELS[setting.device].get(name).variants:
                 warm_up(
@@ -585,7 +586,7 @@ class Calibration:
         return self._pace * (timing + matrix.entries * (200e-9 + 3e-9 * calls * self._effort.samples))
 
     def _fits(self, setting: Setting, matrix: BenchmarkMatrix, estimate_s: float) -> bool:
-        in_time = self.used_s + estimate_s <= self.budget_s
+        in_time = self.used_s + estimate_s <= self._end_s
         return in_time and matrix.entries <= self._most_entries(setting)
 
     def _most_entries(self, setting: Setting) -> float:
@@ -607,7 +608,12 @@ class Calibration:
         subject = Subject(A, structure(A), matrix.name, matrix.suite)
         offered = self.place.candidates(subject.structure, setting)
         wanted = [candidate for candidate in offered if candidate.format in matrix.formats]
-        return measure_candidates(subject, wanted, self._effort, bench=self.place.bench)
+        return measure_candidates(subject, wanted, self._effort, on_sample=self._watch, bench=self.place.bench)
+
+    def _watch(self) -> None:
+        """Give up a measurement that takes so much longer than expected that the budget is over."""
+        if self.used_s > self._end_s:
+            raise OutOfTime
 
 
 def _existing(path: Path, machine: Machine) -> Profile:

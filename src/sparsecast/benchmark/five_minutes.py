@@ -29,7 +29,7 @@ from sparsecast.records import Record, Stream
 SUITE, AGAIN = "synthetic", "synthetic again"
 
 #: Section IV: 29 +- 5 non-zeros a row, the mean of the paper's matrices; dimensions that are powers of two.
-NNZ_PER_ROW = tuple(range(24, 35))
+NNZ_PER_ROW, MIDDLE = tuple(range(24, 35)), 29
 FIRST_DIMENSION, LAST_DIMENSION = 1 << 9, 1 << 20
 
 #: Seconds below which not every block size gets measured on a cold compilation cache.
@@ -198,12 +198,12 @@ def last_cache_bytes(machine: Machine, device: str, threads: int) -> int:
     return last.bytes * -(-threads // last.shared_by)
 
 
-def chosen_values(count: int, values: Sequence[int] = NNZ_PER_ROW) -> tuple[int, ...]:
-    """Return `count` of the values: the middle one, or several that are spread with both ends among them."""
+def chosen_values(count: int) -> tuple[int, ...]:
+    """Return so many of NNZ_PER_ROW: the middle one, or several that are spread, both ends among them."""
     if count == 1:
-        return (values[len(values) // 2],)
-    places = np.linspace(0, len(values) - 1, count).round().astype(int)
-    return tuple(values[place] for place in places)
+        return (MIDDLE,)
+    places = np.linspace(0, len(NNZ_PER_ROW) - 1, count).round().astype(int)
+    return tuple(NNZ_PER_ROW[place] for place in places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,8 +285,9 @@ def _estimate_s(
 class Search:
     """One walk through the search space, from the smallest dimension up, within a time limit.
 
-    The estimator is asked before every dimension, with the trials of the one before: so what a trial really
-    takes corrects what was estimated, and neither is time left over nor is the limit passed.
+    It begins with a trial of each series at the smallest dimension. The estimator is asked before every
+    dimension, with the trials of the one before: so what a trial really takes corrects what was estimated,
+    and neither is time left over nor is the limit passed.
 
     Attributes
     ----------
@@ -302,6 +303,10 @@ class Search:
         take less than an even share of the time.
     missed : list of Point
         Points that were to be tested and for which the time did not suffice.
+
+    Notes
+    -----
+    The paper asks the estimator once, with trials at threshold dimensions that it leaves open how to find.
     """
 
     series: Sequence[Series]
@@ -319,19 +324,27 @@ class Search:
         left_s : callable
             The seconds that are left of the limit.
         """
+        first = [
+            Point(series, dimension, MIDDLE) for dimension in self.dimensions[:1] for series in self.series
+        ]
+        yield from self._in_time(first, left_s)
         for dimension in self.dimensions:
             values = self._values(dimension, left_s())
-            turns = max(map(len, values.values()), default=0)
-            # A value of every series before the next value of any.
-            for turn in range(turns):
-                for series, own in values.items():
-                    if turn >= len(own):
-                        continue
-                    point = Point(series, dimension, own[turn])
-                    if self.expected_s(point) > left_s():
-                        self.missed.append(point)
-                    else:
-                        yield point
+            # A value of every series before the next value of any, from the middle outwards.
+            points = [
+                Point(series, dimension, value)
+                for value in sorted(NNZ_PER_ROW, key=lambda value: abs(value - MIDDLE))
+                for series, own in values.items()
+                if value in own
+            ]
+            yield from self._in_time((point for point in points if point not in first), left_s)
+
+    def _in_time(self, points: Iterable[Point], left_s: Callable[[], float]) -> Iterator[Point]:
+        for point in points:
+            if self.expected_s(point) > left_s():
+                self.missed.append(point)
+            else:
+                yield point
 
     def took(self, point: Point, seconds: float) -> None:
         """Take note of what measuring a point took."""
@@ -346,9 +359,7 @@ class Search:
         return trial.at(point.dimension) if trial else 0.0
 
     def _values(self, dimension: int, left_s: float) -> dict[Series, tuple[int, ...]]:
-        """Return, in the order to test them, the non-zeros a row of each series at a dimension."""
-        if dimension == self.dimensions[0]:
-            return dict.fromkeys(self.series, _middle_first(NNZ_PER_ROW))
+        """Return the non-zeros a row to test of each series at a dimension."""
         known = dict(self.trials)
         share = self.limit_s / (len(self.series) * len(self.dimensions))
         for series, trial in known.items():
@@ -359,19 +370,14 @@ class Search:
         rest = [each for each in self.dimensions if each >= dimension]
         space = abbreviated(known, thresholds, rest, left_s)
         return {
-            series: _middle_first(NNZ_PER_ROW if dimension < thresholds[series] else space.values)
+            series: NNZ_PER_ROW if dimension < thresholds[series] else space.values
             for series in known
             if space.dimensions
         }
 
 
-def _middle_first(values: Sequence[int]) -> tuple[int, ...]:
-    middle = NNZ_PER_ROW[len(NNZ_PER_ROW) // 2]
-    return tuple(sorted(values, key=lambda value: abs(value - middle)))
-
-
 def points_again(measured: Mapping[Point, float], limit_s: float) -> list[Point]:
-    """Return points to measure again: of each dimension alike, other series in turn, within a time limit.
+    """Return points to measure again: any of each dimension, as many of each, within a time limit.
 
     Parameters
     ----------
@@ -383,11 +389,12 @@ def points_again(measured: Mapping[Point, float], limit_s: float) -> list[Point]
     for point in measured:
         by_dimension.setdefault(point.dimension, []).append(point)
     chosen: dict[Point, None] = {}
-    for turn in range(_TURNS_AGAIN):
+    drawn = np.random.default_rng(0)
+    for _ in range(_TURNS_AGAIN):
         # The largest first: they are the fewest that fit.
-        for step, dimension in enumerate(sorted(by_dimension, reverse=True)):
+        for dimension in sorted(by_dimension, reverse=True):
             own = by_dimension[dimension]
-            point = own[(turn * len(own) // _TURNS_AGAIN + step) % len(own)]
+            point = own[drawn.integers(len(own))]
             if point not in chosen and measured[point] <= limit_s:
                 chosen[point] = None
                 limit_s -= measured[point]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 
@@ -18,6 +19,7 @@ from sparsecast.benchmark.five_minutes import (
 from sparsecast.benchmark.measurement import Bench, Subject, measure_candidates
 from sparsecast.kernels import KERNELS
 from sparsecast.kernels.binding import warm_up
+from sparsecast.kernels.compiling import compiled_beside
 from sparsecast.matrices.banded_synthesis import banded_matrix
 from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.matrices.structure import structure
@@ -30,6 +32,9 @@ EFFORT = Effort(samples=3, sample_s=0.001)
 
 #: Share of the time limit that compiling may take, beyond which the block sizes that are left are left out.
 COMPILING_SHARE = 0.6
+
+#: Seconds from which on the kernels of one series were compiled, not found in the cache.
+_COLD_S = 0.3
 
 
 def measured_subject(point: Point, suite: str = SUITE) -> Subject:
@@ -50,6 +55,10 @@ def candidate_of(series: Series, found: Structure, setting: Setting) -> Candidat
     return replace(candidate, block=series.block) if series.format == "bcsr" else candidate
 
 
+class OutOfTime(Exception):  # noqa: N818 - nothing is wrong
+    """A measurement is given up, because the time is over."""
+
+
 @dataclass
 class SyntheticSuite:
     """One run of the suite.
@@ -66,6 +75,8 @@ class SyntheticSuite:
         Where is measured.
     on_point : callable
         Told what is done next.
+    processes : int
+        That compile at the same time.
     effort : Effort
     phases : dict of str to float
         Seconds used so far for compiling, building matrices, measuring them, and measuring some again.
@@ -80,6 +91,7 @@ class SyntheticSuite:
     dimensions: Sequence[int]
     bench: Bench
     on_point: Callable[[str], None] = lambda name: None
+    processes: int = 1
     effort: Effort = EFFORT
     phases: dict[str, float] = field(default_factory=dict)
     left_out: list[Series] = field(default_factory=list)
@@ -103,12 +115,17 @@ class SyntheticSuite:
         reserve_s, took = AGAIN_SHARE * search.limit_s, {}
         for point in search.points(lambda: left_s() - reserve_s):
             begin = perf_counter()
-            yield from self._measure(point, SUITE, "measuring")
-            took[point] = perf_counter() - begin
-            search.took(point, took[point])
+            try:
+                yield from self._measure(point, SUITE, left_s)
+            except OutOfTime:
+                search.missed.append(point)
+            else:
+                took[point] = perf_counter() - begin
+            search.took(point, perf_counter() - begin)
         for point in points_again(took, min(reserve_s, left_s())):
             if took[point] <= left_s():
-                yield from self._measure(point, AGAIN, "measuring again")
+                with suppress(OutOfTime):
+                    yield from self._measure(point, AGAIN, left_s)
 
     def notes(self) -> list[str]:
         """Return in sentences what the time did not suffice for."""
@@ -121,33 +138,46 @@ class SyntheticSuite:
         return said
 
     def _compiled(self, left_s: Callable[[], float], limit_s: float) -> list[Series]:
-        known = KERNELS[self.settings[0].device].names()
-        ready: list[Series] = []
+        """Have the kernels of the series compiled, and return those for which the time sufficed."""
         begin = perf_counter()
+        known = KERNELS[self.settings[0].device].names()
+        wanted = [series for series in self.series if series.format in known]
         tiny = structure(banded_matrix(48, 24, seed=0))
-        for series in self.series:
-            if series.format not in known:
-                continue
-            if ready and limit_s - left_s() > COMPILING_SHARE * limit_s:
-                self.left_out.append(series)
-                continue
-            self.on_point(f"compiling {series.name}")
-            for setting in self.settings:
-                warm_up(candidate_of(series, tiny, setting))
-            ready.append(series)
+        kernels = {
+            series: [candidate_of(series, tiny, setting) for setting in self.settings] for series in wanted
+        }
+        ready: list[Series] = []
+        with ExitStack() as helpers:
+            for number, series in enumerate(wanted):
+                if ready and limit_s - left_s() > COMPILING_SHARE * limit_s:
+                    self.left_out = wanted[number:]
+                    break
+                self.on_point(f"compiling for {series.name}")
+                start = perf_counter()
+                for candidate in kernels[series]:
+                    warm_up(candidate)
+                ready.append(series)
+                if number == 1 and perf_counter() - start > _COLD_S and self.settings[0].device == "cpu":
+                    rest = [candidate for each in wanted[2:] for candidate in kernels[each]]
+                    helpers.enter_context(compiled_beside(rest, self.processes - 1))
         self._spent("compiling", begin)
         return ready
 
-    def _measure(self, point: Point, suite: str, phase: str) -> list[Record]:
+    def _measure(self, point: Point, suite: str, left_s: Callable[[], float]) -> list[Record]:
+        def watch() -> None:
+            if left_s() < 0:
+                raise OutOfTime
+
         self.on_point(point.name)
         begin = perf_counter()
         subject = measured_subject(point, suite)
         self._spent("making matrices", begin)
         begin = perf_counter()
         candidates = [candidate_of(point.series, subject.structure, setting) for setting in self.settings]
-        records = measure_candidates(subject, candidates, self.effort, bench=self.bench)
-        self._spent(phase, begin)
-        return records
+        try:
+            return measure_candidates(subject, candidates, self.effort, watch, self.bench)
+        finally:
+            self._spent("measuring" if suite == SUITE else "measuring again", begin)
 
     def _spent(self, phase: str, begin: float) -> None:
         self.phases[phase] = self.phases.get(phase, 0.0) + perf_counter() - begin

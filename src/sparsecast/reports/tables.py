@@ -242,20 +242,20 @@ def bandwidths(streams: Iterable[Stream]) -> str:
 
 
 def bench(found: BenchResult) -> Table:
-    """Return the figures of every setting in MFLOP/s, each with its error, and below them the phases."""
-    table = _numbers(f"MFLOP/s of {found.machine.name}", "setting")
+    """Return the figures of every setting, each with its error, and below them the phases."""
+    settings = [f"{rating.dtype}, {_threads(rating)}" for rating in found.ratings]
+    table = _numbers(f"MFLOP/s of {found.machine.name}", "figure", *settings)
     for name in FIGURES:
-        table.add_column(name.removesuffix("_mflops").replace("_", "\n"), justify="right", no_wrap=True)
-    for heading in ("noise", "of stream\nbandwidth", "points (small,\nmedium, large)"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for rating in found.ratings:
-        table.add_row(
-            f"{rating.dtype}, {_threads(rating)}",
-            *(_with_error(getattr(rating.figures, name), rating.errors[name]) for name in FIGURES),
-            "-" if rating.noise is None else f"{100 * rating.noise:.1f} %",
-            "-" if rating.stream_share is None else f"{100 * rating.stream_share:.0f} %",
-            f"{len(rating.records):,} ({', '.join(f'{n:,}' for n in rating.sizes.values()) or 'unknown'})",
-        )
+        label = name.removesuffix("_mflops").replace("_", " ")
+        table.add_row(label, *(_with_error(getattr(r.figures, name), r.errors[name]) for r in found.ratings))
+    for label, shown in (
+        ("noise", [_percent(rating.noise) for rating in found.ratings]),
+        ("share of the bandwidth", [_percent(rating.stream_share) for rating in found.ratings]),
+        ("largest dimension", [f"{rating.largest_dimension:,}" for rating in found.ratings]),
+        ("small, medium, large", [_sizes(rating) for rating in found.ratings]),
+        ("refilled", [f"{rating.refilled:,}" for rating in found.ratings]),
+    ):
+        table.add_row(label, *shown)
     phases = ", ".join(f"{phase} {seconds:.0f} s" for phase, seconds in found.phases.items())
     table.caption = f"{found.used_s:.0f} of {found.budget_s:g} s used: {phases}"
     return table
@@ -369,10 +369,18 @@ def _threads(rating: Rating) -> str:
     return f"{rating.threads} thread{'s' if rating.threads > 1 else ''}"
 
 
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.1f} %"
+
+
+def _sizes(rating: Rating) -> str:
+    return ", ".join(f"{count:,}" for count in rating.sizes.values()) or f"{len(rating.records):,}, unknown"
+
+
 def _with_error(value: float | None, error: float | None) -> str:
     if value is None:
         return "-"
-    return f"{value:,.0f} -+ {100 * error:.1f} %" if error is not None else f"{value:,.0f}"
+    return f"{value:,.0f} ± {100 * error:.1f} %" if error is not None else f"{value:,.0f}"
 
 
 def _way(candidate: Candidate) -> tuple[str, str]:

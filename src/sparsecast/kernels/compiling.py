@@ -1,0 +1,55 @@
+"""Compiling many kernels in several processes, which leave them to each other in Numba's cache on disk."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from sparsecast.kernels.binding import warm_up
+from sparsecast.records import Candidate
+
+_COMPILE = "from sparsecast.kernels.compiling import compile_as_told; compile_as_told()"
+
+
+@contextmanager
+def compiled_beside(candidates: Sequence[Candidate], processes: int) -> Iterator[None]:
+    """Let processes compile the kernels of `candidates` from the last one on, while the body runs.
+
+    A body that has them compiled from the first one on finds the rest done when it gets there. A process that
+    fails leaves its part to the body.
+
+    Parameters
+    ----------
+    candidates : sequence of Candidate
+    processes : int
+        Beside this one; they are ended with the body.
+    """
+    # Not multiprocessing, which would run the main module of whoever calls us a second time.
+    command = [sys.executable, "-c", _COMPILE]
+    helpers = []
+    try:
+        for part in range(processes):
+            told = [dataclasses.asdict(candidate) for candidate in candidates[::-1][part::processes]]
+            helper = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            )
+            helpers.append(helper)
+            assert helper.stdin is not None
+            helper.stdin.write(json.dumps(told).encode())
+            helper.stdin.close()
+        yield
+    finally:
+        for helper in helpers:
+            helper.kill()
+            helper.wait()
+
+
+def compile_as_told() -> None:
+    """Compile the kernels of the Candidates on standard input: what the processes do."""
+    for told in json.load(sys.stdin):
+        block = told.pop("block")
+        warm_up(Candidate(**told, block=tuple(block) if block else None))
