@@ -274,7 +274,9 @@ def plan(
     matrix = _as_csr(A)
     profile = profile or own_profile(matrix, threads=threads, dtype=dtype, device=device)
     setting = _setting(matrix, profile.machine.checked_threads(threads), dtype, device)
-    statistics = strip_statistics(matrix.indptr, structure_of(matrix), strip_rows(device, setting.threads))
+    statistics = strip_statistics(
+        matrix.indptr, structure_of(matrix), strip_rows(profile.machine, device, setting.threads)
+    )
     return make_plan(statistics, _fitted(profile, setting, model or DEFAULT_MODEL), setting, iterations)
 
 
@@ -522,7 +524,7 @@ def _fitted(profile: Profile, setting: Setting, name: str) -> Model:
             f"profile {profile.name} has no records for {setting.device} {setting.dtype} {setting.threads} "
             f"threads: it has {contents(profile)}; calibrate for it, or ask for what it has"
         )
-    return MODELS.get(name)().fit(records, profile.machine.caches)
+    return MODELS.get(name)().fit(records, profile.machine)
 
 
 def contents(profile: Profile) -> str:

@@ -326,7 +326,7 @@ def test_a_real_calibration_of_the_indispensable_matrices_serves_the_models(reco
     profile = Calibration(recorded.machine, [SETTING], 59.0).run()
     assert {record.matrix for record in profile.records} == {matrix.name for matrix in needed}
     for name in MODELS.names():
-        fitted = MODELS.get(name)().fit(list(profile.records), profile.machine.caches)
+        fitted = MODELS.get(name)().fit(list(profile.records), profile.machine)
         assert "csr" in fitted.formats()
         if name == DEFAULT_MODEL:
             assert fitted.formats() == FORMATS.names()
