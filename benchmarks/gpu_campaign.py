@@ -52,15 +52,16 @@ from sparsecast.kernels.cuda.launching import SIMULATED
 from sparsecast.kernels.reference import ReferenceProduct
 from sparsecast.machines import storage
 from sparsecast.machines.device import Device, detect_device
-from sparsecast.machines.machine import Cache, Machine, detect
+from sparsecast.machines.machine import Machine, detect
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.gallery import gallery
+from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.matrices.structure import structure
 from sparsecast.measuring.cuda_clock import CANARY_BYTES, EventClock
 from sparsecast.measuring.energy import NvmlMeter, idle_power_w
 from sparsecast.measuring.timing import Call, Effort, measure
 from sparsecast.models import MODELS
-from sparsecast.planning.candidates import Setting, whole_matrix
+from sparsecast.planning.candidates import Setting
 from sparsecast.records import SCHEMA_VERSION, Candidate, Record, Stream
 
 PACKAGES = (
@@ -607,25 +608,29 @@ def evaluation(campaign: Campaign, deadline: Deadline) -> None:
     for dtype in campaign.scope.dtypes:
         setting = Setting("cuda", dtype, 32, 1)
         own = [r for r in campaign.records if r.candidate.dtype == dtype and r.regime == "warm"]
-        by_rule = [r for r in own if r.candidate in whole_matrix(r.structure, setting).candidates]
-        found[dtype] = {name: _score(name, by_rule, campaign.device) for name in MODELS.names()}
+        found[dtype] = {name: _score(name, own, setting, campaign.machine) for name in MODELS.names()}
         campaign.write("evaluation.json", found)
 
 
-def _score(name: str, records: Sequence[Record], device: Device) -> dict[str, Any]:
-    caches = (Cache(2, device.l2_bytes, 1),)
+def _score(name: str, records: Sequence[Record], setting: Setting, machine: Machine) -> dict[str, Any]:
+    """Score a model on the kernels that a plan by it would run."""
     try:
-        model = MODELS.get(name)().fit(records, caches)
+        model = MODELS.get(name)().fit(records, machine)
         rows = []
         for matrix in dict.fromkeys(r.matrix for r in records if r.suite == "gallery"):
             own = [r for r in records if r.matrix == matrix]
-            forecasts = model.forecast(own[0].structure, [r.candidate for r in own])
-            rows += pair(matrix, name, forecasts, own)
+            blocks = RowBlocks.of(own[0].structure)
+            planned = [setting.candidate(each, blocks, model.kernels(each)) for each in model.formats()]
+            rows += pair(matrix, name, model.forecast(own[0].structure, planned), own)
     except SparsecastError as error:
         return {"refused": str(error)}
     if not rows:
         return {"refused": "no gallery matrix was measured"}
-    return {**asdict(scores(rows)[name]), "formats": model.formats(), "records": len(records)}
+    errors: dict[str, list[float]] = {}
+    for row in rows:
+        errors.setdefault(row.record.candidate.format, []).append(abs(row.error))
+    formats = {each: sum(found) / len(found) for each, found in errors.items()}
+    return {**asdict(scores(rows)[name]), "mean_errors": formats, "records": len(records)}
 
 
 #: The phases and the seconds of each; what one leaves goes to the next.

@@ -200,8 +200,8 @@ class BenchmarkMatrix:
 
 
 def benchmark_matrices(setting: Setting) -> tuple[list[BenchmarkMatrix], list[BenchmarkMatrix]]:
-    """Return the indispensable matrices for a setting, and those that make its profile finer."""
-    rows = strip_rows(setting.device, setting.threads)
+    """Return the indispensable matrices for a processor's setting, and those that make its profile finer."""
+    rows = strip_rows(None, setting.device, setting.threads)
     grid = [(strips, length) for length in NNZ_PER_ROW for strips in STRIPS if length < strips * rows]
 
     def coarse(strips: int, length: int) -> bool:
