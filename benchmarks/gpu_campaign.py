@@ -6,7 +6,8 @@ It needs no network, no installed Sparsecast and no package beyond numba-cuda, S
 the command line takes; peers and NVML are used where they are. Each phase writes its results into the folder
 as soon as they exist; Records go to a journal first, which the next run on the same folder takes over, and
 after each phase to a profile named by the device. What fails leaves its traceback in errors.txt, the next
-matrix or phase goes on, and the exit status is then 1. A kernel that fails the oracle is not measured.
+matrix or phase goes on, and the exit status is then 1, unless it is a peer that failed. A kernel that fails
+the oracle is not measured.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from nvmath_peers import NVMATH_PEERS, MissingPeerError, Peer
 from sparsecast.api import read_matrix
 from sparsecast.benchmark.calibration import (
     BenchmarkMatrix,
@@ -73,6 +75,7 @@ PACKAGES = (
     "cupy",
     "torch",
     "nvidia-ml-py",
+    "nvmath-python",
 )
 
 #: Gallery matrices above a million non-zeros, for the peers: within and beyond the caches, even and uneven.
@@ -211,10 +214,14 @@ class Campaign:
             yield
         except Exception:  # whatever it is: what comes after it may well succeed
             self.failures += 1
-            with (self.out / "errors.txt").open("a", encoding="utf-8") as stream:
-                stream.write(f"{what}\n{traceback.format_exc()}\n")
+            self.note(what)
             if self.failures > MOST_FAILURES:
                 raise
+
+    def note(self, what: str) -> None:
+        """Write the traceback of the exception at hand to errors.txt."""
+        with (self.out / "errors.txt").open("a", encoding="utf-8") as stream:
+            stream.write(f"{what}\n{traceback.format_exc()}\n")
 
     def keep(self, records: Sequence[Record]) -> None:
         """Add Records to the journal at once."""
@@ -407,10 +414,6 @@ def _measure(campaign: Campaign, matrix: BenchmarkMatrix, dtype: str, bench: Dev
     campaign.keep(measure_candidates(subject, chosen, campaign.scope.effort, bench=bench))
 
 
-class MissingPeerError(Exception):
-    """A peer is not installed, or sees no device; the message says which."""
-
-
 def cusparse_call(A: csr_array, x: np.ndarray, algorithm: int) -> tuple[Call, Call]:
     """Return cuSPARSE's product with descriptors and buffer made before, and its result."""
     cupy, sparse = _cupy()
@@ -468,12 +471,13 @@ def torch_call(A: csr_array, x: np.ndarray) -> tuple[Call, Call]:
 
 
 #: cuSPARSE by its algorithms (cusparseSpMVAlg_t: default 0, CSR_ALG1 2, CSR_ALG2 3), and in libraries.
-PEERS: dict[str, Callable[[csr_array, np.ndarray], tuple[Call, Call]]] = {
+PEERS: dict[str, Peer] = {
     "cuSPARSE": lambda A, x: cusparse_call(A, x, 0),
     "cuSPARSE CSR_ALG1": lambda A, x: cusparse_call(A, x, 2),
     "cuSPARSE CSR_ALG2": lambda A, x: cusparse_call(A, x, 3),
     "CuPy": cupy_call,
     "torch": torch_call,
+    **NVMATH_PEERS,
 }
 
 
@@ -501,7 +505,7 @@ def _beside_peers(campaign: Campaign, specification: str) -> dict[str, Any]:
     x = right_hand_side(A.shape[1], A.dtype.name)
     reference = ReferenceProduct.of(A, x)
     ours, traffic = _our_calls(campaign, subject, x, reference)
-    theirs, missing = _peer_calls(A, x, reference)
+    theirs, missing = _peer_calls(campaign, subject, x, reference)
     timings = measure({**ours, **theirs}, campaign.scope.effort, clock=campaign.clock)
     best_ours, best_peer = (
         min(calls, key=lambda name: timings[name].time_s, default=None) for calls in (ours, theirs)
@@ -540,18 +544,19 @@ def _our_calls(
 
 
 def _peer_calls(
-    A: csr_array, x: np.ndarray, reference: ReferenceProduct
+    campaign: Campaign, subject: Subject, x: np.ndarray, reference: ReferenceProduct
 ) -> tuple[dict[str, Call], dict[str, str]]:
     """Return the checked products of the peers, and why others are missing."""
     calls, missing = {}, {}
     for name, make in PEERS.items():
         try:
-            call, result = make(A, x)
+            call, result = make(subject.matrix, x)
             reference.check(np.asarray(result()), name)
         except MissingPeerError as error:
             missing[name] = f"missing: {error}"
         except Exception as error:  # a library of others: whatever it raises is a row that says so
             missing[name] = f"failed: {type(error).__name__}: {error}"
+            campaign.note(f"peer {name} on {subject.name}")
         else:
             calls[name] = call
     return calls, missing

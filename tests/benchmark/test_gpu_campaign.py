@@ -130,6 +130,35 @@ sys.exit(gpu_campaign.main())
 """
 
 
+PEERS = """
+import sys
+sys.path.insert(0, "benchmarks")
+import gpu_campaign
+
+def broken(A, x):
+    raise ValueError("broken on purpose")
+
+gpu_campaign.PEERS = {
+    "broken": broken,
+    "wrong": lambda A, x: (lambda: None, lambda: 2 * (A @ x) + 1),
+    "right": lambda A, x: (lambda: A @ x, lambda: A @ x),
+}
+gpu_campaign.PHASES = ((gpu_campaign.peers, 60),)
+sys.argv = ["gpu_campaign.py", "--tiny", sys.argv[1]]
+sys.exit(gpu_campaign.main())
+"""
+
+
+def test_a_peer_that_fails_is_noted_and_the_others_are_measured(tmp_path):
+    done = run([sys.executable, "-c", PEERS, str(tmp_path)])
+    assert done.returncode == 0, done.stdout + done.stderr
+    (row,) = found(tmp_path, "peers.json")["matrices"]
+    assert set(row["missing"]) == {"broken", "wrong"} and row["best_peer"] == "right"
+    assert row["missing"]["broken"] == "failed: ValueError: broken on purpose"
+    errors = (tmp_path / "errors.txt").read_text(encoding="utf-8")
+    assert "peer broken on gallery:poisson2d?n=6" in errors and "WrongResultError" in errors
+
+
 def test_a_phase_that_fails_is_noted_and_the_next_goes_on(tmp_path):
     done = run([sys.executable, "-c", FAILING, str(tmp_path)])
     assert done.returncode == 1, done.stderr
