@@ -56,7 +56,7 @@ from sparsecast.machines import storage
 from sparsecast.machines.device import Device, detect_device
 from sparsecast.machines.machine import Cache, Machine, detect
 from sparsecast.machines.profile import Profile
-from sparsecast.matrices.gallery import gallery
+from sparsecast.matrices.gallery import gallery, gallery_from_specification
 from sparsecast.matrices.structure import structure
 from sparsecast.measuring.cuda_clock import CANARY_BYTES, EventClock
 from sparsecast.measuring.energy import NvmlMeter, idle_power_w
@@ -96,6 +96,12 @@ EFFORT = Effort(samples=5, sample_s=0.002)
 
 #: Fewest non-zeros of a matrix that is measured beside the peers.
 LEAST_PEER_ENTRIES = 1_000_000
+
+#: Gallery matrices whose product takes the device about as long as its launch takes the host, and shorter.
+SMALL = ("poisson2d?n=10", "poisson2d?n=100", "poisson2d?n=300")
+
+#: Products of such a matrix in one graph: as many as an iterated caller may queue before looking at y.
+GRAPHED = 32
 
 #: Candidates of each matrix whose energy is read.
 THRIFTIEST = 2
@@ -567,6 +573,59 @@ def _mean_ratio(found: Sequence[dict[str, Any]]) -> float | None:
     return float(np.exp(np.mean(np.log(ratios)))) if ratios else None
 
 
+def graphs(campaign: Campaign, deadline: Deadline) -> None:
+    """Measure products of small matrices launched one by one, beside a graph of as many launched at once."""
+    found: list[dict[str, Any]] = []
+    if SIMULATED:
+        found.append({"left_out": "the simulator of numba-cuda has no graphs"})
+    else:
+        core = importlib.import_module("cuda.core")
+        for specification in deadline.each([(Deadline.LEAST, each) for each in SMALL]):
+            with campaign.kept_going(f"a graph of {specification}"):
+                found.append(beside_graph(campaign, specification, core))
+    campaign.write("graphs.json", found)
+
+
+def beside_graph(campaign: Campaign, specification: str, core: Any) -> dict[str, Any]:
+    """Return the seconds of a product in a row of GRAPHED, launched each and as a graph, checked.
+
+    Parameters
+    ----------
+    campaign : Campaign
+    specification : str
+        Of the gallery.
+    core : module
+        cuda.core.
+    """
+    A = prepared(gallery_from_specification(specification), campaign.scope.dtypes[0], 32)
+    subject = Subject(A, structure(A), specification, "user")
+    candidate = next(each for each in campaign.candidates(subject, A.dtype.name) if each.format == "csr")
+    bench, x = DeviceBench(campaign.clock), right_hand_side(A.shape[1], A.dtype.name)
+    there, out = bench.put(x), bench.put(np.full(A.shape[0], np.nan, dtype=A.dtype))
+    bound, _ = bench.bind(A, candidate)
+    device = core.Device()
+    device.set_current()
+    builder = device.create_graph_builder().begin_building()
+    for _ in range(GRAPHED):
+        bound.product(there, out, builder)
+    graph, stream = builder.end_building().complete(), core.Stream.from_handle(0)
+    graph.launch(stream)
+    error = ReferenceProduct.of(A, x).check(bench.take(out), f"a graph of {candidate.kernel}")
+    one = bench.call(candidate, bound, there, out)
+    calls = {"launched": lambda: [one() for _ in range(GRAPHED)], "graph": lambda: graph.launch(stream)}
+    timings = measure(calls, campaign.scope.effort, clock=campaign.clock)
+    return {
+        "matrix": specification,
+        "nnz": A.nnz,
+        "candidate": asdict(candidate),
+        "products": GRAPHED,
+        "launched_s": timings["launched"].time_s / GRAPHED,
+        "graph_s": timings["graph"].time_s / GRAPHED,
+        "noise": {name: timing.noise for name, timing in timings.items()},
+        "error": error,
+    }
+
+
 def energy(campaign: Campaign, deadline: Deadline) -> None:
     """Read the power of the idle device, then the joules of the fastest candidates of large matrices."""
     try:
@@ -637,10 +696,11 @@ def _score(name: str, records: Sequence[Record], device: Device) -> dict[str, An
 PHASES = (
     (describe, 5),
     (correctness, 125),
-    (bandwidth, 15),
+    (bandwidth, 20),
     (calibration, 190),
     (cold, 40),
     (peers, 90),
+    (graphs, 5),
     (energy, 40),
     (evaluation, 15),
 )
