@@ -39,8 +39,8 @@ from sparsecast.records import Candidate, Structure
 #: Non-zeros of the largest benchmark matrix: more would take the host longer to make than the device to use.
 LARGEST_ENTRIES = 30_000_000
 
-#: Non-zeros a row of the matrices for CSR: one more length than for a processor, beyond the threads of a block,
-#: from where on section 3.5.1 has another line.
+#: Non-zeros a row of the matrices for CSR: one more length than for a processor, beyond the threads of a
+#: block, from where on section 3.5.1 has another line.
 CSR_NNZ_PER_ROW = (*NNZ_PER_ROW, 2048)
 
 #: As VARIED, BLOCKS and DIAGONALS of a processor's calibration, and gallery matrices held out of the fit,

@@ -20,8 +20,8 @@ class ConversionCost:
     The last is mostly that of memory that the system has to give first, which it recycles for small arrays;
     on a virtual machine it can be ten times the work of the conversion itself. All are at least 0.
 
-    Formats are built on the host for a GPU too, alike for all kernels of a format, and the copying counts: the
-    caches are the host's, and one cost stands for a format's kernels.
+    Formats are built on the host for a GPU too, alike for all kernels of a format, and the copying counts:
+    the caches are the host's, and one cost stands for a format's kernels.
 
     Attributes
     ----------
