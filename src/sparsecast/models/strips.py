@@ -363,9 +363,12 @@ class StripModel(Model):
         """Return the Records that the relationships of a format are established with."""
         suites = "entry strips" if format_name == "coo" else "strips", "published"
         own = [r for r in records if r.candidate.format == format_name and r.suite in suites]
-        if format_name != "csr" or self.device_ == "cpu":
+        if self.device_ == "cpu" or not own:
             return own
-        return [r for r in own if r.candidate.kernel == GPU_CSR_KERNEL or r.suite == "published"]
+        # A format has one kernel, but for CSR's, and for the libraries of published results: their first one.
+        is_papers = format_name == "csr" and own[0].suite != "published"
+        kernel = GPU_CSR_KERNEL if is_papers else own[0].candidate.kernel
+        return [r for r in own if r.candidate.kernel == kernel]
 
     def kernels(self, format_name: str) -> tuple[str, ...]:
         """Return the kernel of the paper for CSR on a GPU; the other formats have one each."""
