@@ -1,0 +1,126 @@
+"""How practical matrices spread their entries over ten bands by distance from the diagonal.
+
+Gahvari et al. 2007, section IV and Table II, feed their generator with such shares, averaged over 275
+matrices and grouped by density. What ships here is derived from another corpus by
+`benchmarks/band_statistics.py`; the file names its source.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from sparsecast.errors import InputError
+from sparsecast.records import Structure
+
+#: Bands of a tenth of the dimension each.
+BANDS = 10
+
+#: Least mean entries a row of each class of density; a class ends where the next begins.
+DENSITY_CLASSES = (0.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+
+
+@dataclass(frozen=True, slots=True)
+class DensityClass:
+    """The mean over the square matrices of one class of density.
+
+    Attributes
+    ----------
+    least_density : float
+        Least mean entries a row of the class.
+    matrices : int
+        Matrices in it.
+    density : float
+        Mean over the matrices of their mean entries a row.
+    bands : tuple of float
+        Mean over the matrices of the share of entries in each band, as in a Structure; they sum to 1.
+    """
+
+    least_density: float
+    matrices: int
+    density: float
+    bands: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BandStatistics:
+    """Shares by band for every class of density, and the mean density of the corpus.
+
+    Attributes
+    ----------
+    source : dict of str to anything
+        What they were derived from, when, and by which command.
+    density : float
+        Mean over all matrices of their mean entries a row.
+    classes : tuple of DensityClass
+        In ascending order of density; classes without a matrix are left out.
+    """
+
+    source: dict[str, Any]
+    density: float
+    classes: tuple[DensityClass, ...]
+
+    def bands(self, nnz_per_row: float) -> tuple[float, ...]:
+        """Return the shares by band of the class that holds a density; of the first one below all classes."""
+        below = [each for each in self.classes if each.least_density <= nnz_per_row]
+        return (below or self.classes[:1])[-1].bands
+
+    def to_json(self) -> str:
+        """Return the text that `from_json` reads."""
+        return json.dumps(asdict(self), indent=1) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> BandStatistics:
+        """Return what `to_json` wrote."""
+        read = json.loads(text)
+        classes = tuple(DensityClass(**{**each, "bands": tuple(each["bands"])}) for each in read["classes"])
+        return cls(read["source"], read["density"], classes)
+
+
+def derive(structures: Iterable[Structure], source: dict[str, Any]) -> BandStatistics:
+    """Return the statistics of a corpus, in which every matrix weighs the same.
+
+    Parameters
+    ----------
+    structures : iterable of Structure
+        Of square matrices with entries.
+    source : dict of str to anything
+        Kept with the statistics.
+
+    Raises
+    ------
+    InputError
+        If there is no matrix, or one is not square or without entries.
+    """
+    found = list(structures)
+    if not found:
+        raise InputError("0 matrices: expected at least one square matrix with entries; name more files")
+    for each in found:
+        if each.rows != each.cols or each.nnz == 0:
+            raise InputError(
+                f"{each.rows} x {each.cols} with {each.nnz} entries: expected square matrices with entries; "
+                "leave it out"
+            )
+    ends = (*DENSITY_CLASSES[1:], np.inf)
+    classes = []
+    for least, end in zip(DENSITY_CLASSES, ends, strict=True):
+        own = [each for each in found if least <= each.row_length_mean < end]
+        if own:
+            bands = np.mean([each.band_histogram for each in own], axis=0)
+            density = float(np.mean([each.row_length_mean for each in own]))
+            classes.append(DensityClass(least, len(own), density, tuple((bands / bands.sum()).tolist())))
+    return BandStatistics(source, float(np.mean([each.row_length_mean for each in found])), tuple(classes))
+
+
+@cache
+def band_statistics() -> BandStatistics:
+    """Return the statistics that ship with Sparsecast."""
+    return BandStatistics.from_json(
+        files("sparsecast.matrices").joinpath("band_statistics.json").read_text("utf-8")
+    )

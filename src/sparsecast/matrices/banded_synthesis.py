@@ -1,0 +1,486 @@
+"""Synthetic matrices with a chosen density, block size, spread over ten bands, and row lengths.
+
+Gahvari et al. 2007, section III, describe a practical matrix by these, and generate others like it.
+Everything is counted out before anything is drawn: the blocks of each row of blocks, then how many of them
+lie in each band. Only where in its band a block lies is drawn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from sparsecast.errors import InputError
+from sparsecast.matrices.band_statistics import BANDS, band_statistics
+from sparsecast.matrices.synthesis import csr_bytes, mixed, require_memory
+
+#: Relative standard deviation of the row lengths, unless one is given. Wang 2017 names the distributions and
+#: leaves their spread open. A power law of relative deviation 1 has the exponent 2.4.
+SPREADS = {"fixed": 0.0, "normal": 0.25, "uniform": 0.5, "power": 1.0}
+
+_INT32_MAX = 2**31 - 1
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_ZERO, _ONE, _HALF_BITS = np.uint64(0), np.uint64(1), np.uint64(32)
+
+# Gaps between sorted uniform numbers are exponential: their quantiles, in units that make the sum of a row's
+# gaps exact in float64. Whole numbers, so that no machine's logarithm shows.
+_GAP_BITS = 10
+_GAPS = np.maximum(1, np.rint(-(2.0**16) * np.log1p(-(np.arange(2**_GAP_BITS) + 0.5) / 2**_GAP_BITS))).astype(
+    np.int64
+)
+
+#: Weights of rows are whole numbers of this part of the mean: no machine's powers show in the lengths.
+_WEIGHT_UNIT = 2.0**-20
+
+Whole = NDArray[np.int64]
+Indices = NDArray[np.signedinteger[Any]]
+Index = np.dtype[np.signedinteger[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Grid:
+    """Blocks instead of entries: which are counted out and drawn."""
+
+    block_rows: int
+    block_cols: int
+    blocks: int
+    diagonal: Whole  # the block column in which each row of blocks meets the diagonal
+    edges: Whole  # band b is at distances edges[b] <= d < edges[b + 1] from there
+    is_lower: bool  # blocks lie left of the diagonal only
+
+
+def banded_matrix(
+    rows: int,
+    nnz_per_row: float,
+    *,
+    block: tuple[int, int] = (1, 1),
+    bands: Sequence[float] | None = None,
+    lengths: str = "fixed",
+    spread: float | None = None,
+    symmetric: bool = False,
+    seed: int,
+) -> csr_array:
+    """Return a synthetic square matrix of dense blocks in ten bands (Gahvari et al. 2007, section III).
+
+    Parameters
+    ----------
+    rows : int
+        Rows and columns. Rounded down to a multiple of lcm(r, c), so that blocks are whole: ask for the
+        shape of what is returned.
+    nnz_per_row : float
+        Mean entries a row. The matrix has ``round(rows * nnz_per_row / (r * c))`` blocks, exactly.
+    block : (int, int)
+        Rows r and columns c of the dense blocks, which are aligned at multiples of r and c.
+    bands : sequence of ten floats, optional
+        Shares of the entries by distance from the diagonal, in steps of a tenth of the dimension; they sum
+        to 1. By default those that `band_statistics` has for this density. Each band has its share of the
+        blocks, rounded by largest remainder, as far as its rows have places and are long enough; what a band
+        cannot take goes to the next one inwards, and at last to free places of the same row.
+        Distances are counted in blocks.
+    lengths : str
+        Distribution of the blocks a row of blocks: ``"fixed"`` (as equal as whole numbers allow),
+        ``"normal"`` (the sum of twelve uniform numbers), ``"uniform"`` or ``"power"`` (Pareto). What lies
+        beyond 0 or the columns is cut off, and the rest scaled to the exact total.
+    spread : float, optional
+        Relative standard deviation of the lengths before that; by default that of SPREADS.
+    symmetric : bool
+        Whether the matrix equals its transpose. The diagonal is then full, or lacks one block to make the
+        count even; `lengths` are the lower triangle's, in proportion to the places the bands have there, so
+        those of whole rows scatter; bands but the first hold even numbers of blocks.
+    seed : int
+        Same arguments, same matrix, on every machine.
+
+    Returns
+    -------
+    csr_array of shape (rows, rows)
+        float64 values uniform in (-1, 1) without zeros; int32 indices, int64 from 2**31 entries on; sorted,
+        without duplicates.
+
+    Raises
+    ------
+    InputError
+        If an argument is out of its range or `lengths` is another distribution.
+    MatrixSizeError
+        If the matrix does not fit in memory.
+    """
+    size, blocks = _checked(rows, nnz_per_row, block, symmetric, seed)
+    shares = _checked_shares(band_statistics().bands(nnz_per_row) if bands is None else bands)
+    weights = _Weights(lengths, spread).draw(size // block[0], seed)
+    grid = _grid(size, block, blocks, symmetric)
+    index: Index = np.dtype(np.int32 if blocks * block[0] * block[1] <= _INT32_MAX else np.int64)
+    pattern = _symmetric_pattern if symmetric else _pattern
+    indptr, indices = pattern(grid, shares, weights, seed, index)
+    if block != (1, 1):
+        indptr, indices = _opened(indptr, indices, block)
+    data = np.empty(len(indices), dtype=np.float64)
+    _fill_values(indptr, indices, symmetric, np.uint64(seed % 2**64), data)
+    matrix = csr_array((data, indices, indptr), shape=(size, size))
+    matrix.has_canonical_format = True
+    return matrix
+
+
+def _checked(
+    rows: int, nnz_per_row: float, block: tuple[int, int], symmetric: bool, seed: int
+) -> tuple[int, int]:
+    """Return the dimension and the number of blocks."""
+    if len(block) != 2 or min(block) < 1:
+        raise InputError(f"block {block}: expected rows and columns of at least 1 each; give such as (2, 3)")
+    if symmetric and block[0] != block[1]:
+        raise InputError(
+            f"block {block}: expected as many rows as columns in a symmetric matrix; give a square block"
+        )
+    if seed < 0:
+        raise InputError(f"seed = {seed}: expected an integer of at least 0; give a larger one")
+    step = math.lcm(*block)
+    size = rows // step * step
+    if size < 1:
+        raise InputError(f"rows = {rows}: expected at least {step} for blocks {block}; give more")
+    if not 0 < nnz_per_row <= size:
+        raise InputError(
+            f"nnz_per_row = {nnz_per_row}: expected more than 0 and at most the {size} columns; "
+            "give fewer entries a row or more rows"
+        )
+    area = block[0] * block[1]
+    blocks = max(1, round(size * nnz_per_row / area))
+    nnz = blocks * area
+    least = csr_bytes(size, nnz, 4 if nnz <= _INT32_MAX else 8)
+    # The pattern of blocks, and counts of ten bands for each row of them.
+    work = blocks * (8 if symmetric or area > 1 else 0) + size // block[0] * 100
+    require_memory(least + work, f"a synthetic matrix of {size} rows with {nnz_per_row:g} entries each")
+    return size, blocks
+
+
+def _checked_shares(bands: Sequence[float]) -> NDArray[np.float64]:
+    shares = np.asarray(bands, dtype=np.float64)
+    if shares.shape != (BANDS,) or not (shares >= 0).all() or abs(shares.sum() - 1) > 1e-6:
+        raise InputError(
+            f"bands {list(bands)}: expected {BANDS} shares of at least 0 that sum to 1; "
+            "divide them by their sum"
+        )
+    return shares
+
+
+@dataclass(frozen=True, slots=True)
+class _Weights:
+    """Row lengths in units of _WEIGHT_UNIT of their mean, before they are whole numbers."""
+
+    lengths: str
+    spread: float | None
+
+    def draw(self, count: int, seed: int) -> Whole:
+        if self.lengths not in SPREADS:
+            known = ", ".join(list(SPREADS)[:-1])
+            raise InputError(
+                f"lengths '{self.lengths}': expected {known} or {list(SPREADS)[-1]}; name one of them"
+            )
+        spread = SPREADS[self.lengths] if self.spread is None else self.spread
+        if not 0 <= spread < math.inf:
+            raise InputError(f"spread = {spread}: expected a number of at least 0; give a relative deviation")
+        drawn = self._drawn(count, spread, seed) if spread and self.lengths != "fixed" else np.ones(count)
+        return np.rint(np.clip(drawn, 0, count) / _WEIGHT_UNIT).astype(np.int64)
+
+    def _drawn(self, count: int, spread: float, seed: int) -> NDArray[np.float64]:
+        if self.lengths == "normal":
+            each = np.empty(count)
+            _sums_of_twelve(np.uint64(seed % 2**64), each)
+            return 1 + spread * each
+        uniform = np.empty(count)
+        _uniform(np.uint64(seed % 2**64), uniform)
+        if self.lengths == "uniform":
+            return 1 + spread * math.sqrt(3) * (2 * uniform - 1)
+        # Pareto of exponent a has the mean a / (a - 1) and the relative deviation 1 / sqrt(a (a - 2)).
+        exponent = 1 + math.sqrt(1 + 1 / spread**2)
+        return (exponent - 1) / exponent * uniform ** (-1 / exponent)
+
+
+def _grid(size: int, block: tuple[int, int], blocks: int, symmetric: bool) -> _Grid:
+    r, c = block
+    block_cols = size // c
+    edges = -(-np.arange(BANDS + 1) * block_cols // BANDS)
+    return _Grid(size // r, block_cols, blocks, np.arange(size // r) * r // c, edges, symmetric)
+
+
+def _pattern(
+    grid: _Grid,
+    shares: NDArray[np.float64],
+    weights: Whole,
+    seed: int,
+    index: Index,
+) -> tuple[Indices, Indices]:
+    """Return indptr and sorted indices of the blocks."""
+    caps = np.full(grid.block_rows, grid.block_cols)
+    lengths = _apportioned(grid.blocks, weights, caps)
+    return _drawn(grid, _rounded(shares, grid.blocks), lengths, seed, index)
+
+
+def _symmetric_pattern(
+    grid: _Grid,
+    shares: NDArray[np.float64],
+    weights: Whole,
+    seed: int,
+    index: Index,
+) -> tuple[Indices, Indices]:
+    """Return the same of a symmetric pattern."""
+    rows = grid.block_rows
+    on_diagonal = min(rows, grid.blocks)
+    on_diagonal -= (grid.blocks - on_diagonal) % 2
+    below = (grid.blocks - on_diagonal) // 2
+    wanted = shares * grid.blocks
+    wanted[0] = max(0.0, wanted[0] - on_diagonal)
+    halves = wanted if wanted.any() else shares
+    expected = _places_below(grid, halves)
+    weighted = np.rint(weights * (expected / max(expected.max(), 1e-300))).astype(np.int64)
+    lengths = _apportioned(below, weighted, np.arange(rows))
+    starts, lower = _drawn(grid, _rounded(halves, below), lengths, seed, index)
+    diagonal = np.diff(np.arange(rows + 1) * on_diagonal // rows)
+    upper = np.zeros(rows, dtype=np.int64)
+    _count_columns(lower, upper)
+    indptr = np.zeros(rows + 1, dtype=index)
+    np.cumsum(lengths + diagonal + upper, out=indptr[1:])
+    indices = np.empty(grid.blocks, dtype=index)
+    places = indptr[:-1] + lengths
+    _mirror(starts, lower, diagonal, indptr, places, indices)
+    return indptr, indices
+
+
+def _places_below(grid: _Grid, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return for each row its places left of the diagonal, each band's weighing as much as its share."""
+    first, end = np.maximum(1, grid.edges[:-1]), grid.edges[1:]
+    rows = grid.block_rows
+    # Row i has min(i + 1, end) - first of them: one more with every row from `first` on, up to `end`.
+    rising = np.clip(np.minimum(rows, end) - first, 0, None)
+    places = rising * (rising + 1) / 2 + rising * np.clip(rows - end, 0, None)
+    slopes = shares / np.maximum(places, 1)
+    heights = np.concatenate(([0.0], np.cumsum(slopes * (end - first))))
+    return np.interp(np.arange(1, rows + 1), np.maximum(1, grid.edges), heights)
+
+
+def _drawn(grid: _Grid, wanted: Whole, lengths: Whole, seed: int, index: Index) -> tuple[Indices, Indices]:
+    """Return a pattern with these blocks a row and, where rows admit, a band."""
+    counts = np.empty((BANDS, grid.block_rows), dtype=np.uint32)
+    _spread_over_bands(lengths, grid.diagonal, grid.edges, grid.is_lower, wanted, counts)
+    indptr = np.zeros(grid.block_rows + 1, dtype=index)
+    np.cumsum(lengths, out=indptr[1:])
+    indices = np.empty(int(indptr[-1]), dtype=index)
+    seed64 = np.uint64(seed % 2**64)
+    _draw(counts, grid.diagonal, grid.edges, grid.is_lower, seed64, _GAPS, indices)
+    return indptr, indices
+
+
+def _opened(indptr: Indices, indices: Indices, block: tuple[int, int]) -> tuple[Indices, Indices]:
+    """Return indptr and indices of the entries of dense blocks."""
+    r, c = block
+    starts = np.zeros((len(indptr) - 1) * r + 1, dtype=indptr.dtype)
+    np.cumsum(np.repeat(np.diff(indptr) * c, r), out=starts[1:])
+    columns = np.empty(len(indices) * r * c, dtype=indices.dtype)
+    _open_blocks(indptr, indices, r, c, columns)
+    return starts, columns
+
+
+def _rounded(shares: NDArray[np.float64], total: int) -> Whole:
+    """Return whole numbers with these shares of their sum, `total`, by largest remainder."""
+    exact = shares * (total / math.fsum(shares))
+    whole = np.floor(exact).astype(np.int64)
+    order = np.argsort(whole - exact, kind="stable")
+    whole[order[: total - int(whole.sum())]] += 1
+    return whole
+
+
+def _apportioned(total: int, weights: Whole, caps: Whole) -> Whole:
+    """Return whole numbers in proportion to `weights`, none above its cap, whose sum is `total`."""
+    lengths = np.zeros(len(weights), dtype=np.int64)
+    missing = total
+    while missing:
+        uncapped = np.where(lengths < caps, weights, 0)
+        if not uncapped.any():
+            uncapped = caps - lengths
+        sums = np.cumsum(uncapped)
+        bounds = np.floor(sums * (missing / sums[-1])).astype(np.int64)
+        bounds[sums == sums[-1]] = missing
+        np.minimum(lengths + np.diff(bounds, prepend=0), caps, out=lengths)
+        missing = total - int(lengths.sum())
+    return lengths
+
+
+@numba.njit(cache=True, nogil=True)
+def _stream(seed):  # type: ignore[no-untyped-def]
+    # Twice, so that neighbouring seeds do not give shifted copies of one stream.
+    return mixed(mixed(seed + _GOLDEN))
+
+
+@numba.njit(cache=True, nogil=True)
+def _uniform(seed, out):  # type: ignore[no-untyped-def]
+    stream = ~_stream(seed)
+    for each in range(out.size):
+        bits = mixed(stream + np.uint64(each) * _GOLDEN) >> _HALF_BITS
+        out[each] = (np.float64(bits) + 0.5) * 2.0**-32
+
+
+@numba.njit(cache=True, nogil=True)
+def _sums_of_twelve(seed, out):  # type: ignore[no-untyped-def]
+    # Mean 0 and deviation 1, nearly normal, and free of logarithms that differ from machine to machine.
+    stream = ~_stream(seed)
+    for each in range(out.size):
+        total = _ZERO
+        for term in range(np.uint64(6)):
+            bits = mixed(stream + (np.uint64(each) * np.uint64(6) + term) * _GOLDEN)
+            total += (bits >> _HALF_BITS) + (bits & np.uint64(0xFFFFFFFF))
+        out[each] = np.float64(total) * 2.0**-32 - 6.0
+
+
+@numba.njit(cache=True, nogil=True)
+def _sides(diagonal, edges, band, is_lower):  # type: ignore[no-untyped-def]
+    """Return first place and number of places of a band left of the diagonal, and the same right of it."""
+    near, far = edges[band], edges[band + 1]
+    right = max(near, 1)
+    left = right if is_lower else near
+    left_end = max(diagonal - left + 1, 0)
+    left_first = min(max(diagonal - far + 1, 0), left_end)
+    cols = edges[edges.size - 1]
+    right_first = min(diagonal + right, cols)
+    right_end = right_first if is_lower else max(min(diagonal + far, cols), right_first)
+    return left_first, left_end - left_first, right_first, right_end - right_first
+
+
+@numba.njit(cache=True, nogil=True)
+def _spread_over_bands(lengths, diagonals, edges, is_lower, wanted, counts):  # type: ignore[no-untyped-def]
+    """Write the blocks of each row in each band: each row gets its length, each band its own if it can.
+
+    From the outermost band inwards: each is within reach of fewer rows than the next, so none takes what only
+    another one could use. Rows share a band in proportion to what they can still take.
+    """
+    left = lengths.copy()
+    carried = 0
+    for band in range(BANDS - 1, -1, -1):
+        room = 0
+        for row in range(lengths.size):
+            _, first, _, second = _sides(diagonals[row], edges, band, is_lower)
+            room += min(left[row], first + second)
+        want = min(wanted[band] + carried, room)
+        carried += wanted[band] - want
+        if want == room:
+            # Everything that is left, or nothing.
+            for row in range(lengths.size):
+                _, first, _, second = _sides(diagonals[row], edges, band, is_lower)
+                counts[band, row] = min(left[row], first + second)
+                left[row] -= counts[band, row]
+            continue
+        error = 0
+        for row in range(lengths.size):
+            _, first, _, second = _sides(diagonals[row], edges, band, is_lower)
+            error += min(left[row], first + second) * want
+            count = error // room if error >= room and want > 0 else 0
+            error -= count * room
+            counts[band, row] = count
+            left[row] -= count
+    for row in range(lengths.size):
+        for band in range(BANDS):
+            if left[row] > 0:
+                _, first, _, second = _sides(diagonals[row], edges, band, is_lower)
+                more = min(left[row], first + second - counts[band, row])
+                counts[band, row] += more
+                left[row] -= more
+
+
+@numba.njit(cache=True, nogil=True)
+def _draw(counts, diagonals, edges, is_lower, seed, gaps, indices):  # type: ignore[no-untyped-def]
+    """Write the columns of every row, sorted and distinct."""
+    stream = _stream(seed)
+    at = 0
+    left_counts = np.zeros(BANDS, dtype=np.int64)
+    for row in range(diagonals.size):
+        bits = mixed(stream ^ (np.uint64(row) * _GOLDEN))
+        for band in range(BANDS - 1, -1, -1):
+            count = np.int64(counts[band, row])
+            left_counts[band] = 0
+            if count > 0:
+                first, width, _, other = _sides(diagonals[row], edges, band, is_lower)
+                # In proportion to the places, rounded up or down at random.
+                chance = np.int64((bits >> np.uint64(6 * band)) & np.uint64(63))
+                share = (64 * count * width + chance * (width + other)) // (64 * (width + other))
+                share = max(min(share, width), count - other)
+                left_counts[band] = share
+                at = _draw_distinct(stream, first, width, share, gaps, indices, at)
+        for band in range(BANDS):
+            count = np.int64(counts[band, row]) - left_counts[band]
+            if count > 0:
+                _, _, first, width = _sides(diagonals[row], edges, band, is_lower)
+                at = _draw_distinct(stream, first, width, count, gaps, indices, at)
+
+
+@numba.njit(cache=True, nogil=True)
+def _draw_distinct(stream, first, width, count, gaps, indices, at):  # type: ignore[no-untyped-def]
+    """Write `count` sorted distinct columns of `width` from `first` on; return where the next ones go."""
+    if count == 1:
+        bits = mixed(stream + np.uint64(at) * _GOLDEN)
+        indices[at] = first + np.int64(((bits >> _HALF_BITS) * np.uint64(width)) >> _HALF_BITS)
+        return at + 1
+    # Sorted uniform numbers, from exponential gaps between them; the k-th moves on by k, so none repeats.
+    total = gaps[mixed(~(stream + np.uint64(at) * _GOLDEN)) >> np.uint64(64 - _GAP_BITS)]
+    for each in range(at, at + count):
+        gap = gaps[mixed(stream + np.uint64(each) * _GOLDEN) >> np.uint64(64 - _GAP_BITS)]
+        indices[each] = gap
+        total += gap
+    scale = np.float64(width - count + 1) / np.float64(total)
+    total = 0
+    for each in range(at, at + count):
+        total += indices[each]
+        indices[each] = first + (each - at) + np.int64(np.float64(total) * scale)
+    return at + count
+
+
+@numba.njit(cache=True, nogil=True)
+def _count_columns(indices, counts):  # type: ignore[no-untyped-def]
+    for column in indices:
+        counts[column] += 1
+
+
+@numba.njit(cache=True, nogil=True)
+def _mirror(starts, lower, diagonal, indptr, places, indices):  # type: ignore[no-untyped-def]
+    """Write the whole pattern; `places` says where a row goes on after its lower part."""
+    for row in range(diagonal.size):
+        begin = indptr[row]
+        for entry in range(starts[row], starts[row + 1]):
+            indices[begin + entry - starts[row]] = lower[entry]
+        if diagonal[row]:
+            indices[places[row]] = row
+            places[row] += 1
+    for row in range(diagonal.size):
+        for entry in range(starts[row], starts[row + 1]):
+            column = lower[entry]
+            indices[places[column]] = row
+            places[column] += 1
+
+
+@numba.njit(cache=True, nogil=True)
+def _open_blocks(indptr, indices, r, c, columns):  # type: ignore[no-untyped-def]
+    """Write the columns of the entries of every block, row by row."""
+    at = _ZERO
+    for row in range(indptr.size - 1):
+        for _ in range(r):
+            for each in range(np.uint64(indptr[row]), np.uint64(indptr[row + 1])):
+                first = indices[each] * c
+                for column in range(first, first + c):
+                    columns[at] = column
+                    at += _ONE
+
+
+@numba.njit(cache=True, nogil=True)
+def _fill_values(indptr, indices, is_symmetric, seed, data):  # type: ignore[no-untyped-def]
+    """Write values that depend on the place alone, so that mirrored entries are equal."""
+    stream = ~_stream(seed + _ONE)
+    rows = np.uint64(indptr.size - 1)
+    for row in range(rows):
+        for entry in range(np.uint64(indptr[row]), np.uint64(indptr[row + _ONE])):
+            column = np.uint64(indices[entry])
+            place = column * rows + row if is_symmetric and column < row else row * rows + column
+            bits = mixed(stream + place * _GOLDEN)
+            # Odd multiples of 2**-32: uniform, symmetric and never an explicit zero.
+            data[entry] = np.float64(((bits >> _HALF_BITS) << _ONE) + _ONE) * 2.0**-32 - 1.0
