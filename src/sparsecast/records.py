@@ -170,7 +170,8 @@ class Record:
         The matrix's name: a file name, a gallery specification, or that of a benchmark matrix.
     suite : str
         Why it was measured: ``"strips"`` and ``"entry strips"`` (the benchmark matrices of Guo et al. for
-        CSR and ELL, and for COO), ``"varied"`` (rows of varied length), ``"blocks"`` (dense blocks),
+        CSR and ELL, and for COO), ``"row lengths"`` (those of Wang et al.: normal and uniform row lengths),
+        ``"varied"`` (rows of varied length, columns near and far), ``"blocks"`` (dense blocks),
         ``"symmetric"`` (rows of varied length, mirrored), ``"diagonals"`` (full diagonals), ``"gallery"``
         (held out of the fit, to learn the size of the errors), ``"user"`` or ``"published"`` (by others).
     samples_s : tuple of float

@@ -40,7 +40,7 @@ from sparsecast.models.base import Model
 from sparsecast.records import Candidate, Record
 
 #: Suites it is fitted to.
-SUITES = ("strips", "entry strips", "varied", "blocks", "symmetric", "diagonals", "published")
+SUITES = ("strips", "entry strips", "varied", "blocks", "symmetric", "diagonals", "published", "row lengths")
 
 #: Fewest Records a format is fitted to: as many as it has costs.
 LEAST_RECORDS = 12
