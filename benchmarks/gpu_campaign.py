@@ -6,7 +6,8 @@ It needs no network, no installed Sparsecast and no package beyond numba-cuda, S
 the command line takes; peers and NVML are used where they are. Each phase writes its results into the folder
 as soon as they exist; Records go to a journal first, which the next run on the same folder takes over, and
 after each phase to a profile named by the device. What fails leaves its traceback in errors.txt, the next
-matrix or phase goes on, and the exit status is then 1. A kernel that fails the oracle is not measured.
+matrix or phase goes on, and the exit status is then 1, unless it is a peer that failed. A kernel that fails
+the oracle is not measured.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from nvmath_peers import NVMATH_PEERS, MissingPeerError, Peer
 from sparsecast.api import read_matrix
 from sparsecast.benchmark.calibration import (
     BenchmarkMatrix,
@@ -52,15 +54,16 @@ from sparsecast.kernels.cuda.launching import SIMULATED
 from sparsecast.kernels.reference import ReferenceProduct
 from sparsecast.machines import storage
 from sparsecast.machines.device import Device, detect_device
-from sparsecast.machines.machine import Cache, Machine, detect
+from sparsecast.machines.machine import Machine, detect
 from sparsecast.machines.profile import Profile
-from sparsecast.matrices.gallery import gallery
+from sparsecast.matrices.gallery import gallery, gallery_from_specification
+from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.matrices.structure import structure
 from sparsecast.measuring.cuda_clock import CANARY_BYTES, EventClock
 from sparsecast.measuring.energy import NvmlMeter, idle_power_w
 from sparsecast.measuring.timing import Call, Effort, measure
 from sparsecast.models import MODELS
-from sparsecast.planning.candidates import Setting, whole_matrix
+from sparsecast.planning.candidates import Setting
 from sparsecast.records import SCHEMA_VERSION, Candidate, Record, Stream
 
 PACKAGES = (
@@ -73,6 +76,7 @@ PACKAGES = (
     "cupy",
     "torch",
     "nvidia-ml-py",
+    "nvmath-python",
 )
 
 #: Gallery matrices above a million non-zeros, for the peers: within and beyond the caches, even and uneven.
@@ -93,6 +97,12 @@ EFFORT = Effort(samples=5, sample_s=0.002)
 
 #: Fewest non-zeros of a matrix that is measured beside the peers.
 LEAST_PEER_ENTRIES = 1_000_000
+
+#: Gallery matrices whose product takes the device about as long as its launch takes the host, and shorter.
+SMALL = ("poisson2d?n=10", "poisson2d?n=100", "poisson2d?n=300")
+
+#: Products of such a matrix in one graph: as many as an iterated caller may queue before looking at y.
+GRAPHED = 32
 
 #: Candidates of each matrix whose energy is read.
 THRIFTIEST = 2
@@ -211,10 +221,14 @@ class Campaign:
             yield
         except Exception:  # whatever it is: what comes after it may well succeed
             self.failures += 1
-            with (self.out / "errors.txt").open("a", encoding="utf-8") as stream:
-                stream.write(f"{what}\n{traceback.format_exc()}\n")
+            self.note(what)
             if self.failures > MOST_FAILURES:
                 raise
+
+    def note(self, what: str) -> None:
+        """Write the traceback of the exception at hand to errors.txt."""
+        with (self.out / "errors.txt").open("a", encoding="utf-8") as stream:
+            stream.write(f"{what}\n{traceback.format_exc()}\n")
 
     def keep(self, records: Sequence[Record]) -> None:
         """Add Records to the journal at once."""
@@ -407,10 +421,6 @@ def _measure(campaign: Campaign, matrix: BenchmarkMatrix, dtype: str, bench: Dev
     campaign.keep(measure_candidates(subject, chosen, campaign.scope.effort, bench=bench))
 
 
-class MissingPeerError(Exception):
-    """A peer is not installed, or sees no device; the message says which."""
-
-
 def cusparse_call(A: csr_array, x: np.ndarray, algorithm: int) -> tuple[Call, Call]:
     """Return cuSPARSE's product with descriptors and buffer made before, and its result."""
     cupy, sparse = _cupy()
@@ -468,12 +478,13 @@ def torch_call(A: csr_array, x: np.ndarray) -> tuple[Call, Call]:
 
 
 #: cuSPARSE by its algorithms (cusparseSpMVAlg_t: default 0, CSR_ALG1 2, CSR_ALG2 3), and in libraries.
-PEERS: dict[str, Callable[[csr_array, np.ndarray], tuple[Call, Call]]] = {
+PEERS: dict[str, Peer] = {
     "cuSPARSE": lambda A, x: cusparse_call(A, x, 0),
     "cuSPARSE CSR_ALG1": lambda A, x: cusparse_call(A, x, 2),
     "cuSPARSE CSR_ALG2": lambda A, x: cusparse_call(A, x, 3),
     "CuPy": cupy_call,
     "torch": torch_call,
+    **NVMATH_PEERS,
 }
 
 
@@ -501,7 +512,7 @@ def _beside_peers(campaign: Campaign, specification: str) -> dict[str, Any]:
     x = right_hand_side(A.shape[1], A.dtype.name)
     reference = ReferenceProduct.of(A, x)
     ours, traffic = _our_calls(campaign, subject, x, reference)
-    theirs, missing = _peer_calls(A, x, reference)
+    theirs, missing = _peer_calls(campaign, subject, x, reference)
     timings = measure({**ours, **theirs}, campaign.scope.effort, clock=campaign.clock)
     best_ours, best_peer = (
         min(calls, key=lambda name: timings[name].time_s, default=None) for calls in (ours, theirs)
@@ -540,18 +551,19 @@ def _our_calls(
 
 
 def _peer_calls(
-    A: csr_array, x: np.ndarray, reference: ReferenceProduct
+    campaign: Campaign, subject: Subject, x: np.ndarray, reference: ReferenceProduct
 ) -> tuple[dict[str, Call], dict[str, str]]:
     """Return the checked products of the peers, and why others are missing."""
     calls, missing = {}, {}
     for name, make in PEERS.items():
         try:
-            call, result = make(A, x)
+            call, result = make(subject.matrix, x)
             reference.check(np.asarray(result()), name)
         except MissingPeerError as error:
             missing[name] = f"missing: {error}"
         except Exception as error:  # a library of others: whatever it raises is a row that says so
             missing[name] = f"failed: {type(error).__name__}: {error}"
+            campaign.note(f"peer {name} on {subject.name}")
         else:
             calls[name] = call
     return calls, missing
@@ -560,6 +572,59 @@ def _peer_calls(
 def _mean_ratio(found: Sequence[dict[str, Any]]) -> float | None:
     ratios = [row["ratio"] for row in found if row.get("ratio")]
     return float(np.exp(np.mean(np.log(ratios)))) if ratios else None
+
+
+def graphs(campaign: Campaign, deadline: Deadline) -> None:
+    """Measure products of small matrices launched one by one, beside a graph of as many launched at once."""
+    found: list[dict[str, Any]] = []
+    if SIMULATED:
+        found.append({"left_out": "the simulator of numba-cuda has no graphs"})
+    else:
+        core = importlib.import_module("cuda.core")
+        for specification in deadline.each([(Deadline.LEAST, each) for each in SMALL]):
+            with campaign.kept_going(f"a graph of {specification}"):
+                found.append(beside_graph(campaign, specification, core))
+    campaign.write("graphs.json", found)
+
+
+def beside_graph(campaign: Campaign, specification: str, core: Any) -> dict[str, Any]:
+    """Return the seconds of a product in a row of GRAPHED, launched each and as a graph, checked.
+
+    Parameters
+    ----------
+    campaign : Campaign
+    specification : str
+        Of the gallery.
+    core : module
+        cuda.core.
+    """
+    A = prepared(gallery_from_specification(specification), campaign.scope.dtypes[0], 32)
+    subject = Subject(A, structure(A), specification, "user")
+    candidate = next(each for each in campaign.candidates(subject, A.dtype.name) if each.format == "csr")
+    bench, x = DeviceBench(campaign.clock), right_hand_side(A.shape[1], A.dtype.name)
+    there, out = bench.put(x), bench.put(np.full(A.shape[0], np.nan, dtype=A.dtype))
+    bound, _ = bench.bind(A, candidate)
+    device = core.Device()
+    device.set_current()
+    builder = device.create_graph_builder().begin_building()
+    for _ in range(GRAPHED):
+        bound.product(there, out, builder)
+    graph, stream = builder.end_building().complete(), core.Stream.from_handle(0)
+    graph.launch(stream)
+    error = ReferenceProduct.of(A, x).check(bench.take(out), f"a graph of {candidate.kernel}")
+    one = bench.call(candidate, bound, there, out)
+    calls = {"launched": lambda: [one() for _ in range(GRAPHED)], "graph": lambda: graph.launch(stream)}
+    timings = measure(calls, campaign.scope.effort, clock=campaign.clock)
+    return {
+        "matrix": specification,
+        "nnz": A.nnz,
+        "candidate": asdict(candidate),
+        "products": GRAPHED,
+        "launched_s": timings["launched"].time_s / GRAPHED,
+        "graph_s": timings["graph"].time_s / GRAPHED,
+        "noise": {name: timing.noise for name, timing in timings.items()},
+        "error": error,
+    }
 
 
 def energy(campaign: Campaign, deadline: Deadline) -> None:
@@ -607,35 +672,40 @@ def evaluation(campaign: Campaign, deadline: Deadline) -> None:
     for dtype in campaign.scope.dtypes:
         setting = Setting("cuda", dtype, 32, 1)
         own = [r for r in campaign.records if r.candidate.dtype == dtype and r.regime == "warm"]
-        by_rule = [r for r in own if r.candidate in whole_matrix(r.structure, setting).candidates]
-        found[dtype] = {name: _score(name, by_rule, campaign.device) for name in MODELS.names()}
+        found[dtype] = {name: _score(name, own, setting, campaign.machine) for name in MODELS.names()}
         campaign.write("evaluation.json", found)
 
 
-def _score(name: str, records: Sequence[Record], device: Device) -> dict[str, Any]:
-    caches = (Cache(2, device.l2_bytes, 1),)
+def _score(name: str, records: Sequence[Record], setting: Setting, machine: Machine) -> dict[str, Any]:
+    """Score a model on the kernels that a plan by it would run."""
     try:
-        model = MODELS.get(name)().fit(records, caches)
+        model = MODELS.get(name)().fit(records, machine)
         rows = []
         for matrix in dict.fromkeys(r.matrix for r in records if r.suite == "gallery"):
             own = [r for r in records if r.matrix == matrix]
-            forecasts = model.forecast(own[0].structure, [r.candidate for r in own])
-            rows += pair(matrix, name, forecasts, own)
+            blocks = RowBlocks.of(own[0].structure)
+            planned = [setting.candidate(each, blocks, model.kernels(each)) for each in model.formats()]
+            rows += pair(matrix, name, model.forecast(own[0].structure, planned), own)
     except SparsecastError as error:
         return {"refused": str(error)}
     if not rows:
         return {"refused": "no gallery matrix was measured"}
-    return {**asdict(scores(rows)[name]), "formats": model.formats(), "records": len(records)}
+    errors: dict[str, list[float]] = {}
+    for row in rows:
+        errors.setdefault(row.record.candidate.format, []).append(abs(row.error))
+    formats = {each: sum(found) / len(found) for each, found in errors.items()}
+    return {**asdict(scores(rows)[name]), "mean_errors": formats, "records": len(records)}
 
 
 #: The phases and the seconds of each; what one leaves goes to the next.
 PHASES = (
     (describe, 5),
     (correctness, 125),
-    (bandwidth, 15),
+    (bandwidth, 20),
     (calibration, 190),
     (cold, 40),
     (peers, 90),
+    (graphs, 5),
     (energy, 40),
     (evaluation, 15),
 )

@@ -71,7 +71,7 @@ def main(profile_name: str | None = None) -> None:
     setting = Setting(first.device, first.dtype, first.index_bits, first.threads)
     records = profile.select(device=first.device, dtype=first.dtype, threads=first.threads)
     for name in MODELS.names():
-        model = MODELS.get(name)().fit(records, profile.machine.caches)
+        model = MODELS.get(name)().fit(records, profile.machine)
         print(f"model {name}{' (default)' if name == DEFAULT_MODEL else ''}, {len(model.formats())} formats")
         print(
             f"{'strips':>9} {'rows':>11} {'strips used':>12} {'blocks evaluated':>17} {'statistics, s':>14} "

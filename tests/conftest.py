@@ -17,9 +17,7 @@ from sparsecast.kernels.binding import prepared
 from sparsecast.machines.device import Device
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.gallery import gallery, gallery_names, gallery_parameters
-from sparsecast.matrices.row_blocks import RowBlocks
-from sparsecast.planning.candidates import Setting
-from sparsecast.records import Stream
+from sparsecast.records import Candidate, Stream
 
 # The same examples in every run of CI: a new one that fails belongs to whoever can look at it.
 settings.register_profile("sparsecast", deadline=None, derandomize="CI" in os.environ)
@@ -60,17 +58,16 @@ def gpu_profile() -> Profile:
     records = []
     for record in recorded.select(dtype="float64", threads=1):
         name = record.candidate.format
-        if name not in KERNELS["cuda"].names():
-            continue
-        setting = Setting("cuda", "float64", 32, 1)
-        candidate = setting.candidate(name, RowBlocks.of(record.structure))
         time_s = GPU_LAUNCH_S + record.traffic_bytes / GPU_BYTES_PER_S
         made_up = {
             "time_s": time_s,
             "samples_s": (time_s,) * 3,
             "convert_s": 1e-5 + record.stored_bytes / GPU_WAY_BYTES_PER_S,
         }
-        records.append(dataclasses.replace(record, candidate=candidate, **made_up))
+        there = name in KERNELS["cuda"].names()
+        for variant in KERNELS["cuda"].get(name).variants if there else ():
+            candidate = Candidate(name, variant, "cuda", "float64", 32, 1)
+            records.append(dataclasses.replace(record, candidate=candidate, **made_up))
     streams = [
         Stream(
             kind, "cuda", 1, size, 1e-5 + size / GPU_WAY_BYTES_PER_S, 0.0, "2026-01-01T00:00:00", "made up"

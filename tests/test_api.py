@@ -414,6 +414,7 @@ def test_a_gpus_profile_is_asked_about_its_gpu(gpu_profile):
     planned = sc.plan(A, gpu_profile)
     assert planned.device == "cuda"
     assert planned.baseline.convert_s > 0, "plain CSR has to travel too"
+    assert planned.low_s <= planned.time_s * 1.01 and planned.high_s >= planned.time_s * 0.99
 
 
 @pytest.mark.parametrize(

@@ -371,7 +371,7 @@ def plan(
     profile = profile or own_profile(matrix, threads=threads, dtype=dtype, device=device or "cpu")
     machine = _asked(profile, device)
     setting = _setting(matrix, machine, threads, dtype)
-    strip = strip_rows(setting.device, setting.threads)
+    strip = strip_rows(machine, setting.device, setting.threads)
     statistics = strip_statistics(matrix.indptr, structure_of(matrix), strip)
     return make_plan(statistics, _fitted(profile, setting, model or DEFAULT_MODEL), setting, iterations)
 
@@ -734,7 +734,7 @@ def _fitted(profile: Profile, setting: Setting, name: str) -> Model:
             f"profile {profile.name} has no records for {setting.device} {setting.dtype} {setting.threads} "
             f"threads: it has {contents(profile)}; calibrate for it, or ask for what it has"
         )
-    return MODELS.get(name)().fit(records, profile.machine.caches)
+    return MODELS.get(name)().fit(records, profile.machine)
 
 
 def contents(profile: Profile) -> str:

@@ -139,7 +139,7 @@ class Candidate:
     format, kernel : str
         Registered names of the storage format and of the kernel variant.
     device : str
-        ``"cpu"`` or ``"cuda"``.
+        ``"cpu"`` or ``"cuda"``; ``"hip"`` in published results of AMD's GPUs.
     dtype : str
         NumPy name of the values' type, one of DTYPES.
     index_bits : int
@@ -173,10 +173,12 @@ class Record:
         The matrix's name: a file name, a gallery specification, or that of a benchmark matrix.
     suite : str
         Why it was measured: ``"strips"`` and ``"entry strips"`` (the benchmark matrices of Guo et al. for
-        CSR and ELL, and for COO), ``"varied"`` (rows of varied length), ``"blocks"`` (dense blocks),
+        CSR and ELL, and for COO), ``"row lengths"`` (those of Wang et al.: normal and uniform row lengths),
+        ``"varied"`` (rows of varied length, columns near and far), ``"blocks"`` (dense blocks),
         ``"symmetric"`` (rows of varied length, mirrored), ``"diagonals"`` (full diagonals), ``"gallery"``
         (held out of the fit, to learn the size of the errors), ``"synthetic"`` (the five-minute benchmark of
-        Gahvari et al.), ``"synthetic again"`` (some of its points once more, for the noise) or ``"user"``.
+        Gahvari et al.), ``"synthetic again"`` (some of its points once more, for the noise), ``"user"`` or
+        ``"published"`` (by others).
     samples_s : tuple of float
         Every sample that was kept, in the order taken: seconds a product.
     time_s : float

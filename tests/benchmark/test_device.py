@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from sparsecast.benchmark.device import LARGEST_ENTRIES, device_candidates, device_matrices
@@ -22,7 +23,16 @@ DEVICE = Device("a device", 100, 64, 32, 1024, 1 << 36, 50 << 20, 1_500_000_000,
 
 def test_matrices_are_distinct_of_every_suite_and_none_too_large():
     matrices = device_matrices(DEVICE)
-    suites = {"strips", "entry strips", "varied", "blocks", "symmetric", "diagonals", "gallery"}
+    suites = {
+        "strips",
+        "entry strips",
+        "row lengths",
+        "varied",
+        "blocks",
+        "symmetric",
+        "diagonals",
+        "gallery",
+    }
     assert {matrix.suite for matrix in matrices} == suites
     assert suites - {"symmetric"} <= {matrix.suite for matrix in matrices[:120]}
     assert max(matrix.entries for matrix in matrices) <= LARGEST_ENTRIES
@@ -38,6 +48,18 @@ def test_strips_are_those_of_each_kernel_on_this_device():
             rows = int(matrix.name.split("rows=")[1].split("&")[0])
             assert rows % guo_strip(DEVICE, name) == 0
     assert 2 * guo_strip(DEVICE, "csr") == wang_strip(DEVICE, "csr-vector")
+
+
+def test_row_lengths_are_distributed_over_wangs_strips():
+    found = [matrix for matrix in device_matrices(DEVICE) if matrix.suite == "row lengths"]
+    small = min((matrix for matrix in found if "normal" in matrix.name), key=lambda matrix: matrix.entries)
+    A = small.build()
+    assert A.shape[0] % wang_strip(DEVICE, "csr-vector") == 0
+    assert A.nnz == small.entries
+    assert len(set(np.diff(A.indptr))) > 3
+    # Uniform columns: as many in each tenth of them.
+    shares = np.histogram(A.indices, 10, (0, A.shape[1]))[0] / A.nnz
+    assert np.abs(shares - 0.1).max() < 0.02
 
 
 def test_candidates_are_all_variants_of_the_formats_that_suit():

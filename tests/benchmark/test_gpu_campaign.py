@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import json
 import os
@@ -100,6 +101,7 @@ def test_what_is_not_there_is_missing_not_measured_or_refused(folder):
     left_out = [row["left_out"] for row in peers["matrices"] if "left_out" in row]
     assert len(left_out) == 2 and "real values" in left_out[0] and "absent.mtx" in left_out[1]
     assert found(folder, "energy.json")["idle_w"] == "not measured"
+    assert [set(row) for row in found(folder, "graphs.json")] == [{"left_out"}]
     assert all("refused" in score for score in found(folder, "evaluation.json")["float64"].values())
 
 
@@ -128,6 +130,81 @@ gpu_campaign.PHASES = ((broken, 1), (gpu_campaign.describe, 5))
 sys.argv = ["gpu_campaign.py", "--tiny", sys.argv[1]]
 sys.exit(gpu_campaign.main())
 """
+
+
+PEERS = """
+import sys
+sys.path.insert(0, "benchmarks")
+import gpu_campaign
+
+def broken(A, x):
+    raise ValueError("broken on purpose")
+
+gpu_campaign.PEERS = {
+    "broken": broken,
+    "wrong": lambda A, x: (lambda: None, lambda: 2 * (A @ x) + 1),
+    "right": lambda A, x: (lambda: A @ x, lambda: A @ x),
+}
+gpu_campaign.PHASES = ((gpu_campaign.peers, 60),)
+sys.argv = ["gpu_campaign.py", "--tiny", sys.argv[1]]
+sys.exit(gpu_campaign.main())
+"""
+
+
+def test_a_peer_that_fails_is_noted_and_the_others_are_measured(tmp_path):
+    done = run([sys.executable, "-c", PEERS, str(tmp_path)])
+    assert done.returncode == 0, done.stdout + done.stderr
+    (row,) = found(tmp_path, "peers.json")["matrices"]
+    assert set(row["missing"]) == {"broken", "wrong"} and row["best_peer"] == "right"
+    assert row["missing"]["broken"] == "failed: ValueError: broken on purpose"
+    errors = (tmp_path / "errors.txt").read_text(encoding="utf-8")
+    assert "peer broken on gallery:poisson2d?n=6" in errors and "WrongResultError" in errors
+
+
+GRAPHS = """
+import sys
+sys.path.insert(0, "benchmarks")
+from types import SimpleNamespace
+
+import gpu_campaign
+from sparsecast.kernels.cuda.launching import DeviceProduct
+
+gpu_campaign.GRAPHED = 2
+queued, launched = [], []
+launch = DeviceProduct.launch
+DeviceProduct.launch = lambda self, x, y, stream: (queued.append(stream), launch(self, x, y, stream))
+graph = SimpleNamespace(launch=launched.append)
+builder = SimpleNamespace(complete=lambda: graph)
+builder.begin_building = builder.end_building = lambda: builder
+device = SimpleNamespace(set_current=lambda: None, create_graph_builder=lambda: builder)
+core = SimpleNamespace(Device=lambda: device, Stream=SimpleNamespace(from_handle=lambda handle: handle))
+
+def graphs(campaign, deadline):
+    row = gpu_campaign.beside_graph(campaign, "poisson2d?n=4", core)
+    assert queued[: gpu_campaign.GRAPHED] == [builder] * gpu_campaign.GRAPHED and set(launched) == {0}
+    assert builder not in queued[gpu_campaign.GRAPHED :]
+    campaign.write("graphs.json", row)
+
+gpu_campaign.PHASES = ((graphs, 60),)
+sys.argv = ["gpu_campaign.py", "--tiny", sys.argv[1]]
+sys.exit(gpu_campaign.main())
+"""
+
+
+def test_products_are_captured_checked_and_measured_beside_their_graph(tmp_path):
+    done = run([sys.executable, "-c", GRAPHS, str(tmp_path)])
+    assert done.returncode == 0, (tmp_path / "errors.txt").read_text(encoding="utf-8")
+    row = found(tmp_path, "graphs.json")
+    assert row["launched_s"] > row["graph_s"] > 0 and row["error"] < 1e-14
+
+
+def test_cuda_core_has_what_a_graph_is_made_with():
+    core = pytest.importorskip("cuda.core", reason="cuda.core is missing: it comes with numba-cuda's extras")
+    assert callable(core.Device.create_graph_builder) and callable(core.Stream.from_handle)
+    graph = importlib.import_module("cuda.core.graph")
+    for name in ("begin_building", "end_building", "complete"):
+        assert callable(getattr(graph.GraphBuilder, name))
+    assert callable(graph.Graph.launch)
 
 
 def test_a_phase_that_fails_is_noted_and_the_next_goes_on(tmp_path):

@@ -214,7 +214,7 @@ def test_machines(any_way, met, foreign):
     assert document["machine"]["name"] == met.name
     assert set(document["profiles"]) == {met.name, foreign, *missing_profiles()}
     for name in missing_profiles():
-        assert "not shipped yet" in document["profiles"][name]
+        assert "missing, not shipped yet" in document["profiles"][name]
     assert document["streams"] == {}
 
 
@@ -284,3 +284,30 @@ def test_a_reader_that_goes_away_is_no_fault_to_trace(met):
         err = child.stderr.read()
         child.wait()
     assert b"Traceback" not in err
+
+
+@pytest.fixture
+def gpu_path(gpu_profile, tmp_path):
+    return gpu_profile.save(tmp_path / "gpu.parquet")
+
+
+def test_a_gpus_profile_answers_without_a_gpu(any_way, gpu_path, gpu_profile):
+    document = document_of(any_way("predict", SMALL, "--profile", gpu_path, "--json"))
+    assert document["profile"] == gpu_profile.name
+    assert {forecast["device"] for forecast in document["forecasts"]} == {"cuda"}
+    assert "csr" in {forecast["format"] for forecast in document["forecasts"]}
+
+
+def test_the_processor_and_a_gpu_are_compared(run, met, gpu_path, gpu_profile):
+    asked = ("plan", SMALL, "--device", "cpu,cuda", "--profile", gpu_path, "--threads", "1")
+    document = document_of(run(*asked, "--json"))
+    has(document["plan"], PLAN)
+    has(document, {"break_even_iterations": int})
+    assert [item["profile"] for item in document["devices"]] == [met.name, gpu_profile.name]
+    for item in document["devices"]:
+        has(item, {"device": str, "time_s": float, "convert_s": float, "transfer_s": float, "total_s": float})
+        assert item["travelling_s"] >= item["total_s"]
+    assert document["plan"]["time_s"] == document["devices"][0]["time_s"], "the first is the plan"
+    shown = run(*asked)
+    assert (shown.status, shown.err) == (0, "")
+    assert "Best on cpu" in shown.out and gpu_profile.name in shown.out

@@ -8,8 +8,9 @@ import re
 
 import pytest
 
-from sparsecast.errors import InputError
+from sparsecast.errors import DeviceError, InputError
 from sparsecast.machines import machine as machines
+from sparsecast.machines.device import Device
 from sparsecast.machines.machine import Cache, Machine, detect
 
 MACHINE = Machine(
@@ -55,6 +56,15 @@ def test_a_processor_without_letters_still_has_a_name():
 
 def test_a_machine_survives_json():
     assert Machine.from_dict(json.loads(json.dumps(MACHINE.to_dict()))) == MACHINE
+
+
+def test_caches_are_those_of_the_processor_or_of_its_gpu():
+    device = Device("a device", 100, 64, 32, 1024, 1 << 36, 50 << 20, 1, 1)
+    with_gpu = dataclasses.replace(MACHINE, device=device)
+    assert with_gpu.caches_of("cpu") == MACHINE.caches_of("cpu") == MACHINE.caches
+    assert with_gpu.caches_of("cuda") == (Cache(2, 50 << 20, 1),)
+    with pytest.raises(DeviceError, match="device 'cuda' is not described by machine example"):
+        MACHINE.caches_of("cuda")
 
 
 def test_this_machine_is_described_alike_each_time():

@@ -9,7 +9,7 @@ import pytest
 
 from sparsecast.errors import ProfileError
 from sparsecast.formats import FORMATS
-from sparsecast.machines.machine import Cache
+from sparsecast.machines.machine import Cache, Machine
 from sparsecast.matrices.row_blocks import RowBlocks, StripStatistics
 from sparsecast.matrices.structure import structure
 from sparsecast.matrices.synthesis import block_matrix, diagonal_matrix, varied_matrix
@@ -18,6 +18,7 @@ from sparsecast.models.linear import LEAST_RECORDS, LinearModel
 from sparsecast.planning.candidates import Setting, whole_matrix
 
 CACHES = (Cache(1, 1 << 15, 1), Cache(2, 1 << 18, 1), Cache(3, 1 << 22, 1))
+MACHINE = Machine("a processor", "x86_64", 4, 4, CACHES, (), 1 << 34, "Linux")
 
 #: Seconds for one unit of each kind of work of CSR, as a made-up machine takes them.
 COSTS = {
@@ -51,7 +52,7 @@ def structures():
 @pytest.fixture(scope="module")
 def counting(recorded):
     """A fitted model, for the counts of work that it makes."""
-    return LinearModel().fit(recorded.select(dtype="float64"), CACHES)
+    return LinearModel().fit(recorded.select(dtype="float64"), MACHINE)
 
 
 @pytest.fixture(scope="module")
@@ -64,14 +65,14 @@ def made_up(structures, counting, make_record):
 
 
 def test_it_recovers_the_times_of_a_machine_with_such_costs(made_up):
-    model = LinearModel().fit(made_up, CACHES)
+    model = LinearModel().fit(made_up, MACHINE)
     for record in made_up:
         forecast = float(model.time_s("csr", RowBlocks.of(record.structure))[0])
         assert forecast == pytest.approx(record.time_s, rel=1e-6)
 
 
 def test_it_forecasts_matrices_it_has_not_seen(made_up, counting):
-    model = LinearModel().fit(made_up, CACHES)
+    model = LinearModel().fit(made_up, MACHINE)
     found = structure(varied_matrix(20_000, 7, "uniform", 0.3, seed=9), threads=1)
     work = counting._work("csr", RowBlocks.of(found))
     expected = sum(COSTS[name] * float(count[0]) for name, count in work.items())
@@ -79,7 +80,7 @@ def test_it_forecasts_matrices_it_has_not_seen(made_up, counting):
 
 
 def test_no_cost_is_negative_and_every_term_is_named(recorded):
-    model = LinearModel().fit(recorded.select(dtype="float64"), recorded.machine.caches)
+    model = LinearModel().fit(recorded.select(dtype="float64"), recorded.machine)
     assert set(model.formats()) == set(FORMATS.names())
     for costs in model.costs_.values():
         assert min(costs.values()) >= 0 and max(costs.values()) > 0
@@ -87,7 +88,7 @@ def test_no_cost_is_negative_and_every_term_is_named(recorded):
 
 
 def test_the_terms_add_up_to_the_time(recorded, structures):
-    model = LinearModel().fit(recorded.select(dtype="float64"), recorded.machine.caches)
+    model = LinearModel().fit(recorded.select(dtype="float64"), recorded.machine)
     for name in model.formats():
         terms = model.terms(name, RowBlocks.of(structures[0]))
         time_s = terms.pop("time_s")
@@ -95,7 +96,7 @@ def test_the_terms_add_up_to_the_time(recorded, structures):
 
 
 def test_a_bigger_matrix_of_the_same_kind_takes_longer(recorded):
-    model = LinearModel().fit(recorded.select(dtype="float64"), recorded.machine.caches)
+    model = LinearModel().fit(recorded.select(dtype="float64"), recorded.machine)
     sizes = (1_000, 10_000, 100_000)
     found = [structure(varied_matrix(rows, 9, "uniform", 0.2, seed=0), threads=1) for rows in sizes]
     for name in model.formats():
@@ -104,8 +105,8 @@ def test_a_bigger_matrix_of_the_same_kind_takes_longer(recorded):
 
 
 def test_caches_that_hold_the_matrix_make_it_faster(made_up, structures):
-    small, large = CACHES, tuple(dataclasses.replace(cache, bytes=cache.bytes << 8) for cache in CACHES)
-    model = LinearModel().fit(made_up, small)
+    large = tuple(dataclasses.replace(cache, bytes=cache.bytes << 8) for cache in CACHES)
+    model = LinearModel().fit(made_up, MACHINE)
     slow = float(model.time_s("csr", RowBlocks.of(structures[-1]))[0])
     model._caches = large
     assert float(model.time_s("csr", RowBlocks.of(structures[-1]))[0]) < slow
@@ -116,7 +117,7 @@ def test_a_long_row_is_waited_for(recorded, of_lengths, make_record, structures)
     records = [
         make_record("csr", found, 1e-6 + 1e-9 * found.nnz, "varied", threads=4) for found in structures
     ]
-    model = LinearModel().fit(records, CACHES)
+    model = LinearModel().fit(records, MACHINE)
     assert model._work("csr", RowBlocks.of(uneven))["entries"][0] == pytest.approx(4 * 99_999, rel=0.03)
     assert model._work("csr", RowBlocks.of(even))["entries"][0] == even.nnz
 
@@ -131,7 +132,7 @@ def test_a_long_row_is_waited_for(recorded, of_lengths, make_record, structures)
     ids=("varied", "blocks", "diagonals"),
 )
 def test_row_blocks_of_a_matrix_cost_about_the_matrix(recorded, A):
-    model = LinearModel().fit(recorded.select(dtype="float64"), recorded.machine.caches)
+    model = LinearModel().fit(recorded.select(dtype="float64"), recorded.machine)
     found = structure(A, threads=1)
     strips = StripStatistics.of(A.indptr, found, 5_000)
     first = np.arange(strips.strips)
@@ -148,8 +149,8 @@ def test_row_blocks_of_a_matrix_cost_about_the_matrix(recorded, A):
 
 def test_too_few_records_drop_the_format(made_up):
     with pytest.raises(ProfileError, match="do not suffice for the linear model"):
-        LinearModel().fit(made_up[: LEAST_RECORDS - 1], CACHES)
-    assert LinearModel().fit(made_up[:LEAST_RECORDS], CACHES).formats() == ["csr"]
+        LinearModel().fit(made_up[: LEAST_RECORDS - 1], MACHINE)
+    assert LinearModel().fit(made_up[:LEAST_RECORDS], MACHINE).formats() == ["csr"]
 
 
 def test_without_caches_it_still_forecasts(recorded, structures):

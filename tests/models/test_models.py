@@ -31,7 +31,7 @@ def model_class(request):
 
 @pytest.fixture(scope="module", params=["float64", "float32"])
 def fitted(request, model_class, recorded):
-    return model_class().fit(recorded.select(dtype=request.param), recorded.machine.caches)
+    return model_class().fit(recorded.select(dtype=request.param), recorded.machine)
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def test_fit_returns_the_model_and_does_not_change_the_records(model_class, reco
     records = recorded.select(dtype="float64")
     before = list(records)
     model = model_class()
-    assert model.fit(records, recorded.machine.caches) is model
+    assert model.fit(records, recorded.machine) is model
     assert records == before
 
 
@@ -131,13 +131,13 @@ def test_blocks_are_forecast_alike_alone_and_together(fitted):
 def with_ratios(model_class, recorded, make_record, of_lengths):
     """Fit with held-out CSR Records whose times are these multiples of the forecast."""
     fit_records = [r for r in recorded.select(dtype="float64") if r.suite != "gallery"]
-    plain = model_class().fit(fit_records, recorded.machine.caches)
+    plain = model_class().fit(fit_records, recorded.machine)
     target = of_lengths([3, 8, 5] * 500)
     expected = float(plain.time_s("csr", RowBlocks.of(target))[0])
 
     def fit(*ratios):
         held_out = [make_record("csr", target, ratio * expected, "gallery") for ratio in ratios]
-        return model_class().fit([*fit_records, *held_out], recorded.machine.caches)
+        return model_class().fit([*fit_records, *held_out], recorded.machine)
 
     return fit
 

@@ -17,10 +17,12 @@ times = st.floats(1e-7, 1e-1)
 costs = st.floats(0.0, 10.0)
 
 
-def placement(device, time_s, convert_s, transfer_s, iterations=100):
+def placement(device, time_s, convert_s, transfer_s, iterations=100, plain=None):
+    """A placement, of a plan that is plain CSR or takes `plain` seconds a product and to convert to."""
     candidate = Candidate("csr", "rows", device, "float64", 32, 1)
     block = PlannedBlock(0, 9, candidate, time_s, convert_s)
-    plan = Plan((block,), iterations, time_s, None, None, convert_s, block, None)
+    baseline = PlannedBlock(0, 9, candidate, *plain) if plain else block
+    plan = Plan((block,), iterations, time_s, None, None, convert_s, baseline, None)
     return Placement(f"a {device}", plan, transfer_s)
 
 
@@ -44,20 +46,38 @@ def test_a_device_pays_once_its_products_have_saved_what_it_takes_to_get_there()
     assert compare([after(host, 103), after(gpu, 103)]).best.plan.device == "cuda"
 
 
+def test_plain_csr_is_what_few_products_are_compared_with():
+    host = placement("cpu", 5e-3, 10.0, 0.0, plain=(6e-3, 0.0))
+    found = compare([host, placement("cuda", 1e-3, 0.5, 0.0)])
+    assert found.break_even_iterations == 100, "0.5 s to get there, 5 ms saved by every product"
+
+
 def test_one_place_has_nothing_to_break_even_with():
     assert compare([placement("cpu", 1e-3, 0.0, 0.0)]).break_even_iterations is None
 
 
-@given(times, costs, times, costs, costs)
-def test_break_even_is_the_least_number_of_products(host_s, host_convert_s, gpu_s, gpu_convert_s, transfer_s):
-    host, gpu = (
-        placement("cpu", host_s, host_convert_s, 0.0),
-        placement("cuda", gpu_s, gpu_convert_s, transfer_s),
-    )
+def best_s(found, iterations):
+    """Seconds of so many products, in the plan's way or in plain CSR."""
+    baseline, transfer_s = found.plan.baseline, found.transfer_s
+    plain_s = baseline.convert_s + transfer_s + iterations * baseline.time_s
+    return min(after(found, iterations).total_s, plain_s)
+
+
+@given(times, costs, st.floats(1, 3), times, costs, costs, st.floats(1, 3))
+def test_break_even_is_the_least_number_of_products(
+    host_s, host_convert_s, slower, gpu_s, gpu_convert_s, transfer_s, slower_there
+):
+    host = placement("cpu", host_s, host_convert_s, 0.0, plain=(slower * host_s, 0.0))
+    plain_there = slower_there * gpu_s, gpu_convert_s / 2
+    gpu = placement("cuda", gpu_s, gpu_convert_s, transfer_s, plain=plain_there)
     found = compare([host, gpu])
     count, fastest = found.break_even_iterations, found.fastest
     other = gpu if fastest is host else host
+    if count is None:
+        assert best_s(fastest, 10**9) >= best_s(other, 10**9)
+        return
     assert count >= 1
-    assert after(fastest, count).total_s <= after(other, count).total_s * (1 + 1e-9)
-    if count > 1:
-        assert after(fastest, count - 1).total_s >= after(other, count - 1).total_s * (1 - 1e-9)
+    assert best_s(fastest, count) <= best_s(other, count) * (1 + 1e-9)
+    for fewer in (count - 1, count // 2, 1):
+        if 1 <= fewer < count:
+            assert best_s(fastest, fewer) >= best_s(other, fewer) * (1 - 1e-9)

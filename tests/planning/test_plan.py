@@ -31,13 +31,13 @@ class PerRow(Model):
         self.ratios_ = ratios or {}
         self.conversion_ = self
 
-    def _fit(self, records, caches=()):
+    def _fit(self, records, machine):
         raise AssertionError("this model is never fitted")
 
     def formats(self):
         return list(self.costs)
 
-    def terms(self, format_name, blocks):
+    def terms(self, format_name, blocks, kernel=None):
         return {"time_s": self.costs[format_name] * blocks.rows.astype(float)}
 
     def seconds(self, format_name, blocks):
@@ -66,7 +66,7 @@ def test_a_conversion_that_costs_more_than_it_saves_is_left_alone(strips):
 
 def test_one_product_converts_nothing_on_a_real_machine(recorded):
     for name in MODELS.names():
-        model = MODELS.get(name)().fit(recorded.select(dtype="float64"), recorded.machine.caches)
+        model = MODELS.get(name)().fit(recorded.select(dtype="float64"), recorded.machine)
         plan = make_plan(statistics(gallery("poisson2d", n=200), 1024), model, SETTING, 1)
         assert {block.candidate.format for block in plan.blocks} == {"csr"}
         assert plan.convert_s == 0
@@ -116,7 +116,7 @@ def test_the_plans_time_is_the_sum_of_its_blocks(recorded):
     indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
     A = csr_array((np.ones(indptr[-1]), np.zeros(indptr[-1], np.int32), indptr), (len(lengths), 4000))
     for name in MODELS.names():
-        model = MODELS.get(name)().fit(recorded.select(dtype="float64"), recorded.machine.caches)
+        model = MODELS.get(name)().fit(recorded.select(dtype="float64"), recorded.machine)
         plan = make_plan(statistics(A, 512), model, SETTING, 10**6)
         assert plan.time_s == pytest.approx(sum(block.time_s for block in plan.blocks))
         assert plan.convert_s == pytest.approx(sum(block.convert_s for block in plan.blocks))
@@ -126,7 +126,7 @@ def test_the_plans_time_is_the_sum_of_its_blocks(recorded):
 @pytest.mark.parametrize("shape", [(0, 5), (0, 0), (7, 5), (7, 0)])
 def test_a_matrix_without_entries_is_planned(recorded, shape):
     for name in MODELS.names():
-        model = MODELS.get(name)().fit(recorded.select(dtype="float64"), recorded.machine.caches)
+        model = MODELS.get(name)().fit(recorded.select(dtype="float64"), recorded.machine)
         plan = make_plan(statistics(csr_array(shape)), model, SETTING, 100)
         assert 0 < plan.time_s < math.inf
         assert sum(block.last_row + 1 - block.first_row for block in plan.blocks) == shape[0]

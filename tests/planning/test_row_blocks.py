@@ -36,13 +36,13 @@ class Table(Model):
         self.ratios_ = {}
         self.conversion_ = self
 
-    def _fit(self, records, caches=()):
+    def _fit(self, records, machine):
         raise AssertionError("this model is never fitted")
 
     def formats(self):
         return list(FORMATS)
 
-    def terms(self, format_name, blocks):
+    def terms(self, format_name, blocks, kernel=None):
         return {"time_s": self._read(self.times, format_name, blocks)}
 
     def seconds(self, format_name, blocks):
@@ -146,7 +146,7 @@ def test_of_equal_plans_the_one_with_fewest_blocks_is_taken():
 @pytest.fixture(scope="module", params=MODELS.names())
 def fitted(request, recorded):
     model = MODELS.get(request.param)()
-    return model.fit(recorded.select(dtype="float64"), recorded.machine.caches)
+    return model.fit(recorded.select(dtype="float64"), recorded.machine)
 
 
 @settings(max_examples=25)
@@ -185,7 +185,7 @@ class Cheapest(Table):
     def formats(self):
         return ["csr", "ell"]
 
-    def terms(self, format_name, blocks):
+    def terms(self, format_name, blocks, kernel=None):
         return {"time_s": np.full(len(blocks.rows), 1e-9 if format_name == self.favourite else 1.0)}
 
     def seconds(self, format_name, blocks):

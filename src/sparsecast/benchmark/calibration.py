@@ -217,8 +217,8 @@ class BenchmarkMatrix:
 
 
 def benchmark_matrices(setting: Setting) -> tuple[list[BenchmarkMatrix], list[BenchmarkMatrix]]:
-    """Return the indispensable matrices for a setting, and those that make its profile finer."""
-    rows = strip_rows(setting.device, setting.threads)
+    """Return the indispensable matrices for a processor's setting, and those that make its profile finer."""
+    rows = strip_rows(None, setting.device, setting.threads)
     grid = [(strips, length) for length in NNZ_PER_ROW for strips in STRIPS if length < strips * rows]
 
     def coarse(strips: int, length: int) -> bool:
@@ -608,7 +608,9 @@ class Calibration:
         subject = Subject(A, structure(A), matrix.name, matrix.suite)
         offered = self.place.candidates(subject.structure, setting)
         wanted = [candidate for candidate in offered if candidate.format in matrix.formats]
-        return measure_candidates(subject, wanted, self._effort, on_sample=self._watch, bench=self.place.bench)
+        return measure_candidates(
+            subject, wanted, self._effort, on_sample=self._watch, bench=self.place.bench
+        )
 
     def _watch(self) -> None:
         """Give up a measurement that takes so much longer than expected that the budget is over."""

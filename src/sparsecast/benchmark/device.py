@@ -32,7 +32,8 @@ from sparsecast.kernels.binding import Bound, bind
 from sparsecast.kernels.cuda.launching import compiled_kernels, pointer, scratch, upload
 from sparsecast.machines.device import Device
 from sparsecast.machines.machine import Machine
-from sparsecast.machines.strips import guo_strip
+from sparsecast.machines.strips import guo_strip, wang_strip
+from sparsecast.matrices.banded_synthesis import banded_matrix
 from sparsecast.measuring.cuda_clock import EventClock
 from sparsecast.measuring.energy import Energy, Meter, energy_of
 from sparsecast.measuring.timing import Call, Clock
@@ -41,6 +42,18 @@ from sparsecast.records import Candidate, Stream, Structure
 
 #: Non-zeros of the largest benchmark matrix: more would take the host longer to make than the device to use.
 LARGEST_ENTRIES = 30_000_000
+
+#: Non-zeros a row of the matrices for CSR: one more length than for a processor, beyond the threads of a
+#: block, from where on section 3.5.1 has another line.
+CSR_NNZ_PER_ROW = (*NNZ_PER_ROW, 2048)
+
+#: Wang et al. (2017), section 3.1: strips and mean non-zeros a row of their matrices, for CSR with half a
+#: warp a row, and for CSR, ELL and JAD with a thread a row. Of their values every other one or so.
+WANG_VECTOR = ((1, 3, 5, 10, 20, 30, 40, 50), (4, 16, 64, 256, 1024, 2048, 3072))
+WANG_THREAD = ((1, 3, 5, 7, 10), (4, 16, 64, 256, 1024))
+
+#: Shares of ten bands in a matrix whose columns are uniform: distance d has 1 - d of the places.
+_UNIFORM_BANDS = tuple((1 - k / 10) ** 2 - (0.9 - k / 10) ** 2 for k in range(10))
 
 #: As VARIED, BLOCKS and DIAGONALS of a processor's calibration, and gallery matrices held out of the fit,
 #: larger than the caches of a device.
@@ -152,9 +165,9 @@ def device_streams(machine: Machine, threads: int) -> list[Stream]:
 def device_matrices(device: Device) -> list[BenchmarkMatrix]:
     """Return the benchmark matrices of a device, the suites in turn, so that a short budget sees each.
 
-    They are those of Guo et al. (2014) on the device's own strips, as far as LARGEST_ENTRIES admits, then
-    larger ones, and the suites that a processor is measured on. A strip of rows is that of the kernel with a
-    warp a row for CSR, and with a thread a row for ELL; two of the former are one of Wang et al. (2017).
+    They are those of Guo et al. (2014) and of Wang et al. (2017) on the device's own strips, as far as
+    LARGEST_ENTRIES admits, then larger ones, and the suites that a processor is measured on. A strip of rows
+    is that of the kernel: Guo's CSR has a warp a row, Wang's half a warp or a thread, ELL and JAD a thread.
     """
     large = [varied_benchmark(*shape) for shape in LARGE_VARIED]
     large += [blocks_benchmark(*shape) for shape in LARGE_BLOCKS]
@@ -167,7 +180,7 @@ def device_matrices(device: Device) -> list[BenchmarkMatrix]:
     every = tuple(KERNELS["cuda"].names())
     small = [list(suite) for _, suite in groupby(needed, key=lambda matrix: matrix.suite)]
     whole = [[replace(matrix, formats=every) for matrix in suite] for suite in (*small, finer, large)]
-    in_turn = chain.from_iterable(zip_longest(*_guo_suites(device), *whole))
+    in_turn = chain.from_iterable(zip_longest(*_guo_suites(device), *_wang_suites(device), *whole))
     return [matrix for matrix in in_turn if matrix and matrix.entries <= LARGEST_ENTRIES]
 
 
@@ -175,16 +188,44 @@ def _guo_suites(device: Device) -> list[list[BenchmarkMatrix]]:
     """Return the matrices for CSR, for ELL and for COO, each in strips of its own kernel."""
     rows = {name: guo_strip(device, name) for name in ("csr", "ell", "coo")}
     # The shortest and the longest rows and the fewest and the most strips first.
-    points = [(strips, length) for length in _ends_first(NNZ_PER_ROW) for strips in _ends_first(STRIPS)]
     suites = [
         [
             strips_benchmark(rows[name], strips, length, (name,))
-            for strips, length in points
+            for length in _ends_first(lengths)
+            for strips in _ends_first(STRIPS)
             if length <= strips * rows[name]
         ]
-        for name in ("csr", "ell")
+        for name, lengths in (("csr", CSR_NNZ_PER_ROW), ("ell", NNZ_PER_ROW))
     ]
     return [*suites, [entry_strips_benchmark(rows["coo"], strips) for strips in _ends_first(ENTRY_STRIPS)]]
+
+
+def _wang_suites(device: Device) -> list[list[BenchmarkMatrix]]:
+    """Return the matrices with normal and uniform row lengths, for half a warp and for a thread a row."""
+    kinds = (("csr-vector", WANG_VECTOR, ("csr",)), ("csr-scalar", WANG_THREAD, ("csr", "ell", "jad")))
+    return [
+        [
+            row_lengths_benchmark(strips * wang_strip(device, kernel), mean_length, lengths, formats)
+            for mean_length in _ends_first(grid[1])
+            for strips in _ends_first(grid[0])
+            if 2 * mean_length <= strips * wang_strip(device, kernel)
+        ]
+        for lengths in ("normal", "uniform")
+        for kernel, grid, formats in kinds
+    ]
+
+
+def row_lengths_benchmark(
+    rows: int, mean_length: int, lengths: str, formats: tuple[str, ...]
+) -> BenchmarkMatrix:
+    """Return the matrix of Wang et al. (2017) with row lengths of a distribution and uniform columns."""
+    return BenchmarkMatrix(
+        f"row lengths?rows={rows}&mean_length={mean_length}&lengths={lengths}",
+        "row lengths",
+        rows * mean_length,
+        formats,
+        lambda: banded_matrix(rows, mean_length, bands=_UNIFORM_BANDS, lengths=lengths, seed=0),
+    )
 
 
 def _ends_first(values: Sequence[int]) -> list[int]:

@@ -15,7 +15,7 @@ from typing import Any
 
 import psutil
 
-from sparsecast.errors import InputError
+from sparsecast.errors import DeviceError, InputError
 from sparsecast.machines.device import Device
 
 _CPU_FOLDER = Path("/sys/devices/system/cpu/cpu0")
@@ -105,6 +105,36 @@ class Machine:
         if "device" in values:
             values["device"] = Device.from_dict(values["device"])
         return cls(**values)
+
+    def caches_of(self, device: str) -> tuple[Cache, ...]:
+        """Return the caches that products on a device go through: the processor's, or the GPU's second level.
+
+        Parameters
+        ----------
+        device : str
+            ``"cpu"``, or another for the machine's GPU.
+
+        Raises
+        ------
+        DeviceError
+            If the machine has no GPU described.
+        """
+        return self.caches if device == "cpu" else (Cache(2, self.described_device(device).l2_bytes, 1),)
+
+    def described_device(self, device: str) -> Device:
+        """Return the machine's GPU, which goes by the name `device` in Candidates.
+
+        Raises
+        ------
+        DeviceError
+            If none is described.
+        """
+        if self.device is None:
+            raise DeviceError(
+                f"device '{device}' is not described by machine {self.name}: expected one with a GPU; "
+                f"name the profile of one, or the device cpu"
+            )
+        return self.device
 
     def checked_threads(self, threads: int | None) -> int:
         """Return `threads`, or all of the machine's for None.

@@ -171,8 +171,8 @@ def find_profile(wanted: str | Path | None = None, here: Machine | None = None) 
     known = known_profiles()
     if str(wanted) in missing_profiles():
         raise ProfileError(
-            f"profile '{wanted}' is not shipped yet: expected Records measured on such a machine, and there "
-            f"are none; run make gpu-campaign on one, or give the path of a profile"
+            f"profile '{wanted}' is missing, not shipped yet: expected Records measured on such a machine; "
+            f"run make gpu-campaign on one, or give the path of a profile"
         )
     if str(wanted) not in known:
         listed = f"known are {', '.join(known)}" if known else "there are none yet"

@@ -19,7 +19,7 @@ from scipy.sparse import csr_array, csr_matrix, issparse
 
 from sparsecast.errors import InputError
 from sparsecast.matrices.block_fill import block_fill
-from sparsecast.matrices.sweep import ENTRIES_PER_THREAD, Indices, Sweep, cut, sweep
+from sparsecast.matrices.sweep import ENTRIES_PER_THREAD, Indices, cut, sweep
 from sparsecast.matrices.symmetry import triangle_nnz
 from sparsecast.matrices.values import VALUE_TYPES
 from sparsecast.records import ROW_LENGTH_LEVELS, Structure
@@ -84,7 +84,9 @@ def structure(A: csr_array | csr_matrix, *, threads: int | None = None) -> Struc
         cols=cols,
         nnz=nnz,
         explicit_zeros=sum(zeros),
-        **_row_length_fields(rows, nnz, found),
+        **row_length_statistics(found.lengths, found.length_counts),
+        row_length_changes=found.length_changes,
+        row_length_surprises=found.length_surprises,
         half_bandwidth=found.half_bandwidth,
         band_histogram=tuple((found.bands / max(nnz, 1)).tolist()),
         diagonals=found.diagonals,
@@ -128,8 +130,17 @@ def _count_zeros_compiled(data):  # type: ignore[no-untyped-def]
     return zeros
 
 
-def _row_length_fields(rows: int, nnz: int, found: Sweep) -> dict[str, Any]:
-    lengths, counts = found.lengths, found.length_counts
+def row_length_statistics(lengths: NDArray[np.int64], counts: NDArray[np.int64]) -> dict[str, Any]:
+    """Return those fields of a Structure that the row lengths tell in whatever order they come.
+
+    Parameters
+    ----------
+    lengths : int64 array of shape (n,)
+        The lengths that rows have, ascending, each once.
+    counts : int64 array of shape (n,)
+        The rows of each length.
+    """
+    rows, nnz = int(counts.sum()), int(counts @ lengths)
     mean = nnz / max(rows, 1)
     longest = int(lengths.max(initial=0))
     levels = np.array(ROW_LENGTH_LEVELS[: int(np.searchsorted(ROW_LENGTH_LEVELS, longest)) + 1])
@@ -144,8 +155,6 @@ def _row_length_fields(rows: int, nnz: int, found: Sweep) -> dict[str, Any]:
         "row_length_min": int(lengths[0]) if rows else 0,
         "row_length_max": longest,
         "empty_rows": int(counts[lengths == 0].sum()),
-        "row_length_changes": found.length_changes,
-        "row_length_surprises": found.length_surprises,
         "rows_at_least": tuple(rows_at_least.tolist()),
         "entries_up_to": tuple((entries_below + rows_at_least * levels).tolist()),
     }

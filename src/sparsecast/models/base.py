@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sparsecast.errors import ProfileError
 from sparsecast.formats import FORMATS
-from sparsecast.machines.machine import Cache
+from sparsecast.machines.machine import Machine
 from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.models.conversion import ConversionCost
 from sparsecast.records import Candidate, Forecast, Record, Structure
@@ -28,69 +28,100 @@ class Model(ABC):
 
     Attributes
     ----------
+    device_ : str
+        What the Records are of.
     ratios_ : dict of str to (float, float)
-        For each format, the ends of the interval of measured over forecast time, from the held-out Records.
+        For each format, or format and kernel, as `label` calls them, the ends of the interval of measured
+        over forecast time, from the held-out Records.
     conversion_ : ConversionCost
         What building each format costs.
     """
 
     name: ClassVar[str]
 
-    def fit(self, records: Sequence[Record], caches: Sequence[Cache] = ()) -> Self:
-        """Learn from the Records of one device, dtype and number of threads.
+    def fit(self, records: Sequence[Record], machine: Machine | None = None) -> Self:
+        """Learn from the Records of one device, dtype and number of threads that have warm caches.
 
         Parameters
         ----------
         records : sequence of Record
-        caches : sequence of Cache
-            Of the machine that the Records are from; without them, a model that reads them takes the
-            machine for one without caches.
+        machine : Machine, optional
+            That the Records are from. Without it, a model that reads caches takes a processor for one that
+            has none; Records of a GPU cannot be fitted without its description.
 
         Raises
         ------
         ProfileError
             If they do not suffice for any format.
+        DeviceError
+            If they are of a GPU, and `machine` does not describe one.
         """
-        self._fit(records, caches)
+        records = [record for record in records if record.regime == "warm"]
+        self.device_ = records[0].candidate.device if records else "cpu"
+        self._fit(records, machine)
         if not self.formats():
             raise ProfileError(
                 f"the profile's {len(records)} records do not suffice for the {self.name} model: "
                 f"expected a calibration that ran to its end; calibrate with a larger budget"
             )
-        self.conversion_ = ConversionCost().fit(records, caches)
+        self.conversion_ = ConversionCost().fit(records, machine)
         self.ratios_ = self._held_out_ratios([r for r in records if r.suite == "gallery"])
         return self
 
     @abstractmethod
-    def _fit(self, records: Sequence[Record], caches: Sequence[Cache]) -> None:
+    def _fit(self, records: Sequence[Record], machine: Machine | None) -> None:
         """Learn what `time_s` needs, of each format whose Records suffice."""
 
     @abstractmethod
     def formats(self) -> list[str]:
         """Return the formats that the Records sufficed for."""
 
-    @abstractmethod
-    def terms(self, format_name: str, blocks: RowBlocks) -> dict[str, NDArray[np.float64]]:
-        """Return the model's terms for each block; the one called ``"time_s"`` is the forecast, > 0."""
+    def kernels(self, format_name: str) -> tuple[str, ...]:
+        """Return the kernels of a format that were fitted each by itself.
 
-    def time_s(self, format_name: str, blocks: RowBlocks) -> NDArray[np.float64]:
-        """Return the forecast time of one product with each block, in seconds."""
-        return self.terms(format_name, blocks)["time_s"]
+        There are none where one fit stands for all: a processor's matrices are measured with the kernel that
+        the rule chooses for each, those of a GPU with every kernel.
+        """
+        return ()
+
+    def knows(self, candidate: Candidate) -> bool:
+        """Tell whether the Records sufficed for a Candidate's format and kernel."""
+        kernels = self.kernels(candidate.format)
+        return candidate.format in self.formats() and (not kernels or candidate.kernel in kernels)
+
+    @abstractmethod
+    def terms(
+        self, format_name: str, blocks: RowBlocks, kernel: str | None = None
+    ) -> dict[str, NDArray[np.float64]]:
+        """Return the model's terms for each block; the one called ``"time_s"`` is the forecast, > 0.
+
+        Parameters
+        ----------
+        format_name : str
+            One of `formats`.
+        blocks : RowBlocks
+        kernel : str, optional
+            One of `kernels`; not needed where there are none.
+        """
+
+    def time_s(self, format_name: str, blocks: RowBlocks, kernel: str | None = None) -> NDArray[np.float64]:
+        """Return the forecast time of one product with each block, in seconds; parameters as in `terms`."""
+        return self.terms(format_name, blocks, kernel)["time_s"]
 
     def forecast(self, structure: Structure, candidates: Iterable[Candidate]) -> list[Forecast]:
         """Return the Forecasts of whole-matrix Candidates, fastest first.
 
-        Candidates whose format the Records did not suffice for are left out.
+        Candidates whose format or kernel the Records did not suffice for are left out.
         """
         blocks = RowBlocks.of(structure)
-        known = self.formats()
-        forecasts = [self._forecast(structure, blocks, c) for c in candidates if c.format in known]
+        forecasts = [self._forecast(structure, blocks, c) for c in candidates if self.knows(c)]
         return sorted(forecasts, key=lambda forecast: forecast.time_s)
 
     def _forecast(self, structure: Structure, blocks: RowBlocks, candidate: Candidate) -> Forecast:
-        terms = {name: float(values[0]) for name, values in self.terms(candidate.format, blocks).items()}
+        found = self.terms(candidate.format, blocks, candidate.kernel)
+        terms = {name: float(values[0]) for name, values in found.items()}
         time_s = terms.pop("time_s")
-        low, high = self.interval(candidate.format, time_s)
+        low, high = self.interval(candidate.format, time_s, candidate.kernel)
         value_bytes = np.dtype(candidate.dtype).itemsize
         stored = FORMATS.get(candidate.format).predicted_bytes(blocks, value_bytes, candidate.index_bits // 8)
         return Forecast(
@@ -105,21 +136,28 @@ class Model(ABC):
             why=tuple(terms.items()),
         )
 
-    def interval(self, format_name: str, time_s: float) -> tuple[float | None, float | None]:
+    def interval(
+        self, format_name: str, time_s: float, kernel: str | None = None
+    ) -> tuple[float | None, float | None]:
         """Return the low and high end of a forecast; None where too few Records were held out."""
-        if format_name not in self.ratios_:
+        label = self.label(format_name, kernel)
+        if label not in self.ratios_:
             return None, None
-        low, high = self.ratios_[format_name]
+        low, high = self.ratios_[label]
         return time_s * low, time_s * high
 
+    def label(self, format_name: str, kernel: str | None) -> str:
+        """Name what is fitted as one: a format, or a format and, after a space, one of its kernels."""
+        return f"{format_name} {kernel}" if self.kernels(format_name) else format_name
+
     def _held_out_ratios(self, held_out: Sequence[Record]) -> dict[str, tuple[float, float]]:
-        ratios: dict[str, list[float]] = {name: [] for name in self.formats()}
+        ratios: dict[str, list[float]] = {}
         for record in held_out:
-            name = record.candidate.format
-            if name in ratios:
-                expected = float(self.time_s(name, RowBlocks.of(record.structure))[0])
-                ratios[name].append(record.time_s / expected)
-        return {name: prediction_interval(found) for name, found in ratios.items() if len(found) > 1}
+            name, kernel = record.candidate.format, record.candidate.kernel
+            if self.knows(record.candidate):
+                expected = float(self.time_s(name, RowBlocks.of(record.structure), kernel)[0])
+                ratios.setdefault(self.label(name, kernel), []).append(record.time_s / expected)
+        return {label: prediction_interval(found) for label, found in ratios.items() if len(found) > 1}
 
 
 def prediction_interval(ratios: Sequence[float]) -> tuple[float, float]:

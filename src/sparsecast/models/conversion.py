@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.formats import FORMATS
-from sparsecast.machines.machine import Cache
+from sparsecast.machines.machine import Machine
 from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.records import Record
 
@@ -20,28 +20,32 @@ class ConversionCost:
     The last is mostly that of memory that the system has to give first, which it recycles for small arrays;
     on a virtual machine it can be ten times the work of the conversion itself. All are at least 0.
 
+    Formats are built on the host for a GPU too, alike for all kernels of a format, and the copying counts:
+    the caches are the host's, and one cost stands for a format's kernels.
+
     Attributes
     ----------
     coefficients_ : dict of str to float array of shape (3,)
-        The costs for each format.
+        The costs for each format; NaN where they are not known, as in published results.
     """
 
-    def fit(self, records: Sequence[Record], caches: Sequence[Cache] = ()) -> Self:
+    def fit(self, records: Sequence[Record], machine: Machine | None = None) -> Self:
         """Learn from the conversions that were timed beside the products."""
         from scipy.optimize import nnls
 
-        self._last_cache = max((cache.bytes for cache in caches), default=0)
+        self._last_cache = max((cache.bytes for cache in (machine.caches if machine else ())), default=0)
         self.coefficients_: dict[str, NDArray[np.float64]] = {}
         # Blocks of a size that was asked for are not those that a Structure foretells.
         foretold = [record for record in records if record.candidate.block is None]
         for name in sorted({record.candidate.format for record in foretold}):
-            own = [record for record in foretold if record.candidate.format == name and record.convert_s > 0]
-            if not own:
-                self.coefficients_[name] = np.zeros(3)  # CSR: there is nothing to build
-                continue
-            candidate = own[0].candidate
+            timed = [record for record in foretold if record.candidate.format == name]
+            candidate = timed[0].candidate
             self._value_bytes = np.dtype(candidate.dtype).itemsize
             self._index_bytes = candidate.index_bits // 8
+            own = [record for record in timed if record.convert_s > 0]
+            if not own:  # CSR, for which there is nothing to build, or not known
+                self.coefficients_[name] = np.full(3, max(record.convert_s for record in timed))
+                continue
             terms = np.concatenate([self._terms(name, RowBlocks.of(record.structure)) for record in own])
             seconds = np.array([record.convert_s for record in own])
             # Weighted by 1/seconds, the residuals are relative: small matrices count as much as large ones.

@@ -13,6 +13,11 @@ Where the strip models of Guo et al. (2014) see one row length, this sees
   than d bytes. The distances come from the reuse histogram of the Structure;
 - the thread with the longest row, which the others wait for.
 
+On a GPU, thousands of rows are on their way at once: surprises cost nothing, and padding is read without a
+miss of x. What counts there is the launch, the rows and entries, the bytes and the lines of x beyond its
+second-level cache, the padding, and the longest row, whose entries one warp or thread goes through while the
+others are done. Each kernel of a format has costs of its own there: each was measured on every matrix.
+
 A row block of a plan is charged as part of its matrix: in a sweep over all blocks each one finds the caches
 as the others leave them.
 """
@@ -28,14 +33,14 @@ from numpy.typing import NDArray
 from sparsecast.formats import FORMATS
 from sparsecast.formats.bcsr import BCSR
 from sparsecast.formats.hyb import HYB
-from sparsecast.machines.machine import Cache
+from sparsecast.machines.machine import Cache, Machine
 from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.models import MODELS
 from sparsecast.models.base import Model
 from sparsecast.records import Candidate, Record
 
 #: Suites it is fitted to.
-SUITES = ("strips", "entry strips", "varied", "blocks", "symmetric", "diagonals")
+SUITES = ("strips", "entry strips", "varied", "blocks", "symmetric", "diagonals", "published", "row lengths")
 
 #: Fewest Records a format is fitted to: as many as it has costs.
 LEAST_RECORDS = 12
@@ -47,58 +52,87 @@ Floats = NDArray[np.float64]
 
 @MODELS.register("linear")
 class LinearModel(Model):
-    """One non-negative cost for each kind of work, fitted for each format.
+    """One non-negative cost for each kind of work, fitted for each format, and on a GPU for each kernel.
 
     Attributes
     ----------
     costs_ : dict of str to dict of str to float
-        For each format, seconds for one unit of each kind of work.
+        For each format, or format and kernel, as `label` calls them, seconds for one unit of each kind of
+        work.
     """
 
     name: ClassVar[str] = "linear"
 
-    def _fit(self, records: Sequence[Record], caches: Sequence[Cache]) -> None:
-        from scipy.optimize import nnls
-
+    def _fit(self, records: Sequence[Record], machine: Machine | None) -> None:
         self.costs_: dict[str, dict[str, float]] = {}
+        self._kernels: dict[str, tuple[str, ...]] = {}
         used = [record for record in records if record.suite in SUITES]
         if not used:
             return
         self._candidate: Candidate = used[0].candidate
-        self._caches = tuple(caches)
-        for name in sorted({record.candidate.format for record in used}):
-            own = [record for record in used if record.candidate.format == name]
-            if len(own) < LEAST_RECORDS:
-                continue
-            works = [self._work(name, RowBlocks.of(record.structure)) for record in own]
-            time_s = np.array([record.time_s for record in own])
-            counts = np.array([[float(count[0]) for count in work.values()] for work in works])
-            # Columns are scaled to one magnitude: nnls stops at an absolute tolerance.
-            relative = counts / time_s[:, None]
-            scale = np.maximum(relative.max(axis=0), np.finfo(float).tiny)
-            costs = nnls(relative / scale, np.ones(len(own)))[0] / scale
-            self.costs_[name] = dict(zip(works[0], costs.tolist(), strict=True))
+        self._caches = machine.caches_of(self.device_) if machine else ()
+        alike: dict[tuple[str, str], list[Record]] = {}
+        for record in used:
+            kernel = "" if self.device_ == "cpu" else record.candidate.kernel
+            alike.setdefault((record.candidate.format, kernel), []).append(record)
+        for (name, kernel), own in sorted(alike.items(), key=lambda item: item[0]):
+            if len(own) >= LEAST_RECORDS:
+                self._kernels[name] = (*self._kernels.get(name, ()), kernel) if kernel else ()
+                self.costs_[self.label(name, kernel)] = self._fitted_costs(own)
+
+    def _fitted_costs(self, records: Sequence[Record]) -> dict[str, float]:
+        """Return the cost of each kind of work that explains Records of one format best."""
+        from scipy.optimize import nnls
+
+        candidate = records[0].candidate
+        works = [
+            self._work(candidate.format, RowBlocks.of(record.structure), candidate.kernel)
+            for record in records
+        ]
+        time_s = np.array([record.time_s for record in records])
+        counts = np.array([[float(count[0]) for count in work.values()] for work in works])
+        # Columns are scaled to one magnitude: nnls stops at an absolute tolerance.
+        relative = counts / time_s[:, None]
+        scale = np.maximum(relative.max(axis=0), np.finfo(float).tiny)
+        costs = nnls(relative / scale, np.ones(len(records)))[0] / scale
+        return dict(zip(works[0], costs.tolist(), strict=True))
 
     def formats(self) -> list[str]:
-        """Return the formats with at least LEAST_RECORDS benchmark Records."""
-        return list(self.costs_)
+        """Return the formats with at least LEAST_RECORDS benchmark Records, on a GPU of one kernel."""
+        return list(self._kernels)
 
-    def terms(self, format_name: str, blocks: RowBlocks) -> dict[str, Floats]:
+    def kernels(self, format_name: str) -> tuple[str, ...]:
+        """Return a format's kernels with at least LEAST_RECORDS benchmark Records; none on a processor."""
+        return self._kernels.get(format_name, ())
+
+    def terms(self, format_name: str, blocks: RowBlocks, kernel: str | None = None) -> dict[str, Floats]:
         """Return the seconds that each kind of work costs each block, and their sum."""
-        costs = self.costs_[format_name]
-        terms = {name: costs[name] * count for name, count in self._work(format_name, blocks).items()}
+        costs = self.costs_[self.label(format_name, kernel)]
+        work = self._work(format_name, blocks, kernel)
+        terms = {name: costs[name] * count for name, count in work.items()}
         # No term is below zero; the sum is zero only where every count is, which no product is.
         floor = np.finfo(float).tiny
         return {**terms, "time_s": np.maximum(np.sum(list(terms.values()), axis=0), floor)}
 
-    def _work(self, format_name: str, blocks: RowBlocks) -> dict[str, Floats]:
+    def _work(self, format_name: str, blocks: RowBlocks, kernel: str | None = None) -> dict[str, Floats]:
         """Count the work of each kind that one product with each block is."""
         value_bytes = np.dtype(self._candidate.dtype).itemsize
         index_bytes = self._candidate.index_bits // 8
         storage = FORMATS.get(format_name)
         stored = storage.stored_entries(blocks).astype(float)
-        streamed = storage.predicted_bytes(blocks, value_bytes, index_bytes) + blocks.rows * value_bytes
+        matrix_bytes = storage.predicted_bytes(blocks, value_bytes, index_bytes)
+        streamed = (matrix_bytes + blocks.rows * value_bytes).astype(float)
         working_set = streamed + self._rest_bytes(blocks, value_bytes, index_bytes)
+        if self.device_ != "cpu":
+            return {
+                "start": np.ones(len(blocks.rows)),
+                "rows": blocks.rows.astype(float),
+                "entries": blocks.nnz.astype(float),
+                "padding": stored - blocks.nnz,
+                **self._longest_row(format_name, blocks, kernel),
+                **self._streams(streamed, working_set),
+                **self._gathers(blocks, working_set, np.ones(len(blocks.rows))),
+            }
         wait = self._wait(format_name, blocks)
         return {
             "start": np.ones(len(blocks.rows)),
@@ -124,6 +158,16 @@ class LinearModel(Model):
             return np.ones(len(blocks.rows))
         even_share = np.maximum(blocks.nnz, 1) / self._candidate.threads
         return np.asarray(np.maximum(1.0, blocks.row_length_max / even_share))
+
+    @staticmethod
+    def _longest_row(format_name: str, blocks: RowBlocks, kernel: str | None) -> dict[str, Floats]:
+        """Return the entries that one warp or thread of a GPU goes through, where a row is not divided."""
+        if format_name == "coo" or kernel == "balanced":
+            return {}
+        if format_name == "hyb":
+            width, overflow = HYB.split(blocks)
+            return {"longest row": width.astype(float), "overflow entries": overflow.astype(float)}
+        return {"longest row": blocks.row_length_max.astype(float)}
 
     @staticmethod
     def _row_ends(format_name: str, blocks: RowBlocks) -> dict[str, Floats]:

@@ -14,11 +14,22 @@ Where this file differs from the print, and why:
   rows are mostly empty is 0.
 - The straight lines are fitted to relative residuals, so that the small times count as much as the large
   ones, and go through the origin where they would otherwise start below it.
+- Section 3.5.1 says that the linear relationships of CSR differ below and above as many non-zeros a row as a
+  block has threads (1,024), and no more. Here each side has relationships of its own, a matrix on the
+  threshold belongs to both, and where too few matrices beyond it were measured, the lines from below go on.
+  That is for GPUs: a processor has no thread blocks.
+- The paper's CSR kernel has a warp a row: of the CSR kernels that were measured on a GPU, the one with 32
+  threads a row is fitted.
+
+Published results are of matrices that lie on no grid of strips and non-zeros a row. The relationships are
+then fitted to all of them at once, in the one equation that they come to: the three of ELL to
+T = (a + b y) x + (c + d y), and T0 = (T1 / T2) T3 of CSR, with one matrix M for all targets, to a product of
+two straight lines, T = (a + b x) (c + d y). COO's one line is fitted as it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -27,7 +38,8 @@ from numpy.typing import NDArray
 
 from sparsecast.errors import DeviceError
 from sparsecast.formats.hyb import HYB
-from sparsecast.machines.machine import Cache
+from sparsecast.machines.machine import Machine
+from sparsecast.machines.strips import guo_strip
 from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.models import MODELS
 from sparsecast.models.base import Model
@@ -38,16 +50,43 @@ from sparsecast.records import Record
 #: rows of four non-zeros a thread works for about 2 microseconds, about what the waking costs.
 CPU_STRIP_ROWS_A_THREAD = 1024
 
+#: The kernel of section 3.5.1 among those that are measured on a GPU: a warp a row.
+GPU_CSR_KERNEL = "vector32"
+
+#: Fewest matrices that relationships are fitted to at once, without a grid: two for each of their numbers.
+LEAST_SCATTERED = 8
+
+#: Rounds of the alternation that fits a product of two lines; it has settled long before.
+_ROUNDS = 100
+
 Floats = NDArray[np.float64]
 
 
-def strip_rows(device: str, threads: int) -> int:
-    """Return the rows, or non-zeros for COO, of a strip (section 3.1: S)."""
-    if device != "cpu":
+def strip_rows(machine: Machine | None, device: str, threads: int, kernel: str = "csr") -> int:
+    """Return the rows, or non-zeros for COO, of a strip (section 3.1: S).
+
+    Parameters
+    ----------
+    machine : Machine or None
+        Whose GPU it is; not needed for ``"cpu"``.
+    device : str
+    threads : int
+        Of the processor.
+    kernel : str
+        ``"csr"``, ``"ell"`` or ``"coo"``, which differ on a GPU.
+
+    Raises
+    ------
+    DeviceError
+        If the strip of a GPU is asked for that is not described.
+    """
+    if device == "cpu":
+        return threads * CPU_STRIP_ROWS_A_THREAD
+    if machine is None:
         raise DeviceError(
-            f"device '{device}' has no strips here yet: expected cpu, whose strips are known; name that"
+            f"device '{device}' has strips that its description tells: expected a machine with one; name it"
         )
-    return threads * CPU_STRIP_ROWS_A_THREAD
+    return guo_strip(machine.described_device(device), kernel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +105,22 @@ class Line:
     def through(cls, x: Floats, y: Floats) -> Line:
         """Fit y = slope * x + intercept, both at least 0, to relative residuals.
 
-        One point gives the line through it and the origin.
+        One point gives the line through it and the origin. Nothing is relative to a y of 0 (the slope of
+        times in which noise has hidden that they grow): its residual counts as that of the least y above 0.
         """
-        weighted = np.column_stack([x, np.ones(len(x))]) / y[:, None]
+        if not y.any():
+            return cls(0.0, 0.0)
+        weight = 1 / np.where(y > 0, y, y[y > 0].min())
+        target = y * weight
         if len(np.unique(x)) > 1:
-            slope, intercept = np.linalg.lstsq(weighted, np.ones(len(x)))[0]
+            weighted = np.column_stack([x, np.ones(len(x))]) * weight[:, None]
+            slope, intercept = np.linalg.lstsq(weighted, target)[0]
             if slope < 0:
-                return cls(0.0, float((1 / y).sum() / (1 / y**2).sum()))
+                return cls(0.0, float((weight @ target) / (weight @ weight)))
             if intercept >= 0:
                 return cls(float(slope), float(intercept))
-        ratio = x / y
-        return cls(float(ratio.sum() / (ratio @ ratio)), 0.0)
+        ratio = x * weight
+        return cls(float((ratio @ target) / (ratio @ ratio)), 0.0)
 
     def __call__(self, x: Floats) -> Floats:
         """Return slope * x + intercept."""
@@ -102,14 +146,33 @@ class Grid:
     time_s: Floats
 
     @classmethod
-    def of(cls, records: Sequence[Record], unit: Callable[[Record], int]) -> Grid:
-        """Collect Records; `unit` gives the rows or non-zeros that are counted in strips."""
-        strip = [strip_rows(r.candidate.device, r.candidate.threads) for r in records]
+    def of(cls, records: Sequence[Record], format_name: str, strip: int) -> Grid:
+        """Collect the Records of a format whose strips have `strip` rows, or non-zeros for COO.
+
+        The non-zeros a row are those of section 3.4.2; on the paper's benchmark matrices they are all alike.
+        """
+        found = [record.structure for record in records]
+        lengths = [each.row_length_max if format_name == "ell" else each.row_length_mode for each in found]
+        units = [each.nnz if format_name == "coo" else each.rows for each in found]
         return cls(
-            np.array([record.structure.row_length_mode for record in records], dtype=float),
-            np.ceil([unit(record) / rows for record, rows in zip(records, strip, strict=True)]),
+            np.maximum(np.array(lengths, dtype=float), 1),
+            np.ceil(np.maximum(np.array(units, dtype=float), 1) / strip),
             np.array([record.time_s for record in records]),
         )
+
+    def up_to(self, nnz_per_row: float) -> Grid:
+        """Return the matrices with at most so many non-zeros a row."""
+        return self._where(self.nnz_per_row <= nnz_per_row)
+
+    def at_least(self, nnz_per_row: float) -> Grid:
+        """Return the matrices with at least so many non-zeros a row."""
+        return self._where(self.nnz_per_row >= nnz_per_row)
+
+    @property
+    def is_scattered_enough(self) -> bool:
+        """Whether relationships can be fitted to all matrices at once."""
+        varied = min(len(np.unique(self.nnz_per_row)), len(np.unique(self.strips))) > 1
+        return varied and len(self.time_s) >= LEAST_SCATTERED
 
     def at_strips(self, strips: float) -> Grid:
         """Return the matrices with this number of strips."""
@@ -174,6 +237,28 @@ class CSRModel:
         times_m = np.array([fixed.at_nnz_per_row(length).time_s[0] for length in lengths])
         return cls(Line.through(fixed.nnz_per_row, fixed.time_s), lengths, times_m, tuple(lines))
 
+    @classmethod
+    def fit_scattered(cls, grid: Grid) -> CSRModel | None:
+        """Fit T = (a + b x) (c + d y) to matrices on no grid; None where they are too few.
+
+        The lines are fitted in turn, each to what the other leaves; every turn lowers the sum of the squared
+        relative residuals. M of step 2 is a matrix of the median row length on one strip.
+        """
+        if not grid.is_scattered_enough:
+            return None
+        along = Line(0.0, 1.0)
+        for _ in range(_ROUNDS):
+            across = Line.through(grid.strips, grid.time_s / along(grid.nnz_per_row))
+            along = Line.through(grid.nnz_per_row, grid.time_s / across(grid.strips))
+        length, strips = np.array([np.median(grid.nnz_per_row)]), np.ones(1)
+        at_m, on_one = float(along(length)[0]), float(across(strips)[0])
+        return cls(
+            Line(along.slope * on_one, along.intercept * on_one),
+            length,
+            along(length) * on_one,
+            (Line(across.slope * at_m, across.intercept * at_m),),
+        )
+
     def terms(self, nnz_per_row: Floats, strips: Floats) -> dict[str, Floats]:
         """Estimate (step 2): T0 = (T1 / T2) * T3."""
         time_1 = self.relationship_1(nnz_per_row)  # T1 = E(x0)
@@ -222,6 +307,22 @@ class ELLModel:
             float(lengths[0]),
         )
 
+    @classmethod
+    def fit_scattered(cls, grid: Grid) -> ELLModel | None:
+        """Fit T = (a + b y) x + (c + d y) to matrices on no grid; None where they are too few.
+
+        All four are at least 0. Relationship 3 is then that line at one non-zero a row.
+        """
+        from scipy.optimize import nnls
+
+        if not grid.is_scattered_enough:
+            return None
+        x, y = grid.nnz_per_row, grid.strips
+        relative = np.column_stack([x, x * y, np.ones(len(x)), y]) / grid.time_s[:, None]
+        scale = relative.max(axis=0)
+        a, b, c, d = (nnls(relative / scale, np.ones(len(x)))[0] / scale).tolist()
+        return cls(Line(b, a), Line(b + d, a + c), 1.0)
+
     def terms(self, nnz_per_row: Floats, strips: Floats) -> dict[str, Floats]:
         """Estimate (step 2): T0 = f(Y) * X + g(Y), with g(Y) = e(Y) - f(Y) * x1."""
         slope = self.coefficient(strips)  # f(Y)
@@ -237,30 +338,41 @@ class StripModel(Model):
 
     name: ClassVar[str] = "strips"
 
-    def _fit(self, records: Sequence[Record], caches: Sequence[Cache]) -> None:
-        grids = {
-            "csr": self._grid(records, "csr", lambda record: record.structure.rows),
-            "ell": self._grid(records, "ell", lambda record: record.structure.rows),
-            "coo": self._grid(records, "coo", lambda record: record.structure.nnz),
+    def _fit(self, records: Sequence[Record], machine: Machine | None) -> None:
+        threads = records[0].candidate.threads if records else 1
+        self.strips_ = {
+            name: strip_rows(machine, self.device_, threads, name) for name in ("csr", "ell", "coo")
         }
-        self.strip_ = next((strip_rows(r.candidate.device, r.candidate.threads) for r in records), 0)
-        self.csr_ = CSRModel.fit(grids["csr"])
-        self.ell_ = ELLModel.fit(grids["ell"])
+        found = {name: self._records(records, name) for name in self.strips_}
+        grids = {name: Grid.of(found[name], name, self.strips_[name]) for name in found}
+        is_on_grid = not any(record.suite == "published" for record in records)
+        fit_csr = CSRModel.fit if is_on_grid else CSRModel.fit_scattered
+        fit_ell = ELLModel.fit if is_on_grid else ELLModel.fit_scattered
+        gpu = machine.described_device(self.device_) if machine and self.device_ != "cpu" else None
+        self.threshold_ = float(gpu.threads_per_block) if gpu else np.inf
+        self.csr_ = fit_csr(grids["csr"].up_to(self.threshold_))
+        self.csr_beyond_ = fit_csr(grids["csr"].at_least(self.threshold_))
+        self.ell_ = fit_ell(grids["ell"])
         # Section 3.5.3, relationship 1, T = E(x): strips of non-zeros to time.
         coo = grids["coo"]
         self.coo_ = Line.through(coo.strips, coo.time_s) if len(np.unique(coo.strips)) >= 2 else None
+        kernels = dict.fromkeys(record.candidate.kernel for record in found["csr"])
+        self._csr_kernels = () if self.device_ == "cpu" else tuple(kernels)
 
-    @staticmethod
-    def _grid(records: Sequence[Record], format_name: str, unit: Callable[[Record], int]) -> Grid:
-        suite = "entry strips" if format_name == "coo" else "strips"
-        return Grid.of(
-            [
-                record
-                for record in records
-                if record.candidate.format == format_name and record.suite == suite
-            ],
-            unit,
-        )
+    def _records(self, records: Sequence[Record], format_name: str) -> list[Record]:
+        """Return the Records that the relationships of a format are established with."""
+        suites = "entry strips" if format_name == "coo" else "strips", "published"
+        own = [r for r in records if r.candidate.format == format_name and r.suite in suites]
+        if self.device_ == "cpu" or not own:
+            return own
+        # A format has one kernel, but for CSR's, and for the libraries of published results: their first one.
+        is_papers = format_name == "csr" and own[0].suite != "published"
+        kernel = GPU_CSR_KERNEL if is_papers else own[0].candidate.kernel
+        return [r for r in own if r.candidate.kernel == kernel]
+
+    def kernels(self, format_name: str) -> tuple[str, ...]:
+        """Return the kernel of the paper for CSR on a GPU; the other formats have one each."""
+        return self._csr_kernels if format_name == "csr" else ()
 
     def formats(self) -> list[str]:
         """Return the formats whose relationships are established."""
@@ -268,36 +380,41 @@ class StripModel(Model):
         known = [name for name, model in found.items() if model is not None]
         return [*known, "hyb"] if {"ell", "coo"} <= set(known) else known
 
-    def terms(self, format_name: str, blocks: RowBlocks) -> dict[str, Floats]:
+    def terms(self, format_name: str, blocks: RowBlocks, kernel: str | None = None) -> dict[str, Floats]:
         """Return the terms of section 3.5 for each block, under the paper's letters."""
         estimate = {"csr": self._csr, "ell": self._ell, "coo": self._coo, "hyb": self._hyb}[format_name]
         return estimate(blocks)
 
-    def _strips(self, units: NDArray[np.int64]) -> Floats:
-        return np.ceil(np.maximum(units, 1) / self.strip_)  # section 3.4.1: I
+    def _strips(self, format_name: str, units: NDArray[np.int64]) -> Floats:
+        return np.ceil(np.maximum(units, 1) / self.strips_[format_name])  # section 3.4.1: I
 
     def _csr(self, blocks: RowBlocks) -> dict[str, Floats]:
         assert self.csr_ is not None
         nnz_per_row = np.maximum(blocks.row_length_mode, 1).astype(float)  # section 3.4.2: the mode of D
-        return self.csr_.terms(nnz_per_row, self._strips(blocks.rows))
+        strips = self._strips("csr", blocks.rows)
+        found = self.csr_.terms(nnz_per_row, strips)
+        if self.csr_beyond_ is None or not (nnz_per_row > self.threshold_).any():
+            return found
+        beyond = self.csr_beyond_.terms(nnz_per_row, strips)
+        return {name: np.where(nnz_per_row > self.threshold_, beyond[name], found[name]) for name in found}
 
     def _ell(self, blocks: RowBlocks) -> dict[str, Floats]:
         assert self.ell_ is not None
         nnz_per_row = np.maximum(blocks.row_length_max, 1).astype(float)  # section 3.4.2: the maximum of D
-        return self.ell_.terms(nnz_per_row, self._strips(blocks.rows))
+        return self.ell_.terms(nnz_per_row, self._strips("ell", blocks.rows))
 
     def _coo(self, blocks: RowBlocks) -> dict[str, Floats]:
         assert self.coo_ is not None
-        return {"time_s": self.coo_(self._strips(blocks.nnz))}  # section 3.5.3, step 2: T0 = E(x0)
+        return {"time_s": self.coo_(self._strips("coo", blocks.nnz))}  # section 3.5.3, step 2: T0 = E(x0)
 
     def _hyb(self, blocks: RowBlocks) -> dict[str, Floats]:
         """Section 3.5.4: T0 = T1 + T2, the ELL part at the threshold's width and the COO part."""
         assert self.ell_ is not None
         assert self.coo_ is not None
         width, overflow = HYB.split(blocks)  # z0, the threshold
-        ell = self.ell_.terms(np.maximum(width, 1).astype(float), self._strips(blocks.rows))["time_s"]
+        ell = self.ell_.terms(np.maximum(width, 1).astype(float), self._strips("ell", blocks.rows))["time_s"]
         time_1 = np.where(width > 0, ell, 0.0)
         # A part without entries is not run; a matrix without entries costs one strip of COO.
         coo_runs = (overflow > 0) | (width == 0)
-        time_2 = np.where(coo_runs, self.coo_(self._strips(overflow)), 0.0)
+        time_2 = np.where(coo_runs, self.coo_(self._strips("coo", overflow)), 0.0)
         return {"T1": time_1, "T2": time_2, "time_s": time_1 + time_2}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparsecast.errors import FormatError, InputError, MatrixSizeError
 from sparsecast.formats import FORMATS
@@ -50,10 +52,24 @@ class Setting:
         """Size of a value."""
         return int(np.dtype(self.dtype).itemsize)
 
-    def candidate(self, format_name: str, blocks: RowBlocks, block: int = 0) -> Candidate:
-        """Return the Candidate of a format for one of `blocks`, with the kernel its rule chooses."""
-        kernels = KERNELS[self.device].get(format_name)
-        kernel = kernels.variants[int(kernels.choose(blocks)[block])]
+    def kernels(self, format_name: str, blocks: RowBlocks, fitted: Sequence[str] = ()) -> NDArray[np.str_]:
+        """Return the kernel for each block: the one that the rule of its format chooses.
+
+        Parameters
+        ----------
+        format_name : str
+        blocks : RowBlocks
+        fitted : sequence of str
+            Where there are some, the only ones to choose from: the first of them stands in for a choice of
+            the rule that is not among them.
+        """
+        rule = KERNELS[self.device].get(format_name)
+        chosen = np.array(rule.variants)[rule.choose(blocks)]
+        return np.where(np.isin(chosen, fitted), chosen, fitted[0]) if len(fitted) else chosen
+
+    def candidate(self, format_name: str, blocks: RowBlocks, fitted: Sequence[str] = ()) -> Candidate:
+        """Return the Candidate of a format for the first of `blocks`, with its kernel of `kernels`."""
+        kernel = str(self.kernels(format_name, blocks, fitted)[0])
         return Candidate(format_name, kernel, self.device, self.dtype, self.index_bits, self.threads)
 
 

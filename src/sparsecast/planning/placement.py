@@ -51,8 +51,8 @@ class Placements:
     ----------
     placements : tuple of Placement
     break_even_iterations : int or None
-        Products from which on the placement with the fastest product is the best, with the plans as they are:
-        1 where it always is, None where there is only one.
+        Products from which on the placement with the fastest product is the best, each with its plan or with
+        plain CSR: 1 where it always is, None where there is only one or its product saves nothing.
     """
 
     placements: tuple[Placement, ...]
@@ -65,8 +65,8 @@ class Placements:
 
     @property
     def fastest(self) -> Placement:
-        """The placement with the fastest single product."""
-        return min(self.placements, key=lambda placement: placement.plan.time_s)
+        """The placement with the fastest single product; of equals the one that is the soonest ready."""
+        return min(self.placements, key=lambda placement: (placement.plan.time_s, placement.before_s))
 
 
 def compare(placements: Sequence[Placement]) -> Placements:
@@ -78,14 +78,33 @@ def compare(placements: Sequence[Placement]) -> Placements:
         Of one matrix and one number of products; at least one.
     """
     found = Placements(tuple(sorted(placements, key=lambda placement: placement.total_s)), None)
-    counts = [_break_even(found.fastest, other) for other in placements if other is not found.fastest]
-    return Placements(found.placements, max(counts)) if counts else found
+    others = [placement for placement in placements if placement is not found.fastest]
+    return Placements(found.placements, _break_even(found.fastest, others)) if others else found
 
 
-def _break_even(fastest: Placement, other: Placement) -> int:
-    """Return the least number of products, at least 1, that `fastest` takes no longer for than `other`."""
-    saved_s = other.plan.time_s - fastest.plan.time_s
-    extra_s = fastest.before_s - other.before_s
-    if extra_s <= 0 or saved_s == 0:
-        return 1
-    return max(1, math.ceil(extra_s / saved_s))
+def _break_even(fastest: Placement, others: Sequence[Placement]) -> int | None:
+    """Return the least number of products that `fastest` is best for: where its costs cross the others'."""
+    own = _costs(fastest)
+    their = [cost for other in others for cost in _costs(other)]
+    crossings = [
+        math.ceil((before_s - their_before_s) / (their_time_s - time_s))
+        for before_s, time_s in own
+        for their_before_s, their_time_s in their
+        if their_time_s > time_s
+    ]
+    # One more each, because a crossing is rounded before it is rounded up.
+    candidates = sorted({1, *(n + more for n in crossings if n > 0 for more in (0, 1))})
+    return next((n for n in candidates if _least(own, n) <= _least(their, n)), None)
+
+
+def _costs(placement: Placement) -> list[tuple[float, float]]:
+    """Return the seconds before and for a product, of the plan and of plain CSR, which few products need."""
+    baseline = placement.plan.baseline
+    return [
+        (placement.before_s, placement.plan.time_s),
+        (baseline.convert_s + placement.transfer_s, baseline.time_s),
+    ]
+
+
+def _least(costs: Sequence[tuple[float, float]], iterations: int) -> float:
+    return min(before_s + iterations * time_s for before_s, time_s in costs)

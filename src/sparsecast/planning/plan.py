@@ -40,10 +40,10 @@ class Plan:
     convert_s : float
         Forecast of building all blocks.
     baseline : PlannedBlock
-        Plain CSR in one block, which needs no conversion.
+        Plain CSR in one block, which needs no conversion on the CPU and the way there on a device.
     break_even_iterations : int or None
-        Products from which on the conversion has paid for itself against the baseline: 0 where there is
-        nothing to convert, None where the plan is not faster.
+        Products from which on the conversion has paid for itself against the baseline's: 0 where it takes no
+        longer, None where the plan is not faster.
     """
 
     blocks: tuple[PlannedBlock, ...]
@@ -99,7 +99,9 @@ def make_plan(statistics: StripStatistics, model: Model, setting: Setting, itera
     blocks = next(b for b, cost in zip(options, costs, strict=True) if cost <= min(costs) * (1 + LEAST_GAIN))
     time_s = math.fsum(block.time_s for block in blocks)
     convert_s = math.fsum(block.convert_s for block in blocks)
-    intervals = [model.interval(block.candidate.format, block.time_s) for block in blocks]
+    intervals = [
+        model.interval(block.candidate.format, block.time_s, block.candidate.kernel) for block in blocks
+    ]
     return Plan(
         blocks=tuple(blocks),
         iterations=iterations,
@@ -108,7 +110,7 @@ def make_plan(statistics: StripStatistics, model: Model, setting: Setting, itera
         high_s=_sum([high for _, high in intervals]),
         convert_s=convert_s,
         baseline=baseline,
-        break_even_iterations=_break_even(convert_s, baseline.time_s - time_s),
+        break_even_iterations=_break_even(convert_s - baseline.convert_s, baseline.time_s - time_s),
     )
 
 
@@ -117,7 +119,7 @@ def _sum(ends: list[float | None]) -> float | None:
     return math.fsum(known) if len(known) == len(ends) else None
 
 
-def _break_even(convert_s: float, saved_s: float) -> int | None:
-    if convert_s == 0:
+def _break_even(extra_s: float, saved_s: float) -> int | None:
+    if extra_s <= 0:
         return 0
-    return math.ceil(convert_s / saved_s) if saved_s > 0 else None
+    return math.ceil(extra_s / saved_s) if saved_s > 0 else None

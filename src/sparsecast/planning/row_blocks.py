@@ -129,8 +129,8 @@ def planned_block(
     return PlannedBlock(
         first_row,
         first_row + int(block.rows[0]) - 1,
-        setting.candidate(format_name, block),
-        float(model.time_s(format_name, block)[0]),
+        setting.candidate(format_name, block, model.kernels(format_name)),
+        float(_product_s(model, format_name, block, setting)[0]),
         float(model.conversion_.seconds(format_name, block)[0]),
     )
 
@@ -173,5 +173,19 @@ def _block_cost(
 ) -> Floats:
     """Return E[i, j] for one format: the time of a product, with its share of the conversion."""
     storage = FORMATS.get(format_name)
-    cost = model.time_s(format_name, blocks) + model.conversion_.seconds(format_name, blocks) / iterations
+    conversion_s = model.conversion_.seconds(format_name, blocks)
+    cost = _product_s(model, format_name, blocks, setting) + conversion_s / iterations
     return np.where(storage.can_hold(blocks), cost, np.inf)
+
+
+def _product_s(model: Model, format_name: str, blocks: RowBlocks, setting: Setting) -> Floats:
+    """Return the forecast of each block with the kernel that it would be done with."""
+    fitted = model.kernels(format_name)
+    if len(fitted) < 2:
+        return model.time_s(format_name, blocks, *fitted)
+    chosen = setting.kernels(format_name, blocks, fitted)
+    time_s = np.empty(len(blocks.rows))
+    for kernel in np.unique(chosen):
+        is_done_so = chosen == kernel
+        time_s[is_done_so] = model.time_s(format_name, blocks, str(kernel))[is_done_so]
+    return time_s

@@ -135,7 +135,9 @@ def plan_sentences(made: Plan, profile: str) -> list[str]:
         f"One product on {profile}: {time(made.time_s)} {_bracketed(made.low_s, made.high_s)}, "
         f"plain CSR {time(made.baseline.time_s)}."
     ]
-    if made.convert_s == 0:
+    if made.device != "cpu":
+        sentences.append(_device_sentence(made))
+    elif made.convert_s == 0:
         sentences.append(f"Nothing to convert: for {made.iterations:,} products plain CSR arrays are best.")
     elif made.break_even_iterations is None:
         sentences.append(f"Converting takes {time(made.convert_s)} and does not pay.")
@@ -145,6 +147,17 @@ def plan_sentences(made: Plan, profile: str) -> list[str]:
             f"{made.iterations:,} are asked for."
         )
     return sentences
+
+
+def _device_sentence(made: Plan) -> str:
+    """Return what a plan on a device needs before its first product."""
+    there = f"Building it and bringing it there takes {time(made.convert_s)}"
+    if not made.break_even_iterations:
+        return f"{there}."
+    return (
+        f"{there}, {time(made.baseline.convert_s)} as plain CSR: paid from {made.break_even_iterations:,} "
+        f"products on; {made.iterations:,} are asked for."
+    )
 
 
 def placements(title: str, found: Placements) -> Table:

@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array, random_array
 
+from sparsecast import api
+from sparsecast.benchmark.calibration import Calibration, Place, varied_benchmark
+from sparsecast.benchmark.device import DeviceBench
+from sparsecast.benchmark.plan_check import check_plan
 from sparsecast.errors import InputError, MatrixSizeError, PaddingError
 from sparsecast.formats import FORMATS
 from sparsecast.formats.bcsr import BCSR
@@ -24,13 +29,24 @@ from sparsecast.kernels.cuda.launching import SIMULATED, THREADS, cuda
 from sparsecast.kernels.cuda.operator import DeviceOperator
 from sparsecast.kernels.cuda.tiles import TILE
 from sparsecast.kernels.reference import ReferenceProduct
+from sparsecast.machines.device import Device
+from sparsecast.machines.machine import detect
+from sparsecast.machines.profile import Profile, user_path
 from sparsecast.matrices.gallery import gallery
+from sparsecast.measuring.cuda_clock import EventClock
+from sparsecast.measuring.timing import Effort
+from sparsecast.planning.candidates import Setting
+from sparsecast.planning.plan import Plan
+from sparsecast.planning.row_blocks import PlannedBlock
+from sparsecast.records import Candidate
 
 CUDA = KERNELS["cuda"]
 KERNEL_NAMES = [(name, variant) for name in CUDA.names() for variant in CUDA.get(name).variants]
 TILED = [("csr", "balanced"), ("coo", "segmented"), ("hyb", "columns")]
 OTHER_TYPES = [("float32", 32), ("float64", 64), ("float32", 64)]
 GUARD = 7.0
+PLANNED = [("csr", "vector2"), ("ell", "columns")]
+ONCE = Effort(samples=1, sample_s=1e-6)
 
 every_kernel = pytest.mark.parametrize("kernel", KERNEL_NAMES, ids="-".join)
 every_tiled_kernel = pytest.mark.parametrize("kernel", TILED, ids="-".join)
@@ -321,3 +337,31 @@ def test_more_than_the_free_memory_of_the_device_is_refused_before_it_is_taken(m
     ) as refusal:
         bound(("csr", "scalar"), gallery("banded", n=10_000, half_bandwidth=500))
     assert "\n" not in str(refusal.value)
+
+
+def test_a_device_is_met(monkeypatch, tmp_path):
+    monkeypatch.setenv("SPARSECAST_HOME", str(tmp_path))
+    matrices = [varied_benchmark(30, 2, "uniform", reach) for reach in (0.2, 1.0)]
+    small = [replace(each, formats=("csr", "ell"), entries=100) for each in matrices]
+    bench = DeviceBench(EventClock(canary_bytes=1 << 10))
+    place = Place(lambda setting: (small, []), streams=lambda machine, threads: [], bench=bench)
+    machine = replace(detect(), device=Device("simulated or not", 1, 1, 32, 128, 1 << 30, 1 << 12, 1, 1))
+    monkeypatch.setattr("sparsecast.benchmark.calibration.QUICK_EFFORT", ONCE)
+    profile = Calibration(machine, [Setting("cuda", "float64", 32, 1)], 50.0, place=place).run()
+    found = {(record.matrix, record.candidate.format) for record in profile.records}
+    assert found == {(each.name, name) for each in small for name in each.formats}
+    assert {record.candidate.device for record in profile.records} == {"cuda"}
+    assert Profile.load(user_path(machine.name)) == profile
+
+
+def test_a_plan_of_several_blocks_is_built_there_and_checked():
+    A = gallery("banded", n=70, half_bandwidth=1)
+    csr, ell = (Candidate(name, kernel, "cuda", "float64", 32, 1) for name, kernel in PLANNED)
+    baseline = PlannedBlock(0, 69, csr, 1e-6, 1e-6)
+    blocks = replace(baseline, last_row=29), replace(baseline, first_row=30, candidate=ell)
+    plan = Plan(blocks, 1000, 2e-6, None, None, 2e-6, baseline, None)
+    operator = api.compile(A, plan)
+    assert isinstance(operator, DeviceOperator) and len(operator.device_blocks) == 2
+    bench = DeviceBench(EventClock(canary_bytes=1 << 10))
+    checked = check_plan(A, plan, lambda: operator, ONCE, bench)
+    assert checked.time_s > 0 and checked.baseline_s > 0 and checked.scipy_s > 0

@@ -1,0 +1,188 @@
+"""The importer of published results: a small table written here, and the real one where it lies."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+from sparsecast.benchmark.published import DEVICES, SOURCE, published_profiles, row_lengths
+from sparsecast.errors import ProfileError
+from sparsecast.machines.profile import Profile
+from sparsecast.machines.strips import guo_strip
+from sparsecast.matrices.structure import structure
+
+COLUMNS = (
+    "machine,executor,group,matrix,id,rows,cols,nnz,rd_min,rd_q1,rd_median,rd_q3,rd_max,rd_mean,rd_variance,"
+    "format,time_s,storage_bytes,completed"
+)
+LINES = (
+    "V100_SXM2,cuda,Bai,even,1,1000,1000,5000,5.0,5.0,5.0,5.0,5.0,5.0,0.0,csr,1e-05,64004.0,True",
+    "V100_SXM2,cuda,Bai,even,1,1000,1000,5000,5.0,5.0,5.0,5.0,5.0,5.0,0.0,hybrid,2e-05,,True",
+    "V100_SXM2,cuda,Bai,uneven,2,8,9,40,1.0,2.5,4.0,6.0,14.0,5.0,15.0,cuspcsr,3e-05,5.0,True",
+    "MI100,hip,Bai,even,1,1000,1000,5000,5.0,5.0,5.0,5.0,5.0,5.0,0.0,sellp,4e-05,1.0,True",
+    # Not completed, without a time, without row lengths, contradicting itself, and on a processor.
+    "V100_SXM2,cuda,Bai,even,1,1000,1000,5000,5.0,5.0,5.0,5.0,5.0,5.0,0.0,ell,1e-05,1.0,False",
+    "V100_SXM2,cuda,Bai,even,1,1000,1000,5000,5.0,5.0,5.0,5.0,5.0,5.0,0.0,coo,,1.0,True",
+    "MI100,hip,Bai,bare,3,1000,1000,5000,,,,,,,,csr,1e-05,1.0,True",
+    "MI100,hip,Bai,odd,4,1000,1000,5000,6.0,6.0,6.0,6.0,6.0,5.0,0.0,csr,1e-05,1.0,True",
+    "Xeon_Gold_6230,omp,Bai,even,1,1000,1000,5000,5.0,5.0,5.0,5.0,5.0,5.0,0.0,csr,1e-05,1.0,True",
+)
+
+
+def write(folder, *lines):
+    path = folder / "published.csv"
+    path.write_text("\n".join((COLUMNS, *lines)) + "\n")
+    return path
+
+
+@pytest.fixture
+def profiles(tmp_path):
+    return published_profiles(write(tmp_path, *LINES))
+
+
+def test_each_gpu_has_what_it_completed(profiles):
+    found = {
+        name: {(r.matrix, r.candidate.format, r.candidate.kernel, r.time_s) for r in profile.records}
+        for name, profile in profiles.items()
+    }
+    assert found == {
+        "V100_SXM2": {
+            ("Bai/even", "csr", "ginkgo", 1e-5),
+            ("Bai/even", "hyb", "ginkgo", 2e-5),
+            ("Bai/uneven", "csr", "cusparse", 3e-5),
+        },
+        "MI100": {("Bai/even", "sell", "ginkgo", 4e-5)},
+    }
+
+
+def test_a_record_says_what_is_not_known(profiles):
+    (record,) = profiles["MI100"].records
+    assert (record.suite, record.candidate.device, record.version) == ("published", "hip", SOURCE)
+    assert (record.samples_s, record.energy_j, record.measured_at) == ((), None, "")
+    assert all(map(math.isnan, (record.spread, record.noise, record.error, record.convert_s)))
+    assert record.structure.explicit_zeros is record.structure.triangle_nnz is None
+    assert record.structure.x_reuse_histogram == record.structure.band_histogram == ()
+
+
+def test_a_structure_has_the_five_numbers_and_adds_up(profiles):
+    found = next(r.structure for r in profiles["V100_SXM2"].records if r.matrix == "Bai/uneven")
+    assert (found.rows, found.cols, found.nnz) == (8, 9, 40)
+    assert (found.row_length_min, found.row_length_max, found.row_length_mean) == (1, 14, 5.0)
+    assert found.row_length_deviation == pytest.approx(math.sqrt(15))
+    assert (found.rows_at_least[0], found.rows_at_least[1], found.entries_up_to[-1]) == (8, 8, 40)
+
+
+def test_a_profile_of_them_is_kept_and_read_again(profiles, tmp_path):
+    profile = profiles["V100_SXM2"]
+    again = Profile.load(profile.save(tmp_path / "v100.parquet"))
+    assert again.machine == profile.machine
+    assert [r.structure for r in again.records] == [r.structure for r in profile.records]
+    assert [r.time_s for r in again.records] == [r.time_s for r in profile.records]
+
+
+@given(st.lists(st.integers(0, 200), min_size=1, max_size=3000))
+def test_row_lengths_keep_what_is_known(lengths):
+    five = np.quantile(lengths, [0, 0.25, 0.5, 0.75, 1]).tolist()
+    found = row_lengths(len(lengths), sum(lengths), five)
+    if found is None:  # quartiles between two rows need not agree with the sum where rows are few
+        assert len(lengths) < 50
+        return
+    distinct, counts = found
+    assert (counts > 0).all() and (np.diff(distinct) > 0).all()
+    assert (counts.sum(), counts @ distinct) == (len(lengths), sum(lengths))
+    assert (distinct[0], distinct[-1]) == (min(lengths), max(lengths))
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 1000, 10**8])
+def test_rows_of_one_length_stay_so(rows):
+    distinct, counts = row_lengths(rows, 7 * rows, [7.0] * 5)
+    assert (distinct.tolist(), counts.tolist()) == ([7], [rows])
+
+
+@pytest.mark.parametrize(
+    ("rows", "nnz", "five"),
+    [
+        (10, 50, [1.0, 2.0, 3.0, 4.0, 4.0]),  # no row has 5
+        (10, 5, [1.0, 2.0, 3.0, 4.0, 4.0]),  # every row has 1
+        (10, 30, [1.0, 4.0, 3.0, 4.0, 4.0]),
+        (1, 8, [8.0, 26.0, 8.0, 2.0, 8.0]),
+        (2, 9, [4.0, 4.0, 4.0, 4.0, 4.0]),
+        (5, 0, [-1.0, 0.0, 0.0, 0.0, 0.0]),
+    ],
+)
+def test_numbers_that_no_rows_have_are_refused(rows, nnz, five):
+    assert row_lengths(rows, nnz, five) is None
+
+
+def test_the_statistics_are_those_of_a_matrix_with_such_rows(profiles):
+    found = next(r.structure for r in profiles["V100_SXM2"].records if r.matrix == "Bai/uneven")
+    distinct, counts = row_lengths(8, 40, [1.0, 2.5, 4.0, 6.0, 14.0])
+    lengths = np.repeat(distinct, counts)
+    indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+    columns = np.concatenate([np.arange(length) for length in lengths]).astype(np.int32)
+    made = structure(csr_array((np.ones(40), columns, indptr), (8, 14)), threads=1)
+    for name in ("row_length_mode", "empty_rows", "rows_at_least", "entries_up_to"):
+        assert getattr(found, name) == getattr(made, name), name
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [("machine,format\nA100,csr\n", "column"), ("\x00\x01", "cannot be read"), ("", "mpty")],
+)
+def test_what_is_no_such_table_is_refused(tmp_path, text, told):
+    path = tmp_path / "other.csv"
+    path.write_text(text)
+    with pytest.raises(ProfileError, match=told) as refused:
+        published_profiles(path)
+    assert "\n" not in str(refused.value) and "other.csv" in str(refused.value)
+
+
+def test_a_file_that_is_not_there_and_a_format_that_is_not_known(tmp_path):
+    with pytest.raises(ProfileError, match=r"absent\.csv"):
+        published_profiles(tmp_path / "absent.csv")
+    with pytest.raises(ProfileError, match="format bsr: expected csr"):
+        published_profiles(write(tmp_path, LINES[0].replace(",csr,", ",bsr,")))
+
+
+def test_strips_of_the_published_gpus():
+    # Multiprocessors times warps, compute units times wavefronts; by hand from the vendors' tables.
+    assert {name: guo_strip(device, "csr") for name, device in DEVICES.items()} == {
+        "K20Xm": 14 * 64,
+        "K40m": 15 * 64,
+        "P100": 56 * 64,
+        "V100_SXM2": 80 * 64,
+        "A100": 108 * 64,
+        "RadeonVII": 60 * 40,
+        "MI100": 120 * 40,
+    }
+    assert guo_strip(DEVICES["V100_SXM2"], "ell") == 80 * 2048
+    assert guo_strip(DEVICES["MI100"], "ell") == 120 * 2560
+
+
+def test_the_real_table(tmp_path):
+    beside = Path(__file__).parents[3] / "shared" / "measurements"
+    folder = Path(os.environ.get("SPARSECAST_MEASUREMENTS", beside))
+    path = folder / "ginkgo-spmv-suitesparse.csv.gz"
+    if not path.exists():
+        pytest.skip(f"no published results at {path}: set SPARSECAST_MEASUREMENTS to their folder")
+    with gzip.open(path, "rt") as stream:
+        lines = stream.readlines()
+    assert {line.split(",")[0] for line in lines[1:]} == {*DEVICES, "Xeon_Gold_6230"}
+    part = tmp_path / "part.csv"
+    part.write_text("".join(line for line in lines if line.startswith(("machine", "V100", "K20Xm"))))
+    profiles = published_profiles(part)
+    assert len({profile.name for profile in profiles.values()}) == 2
+    assert len({r.matrix for r in profiles["V100_SXM2"].records}) > 2300
+    for profile in profiles.values():
+        assert all(r.time_s > 0 for r in profile.records)
+        for found in {id(r.structure): r.structure for r in profile.records}.values():
+            assert found.rows_at_least[0] == found.rows and found.entries_up_to[-1] == found.nnz
+            assert found.row_length_min <= found.row_length_mode <= found.row_length_max <= found.cols

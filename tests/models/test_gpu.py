@@ -1,0 +1,319 @@
+"""The models on Records of a GPU, made up from stated laws of time: no GPU is asked."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from sparsecast.errors import DeviceError
+from sparsecast.formats.hyb import HYB
+from sparsecast.machines.device import Device
+from sparsecast.machines.machine import Cache, Machine
+from sparsecast.matrices.row_blocks import RowBlocks
+from sparsecast.matrices.structure import structure
+from sparsecast.matrices.synthesis import varied_matrix
+from sparsecast.models import MODELS
+from sparsecast.models.linear import LEAST_RECORDS, LinearModel
+from sparsecast.models.strips import LEAST_SCATTERED, StripModel, strip_rows
+from sparsecast.planning.candidates import Setting
+from sparsecast.planning.plan import make_plan
+from sparsecast.planning.row_blocks import strip_statistics
+
+HOST = Machine("a processor", "x86_64", 4, 4, (Cache(3, 1 << 22, 4),), (), 1 << 34, "Linux")
+SETTING = Setting("cuda", "float64", 32, 1)
+
+
+def gpu(multiprocessors, warps, lanes=32, l2_bytes=1 << 40):
+    device = Device("a device", multiprocessors, warps, lanes, 1024, 1 << 34, l2_bytes, 1, 1)
+    return dataclasses.replace(HOST, device=device)
+
+
+#: So small that its strips are: 4 rows for CSR, 128 for ELL, 128 entries for COO.
+SMALL = gpu(1, 4)
+
+
+@pytest.fixture(scope="module")
+def gpu_record(make_record):
+    def make(format_name, kernel, found, time_s, suite, device="cuda"):
+        record = make_record(format_name, found, time_s, suite)
+        candidate = dataclasses.replace(record.candidate, device=device, kernel=kernel)
+        return dataclasses.replace(record, candidate=candidate)
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("multiprocessors", "warps", "lanes", "csr", "ell"),
+    [
+        (14, 48, 32, 672, 21_504),  # Tesla C2050, section 4 of Guo et al.
+        (80, 64, 32, 5_120, 163_840),  # V100
+        (120, 40, 64, 4_800, 307_200),  # MI100: a wavefront a row
+    ],
+)
+def test_strips_of_a_gpu_are_those_of_the_kernel(multiprocessors, warps, lanes, csr, ell):
+    machine = gpu(multiprocessors, warps, lanes)
+    assert strip_rows(machine, "cuda", 1) == strip_rows(machine, "hip", 1, "csr") == csr
+    assert strip_rows(machine, "cuda", 1, "ell") == strip_rows(machine, "cuda", 1, "coo") == ell
+    assert strip_rows(machine, "cpu", 3) == strip_rows(None, "cpu", 3)
+
+
+# Strips.
+
+#: Beyond 1,024 entries a row the time grows a quarter as fast.
+CSR_LENGTHS = (4, 64, 1024, 2048, 3072)
+
+
+def csr_law(x, y):
+    return (1e-5 + 2e-7 * min(x, 1024) + 5e-8 * max(x - 1024, 0)) * (1e-3 + 4e-3 * y)
+
+
+def ell_law(x, y):
+    return 3e-6 + 2e-6 * y + 5e-8 * x + 1e-7 * x * y
+
+
+def coo_law(y):
+    return 4e-6 + 3e-7 * y
+
+
+@pytest.fixture(scope="module")
+def guo_records(of_lengths, gpu_record):
+    records = []
+    for y in (1, 5, 10):
+        for x in CSR_LENGTHS:
+            found = of_lengths([x] * (4 * y))
+            records.append(gpu_record("csr", "vector32", found, csr_law(x, y), "strips"))
+            # The paper has no model of the other kernels: whatever they take must not matter.
+            records.append(gpu_record("csr", "scalar", found, 1.0, "strips"))
+        for x in (4, 16, 64):
+            records.append(gpu_record("ell", "columns", of_lengths([x] * (128 * y)), ell_law(x, y), "strips"))
+        entry_strips = of_lengths([10 * y] * 128)
+        records.append(gpu_record("coo", "segmented", entry_strips, coo_law(10 * y), "entry strips"))
+    return records
+
+
+@pytest.mark.parametrize(
+    ("length", "rows", "strips"),
+    [(32, 4 * 7, 7), (1000, 4 * 3 - 3, 3), (1024, 8, 2), (1025, 8, 2), (2500, 4 * 12, 12)],
+)
+def test_csr_has_a_line_on_each_side_of_a_blocks_threads(guo_records, of_lengths, length, rows, strips):
+    model = StripModel().fit(guo_records, SMALL)
+    blocks = RowBlocks.of(of_lengths([length] * rows))
+    assert model.time_s("csr", blocks)[0] == pytest.approx(csr_law(length, strips), rel=1e-9)
+
+
+def test_without_matrices_beyond_the_threshold_the_line_goes_on(guo_records, of_lengths):
+    below = [r for r in guo_records if r.structure.row_length_max <= 1024]
+    blocks = RowBlocks.of(of_lengths([2048] * 8))
+    expected = (1e-5 + 2e-7 * 2048) * (1e-3 + 4e-3 * 2)
+    assert StripModel().fit(below, SMALL).time_s("csr", blocks)[0] == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_processor_knows_no_threshold(guo_records, of_lengths):
+    on_host = [
+        dataclasses.replace(r, candidate=dataclasses.replace(r.candidate, device="cpu", kernel="rows"))
+        for r in guo_records
+        if r.candidate.kernel != "scalar"
+    ]
+    model = StripModel().fit(on_host, SMALL)
+    assert model.csr_beyond_ is None and model.kernels("csr") == ()
+
+
+def test_ell_coo_and_hyb_count_their_own_strips(guo_records, of_lengths):
+    model = StripModel().fit(guo_records, SMALL)
+    assert set(model.formats()) == {"csr", "ell", "coo", "hyb"}
+    found = of_lengths([5] * 300 + [40] * 20)
+    blocks = RowBlocks.of(found)
+    assert model.time_s("ell", blocks)[0] == pytest.approx(ell_law(40, 3), rel=1e-9)  # 320 rows of 128
+    assert model.time_s("coo", blocks)[0] == pytest.approx(coo_law(18), rel=1e-9)  # 2,300 entries of 128
+    width, overflow = (int(part[0]) for part in HYB.split(blocks))
+    assert (width, overflow) == (5, 35 * 20)
+    assert model.time_s("hyb", blocks)[0] == pytest.approx(ell_law(5, 3) + coo_law(6), rel=1e-9)
+
+
+def test_only_the_papers_kernel_is_forecast(guo_records, of_lengths):
+    model = StripModel().fit(guo_records, SMALL)
+    offered = {record.candidate for record in guo_records}
+    forecast = {f.candidate.kernel for f in model.forecast(of_lengths([4] * 40), offered)}
+    assert forecast == {"vector32", "columns", "segmented"}
+
+
+def test_records_of_a_gpu_need_its_description(guo_records):
+    for machine in (None, HOST):
+        for name in MODELS.names():
+            if machine or name == "strips":
+                with pytest.raises(DeviceError, match="'cuda'"):
+                    MODELS.get(name)().fit(guo_records, machine)
+
+
+def test_cold_records_are_not_fitted(guo_records, of_lengths):
+    cold = [dataclasses.replace(r, regime="cold", time_s=100 * r.time_s) for r in guo_records]
+    blocks = RowBlocks.of(of_lengths([7] * 50))
+    for name in ("csr", "ell", "coo"):
+        warm = StripModel().fit(guo_records, SMALL).time_s(name, blocks)
+        assert StripModel().fit(guo_records + cold, SMALL).time_s(name, blocks) == warm
+
+
+# Published results, on no grid.
+
+
+@pytest.fixture(scope="module")
+def scattered(of_lengths, gpu_record):
+    """Records of matrices of one row length each, as different as SuiteSparse's; the time is a law's."""
+    shapes = [(3, 2), (5, 9), (7, 1), (11, 4), (20, 6), (33, 3), (50, 12), (90, 2), (4, 20), (13, 13)]
+
+    def make(format_name, law):
+        rows = {"csr": 4, "ell": 128}[format_name]
+        return [
+            gpu_record(format_name, "theirs", of_lengths([x] * (rows * y)), law(x, y), "published", "hip")
+            for x, y in shapes
+        ]
+
+    return make
+
+
+def test_csr_off_the_grid_is_the_product_of_two_lines(scattered, of_lengths):
+    model = StripModel().fit(scattered("csr", csr_law), SMALL)
+    assert model.kernels("csr") == ("theirs",)
+    for x, y in ((9, 2), (60, 30)):
+        blocks = RowBlocks.of(of_lengths([x] * (4 * y)))
+        assert model.time_s("csr", blocks)[0] == pytest.approx(csr_law(x, y), rel=1e-6)
+
+
+def test_ell_off_the_grid_is_bilinear(scattered, of_lengths):
+    model = StripModel().fit(scattered("ell", ell_law), SMALL)
+    for x, y in ((1, 1), (9, 2), (60, 15)):
+        blocks = RowBlocks.of(of_lengths([x] * (128 * y)))
+        assert model.time_s("ell", blocks)[0] == pytest.approx(ell_law(x, y), rel=1e-6)
+
+
+def test_few_matrices_off_the_grid_are_too_few(scattered):
+    records = scattered("ell", ell_law)[: LEAST_SCATTERED - 1] + scattered("csr", csr_law)
+    assert StripModel().fit(records, SMALL).formats() == ["csr"]
+
+
+def test_conversions_that_are_not_known_are_not_free(scattered, of_lengths):
+    records = [dataclasses.replace(r, convert_s=float("nan")) for r in scattered("ell", ell_law)]
+    model = StripModel().fit(records, SMALL)
+    assert np.isnan(model.conversion_.seconds("ell", RowBlocks.of(of_lengths([3] * 9)))).all()
+
+
+# The linear model.
+
+SHAPES = [
+    (rows, mean, lengths, reach)
+    for rows in (300, 4_000, 40_000)
+    for mean in (3, 12)
+    for lengths in ("fixed", "mixed", "power")
+    for reach in (0.01, 1.0)
+]
+
+#: Seconds of a launch, a row, an entry, an entry of padding, and an entry of the longest row.
+LAUNCH_S, ROW_S, ENTRY_S, PADDING_S, LONGEST_S = 4e-6, 2e-11, 3e-11, 1e-11, 2e-8
+
+
+def vector4_law(s):
+    return LAUNCH_S + ROW_S * s.rows + ENTRY_S * s.nnz + LONGEST_S * s.row_length_max
+
+
+def balanced_law(s):
+    return 2 * LAUNCH_S + 3 * ROW_S * s.rows + 2 * ENTRY_S * s.nnz
+
+
+def padded_law(s):
+    padding = s.rows * s.row_length_max - s.nnz
+    return LAUNCH_S + ENTRY_S * s.nnz + PADDING_S * padding + LONGEST_S * s.row_length_max
+
+
+LAWS = {("csr", "vector4"): vector4_law, ("csr", "balanced"): balanced_law, ("ell", "columns"): padded_law}
+
+
+@pytest.fixture(scope="module")
+def structures():
+    return [structure(varied_matrix(*shape, seed=1), threads=1) for shape in SHAPES]
+
+
+@pytest.fixture(scope="module")
+def unseen():
+    return structure(varied_matrix(15_000, 8, "mixed", 0.2, seed=5), threads=1)
+
+
+@pytest.fixture(scope="module")
+def law_records(structures, gpu_record):
+    return [gpu_record(*key, s, law(s), "varied") for key, law in LAWS.items() for s in structures]
+
+
+@pytest.mark.parametrize("key", LAWS)
+def test_each_kernel_has_costs_of_its_own(law_records, structures, unseen, key):
+    model = LinearModel().fit(law_records, SMALL)
+    for found in (*structures, unseen):
+        expected = LAWS[key](found)
+        assert model.time_s(key[0], RowBlocks.of(found), key[1])[0] == pytest.approx(expected, rel=1e-4)
+
+
+def test_bytes_beyond_the_second_level_are_charged(structures, gpu_record):
+    l2 = 1 << 18
+    machine = gpu(1, 4, l2_bytes=l2)
+
+    def law(s):
+        streamed = 12 * s.nnz + 4 * (s.rows + 1) + 8 * s.rows
+        return LAUNCH_S + 1e-9 * streamed * max(0.0, 1 - l2 / (streamed + 8 * s.cols))
+
+    records = [gpu_record("csr", "vector32", s, law(s), "varied") for s in structures]
+    model = LinearModel().fit(records, machine)
+    for found in structures:
+        forecast = model.time_s("csr", RowBlocks.of(found), "vector32")[0]
+        assert forecast == pytest.approx(law(found), rel=1e-4)
+    assert model.costs_["csr vector32"]["bytes beyond L2"] == pytest.approx(1e-9, rel=0.01)
+
+
+def test_a_kernel_with_few_records_is_not_forecast(law_records, unseen, gpu_record, structures):
+    few = [gpu_record("csr", "scalar", s, 1.0, "varied") for s in structures[: LEAST_RECORDS - 1]]
+    model = LinearModel().fit(law_records + few, SMALL)
+    assert model.kernels("csr") == ("balanced", "vector4")
+    offered = {record.candidate for record in law_records + few}
+    assert {(f.candidate.format, f.candidate.kernel) for f in model.forecast(unseen, offered)} == set(LAWS)
+
+
+def test_intervals_are_those_of_the_kernel(law_records, structures, gpu_record):
+    held_out = [
+        gpu_record("csr", kernel, s, ratio * LAWS["csr", kernel](s), "gallery")
+        for kernel, ratios in (("vector4", (0.99, 1.01, 1.0)), ("balanced", (0.5, 2.0, 1.0)))
+        for s, ratio in zip(structures, ratios, strict=False)
+    ]
+    model = LinearModel().fit(law_records + held_out, SMALL)
+    narrow, wide = model.interval("csr", 1.0, "vector4"), model.interval("csr", 1.0, "balanced")
+    assert wide[0] < narrow[0] < 1 < narrow[1] < wide[1]
+    assert model.interval("ell", 1.0, "columns") == (None, None)
+
+
+# Plans.
+
+
+def test_a_block_is_forecast_with_the_kernel_it_is_planned_with(law_records):
+    A = varied_matrix(4_000, 4, "fixed", 1.0, seed=2)
+    model = LinearModel().fit([r for r in law_records if r.candidate.format == "csr"], SMALL)
+    statistics = strip_statistics(A.indptr, structure(A), 500)
+    plan = make_plan(statistics, model, SETTING, 1000)
+    for block in plan.blocks:
+        assert block.candidate.kernel == "vector4"
+        assert block.time_s == pytest.approx(vector4_law(structure(A[block.first_row : block.last_row + 1])))
+
+
+def test_kernels_are_the_rules_where_they_were_fitted(of_lengths):
+    long_row, short_rows = RowBlocks.of(of_lengths([2] * 99 + [9000])), RowBlocks.of(of_lengths([4] * 90))
+    assert SETTING.kernels("csr", long_row).tolist() == ["balanced"]
+    assert SETTING.kernels("csr", short_rows).tolist() == ["vector4"]
+    assert SETTING.kernels("csr", short_rows, ("scalar", "vector4")).tolist() == ["vector4"]
+    assert SETTING.kernels("csr", long_row, ("vector32",)).tolist() == ["vector32"]
+
+
+def test_a_plan_by_the_strip_models_runs_the_papers_kernel(guo_records, of_lengths):
+    found = of_lengths([4] * 400)
+    indptr = np.arange(401) * 4
+    model = StripModel().fit([r for r in guo_records if r.candidate.format == "csr"], SMALL)
+    plan = make_plan(strip_statistics(indptr, found, 4), model, SETTING, 1000)
+    assert {block.candidate.kernel for block in plan.blocks} == {"vector32"}
+    assert plan.time_s == pytest.approx(sum(block.time_s for block in plan.blocks))
+    assert plan.baseline.time_s == pytest.approx(csr_law(4, 100), rel=1e-9)
