@@ -48,7 +48,7 @@ from sparsecast.benchmark.device import LARGE_GALLERY, DeviceBench, device_candi
 from sparsecast.benchmark.evaluation import pair, scores
 from sparsecast.benchmark.measurement import Subject, measure_candidates, right_hand_side
 from sparsecast.benchmark.streams import measure_streams
-from sparsecast.errors import DeviceError, InputError, SparsecastError
+from sparsecast.errors import DeviceError, FormatError, InputError, MatrixSizeError, SparsecastError
 from sparsecast.kernels.binding import prepared
 from sparsecast.kernels.cuda.launching import SIMULATED
 from sparsecast.kernels.reference import ReferenceProduct
@@ -497,6 +497,8 @@ def peers(campaign: Campaign, deadline: Deadline) -> None:
         with campaign.kept_going(f"peers on {specification}"):
             try:
                 found.append(_beside_peers(campaign, specification))
+            except DeviceError:  # it is lost
+                raise
             except InputError as error:
                 found.append({"matrix": specification, "left_out": str(error)})
         campaign.write("peers.json", {"geometric_mean": _mean_ratio(found), "matrices": found})
@@ -541,7 +543,7 @@ def _our_calls(
         name = f"{candidate.format} {candidate.kernel}"
         try:
             bound, _ = bench.bind(subject.matrix, candidate)
-        except InputError:  # the format does not suit: left out, as in every measurement
+        except (FormatError, MatrixSizeError):  # left out, as in every measurement
             continue
         out = bench.put(np.full(subject.matrix.shape[0], np.nan, dtype=x.dtype))
         calls[name], traffic[name] = bench.call(candidate, bound, there, out), bound.matrix.traffic()

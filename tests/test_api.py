@@ -245,7 +245,7 @@ def test_what_is_no_sparse_matrix_is_refused(recorded, wrong):
         ({"threads": 2}, "threads 2: expected 1 to 1, the threads of recorded-test-machine"),
         ({"dtype": "int8"}, "'int8': expected one of float64, float32, complex128, complex64; name one"),
         ({"dtype": "complex"}, "'complex': expected one of"),
-        ({"device": "abacus"}, "'abacus': expected cpu, cuda or cuda:N"),
+        ({"device": "abacus"}, "'abacus': expected cpu, cuda, or cuda:N"),
         ({"model": "nope"}, "'nope' is unknown: known are .*strips"),
     ],
 )
@@ -423,7 +423,7 @@ def test_a_gpus_profile_is_asked_about_its_gpu(gpu_profile):
         ({"threads": 2}, "threads 2 on a GPU: expected none"),
         ({"dtype": "complex128"}, "'complex128' on cuda: expected one of float64, float32"),
         ({"device": "cpu"}, "device 'cpu' of profile made-up-gpu-.*: expected cuda"),
-        ({"device": "gpu"}, "device 'gpu': expected cpu, cuda or cuda:N"),
+        ({"device": "gpu"}, "device 'gpu': expected cpu, cuda, or cuda:N"),
     ],
 )
 def test_what_a_gpu_cannot_do_is_refused(gpu_profile, changes, why):

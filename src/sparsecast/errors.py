@@ -11,7 +11,7 @@ The tree::
     |   |   `-- SymmetryError       it holds one triangle, and the matrix is not symmetric
     |   |-- MatrixSizeError         a matrix or its format does not fit in memory
     |   |-- ProfileError            a profile is missing, damaged, or of another schema or machine
-    |   |-- DeviceError             a device, its driver or its Python package is missing, or it is too old
+    |   |-- DeviceError             a device, its driver or package is missing or too old, or it was lost
     |   |-- BusyError               another calibration holds the machine's profile
     |   `-- StorageError            the data folder cannot be written
     `-- WrongResultError            a kernel disagreed with the oracle: our fault, exit status 1
@@ -59,7 +59,7 @@ class ProfileError(InputError):
 
 
 class DeviceError(InputError):
-    """A device that was asked for is not there, too old, or lacks its driver or Python package."""
+    """A device that was asked for is not there, too old, was lost, or lacks its driver or Python package."""
 
 
 class BusyError(InputError):

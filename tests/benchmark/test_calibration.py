@@ -16,7 +16,7 @@ from sparsecast.benchmark.calibration import (
     Place,
     benchmark_matrices,
 )
-from sparsecast.errors import BusyError, InputError, ProfileError, StorageError
+from sparsecast.errors import BusyError, DeviceError, InputError, ProfileError, StorageError
 from sparsecast.formats import FORMATS
 from sparsecast.machines import storage
 from sparsecast.machines.profile import Profile, user_path
@@ -231,6 +231,22 @@ def test_another_calibration_replaces_the_old_times(run, measured, path):
     again = run().run()
     assert measured == NAMES * 2
     assert len(again.records) == len(first.records)
+
+
+def test_a_device_that_is_lost_leaves_what_was_measured_in_the_journal(run, measured, path, monkeypatch):
+    inner = calibration.measure_candidates
+
+    def lost(subject, candidates, effort, bench):
+        if subject.name == NAMES[3]:
+            raise DeviceError("device 'cuda' was lost in the middle")
+        return inner(subject, candidates, effort, bench)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(calibration, "measure_candidates", lost)
+        with pytest.raises(DeviceError):
+            run().run()
+    assert profile_matrices(run().run()) == NAMES
+    assert measured == NAMES, "those before the loss were not measured again"
 
 
 def put_in_journal(path, *lines):

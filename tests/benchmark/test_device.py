@@ -76,13 +76,15 @@ def test_candidates_are_all_variants_of_the_formats_that_suit():
 SIMULATED = """
 import os
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from sparsecast.benchmark.device import DeviceBench, device_candidates
 from sparsecast.benchmark.measurement import Subject, measure_candidates, right_hand_side
-from sparsecast.errors import WrongResultError
+from sparsecast.errors import MatrixSizeError, WrongResultError
+from sparsecast.kernels.cuda import launching
 from sparsecast.kernels.binding import Bound
 from sparsecast.kernels.cuda.launching import DeviceProduct
 from sparsecast.matrices.gallery import gallery
@@ -142,6 +144,13 @@ for _ in range(2 * copies):
     call()
 assert len(set(seen)) == copies and seen[:copies] == seen[copies:]
 assert all(len({part[i] for part in seen}) == copies for i in range(3))  # each with arrays of its own
+
+with pytest.MonkeyPatch.context() as patch:  # a device without a function that allocates
+    freed = SimpleNamespace(clear=lambda: None)
+    context = SimpleNamespace(get_memory_info=lambda: SimpleNamespace(free=3000), deallocations=freed)
+    patch.setattr(launching, "numba_cuda", lambda: SimpleNamespace(current_context=lambda: context))
+    with pytest.raises(MatrixSizeError, match=rf"{copies - 1} cold copies would take .* on the device"):
+        bench.call(chosen[0], bound, np.zeros(16), np.zeros(16))
 
 DeviceProduct.launch = lambda self, x, out, stream: None  # a kernel that forgets its rows
 with pytest.raises(WrongResultError, match=chosen[0].format):

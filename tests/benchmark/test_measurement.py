@@ -9,7 +9,7 @@ import pytest
 
 from sparsecast.benchmark import measurement
 from sparsecast.benchmark.measurement import Subject, measure_candidates, right_hand_side
-from sparsecast.errors import InputError, WrongResultError
+from sparsecast.errors import DeviceError, InputError, WrongResultError
 from sparsecast.formats import FORMATS
 from sparsecast.kernels.binding import Bound
 from sparsecast.matrices.gallery import gallery
@@ -101,6 +101,34 @@ def test_a_format_that_does_not_suit_is_left_out():
     even = whole_matrix(structure(gallery("banded", n=300)), SETTING).candidates
     records = measure_candidates(Subject(A, structure(A), "arrow", "user"), even, EFFORT)
     assert {record.candidate.format for record in records} == {c.format for c in even} - {"dia", "ell"}
+
+
+class CudaAPIError(Exception):
+    """As numba-cuda raises it."""
+
+
+@pytest.mark.parametrize("step", ["put", "call", "bind"])
+def test_a_device_lost_in_the_middle_is_said_in_one_line(subject, monkeypatch, step):
+    def lost(*arguments):
+        raise CudaAPIError("[46] Call to cuMemcpy results in CUDA_ERROR_DEVICE_UNAVAILABLE")
+
+    monkeypatch.setattr(measurement.HostBench, step, lost)
+    with pytest.raises(DeviceError, match=r"lost in the middle \(CUDA_ERROR_DEVICE_UNAVAILABLE\)"):
+        measure_candidates(subject, whole_matrix(subject.structure, SETTING).candidates[:1], EFFORT)
+
+
+def test_a_candidate_that_does_not_fit_on_the_device_after_all_is_left_out(subject, monkeypatch):
+    real = measurement.bind
+
+    def full(A, candidate):
+        if candidate.format == "ell":
+            raise CudaAPIError("[2] Call to cuMemAlloc results in CUDA_ERROR_OUT_OF_MEMORY")
+        return real(A, candidate)
+
+    monkeypatch.setattr(measurement, "bind", full)
+    chosen = [c for c in whole_matrix(subject.structure, SETTING).candidates if c.format in ("csr", "ell")]
+    records = measure_candidates(subject, chosen, EFFORT)
+    assert [record.candidate.format for record in records] == ["csr"]
 
 
 def test_nothing_to_measure_gives_nothing(subject):

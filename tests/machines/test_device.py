@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import json
 import sys
 from contextlib import nullcontext
@@ -11,8 +12,15 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from sparsecast.errors import DeviceError, InputError
-from sparsecast.machines.device import Device, detect_device, numba_cuda, parse_device
+from sparsecast.errors import DeviceError, InputError, MatrixSizeError
+from sparsecast.machines.device import (
+    Device,
+    detect_device,
+    device_uuid,
+    driver_errors,
+    numba_cuda,
+    parse_device,
+)
 from sparsecast.machines.machine import Machine, detect
 from sparsecast.machines.profile import Profile
 
@@ -62,25 +70,83 @@ def cuda(monkeypatch):
     return fake
 
 
+class CudaAPIError(Exception):
+    """As numba-cuda raises it."""
+
+
+class CUDAError(Exception):
+    """As cuda.core raises it."""
+
+
+LOST = "[719] Call to cuLaunchKernel results in CUDA_ERROR_LAUNCH_FAILED"
+
+
+NAMED = {"cpu": ("cpu", 0), "cuda": ("cuda", 0), "cuda:0": ("cuda", 0), "cuda:17": ("cuda", 17)}
+
+
+@pytest.mark.parametrize("text", NAMED)
+def test_devices_are_named_by_kind_and_number(text):
+    assert parse_device(text) == NAMED[text]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "gpu", "CUDA", "cuda:", "cuda:-1", "cuda:1.0", "cuda:1\n", "cuda1", "cpu:0", "cuda:\u0661"]
+)
+def test_other_names_of_devices_are_refused_in_one_line(text):
+    with pytest.raises(InputError, match=r"expected cpu, cuda, or cuda:N for") as refusal:
+        parse_device(text)
+    assert str(refusal.value).startswith(f"device {text!r}: ") and "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("error", [CudaAPIError(LOST), CUDAError("CUDA_ERROR_UNKNOWN: an unknown\nerror")])
+def test_a_device_that_is_lost_is_said_in_one_line(error):
+    said = r"device 'cuda' was lost .* \(CUDA_ERROR_\w+\): .* is kept"
+    with pytest.raises(DeviceError, match=said) as refusal, driver_errors():
+        raise error
+    assert refusal.value.__cause__ is error and "\n" not in str(refusal.value)
+
+
+def test_a_full_device_and_an_old_driver_are_not_called_lost():
+    with pytest.raises(MatrixSizeError, match=r"memory is full \(CUDA_ERROR_OUT_OF"), driver_errors():
+        raise CudaAPIError("[2] Call to cuMemAlloc results in CUDA_ERROR_OUT_OF_MEMORY")
+    with pytest.raises(DeviceError, match="update the driver"), driver_errors():
+        raise CUDAError("CUDA_ERROR_UNSUPPORTED_PTX_VERSION: the PTX was compiled with a newer toolchain")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        CudaAPIError("[700] Call to cuCtxSynchronize results in CUDA_ERROR_ILLEGAL_ADDRESS"),
+        CUDAError("CUDA_ERROR_INVALID_VALUE: one of the parameters is not in range"),
+        ValueError("CUDA_ERROR_LAUNCH_FAILED"),
+        CudaAPIError("an answer without a name"),
+    ],
+)
+def test_our_own_faults_stay_what_they_are(error):
+    with pytest.raises(type(error)) as raised, driver_errors():
+        raise error
+    assert raised.value is error
+
+
+def test_the_packages_raise_errors_of_these_names():
+    pytest.importorskip("numba_cuda", reason="numba-cuda is missing")
+    driver = importlib.import_module("numba.cuda.cudadrv.driver")
+    assert driver.CudaAPIError.__name__ == CudaAPIError.__name__
+    error = driver.CudaAPIError(719, "Call to cuLaunchKernel results in CUDA_ERROR_LAUNCH_FAILED")
+    assert str(error) == LOST
+    utils = pytest.importorskip("cuda.core._utils.cuda_utils", reason="cuda.core is missing")
+    assert utils.CUDAError.__name__ == CUDAError.__name__
+
+
+def test_the_uuid_is_that_of_the_current_device(cuda):
+    uuid = "GPU-01234567-89ab-cdef-0123-456789abcdef"
+    cuda.current_context = lambda: SimpleNamespace(device=SimpleNamespace(uuid=uuid))
+    assert device_uuid() == uuid
+
+
 def test_a_device_is_described_in_si_units(cuda):
     assert detect_device() == detect_device(1) == H200
     assert cuda.selected == [0, 1], "what is described is computed on from then on"
-
-
-@pytest.mark.parametrize(
-    ("text", "parsed"),
-    [("cpu", ("cpu", 0)), ("cuda", ("cuda", 0)), ("cuda:0", ("cuda", 0)), ("cuda:12", ("cuda", 12))],
-)
-def test_a_device_is_named_by_kind_and_index(text, parsed):
-    assert parse_device(text) == parsed
-
-
-@pytest.mark.parametrize(
-    "text", ("", "gpu", "cuda:", "cuda:-1", "cuda:x", "cuda:1:2", "cpu:0", "CUDA", "cuda:²")
-)
-def test_what_names_no_device_is_refused(text):
-    with pytest.raises(InputError, match=f"device '{text}': expected cpu, cuda or cuda:N; "):
-        parse_device(text)
 
 
 def test_the_driver_knows_the_attributes_that_are_asked():

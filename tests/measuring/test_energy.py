@@ -66,6 +66,9 @@ def test_idle_power_is_read_over_a_pause(monkeypatch):
     assert idle_power_w(ReplayMeter(50.0, 50.0 + 70 * IDLE_S), pause) == pytest.approx(70)
 
 
+UUID = "GPU-01234567-89ab-cdef-0123-456789abcdef"
+
+
 class NvmlError(Exception):
     """As NVML raises it."""
 
@@ -75,29 +78,50 @@ def nvml(millijoules):
     readings = iter(millijoules)
 
     def consumption(device):
+        assert device == UUID
         reading = next(readings)
         if isinstance(reading, Exception):
             raise reading
         return reading
 
+    def handle(uuid):
+        if uuid != UUID:
+            raise NvmlError("Not Found")
+        return uuid
+
     return SimpleNamespace(
         NVMLError=NvmlError,
         nvmlInit=lambda: None,
-        nvmlDeviceGetHandleByIndex=lambda index: index,
+        nvmlDeviceGetHandleByUUID=handle,
         nvmlDeviceGetTotalEnergyConsumption=consumption,
     )
 
 
 def test_nvml_counts_millijoules_and_a_lost_device_none(monkeypatch):
     monkeypatch.setitem(sys.modules, "pynvml", nvml([0, 2500, NvmlError("GPU is lost")]))
-    meter = NvmlMeter()
+    meter = NvmlMeter(UUID)
     assert meter.joules() == 2.5 and meter.joules() is None
 
 
 def test_a_device_without_a_counter_is_refused_in_one_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "pynvml", nvml([NvmlError("Not Supported")]))
-    with pytest.raises(DeviceError, match=r"energy of device 0: expected .* \(Not Supported\); measure"):
-        NvmlMeter()
+    with pytest.raises(
+        DeviceError, match=rf"energy of device {UUID}: expected .* \(Not Supported\); measure"
+    ):
+        NvmlMeter(UUID)
+
+
+def test_the_current_device_is_metered_whatever_its_number(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pynvml", nvml([0, 1000]))
+    monkeypatch.setattr(energy, "device_uuid", lambda: UUID)
+    assert NvmlMeter().joules() == 1.0
+    with pytest.raises(DeviceError, match=r"energy of device GPU-other: expected .* \(Not Found\)"):
+        NvmlMeter("GPU-other")
+
+
+def test_nvml_finds_a_device_by_what_names_it():
+    pynvml = pytest.importorskip("pynvml", reason="nvidia-ml-py is missing")
+    assert callable(pynvml.nvmlDeviceGetHandleByUUID)
 
 
 def test_without_nvml_one_line_names_the_package(monkeypatch):

@@ -173,15 +173,19 @@ def scattered(of_lengths, gpu_record):
     return make
 
 
-def test_csr_off_the_grid_is_the_product_of_two_lines(scattered, of_lengths):
+def test_csr_off_the_grid_finds_the_law(scattered, of_lengths):
     model = StripModel().fit(scattered("csr", csr_law), SMALL)
     assert model.kernels("csr") == ("theirs",)
     for x, y in ((9, 2), (60, 30)):
         blocks = RowBlocks.of(of_lengths([x] * (4 * y)))
         assert model.time_s("csr", blocks)[0] == pytest.approx(csr_law(x, y), rel=1e-6)
+    # No product of two lines, but at a row length that was measured M is like the target, and T1 = T2.
+    model = StripModel().fit(scattered("csr", ell_law), SMALL)
+    blocks = RowBlocks.of(of_lengths([11] * (4 * 30)))
+    assert model.time_s("csr", blocks)[0] == pytest.approx(ell_law(11, 30), rel=1e-6)
 
 
-def test_ell_off_the_grid_is_bilinear(scattered, of_lengths):
+def test_ell_off_the_grid_finds_the_law(scattered, of_lengths):
     model = StripModel().fit(scattered("ell", ell_law), SMALL)
     for x, y in ((1, 1), (9, 2), (60, 15)):
         blocks = RowBlocks.of(of_lengths([x] * (128 * y)))

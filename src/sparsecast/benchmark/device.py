@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, cycle, groupby, zip_longest
 from time import perf_counter
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -29,7 +29,14 @@ from sparsecast.benchmark.calibration import (
 from sparsecast.benchmark.streams import measure_streams, stream_sizes
 from sparsecast.kernels import KERNELS
 from sparsecast.kernels.binding import Bound, bind
-from sparsecast.kernels.cuda.launching import compiled_kernels, pointer, scratch, upload
+from sparsecast.kernels.cuda.launching import (
+    DeviceProduct,
+    compiled_kernels,
+    pointer,
+    refuse_beyond_memory,
+    scratch,
+    upload,
+)
 from sparsecast.machines.device import Device
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.strips import guo_strip, wang_strip
@@ -119,9 +126,17 @@ class DeviceBench:
         return np.asarray(array.copy_to_host())
 
     def call(self, candidate: Candidate, bound: Bound, x: Any, out: Any) -> Call:
-        """Return what queues the product, with its copies in turn if there are to be some."""
-        used = [(bound.product, x, out)]
-        for _ in range(self.cold_bytes // max(1, bound.matrix.traffic())):
+        """Return what queues the product, with its copies in turn if there are to be some.
+
+        Raises
+        ------
+        MatrixSizeError
+            If the copies together exceed the free memory of the device; none has been made then.
+        """
+        used, product = [(bound.product, x, out)], cast(DeviceProduct, bound.product)
+        copies = self.cold_bytes // max(1, bound.matrix.traffic())
+        refuse_beyond_memory(f"{copies} cold copies", copies * (product.nbytes + x.nbytes + out.nbytes))
+        for _ in range(copies):
             kernels = KERNELS[candidate.device].get(candidate.format)
             copied = upload("vectors", x.copy_to_host())[0], scratch(out.size, out.dtype)
             used.append((kernels.bind(bound.matrix, candidate.kernel, candidate.threads), *copied))

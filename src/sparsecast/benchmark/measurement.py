@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 from sparsecast.errors import FormatError, MatrixSizeError
 from sparsecast.kernels.binding import Bound, bind, prepared, warm_up
 from sparsecast.kernels.reference import ReferenceProduct
+from sparsecast.machines.device import driver_errors
 from sparsecast.measuring.energy import Energy
 from sparsecast.measuring.timing import Call, Clock, Effort, HostClock, Timing, measure
 from sparsecast.records import Candidate, Record, Structure
@@ -147,6 +148,7 @@ def right_hand_side(cols: int, dtype: str) -> np.ndarray[Any, np.dtype[Any]]:
     return x
 
 
+@driver_errors()
 def measure_candidates(
     subject: Subject,
     candidates: Sequence[Candidate],
@@ -173,7 +175,9 @@ def measure_candidates(
     WrongResultError
         If a kernel's result differs from the oracle's by more than rounding.
     DeviceError
-        If the device is not there.
+        If the device is not there, or is lost: nothing is returned then.
+    MatrixSizeError
+        If x, y or copies for cold caches exceed its memory.
     """
     if not candidates:
         return []
@@ -198,6 +202,7 @@ def measure_candidates(
     ]
 
 
+@driver_errors()  # before a candidate that does not fit after all is left out
 def _prepare(
     A: csr_array[Any], candidate: Candidate, x: Any, reference: ReferenceProduct, bench: Bench
 ) -> _Prepared:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from sparsecast.machines.device import driver_errors
 from sparsecast.machines.machine import Machine
 from sparsecast.measuring.stream import stream_read
 from sparsecast.measuring.timing import Call, Clock, Effort, measure
@@ -45,6 +46,7 @@ def stream_sizes(machine: Machine, threads: int) -> list[int]:
     return [*sorted(within), min(beyond, _MOST_BEYOND_BYTES)]
 
 
+@driver_errors()
 def measure_streams(
     clock: Clock, device: str, threads: int, sizes: Sequence[int], effort: Effort = STREAM_EFFORT
 ) -> list[Stream]:

@@ -4,16 +4,40 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from sparsecast.errors import DeviceError, InputError
+from sparsecast.errors import DeviceError, InputError, MatrixSizeError
 
 #: What CUDA 13, which the extra `gpu` installs, still compiles for.
 MIN_COMPUTE_CAPABILITY = (7, 5)
 
 _ELSE_CPU = "or name the device cpu"
+
+#: What numba-cuda and cuda.core raise where the driver says no, by name: nobody without a device has them.
+_DRIVER_ERRORS = {"CudaAPIError", "CUDAError"}
+
+#: What the driver says of a wrong kernel or call, which is our fault, and of a compiler newer than it.
+_OUR_FAULTS = {
+    f"CUDA_ERROR_{name}"
+    for name in (
+        "ILLEGAL_ADDRESS",
+        "MISALIGNED_ADDRESS",
+        "INVALID_ADDRESS_SPACE",
+        "ILLEGAL_INSTRUCTION",
+        "INVALID_PC",
+        "INVALID_VALUE",
+        "INVALID_HANDLE",
+        "INVALID_CONTEXT",
+        "INVALID_IMAGE",
+        "LAUNCH_OUT_OF_RESOURCES",
+        "NOT_FOUND",
+    )
+}
+_COMPILER_TOO_NEW = {f"CUDA_ERROR_{name}" for name in ("UNSUPPORTED_PTX_VERSION", "NO_BINARY_FOR_GPU")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,19 +90,74 @@ class Device:
 
 
 def parse_device(text: str) -> tuple[str, int]:
-    """Return the kind and the index of a device: ``"cpu"``, ``"cuda"`` (the first) or ``"cuda:1"``.
+    """Return the kind and the number of a device: of ``"cuda:1"``, ``("cuda", 1)``.
+
+    Parameters
+    ----------
+    text : str
+        ``"cpu"``, ``"cuda"`` for number 0, or ``"cuda:N"``, as the driver counts those that
+        CUDA_VISIBLE_DEVICES leaves. Whether it is there, `detect_device` tells.
 
     Raises
     ------
     InputError
-        If it is none of these.
+        If it is something else.
     """
-    kind, colon, index = text.partition(":")
-    if text == "cpu" or (kind == "cuda" and not colon):
-        return kind, 0
-    if kind == "cuda" and index.isascii() and index.isdigit():
-        return kind, int(index)
-    raise InputError(f"device '{text}': expected cpu, cuda or cuda:N; name one of them")
+    found = re.fullmatch(r"(cpu|cuda)|cuda:([0-9]{1,4})", text)
+    if found is None:
+        raise InputError(f"device {text!r}: expected cpu, cuda, or cuda:N for number N; name one of them")
+    kind, number = found.groups()
+    return (kind, 0) if kind else ("cuda", int(number))
+
+
+@contextmanager
+def driver_errors() -> Iterator[None]:
+    """Have what the driver says in the middle of work said in one line; as a decorator, of a whole function.
+
+    What only a wrong kernel or call of ours makes it say is raised as it is.
+
+    Raises
+    ------
+    MatrixSizeError
+        If the device's memory did not suffice, although as much was free when it was asked for.
+    DeviceError
+        If the device was lost, or is too old for the compiler.
+    """
+    try:
+        yield
+    except Exception as error:
+        said = re.search(r"CUDA_ERROR_\w+", str(error))
+        if type(error).__name__ not in _DRIVER_ERRORS or said is None or said[0] in _OUR_FAULTS:
+            raise
+        raise _one_line(said[0]) from error
+
+
+def _one_line(said: str) -> InputError:
+    if said == "CUDA_ERROR_OUT_OF_MEMORY":
+        return MatrixSizeError(
+            f"the device's memory is full ({said}): expected room for the matrix, x and y beside what others "
+            f"hold there; free it, {_ELSE_CPU}"
+        )
+    if said in _COMPILER_TOO_NEW:
+        return DeviceError(
+            f"device 'cuda' does not take what was compiled for it ({said}): expected a driver as new as the "
+            f"compiler; update the driver, {_ELSE_CPU}"
+        )
+    return DeviceError(
+        f"device 'cuda' was lost in the middle ({said}): expected it to answer until the end; what a "
+        f"calibration measured until then is kept; see that it works, then run the same again"
+    )
+
+
+def device_uuid() -> str:
+    """Return what names the current CUDA device everywhere, whatever CUDA_VISIBLE_DEVICES makes its number.
+
+    Raises
+    ------
+    DeviceError
+        If the package, the driver or a device is missing.
+    """
+    return str(numba_cuda().current_context().device.uuid)
 
 
 def numba_cuda() -> Any:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from sparsecast.errors import DeviceError
+from sparsecast.machines.device import device_uuid
 from sparsecast.measuring.timing import Call, Clock
 
 #: Seconds of a run whose energy is read, and of the pause in which idle power is.
@@ -43,18 +44,19 @@ class NvmlMeter:
 
     Parameters
     ----------
-    index : int
-        Number of the device, as NVML counts them: CUDA_VISIBLE_DEVICES does not change it.
+    uuid : str, optional
+        Of the device; by default the current one of CUDA. Its number would not do: NVML counts those as well
+        that CUDA_VISIBLE_DEVICES hides, and in another order.
 
     Raises
     ------
     DeviceError
-        If NVML is not installed, or the device does not count its energy.
+        If NVML or the device is not there, or the device does not count its energy.
     """
 
     source = "nvml"
 
-    def __init__(self, index: int = 0) -> None:
+    def __init__(self, uuid: str | None = None) -> None:
         try:
             self._nvml = importlib.import_module("pynvml")
         except ImportError as error:
@@ -62,13 +64,14 @@ class NvmlMeter:
                 "energy of the device: expected the Python package nvidia-ml-py to read it; "
                 "pip install nvidia-ml-py, or measure time only"
             ) from error
+        uuid = device_uuid() if uuid is None else uuid
         try:
             self._nvml.nvmlInit()
-            self._device = self._nvml.nvmlDeviceGetHandleByIndex(index)
+            self._device = self._nvml.nvmlDeviceGetHandleByUUID(uuid)
             self._nvml.nvmlDeviceGetTotalEnergyConsumption(self._device)
         except self._nvml.NVMLError as error:
             raise DeviceError(
-                f"energy of device {index}: expected a counter that NVML reads ({error}); measure time only"
+                f"energy of device {uuid}: expected a counter that NVML reads ({error}); measure time only"
             ) from error
 
     def joules(self) -> float | None:

@@ -22,9 +22,9 @@ Where this file differs from the print, and why:
   threads a row is fitted.
 
 Published results are of matrices that lie on no grid of strips and non-zeros a row. The relationships are
-then fitted to all of them at once, in the one equation that they come to: the three of ELL to
-T = (a + b y) x + (c + d y), and T0 = (T1 / T2) T3 of CSR, with one matrix M for all targets, to a product of
-two straight lines, T = (a + b x) (c + d y). COO's one line is fitted as it is.
+then fitted to all of them at once, in the one equation that they come to, T = (a + b y) x + (c + d y): it is
+the three of ELL, and with a matrix M of the target's row length, for which T1 = T2, it is those of CSR. COO's
+one line is fitted as it is.
 """
 
 from __future__ import annotations
@@ -55,9 +55,6 @@ GPU_CSR_KERNEL = "vector32"
 
 #: Fewest matrices that relationships are fitted to at once, without a grid: two for each of their numbers.
 LEAST_SCATTERED = 8
-
-#: Rounds of the alternation that fits a product of two lines; it has settled long before.
-_ROUNDS = 100
 
 Floats = NDArray[np.float64]
 
@@ -168,11 +165,20 @@ class Grid:
         """Return the matrices with at least so many non-zeros a row."""
         return self._where(self.nnz_per_row >= nnz_per_row)
 
-    @property
-    def is_scattered_enough(self) -> bool:
-        """Whether relationships can be fitted to all matrices at once."""
-        varied = min(len(np.unique(self.nnz_per_row)), len(np.unique(self.strips))) > 1
-        return varied and len(self.time_s) >= LEAST_SCATTERED
+    def bilinear(self) -> tuple[float, float, float, float] | None:
+        """Fit T = (a + b y) x + (c + d y), all at least 0, to relative residuals, whatever x and y there are.
+
+        None with fewer than LEAST_SCATTERED matrices, or where x or y is one number in all of them.
+        """
+        from scipy.optimize import nnls
+
+        x, y = self.nnz_per_row, self.strips
+        if len(x) < LEAST_SCATTERED or min(len(np.unique(x)), len(np.unique(y))) < 2:
+            return None
+        relative = np.column_stack([x, x * y, np.ones(len(x)), y]) / self.time_s[:, None]
+        scale = relative.max(axis=0)
+        a, b, c, d = (nnls(relative / scale, np.ones(len(x)))[0] / scale).tolist()
+        return a, b, c, d
 
     def at_strips(self, strips: float) -> Grid:
         """Return the matrices with this number of strips."""
@@ -239,25 +245,15 @@ class CSRModel:
 
     @classmethod
     def fit_scattered(cls, grid: Grid) -> CSRModel | None:
-        """Fit T = (a + b x) (c + d y) to matrices on no grid; None where they are too few.
-
-        The lines are fitted in turn, each to what the other leaves; every turn lowers the sum of the squared
-        relative residuals. M of step 2 is a matrix of the median row length on one strip.
-        """
-        if not grid.is_scattered_enough:
+        """Fit matrices on no grid; None where they are too few. There is a M of each of their row lengths."""
+        found = grid.bilinear()
+        if found is None:
             return None
-        along = Line(0.0, 1.0)
-        for _ in range(_ROUNDS):
-            across = Line.through(grid.strips, grid.time_s / along(grid.nnz_per_row))
-            along = Line.through(grid.nnz_per_row, grid.time_s / across(grid.strips))
-        length, strips = np.array([np.median(grid.nnz_per_row)]), np.ones(1)
-        at_m, on_one = float(along(length)[0]), float(across(strips)[0])
-        return cls(
-            Line(along.slope * on_one, along.intercept * on_one),
-            length,
-            along(length) * on_one,
-            (Line(across.slope * at_m, across.intercept * at_m),),
-        )
+        a, b, c, d = found
+        lengths = np.unique(grid.nnz_per_row)
+        on_one_strip = Line(a + b, c + d)
+        lines = tuple(Line(b * x + d, a * x + c) for x in lengths.tolist())
+        return cls(on_one_strip, lengths, on_one_strip(lengths), lines)
 
     def terms(self, nnz_per_row: Floats, strips: Floats) -> dict[str, Floats]:
         """Estimate (step 2): T0 = (T1 / T2) * T3."""
@@ -309,18 +305,11 @@ class ELLModel:
 
     @classmethod
     def fit_scattered(cls, grid: Grid) -> ELLModel | None:
-        """Fit T = (a + b y) x + (c + d y) to matrices on no grid; None where they are too few.
-
-        All four are at least 0. Relationship 3 is then that line at one non-zero a row.
-        """
-        from scipy.optimize import nnls
-
-        if not grid.is_scattered_enough:
+        """Fit matrices on no grid; None where they are too few. Relationship 3 is at one non-zero a row."""
+        found = grid.bilinear()
+        if found is None:
             return None
-        x, y = grid.nnz_per_row, grid.strips
-        relative = np.column_stack([x, x * y, np.ones(len(x)), y]) / grid.time_s[:, None]
-        scale = relative.max(axis=0)
-        a, b, c, d = (nnls(relative / scale, np.ones(len(x)))[0] / scale).tolist()
+        a, b, c, d = found
         return cls(Line(b, a), Line(b + d, a + c), 1.0)
 
     def terms(self, nnz_per_row: Floats, strips: Floats) -> dict[str, Floats]:

@@ -328,10 +328,34 @@ def test_the_operator_of_a_matrix_without_entries(shape):
         assert op.matvec(np.ones(shape[1])).tolist() == [0.0] * shape[0], name
 
 
+def without_allocation(monkeypatch, *free):
+    """Stand in for a device with so much free memory, which has no function that allocates.
+
+    With a second number, that much is free once arrays that are gone have been freed.
+    """
+    left = list(free)
+    freed = SimpleNamespace(clear=lambda: left.pop(0) if len(left) > 1 else None)
+    context = SimpleNamespace(get_memory_info=lambda: SimpleNamespace(free=left[0]), deallocations=freed)
+    monkeypatch.setattr(launching, "numba_cuda", lambda: SimpleNamespace(current_context=lambda: context))
+
+
+def test_vectors_are_refused_before_they_are_taken_too(monkeypatch):
+    without_allocation(monkeypatch, 1_000_000)
+    with pytest.raises(MatrixSizeError, match=r"X would take 0\.01 GB on the device: .* 0\.00 GB"):
+        launching.upload("x", np.ones(1_000_000))
+    with pytest.raises(MatrixSizeError, match=r"a vector would take 0\.01 GB on the device"):
+        launching.scratch(1_000_000, np.float64)
+
+
+def test_memory_of_arrays_that_are_gone_counts_as_free(monkeypatch):
+    without_allocation(monkeypatch, 10, 10_000)
+    launching.refuse_beyond_memory("x", 10_000)
+    with pytest.raises(MatrixSizeError):
+        launching.refuse_beyond_memory("x", 10_001)
+
+
 def test_more_than_the_free_memory_of_the_device_is_refused_before_it_is_taken(monkeypatch):
-    small = SimpleNamespace(get_memory_info=lambda: SimpleNamespace(free=10_000_000))
-    stand_in = SimpleNamespace(current_context=lambda: small)  # without a function that allocates
-    monkeypatch.setattr(launching, "numba_cuda", lambda: stand_in)
+    without_allocation(monkeypatch, 10_000_000)
     with pytest.raises(
         MatrixSizeError, match=r"CSR would take 0\.1. GB on the device: .* 0\.01 GB"
     ) as refusal:

@@ -90,19 +90,48 @@ def upload(name: str, *arrays: NDArray[Any]) -> list[DeviceArray]:
         If they exceed the memory of the device that is free; nothing has been allocated then.
     """
     device = numba_cuda()
-    size = sum(array.nbytes for array in arrays)
-    free = device.current_context().get_memory_info().free
-    if size > free:
-        raise MatrixSizeError(
-            f"{name.upper()} would take {size / 1e9:,.2f} GB on the device: expected at most the "
-            f"{free / 1e9:,.2f} GB that are free there; use another format or the CPU"
-        )
+    refuse_beyond_memory(name.upper(), sum(array.nbytes for array in arrays))
     return [device.to_device(array) for array in arrays]
 
 
 def scratch(entries: int, dtype: Any) -> DeviceArray:
-    """Return a device array for kernels to leave something in."""
-    return numba_cuda().device_array(entries, dtype)
+    """Return a device array for kernels to leave something in.
+
+    Raises
+    ------
+    MatrixSizeError
+        If it exceeds the memory of the device that is free; nothing has been allocated then.
+    """
+    device = numba_cuda()
+    refuse_beyond_memory("a vector", entries * np.dtype(dtype).itemsize)
+    return device.device_array(entries, dtype)
+
+
+def refuse_beyond_memory(what: str, size_bytes: int) -> None:
+    """Refuse what exceeds the free memory of the current device, before anything is allocated.
+
+    Parameters
+    ----------
+    what : str
+        For the message.
+    size_bytes : int
+
+    Raises
+    ------
+    DeviceError
+        If there is no device, no driver or no numba-cuda.
+    MatrixSizeError
+        If it does.
+    """
+    context = numba_cuda().current_context()
+    if size_bytes > context.get_memory_info().free:
+        context.deallocations.clear()  # numba-cuda frees arrays that are gone only by and by
+        free = context.get_memory_info().free
+        if size_bytes > free:
+            raise MatrixSizeError(
+                f"{what} would take {size_bytes / 1e9:,.2f} GB on the device: expected at most the "
+                f"{free / 1e9:,.2f} GB that are free there; use another format or the CPU"
+            )
 
 
 def is_device_array(array: Any) -> bool:
