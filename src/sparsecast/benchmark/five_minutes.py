@@ -190,12 +190,8 @@ def size_class(dimension: int, nnz_per_row: float, value_bytes: int, cache_bytes
 
 def last_cache_bytes(machine: Machine, device: str, threads: int) -> int:
     """Return what the last caches hold that these threads use together; 0 where that is not known."""
-    if device != "cpu":
-        return machine.device.l2_bytes if machine.device else 0
-    if not machine.caches:
-        return 0
-    last = machine.caches[-1]
-    return last.bytes * -(-threads // last.shared_by)
+    caches = machine.caches_of(device)
+    return caches[-1].bytes * -(-threads // caches[-1].shared_by) if caches else 0
 
 
 def chosen_values(count: int) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from sparsecast.kernels.binding import warm_up
 from sparsecast.records import Candidate
@@ -39,8 +39,11 @@ def compiled_beside(candidates: Sequence[Candidate], processes: int) -> Iterator
             )
             helpers.append(helper)
             assert helper.stdin is not None
-            helper.stdin.write(json.dumps(told).encode())
-            helper.stdin.close()
+            with (
+                suppress(BrokenPipeError),
+                helper.stdin as pipe,
+            ):  # one that is gone already leaves us its part
+                pipe.write(json.dumps(told).encode())
         yield
     finally:
         for helper in helpers:

@@ -1,0 +1,162 @@
+"""The synthetic suite: small real runs, and what happens when its time is over."""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+
+from sparsecast.benchmark import synthetic
+from sparsecast.benchmark.five_minutes import AGAIN, NNZ_PER_ROW, SUITE, SYMMETRIC, UNBLOCKED, Point, Series
+from sparsecast.benchmark.measurement import HostBench
+from sparsecast.benchmark.synthetic import SyntheticSuite, candidate_of, measured_subject
+from sparsecast.kernels import compiling
+from sparsecast.kernels.compiling import compile_as_told, compiled_beside
+from sparsecast.matrices.structure import structure
+from sparsecast.measuring.timing import Effort
+from sparsecast.planning.candidates import Setting
+from sparsecast.records import Candidate
+
+SETTING = Setting("cpu", "float64", 32, 1)
+SERIES = (UNBLOCKED, Series((2, 3)), SYMMETRIC)
+QUICK = Effort(samples=2, sample_s=1e-4)
+
+
+@pytest.fixture
+def suite():
+    def make(**options):
+        return SyntheticSuite(
+            (SETTING,), **{"series": SERIES, "dimensions": (512, 1024), "bench": HostBench(), **options}
+        )
+
+    return make
+
+
+def test_a_run_measures_every_point_and_some_again(suite):
+    run = suite(effort=QUICK, dimensions=(512,))
+    records = list(run.run(60.0))
+    first = [record for record in records if record.suite == SUITE]
+    again = [record for record in records if record.suite == AGAIN]
+    points = [Point.named(record.matrix) for record in first]
+    assert sorted(points, key=str) == sorted(
+        (Point(series, 512, k) for series in SERIES for k in NNZ_PER_ROW), key=str
+    )
+    assert 0 < len(again) <= len(first)
+    assert {record.matrix for record in again} <= {record.matrix for record in first}
+    for record, point in zip(first, points, strict=True):
+        assert record.candidate.format == point.series.format
+        assert record.candidate.block == ((2, 3) if point.series.format == "bcsr" else None)
+        assert record.structure.nnz == pytest.approx(point.entries, rel=0.03)
+        assert record.error <= 1e-14
+    assert not run.missed
+    assert not run.left_out
+    assert {"compiling", "making matrices", "measuring", "measuring again"} == set(run.phases)
+    assert run.notes() == []
+
+
+def test_the_matrices_are_as_asked_for():
+    subject = measured_subject(Point(Series((4, 2)), 512, 29))
+    blocks = subject.matrix.toarray().reshape(128, 4, 256, 2).any(axis=(1, 3))
+    assert 8 * blocks.sum() == subject.matrix.nnz, "its blocks are full"
+    mirrored = measured_subject(Point(SYMMETRIC, 512, 29))
+    assert mirrored.structure.triangle_nnz is not None
+    again = measured_subject(Point(SYMMETRIC, 512, 29)).matrix
+    assert np.array_equal(mirrored.matrix.data, again.data)
+
+
+def test_a_candidate_is_that_of_its_series():
+    found = structure(measured_subject(Point(UNBLOCKED, 512, 29)).matrix)
+    assert candidate_of(UNBLOCKED, found, SETTING).format == "csr"
+    assert candidate_of(UNBLOCKED, found, SETTING).block is None
+    assert candidate_of(SYMMETRIC, found, SETTING).format == "symmetric_csr"
+    asked = candidate_of(Series((6, 1)), found, SETTING)
+    assert (asked.format, asked.block) == ("bcsr", (6, 1))
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Seconds that only what the tests say moves."""
+    now = [0.0]
+    monkeypatch.setattr(synthetic, "perf_counter", lambda: now[0])
+    return now
+
+
+def test_a_measurement_is_given_up_when_the_time_is_over(suite, clock, monkeypatch):
+    def measure(subject, candidates, effort, on_sample, bench):
+        for _ in range(1 if clock[0] < 3 else 100):
+            clock[0] += 1.0
+            on_sample()
+        return []
+
+    monkeypatch.setattr(synthetic, "measure_candidates", measure)
+    run = suite()
+    assert list(run.run(24.0)) == []
+    assert clock[0] == 25.0, "one sample beyond the limit"
+    assert run.missed
+    assert run.notes() == [f"float64: out of time for {len(run.missed)} points, refilled like those cut"]
+
+
+def test_sizes_that_there_is_no_time_to_compile_are_left_out(suite, clock, monkeypatch):
+    def slow(candidate):
+        clock[0] += 4.0
+
+    helped = []
+
+    def beside(rest, processes):
+        helped.extend(rest)
+        return compiled_beside((), 0)
+
+    monkeypatch.setattr(synthetic, "warm_up", slow)
+    monkeypatch.setattr(synthetic, "measure_candidates", lambda *arguments: [])
+    monkeypatch.setattr(synthetic, "compiled_beside", beside)
+    wanted = [UNBLOCKED, *(Series((2, c)) for c in (2, 3, 4, 6, 8))]
+    run = suite(series=wanted)
+    list(run.run(20.0))
+    assert run.left_out == wanted[4:]
+    assert "no time to compile 2x6, 2x8" in run.notes()[0]
+    assert [candidate.block for candidate in helped] == [series.block for series in wanted[2:]]
+
+
+def test_a_series_without_a_kernel_on_the_device_is_none_of_the_suite(suite, monkeypatch):
+    monkeypatch.setitem(synthetic.KERNELS, "cpu", type("None but CSR", (), {"names": lambda self: ["csr"]})())
+    monkeypatch.setattr(synthetic, "warm_up", lambda candidate: None)
+    monkeypatch.setattr(
+        synthetic, "candidate_of", lambda series, found, setting: Candidate("csr", "", "cpu", "", 32, 1)
+    )
+    assert suite()._compiled(lambda: 1.0, 1.0) == [UNBLOCKED]
+
+
+BLOCKS = ((2, 2), (6, 1), None)
+CANDIDATES = [Candidate("bcsr", "vectors", "cpu", "float64", 32, 1, block) for block in BLOCKS]
+
+
+def test_a_process_compiles_what_it_is_told(monkeypatch):
+    compiled = []
+    monkeypatch.setattr(compiling, "warm_up", compiled.append)
+    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps([asdict(candidate) for candidate in CANDIDATES])))
+    compile_as_told()
+    assert compiled == CANDIDATES
+
+
+def test_processes_share_the_work_from_the_end_on(monkeypatch, tmp_path):
+    note = f"import sys, os; open(r'{tmp_path}' + f'/{{os.getpid()}}', 'w').write(sys.stdin.read())"
+    monkeypatch.setattr(compiling, "_COMPILE", note)
+    with compiled_beside(CANDIDATES, 2):
+        deadline = time.monotonic() + 30
+        told = []
+        while len(told) < 2:
+            assert time.monotonic() < deadline, "waited for half a minute"
+            time.sleep(0.01)
+            told = [text for text in (path.read_text() for path in tmp_path.iterdir()) if text]
+    blocks = sorted(([each["block"] for each in json.loads(text)] for text in told), key=len)
+    assert blocks == [[[6, 1]], [None, [2, 2]]]
+
+
+def test_a_process_that_fails_hurts_nobody(monkeypatch):
+    monkeypatch.setattr(compiling, "_COMPILE", "raise SystemExit(3)")
+    with compiled_beside(CANDIDATES, 1):
+        time.sleep(0.2)
