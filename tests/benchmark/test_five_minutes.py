@@ -291,6 +291,15 @@ def test_a_dimension_out_of_time_is_as_fast_as_the_one_before():
     assert refilled(speeds)[TWO][:, 0].tolist() == [3.0, 3.0]
 
 
+def test_dimensions_that_were_cut_are_as_fast_as_the_last_one():
+    speeds = whole_speeds(lambda series, d, k: 1e6 / d)
+    found = refilled(speeds, WHOLE[6])[TWO]
+    assert found.shape == (7, 11)
+    assert (found[4:] == found[3]).all()
+    assert figures(speeds, WHOLE[6]).blocked_median_mflops == 1e6 / WHOLE[3]
+    assert figures(speeds, WHOLE[6]).blocked_max_mflops == figures(speeds).blocked_max_mflops
+
+
 @given(st.integers(1, 11), st.integers(1, 4))
 def test_refilling_smooth_speeds_restores_them(count, full):
     speeds = whole_speeds(lambda series, d, k: 100.0 * series.block[0] + 2.0 * k)
@@ -317,16 +326,16 @@ def test_noise_is_how_well_the_same_agrees():
 
 def test_the_error_of_a_whole_search_space_is_the_noise():
     speeds = whole_speeds(lambda series, d, k: float(d + k))
-    assert errors(speeds, 0.02, is_cut=False) == pytest.approx(dict.fromkeys(FIGURES, 0.02))
+    assert errors(speeds, 0.02) == pytest.approx(dict.fromkeys(FIGURES, 0.02))
 
 
 def test_the_error_grows_with_what_cutting_dimensions_changes():
     flat = whole_speeds(lambda series, d, k: 100.0)
-    assert errors(flat, 0.01, is_cut=True) == pytest.approx(dict.fromkeys(FIGURES, 0.01))
+    assert errors(flat, 0.01, WHOLE[6]) == pytest.approx(dict.fromkeys(FIGURES, 0.01))
     falling = whole_speeds(lambda series, d, k: 1e6 / d)
-    found = errors(falling, 0.01, is_cut=True)
-    # Medians of 4 and of 3 dimensions: (1/1024 + 1/2048) / 2 and 1/1024.
-    assert found["blocked_median_mflops"] == pytest.approx(np.hypot(0.01, 4 / 3 - 1))
+    found = errors(falling, 0.01, WHOLE[5])
+    # Six dimensions, of which four or three were measured: medians (1/2048 + 1/4096) / 2, and 1/2048.
+    assert found["blocked_median_mflops"] == pytest.approx(np.hypot(0.01, 2 / 1.5 - 1))
     assert found["blocked_max_mflops"] == pytest.approx(0.01)
 
 
@@ -335,13 +344,13 @@ def test_the_error_grows_with_what_cutting_values_changes():
     kept = {
         point: speed for point, speed in speeds.items() if point.dimension < 4096 or point.nnz_per_row == 29
     }
-    found = errors(kept, 0.0, is_cut=False)
+    found = errors(kept, 0.0)
     assert found["unblocked_max_mflops"] == pytest.approx(1 - 29 / 34)
     assert found["unblocked_median_mflops"] == pytest.approx(0)
 
 
 def test_no_figure_has_no_error():
-    assert set(errors({}, 0.5, is_cut=True).values()) == {None}
+    assert set(errors({}, 0.5, 1024).values()) == {None}
 
 
 @pytest.fixture
@@ -381,7 +390,7 @@ def test_each_setting_has_its_rating_in_the_order_of_the_records(recorded, recor
     assert second.noise is None
     assert not second.is_disturbed
     assert len(first.records) == 12
-    assert first.refilled == 3 * 2 * 11 - 12
+    assert first.refilled == 3 * 3 * 11 - 12
     # 800 kB for two threads: 512 x 24 of 12 bytes are 155 kB, and 1024 x 34 are 440 kB.
     assert first.sizes == {"small": 12, "medium": 0, "large": 0}
     assert (first.largest_dimension, first.range_end) == (1024, 2048)

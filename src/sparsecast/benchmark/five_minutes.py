@@ -296,7 +296,7 @@ class Search:
         The latest dimension's.
     thresholds : dict of Series to int
         The first dimension of each series that is not free: below it all values of non-zeros a row together
-        take less than an even share of the time.
+        take less than two even shares of the time.
     missed : list of Point
         Points that were to be tested and for which the time did not suffice.
 
@@ -357,9 +357,9 @@ class Search:
     def _values(self, dimension: int, left_s: float) -> dict[Series, tuple[int, ...]]:
         """Return the non-zeros a row to test of each series at a dimension."""
         known = dict(self.trials)
-        share = self.limit_s / (len(self.series) * len(self.dimensions))
+        free_s = 2 * self.limit_s / (len(self.series) * len(self.dimensions))
         for series, trial in known.items():
-            if len(NNZ_PER_ROW) * trial.at(dimension) > share:
+            if len(NNZ_PER_ROW) * trial.at(dimension) > free_s:
                 self.thresholds.setdefault(series, dimension)
         # What is free here is taken to be so no longer.
         thresholds = {series: self.thresholds.get(series, 2 * dimension) for series in known}
@@ -434,18 +434,27 @@ def speeds_of(records: Iterable[Record], suite: str = SUITE) -> dict[Point, floa
     return {Point.named(r.matrix): 1e3 * r.gflops for r in records if r.suite == suite}
 
 
-def refilled(speeds: Speeds) -> dict[Series, NDArray[np.float64]]:
-    """Return the speeds of each series at all dimensions that any was tested at, and all non-zeros a row.
+def refilled(speeds: Speeds, end: int = 0) -> dict[Series, NDArray[np.float64]]:
+    """Return the speeds of each series at all dimensions and all non-zeros a row.
 
     Values of non-zeros a row that were cut are refilled as in section IV: from one that was tested by
-    duplication, from several by interpolation. A dimension that the time did not suffice for is taken to be
-    as fast as the one before.
+    duplication, from several by interpolation. A dimension that was cut, or that the time did not suffice
+    for, is taken to be as fast as the one before: speed levels off, as the paper says. It leaves such
+    dimensions out, but then the median leans towards small problems the more, the more dimensions are cut.
+
+    Parameters
+    ----------
+    speeds : mapping of Point to float
+    end : int
+        The largest dimension of the range; by default the largest that was measured.
 
     Returns
     -------
     dict of Series to float array of shape (dimensions, len(NNZ_PER_ROW))
     """
     tested = sorted({point.dimension for point in speeds})
+    while tested and 2 * tested[-1] <= end:
+        tested.append(2 * tested[-1])
     by_series: dict[Series, dict[int, dict[int, float]]] = {}
     for point, speed in speeds.items():
         by_series.setdefault(point.series, {}).setdefault(point.dimension, {})[point.nnz_per_row] = speed
@@ -463,9 +472,9 @@ def _filled_rows(own: Mapping[int, Mapping[int, float]], tested: Sequence[int]) 
     return np.array(rows)
 
 
-def figures(speeds: Speeds) -> Figures:
-    """Return the figures of the measured points, after refilling."""
-    filled = refilled(speeds)
+def figures(speeds: Speeds, end: int = 0) -> Figures:
+    """Return the figures of the measured points, after refilling them up to the dimension `end`."""
+    filled = refilled(speeds, end)
     blocked = [values for series, values in filled.items() if series not in (UNBLOCKED, SYMMETRIC)]
     kinds = (
         [filled[UNBLOCKED]] if UNBLOCKED in filled else [],
@@ -488,7 +497,7 @@ def noise_of(first: Speeds, again: Speeds) -> float | None:
     return statistics.median(differences) if differences else None
 
 
-def errors(speeds: Speeds, noise: float, is_cut: bool) -> dict[str, float | None]:
+def errors(speeds: Speeds, noise: float, end: int = 0) -> dict[str, float | None]:
     """Return an estimate of each figure's relative error against that of the whole search space.
 
     It is the root of the sum of three squares: the noise; where dimensions were cut, what the figure changes
@@ -499,16 +508,16 @@ def errors(speeds: Speeds, noise: float, is_cut: bool) -> dict[str, float | None
     ----------
     speeds : mapping of Point to float
     noise : float
-    is_cut : bool
-        Whether the largest dimensions were cut.
+    end : int
+        The largest dimension before any were cut; by default the largest that was measured.
     """
-    whole, tested = figures(speeds), sorted({point.dimension for point in speeds})
+    whole, tested = figures(speeds, end), sorted({point.dimension for point in speeds})
     others = []
-    if is_cut and len(tested) > 1:
-        others.append(figures({p: s for p, s in speeds.items() if p.dimension < tested[-1]}))
+    if len(tested) > 1 and tested[-1] < end:
+        others.append(figures({p: s for p, s in speeds.items() if p.dimension < tested[-1]}, end))
     kept = {point.nnz_per_row for point in speeds if point.dimension == tested[-1]} if tested else set()
     if len(kept) < len(NNZ_PER_ROW):
-        others.append(figures({p: s for p, s in speeds.items() if p.nnz_per_row in kept}))
+        others.append(figures({p: s for p, s in speeds.items() if p.nnz_per_row in kept}, end))
 
     def error(name: str) -> float | None:
         value = getattr(whole, name)
@@ -650,12 +659,12 @@ def _rating(
         candidate.device,
         candidate.dtype,
         candidate.threads,
-        figures(speeds),
-        errors(speeds, noise or 0.0, is_cut=largest < end),
+        figures(speeds, end),
+        errors(speeds, noise or 0.0, end),
         noise,
         stream_share(first, streams),
         first,
-        sum(values.size for values in refilled(speeds).values()) - len(speeds),
+        sum(values.size for values in refilled(speeds, end).values()) - len(speeds),
         sizes,
         cache_bytes,
         largest,
