@@ -1,0 +1,236 @@
+"""sparsecast bench: its document, its pages, two results beside each other, and what it refuses."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from time import perf_counter
+
+import pytest
+
+from sparsecast.benchmark.calibration import Calibration
+from sparsecast.benchmark.five_minutes import AGAIN, FIGURES, SUITE, Point, all_series
+from sparsecast.machines.machine import Cache, detect
+from sparsecast.machines.profile import Profile
+
+NAMES = ("unblocked_max_mflops", "unblocked_median_mflops", "blocked_max_mflops", "blocked_median_mflops")
+
+
+@pytest.fixture
+def rated(monkeypatch, recorded):
+    """Let a calibration have measured made-up speeds in no time; give the runs, and how fast to be."""
+    template = recorded.select(format="csr", dtype="float64")[0]
+    runs, faster = [], [1.0]
+
+    def records(setting, series):
+        points = [Point(each, d, k) for each in series for d in (512, 1024, 2048) for k in (24, 34)]
+        for suite, some in ((SUITE, points), (AGAIN, points[:5])):
+            for point in some:
+                mflops = faster[0] * (1000 + point.nnz_per_row) * point.series.block[0]
+                yield dataclasses.replace(
+                    template,
+                    candidate=dataclasses.replace(
+                        template.candidate, dtype=setting.dtype, threads=setting.threads
+                    ),
+                    matrix=point.name,
+                    suite=suite,
+                    time_s=2e-6 * template.structure.nnz / mflops,
+                )
+
+    def run(self):
+        self._start = perf_counter()
+        self.machine = dataclasses.replace(self.machine, caches=(Cache(2, 400_000, 1),))
+        self.records = [r for setting in self.settings for r in records(setting, self.series)]
+        self.phases = {"compiling": 1.0, "measuring": 2.0}
+        runs.append(self)
+        return Profile(self.machine, tuple(self.records))
+
+    monkeypatch.setattr(Calibration, "run", run)
+    return runs, faster
+
+
+def document_of(outcome):
+    assert (outcome.status, outcome.err) == (0, "")
+    return json.loads(outcome.out)
+
+
+def test_the_document_has_what_others_rely_on(run, rated):
+    document = document_of(run("bench", "--json"))
+    assert set(NAMES) <= set(document["figures"]) == set(document["errors"]) == set(FIGURES)
+    assert all(isinstance(document["figures"][name], float) for name in NAMES)
+    assert document["budget_s"] == 300
+    assert 0 <= document["used_s"] < 60
+    assert document["noise"] == pytest.approx(0)
+    assert document["machine"]["threads"] == detect().threads
+    assert {"sparsecast", "python", "numpy", "scipy", "numba", "llvmlite", "compiler"} == set(
+        document["versions"]
+    )
+    assert document["phases_s"] == {"compiling": 1.0, "measuring": 2.0}
+    assert document["interrupted"] is False
+    main = document["settings"][0]
+    assert main["figures"] == document["figures"]
+    assert (main["dtype"], main["threads"], main["device"]) == ("float64", detect().threads, "cpu")
+    assert len(main["points"]) == 37 * 3 * 2
+    assert {point["size"] for point in main["points"]} == {"small", "medium"}
+    assert main["points"][0]["samples_s"]
+    assert main["refilled"] == 37 * 3 * 11 - 37 * 3 * 2
+    assert {setting["dtype"] for setting in document["settings"]} == {"float64", "float32"}
+
+
+def test_the_figures_are_those_of_the_points(run, rated):
+    figures = document_of(run("bench", "--json", "--block", "1x1", "--block", "4x2"))["figures"]
+    assert figures["unblocked_max_mflops"] == pytest.approx(1034)
+    assert figures["unblocked_median_mflops"] == pytest.approx(1029)
+    assert figures["blocked_max_mflops"] == pytest.approx(4 * 1034)
+    assert figures["blocked_median_mflops"] == pytest.approx(4 * 1029)
+
+
+def test_a_small_budget_rates_fewer_settings_and_says_so(run, rated):
+    document = document_of(run("bench", "--budget", "60", "--json"))
+    assert len(document["settings"]) == 1
+    asked = 2 * len({1, detect().threads})
+    assert f"time for 1 of {asked} combinations of type and threads" in document["notes"]
+
+
+def test_people_get_a_page(run, rated):
+    outcome = run("bench")
+    assert (outcome.status, outcome.err) == (0, "")
+    assert re.search(
+        r"Blocked median, the one number: [\d,]+ ± [\d.]+ % MFLOP/s \(float64, \d+ thread", outcome.out
+    )
+    assert "compiling 1 s, measuring 2 s" in outcome.out
+
+
+def test_a_result_is_written_drawn_and_compared(run, rated, tmp_path):
+    pytest.importorskip("matplotlib")
+    first, second, figure = (tmp_path / name for name in ("a.json", "b.json", "map.png"))
+    assert run("bench", "--output", first, "--figure", figure).status == 0
+    assert figure.read_bytes().startswith(b"\x89PNG")
+    rated[1][0] = 1.25
+    assert document_of(run("bench", "--json", "--output", second)) == json.loads(second.read_text())
+    found = document_of(run("bench", "--compare", first, second, "--json"))
+    assert len(rated[0]) == 2, "comparing measures nothing"
+    assert set(found["figures"]) == set(NAMES)
+    for figure in found["figures"].values():
+        assert figure["ratio"] == pytest.approx(1.25)
+        assert figure["is_different"] is True
+    assert (found["points"], found["points_ratio"]) == (37 * 3 * 2, pytest.approx(1.25))
+    same = run("bench", "--compare", first, first)
+    assert (same.status, same.err) == (0, "")
+    assert re.search(r"blocked median .* 1\.000 .* no ", same.out)
+
+
+def test_ctrl_c_prints_the_figures_of_what_was_measured(run, rated, monkeypatch):
+    inner = Calibration.run
+
+    def interrupted(self):
+        profile = inner(self)
+        self.records, self.interrupted = self.records[:20], True
+        return profile
+
+    monkeypatch.setattr(Calibration, "run", interrupted)
+    outcome = run("bench", "--json")
+    assert outcome.status == 130
+    document = json.loads(outcome.out)
+    assert document["interrupted"] is True
+    assert document["figures"]["unblocked_median_mflops"] == pytest.approx(1029)
+    assert "what was measured until then is kept" in outcome.err
+
+
+def test_ctrl_c_before_anything_was_measured_has_no_figures(run, rated, monkeypatch, tmp_path):
+    inner = Calibration.run
+
+    def interrupted(self):
+        profile = inner(self)
+        self.records, self.interrupted = [], True
+        return profile
+
+    monkeypatch.setattr(Calibration, "run", interrupted)
+    outcome = run("bench", "--json", "--figure", tmp_path / "map.png")
+    assert outcome.status == 130
+    assert set(json.loads(outcome.out)["figures"].values()) == {None}
+    assert not (tmp_path / "map.png").exists()
+    assert "No blocked median: too little was measured." in run("bench").out
+
+
+@pytest.fixture
+def files(tmp_path):
+    (tmp_path / "junk.json").write_text("{")
+    (tmp_path / "list.json").write_text("[1, 2]")
+    (tmp_path / "other.json").write_text(json.dumps({"figures": {}, "settings": [{}]}))
+    (tmp_path / "binary.json").write_bytes(b"\xff\xfe\x00")
+    return tmp_path
+
+
+REFUSED = [
+    (("--budget", "59"), "budget 59 s: expected at least 60 s"),
+    (("--budget", "nan"), "budget nan s: expected at least 60 s"),
+    (("--budget", "much"), "--budget"),
+    (("--block", "5x5"), "block size '5x5': expected RxC with R and C of 1, 2, 3, 4, 6, 8; name one"),
+    (("--dtype", "int8"), "'int8': expected one of float64"),
+    (("--threads", "0"), "threads 0: expected 1 to"),
+    (("--device", "abacus"), "'abacus'"),
+    (("--figure", "{tmp}/map.bmp"), r"map.bmp: expected a name that ends in .png, .svg, .pdf; name it so"),
+    (("--figure", "{tmp}/absent/map.png"), "map.png cannot be written: expected a file in a writable folder"),
+    (("--output", "{tmp}/absent/a.json"), "a.json cannot be written: expected a file in a writable folder"),
+    (("--output", "{tmp}"), "cannot be written: expected a file in a writable folder"),
+    (("--compare", "{tmp}/absent.json", "{tmp}/junk.json"), "absent.json cannot be read .No such file"),
+    (
+        ("--compare", "{tmp}/junk.json", "{tmp}/junk.json"),
+        "junk.json is no result of the benchmark: expected",
+    ),
+    (("--compare", "{tmp}/list.json", "{tmp}/junk.json"), "list.json is no result of the benchmark"),
+    (("--compare", "{tmp}/other.json", "{tmp}/junk.json"), "other.json is no result of the benchmark"),
+    (("--compare", "{tmp}/binary.json", "{tmp}/junk.json"), "binary.json is no result of the benchmark"),
+    (("--compare", "{tmp}", "{tmp}/junk.json"), "cannot be read .Is a directory"),
+    (("--compare", "{tmp}/junk.json"), "--compare"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "pattern"), REFUSED)
+def test_what_cannot_be_is_refused_in_one_line(run, files, data_folder, arguments, pattern):
+    _complains(run("bench", *(each.format(tmp=files) for each in arguments)), pattern, data_folder)
+
+
+@pytest.mark.parametrize(("arguments", "pattern"), [REFUSED[0], REFUSED[3], REFUSED[12]])
+def test_in_a_process_of_its_own_it_is_the_same(process, files, data_folder, arguments, pattern):
+    _complains(process("bench", *(each.format(tmp=files) for each in arguments)), pattern, data_folder)
+
+
+def _complains(outcome, pattern, data_folder):
+    assert (outcome.status, outcome.out) == (2, "")
+    assert len(outcome.err.splitlines()) == 1
+    assert re.search(pattern, outcome.err), outcome.err
+    assert not data_folder.exists(), "nothing was measured or written"
+
+
+@pytest.mark.parametrize(
+    "damage", [("figures", NAMES[0]), ("machine", "name"), ("settings", 0, "errors", NAMES[1])]
+)
+def test_a_damaged_result_is_no_result(run, rated, tmp_path, damage):
+    path = tmp_path / "a.json"
+    assert run("bench", "--output", path).status == 0
+    document = json.loads(path.read_text())
+    inner = document
+    for key in damage[:-1]:
+        inner = inner[key]
+    inner[damage[-1]] = {"not": "this"}
+    path.write_text(json.dumps(document))
+    outcome = run("bench", "--compare", path, path)
+    assert outcome.status == 2
+    assert "is no result of the benchmark" in outcome.err
+
+
+def test_without_matplotlib_a_figure_is_refused_before_measuring(run, rated, monkeypatch, tmp_path):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    outcome = run("bench", "--figure", tmp_path / "map.png")
+    assert outcome.status == 2
+    assert "pip install 'sparsecast[report]'" in outcome.err
+    assert rated[0] == []
+
+
+def test_all_block_sizes_are_asked_for(run, rated):
+    run("bench", "--json")
+    assert tuple(rated[0][0].series) == all_series()
+    assert rated[0][0].rates
