@@ -74,7 +74,7 @@ def forecasts(title: str, items: Sequence[Forecast], refused: Mapping[str, str])
             _interval(item.low_s, item.high_s),
             f"{item.gflops:.2f}",
             size(item.bytes),
-            time(item.convert_s) if item.convert_s else "none",
+            "none" if item.convert_s == 0 else time(item.convert_s),
         )
     _add_refused(table, refused)
     return table
@@ -101,12 +101,12 @@ def measurements(
         table.add_row(
             *_way(record.candidate),
             time(record.time_s),
-            f"{100 * record.noise:.1f} %",
+            _share_of_one(record.noise),
             f"{record.gflops:.2f}",
             time(forecast.time_s) if forecast else "-",
             _interval(forecast.low_s, forecast.high_s) if forecast else "-",
             f"{100 * (forecast.time_s / record.time_s - 1):+.0f} %" if forecast else "-",
-            time(record.convert_s) if record.convert_s else "nothing",
+            "nothing" if record.convert_s == 0 else time(record.convert_s),
         )
     _add_refused(table, refused)
     return table
@@ -281,7 +281,7 @@ def evaluation(rows: Sequence[EvaluationRow]) -> Table:
             for row in (by_model.get(model) for model in models)
             for text in ((time(row.forecast.time_s), f"{100 * row.error:+.0f} %") if row else ("-", "-"))
         ]
-        noise = f"{100 * record.noise:.1f} %"
+        noise = _share_of_one(record.noise)
         table.add_row(
             name if name != matrix else "", *_way(candidate), time(record.time_s), noise, *forecasts
         )
@@ -332,6 +332,10 @@ def _interval(low_s: float | None, high_s: float | None) -> str:
 
 def _bracketed(low_s: float | None, high_s: float | None) -> str:
     return f"({_interval(low_s, high_s)})" if low_s is not None else "(interval unknown)"
+
+
+def _share_of_one(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.1f} %"
 
 
 def _share(count: int, total: int) -> str:
