@@ -30,6 +30,16 @@ def time(seconds: float | None) -> str:
     return f"{seconds * 1e9:.3g} ns"
 
 
+def energy(joules: float | None) -> str:
+    """Return an energy with three digits in the unit that suits it."""
+    if joules is None:
+        return "not measured"
+    for unit, factor in (("J", 1.0), ("mJ", 1e3)):
+        if joules * factor >= _ROUNDS_TO_ONE:
+            return f"{joules * factor:.3g} {unit}"
+    return f"{joules * 1e6:.3g} uJ"
+
+
 def size(count: float) -> str:
     """Return a number of bytes with three digits in the unit that suits it."""
     for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
@@ -96,6 +106,9 @@ def measurements(
         "error",
         "converted",
     )
+    has_energy = any(record.energy_j is not None for record in records)
+    if has_energy:
+        table.add_column("energy", justify="right", no_wrap=True)
     for record in records:
         forecast = expected.get(record.candidate)
         table.add_row(
@@ -107,6 +120,7 @@ def measurements(
             _interval(forecast.low_s, forecast.high_s) if forecast else "-",
             f"{100 * (forecast.time_s / record.time_s - 1):+.0f} %" if forecast else "-",
             "nothing" if record.convert_s == 0 else time(record.convert_s),
+            *([energy(record.energy_j)] if has_energy else []),
         )
     _add_refused(table, refused)
     return table
