@@ -517,6 +517,7 @@ def measure(
     dtype: str | None = None,
     device: str = "cpu",
     name: str = "matrix",
+    reads_energy: bool = True,
     on_sample: Callable[[], None] = lambda: None,
 ) -> list[Record]:
     """Measure the product of a matrix here, each result checked against the oracle first.
@@ -530,8 +531,10 @@ def measure(
         For choosing what to measure where `table` is None.
     name : str
         The matrix' name in the Records.
+    reads_energy : bool
+        Whether energy is read where something counts it: on a GPU, for two seconds a candidate.
     on_sample : callable
-        Called after every sample.
+        Called after every sample, and after every reading of energy.
 
     Returns
     -------
@@ -560,8 +563,14 @@ def measure(
         if candidate.device == "cpu":
             machine.checked_threads(candidate.threads)
     subject = Subject(matrix, found, name, "user")
-    records = measure_candidates(subject, candidates, DEFAULT_EFFORT, on_sample)
+    bench = bench_of(kind(machine), reads_energy)
+    records = measure_candidates(subject, candidates, DEFAULT_EFFORT, on_sample, bench)
     return sorted(records, key=lambda record: record.time_s)
+
+
+def measuring_steps(candidates: Sequence[Candidate]) -> int:
+    """Return how often `measure` calls `on_sample` for Candidates, on a GPU if it counts its energy."""
+    return sum(DEFAULT_EFFORT.samples + (candidate.device == "cuda") for candidate in candidates)
 
 
 def choice(A: Any, *, threads: int | None = None, dtype: str | None = None, device: str = "cpu") -> Choice:
@@ -639,7 +648,7 @@ def evaluate(
 
 def _evaluated(found: NamedMatrix, profile: Profile | None, **setting: Any) -> list[EvaluationRow]:
     predictions = [predict(found.matrix, profile, **setting, model=model) for model in MODELS.names()]
-    records = measure(found.matrix, **setting, name=found.name)
+    records = measure(found.matrix, **setting, name=found.name, reads_energy=False)
     rows = [row for p in predictions for row in pair(found.name, p.model, p, records)]
     return sorted(rows, key=lambda row: row.record.time_s)
 

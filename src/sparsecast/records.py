@@ -183,17 +183,18 @@ class Record:
         Every sample that was kept, in the order taken: seconds a product.
     time_s : float
         Their median.
-    spread : float
+    spread : float or None
         Their interquartile range over the median.
-    noise : float
-        Relative difference of the medians of the earlier and the later half of the samples.
+    noise : float or None
+        Relative difference of the medians of the earlier and the later half of the samples. It, `spread`,
+        `error` and `convert_s` are None where others published the time without them.
     retaken : int
         Samples that were thrown away because the canary was slow beside them.
     regime : str
         ``"warm"`` or ``"cold"`` caches.
-    error : float
+    error : float or None
         Largest over the rows of abs(y - oracle) / sum of abs(a x), checked before the time is believed.
-    convert_s : float
+    convert_s : float or None
         Seconds to build the format from CSR, 0 for CSR itself; on a device with the transfer, CSR's too.
     stored_bytes, traffic_bytes : int
         Size of the format's arrays, and bytes streamed by one product.
@@ -213,12 +214,12 @@ class Record:
     suite: str
     samples_s: tuple[float, ...]
     time_s: float
-    spread: float
-    noise: float
+    spread: float | None
+    noise: float | None
     retaken: int
     regime: str
-    error: float
-    convert_s: float
+    error: float | None
+    convert_s: float | None
     stored_bytes: int
     traffic_bytes: int
     energy_j: float | None
@@ -323,8 +324,8 @@ class Forecast:
         Bytes streamed by one product in this format.
     energy_j : float or None
         Joules a product; None where no energy was ever measured.
-    convert_s : float
-        Forecast seconds to build the format from CSR.
+    convert_s : float or None
+        Forecast seconds to build the format from CSR; None where no conversion was ever timed.
     why : tuple of (str, float)
         The model's terms and their values, for a reader who asks.
     """
@@ -336,7 +337,7 @@ class Forecast:
     high_s: float | None
     bytes: int
     energy_j: float | None
-    convert_s: float
+    convert_s: float | None
     why: tuple[tuple[str, float], ...] = ()
 
     @property

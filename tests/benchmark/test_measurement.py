@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from sparsecast.benchmark import measurement
-from sparsecast.benchmark.measurement import Subject, measure_candidates, right_hand_side
+from sparsecast.benchmark.measurement import HostBench, Subject, measure_candidates, right_hand_side
 from sparsecast.errors import DeviceError, InputError, WrongResultError
 from sparsecast.formats import FORMATS
 from sparsecast.kernels.binding import Bound
 from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.structure import structure
+from sparsecast.measuring.energy import Energy
 from sparsecast.measuring.timing import Effort
 from sparsecast.planning.candidates import Setting, whole_matrix
 from sparsecast.version import VERSION
@@ -43,6 +44,22 @@ def test_every_format_is_checked_and_recorded(subject):
         assert (record.convert_s == 0) == (record.candidate.format == "csr")
         assert record.energy_j is None
         assert record.stored_bytes > 0
+
+
+class MeteredBench(HostBench):
+    """This machine, with a meter that has counted a joule a call."""
+
+    def energy(self, call):
+        call()
+        return Energy(1.0, 20.0, 2.0, "nvml")
+
+
+def test_what_a_meter_counted_is_recorded_with_its_source(subject):
+    ticks = []
+    (candidate, *_) = whole_matrix(subject.structure, SETTING).candidates
+    (record,) = measure_candidates(subject, [candidate], EFFORT, lambda: ticks.append(1), MeteredBench())
+    assert (record.energy_j, record.energy_source) == (1.0, "nvml")
+    assert len(ticks) == EFFORT.samples + 1, "a reading is a step like a sample"
 
 
 @pytest.mark.parametrize("dtype", ("complex128", "complex64"))

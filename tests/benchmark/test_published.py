@@ -67,7 +67,7 @@ def test_a_record_says_what_is_not_known(profiles):
     (record,) = profiles["MI100"].records
     assert (record.suite, record.candidate.device, record.version) == ("published", "hip", SOURCE)
     assert (record.samples_s, record.energy_j, record.measured_at) == ((), None, "")
-    assert all(map(math.isnan, (record.spread, record.noise, record.error, record.convert_s)))
+    assert (record.spread, record.noise, record.error, record.convert_s) == (None,) * 4
     assert record.structure.explicit_zeros is record.structure.triangle_nnz is None
     assert record.structure.x_reuse_histogram == record.structure.band_histogram == ()
 

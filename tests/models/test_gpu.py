@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from sparsecast.errors import DeviceError
+from sparsecast.errors import DeviceError, ProfileError
 from sparsecast.formats.hyb import HYB
 from sparsecast.machines.device import Device
 from sparsecast.machines.machine import Cache, Machine
@@ -198,9 +198,13 @@ def test_few_matrices_off_the_grid_are_too_few(scattered):
 
 
 def test_conversions_that_are_not_known_are_not_free(scattered, of_lengths):
-    records = [dataclasses.replace(r, convert_s=float("nan")) for r in scattered("ell", ell_law)]
+    records = [dataclasses.replace(r, convert_s=None) for r in scattered("ell", ell_law)]
     model = StripModel().fit(records, SMALL)
-    assert np.isnan(model.conversion_.seconds("ell", RowBlocks.of(of_lengths([3] * 9)))).all()
+    blocks = RowBlocks.of(of_lengths([3] * 9))
+    with pytest.raises(ProfileError, match="no time of a conversion to ell"):
+        model.conversion_.seconds("ell", blocks)
+    (forecast,) = model.forecast(blocks.matrix, [records[0].candidate])
+    assert forecast.time_s > 0 and forecast.convert_s is None
 
 
 # The linear model.

@@ -15,6 +15,7 @@ from sparsecast.benchmark.plan_check import PlanCheck
 from sparsecast.machines.machine import Cache, Machine
 from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.structure import structure
+from sparsecast.planning.placement import Placement, compare
 from sparsecast.planning.plan import Plan
 from sparsecast.planning.row_blocks import PlannedBlock
 from sparsecast.records import Candidate, Forecast, Stream
@@ -102,6 +103,18 @@ def test_measurements(matches, records):
     matches("measurements", tables.measurements("Measured: cant", records, expected, REFUSED))
 
 
+def test_energy_has_a_column_where_some_was_measured(matches, records):
+    metered = dataclasses.replace(records[0], energy_j=1.2e-3, energy_source="nvml")
+    matches("measurements-energy", tables.measurements("Measured", [metered, *records[1:]], {}, {}))
+
+
+@pytest.mark.parametrize(
+    ("joules", "text"), [(None, "not measured"), (2.5, "2.5 J"), (0.9996, "1 J"), (3.14e-5, "31.4 uJ")]
+)
+def test_energies_have_three_digits_and_a_unit(joules, text):
+    assert tables.energy(joules) == text
+
+
 def test_plan(matches):
     matches("plan", tables.plan("Plan for 1,000 products", PLAN), *tables.plan_sentences(PLAN, "here"))
 
@@ -109,6 +122,20 @@ def test_plan(matches):
 def test_a_plan_of_many_blocks(matches):
     many = dataclasses.replace(PLAN, blocks=BLOCKS, low_s=None, high_s=None, break_even_iterations=None)
     matches("plan-many", tables.plan("Plan", many), *tables.plan_sentences(many, "here"))
+
+
+def on_device(made):
+    """The same plan on a GPU."""
+    there = dataclasses.replace(made.baseline.candidate, device="cuda", threads=1)
+    blocks = [dataclasses.replace(block, candidate=there) for block in (*made.blocks, made.baseline)]
+    return dataclasses.replace(made, blocks=tuple(blocks[:-1]), baseline=blocks[-1])
+
+
+def test_places(matches):
+    far = on_device(dataclasses.replace(PLAN, time_s=1e-5, convert_s=0.02))
+    found = compare([Placement("this machine", PLAN, 0.0), Placement("a GPU", far, 0.001)])
+    sentences = tables.placement_sentences(found)
+    matches("places", tables.placements("Where", found), *sentences, *tables.plan_sentences(far, "a GPU"))
 
 
 def test_a_plan_without_conversion(matches):

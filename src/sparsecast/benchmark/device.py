@@ -27,6 +27,7 @@ from sparsecast.benchmark.calibration import (
     varied_benchmark,
 )
 from sparsecast.benchmark.streams import measure_streams, stream_sizes
+from sparsecast.errors import DeviceError
 from sparsecast.kernels import KERNELS
 from sparsecast.kernels.binding import Bound, bind
 from sparsecast.kernels.cuda.launching import (
@@ -42,7 +43,7 @@ from sparsecast.machines.machine import Machine
 from sparsecast.machines.strips import guo_strip, wang_strip
 from sparsecast.matrices.banded_synthesis import banded_matrix
 from sparsecast.measuring.cuda_clock import EventClock
-from sparsecast.measuring.energy import Energy, Meter, energy_of
+from sparsecast.measuring.energy import Energy, Meter, NvmlMeter, energy_of
 from sparsecast.measuring.timing import Call, Clock
 from sparsecast.planning.candidates import Setting, whole_matrix
 from sparsecast.records import Candidate, Stream, Structure
@@ -145,6 +146,14 @@ class DeviceBench:
     def energy(self, call: Call) -> Energy | None:
         """Return the joules of a call, None without a meter or where it counts nothing."""
         return energy_of(call, self.meter, self.clock) if self.meter else None
+
+
+def meter_at_hand() -> Meter | None:
+    """Return the energy counter of the current device, None where there is none that can be read."""
+    try:
+        return NvmlMeter()
+    except DeviceError:
+        return None  # energy is then not measured, which a Record says by None
 
 
 def _in_turn(used: list[tuple[Any, Any, Any]]) -> Call:

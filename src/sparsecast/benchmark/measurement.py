@@ -113,8 +113,15 @@ class HostBench:
         """Return None: nothing here counts joules."""
 
 
-def bench_of(device: str) -> Bench:
+def bench_of(device: str, reads_energy: bool = False) -> Bench:
     """Return the bench of a device, with warm caches.
+
+    Parameters
+    ----------
+    device : str
+        ``"cpu"`` or ``"cuda"``.
+    reads_energy : bool
+        Whether energy is read where something counts it, which takes seconds a candidate.
 
     Raises
     ------
@@ -123,9 +130,9 @@ def bench_of(device: str) -> Bench:
     """
     if device == "cpu":
         return HostBench()
-    from sparsecast.benchmark.device import DeviceBench  # only here: it asks for a device's libraries
+    from sparsecast.benchmark.device import DeviceBench, meter_at_hand  # they ask for a device's libraries
 
-    return DeviceBench()
+    return DeviceBench(meter=meter_at_hand() if reads_energy else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +173,7 @@ def measure_candidates(
     candidates : sequence of Candidate
     effort : Effort
     on_sample : callable
-        Called after every sample.
+        Called after every sample, and after every reading of energy.
     bench : Bench, optional
         By default that of the device, with warm caches.
 
@@ -196,10 +203,13 @@ def measure_candidates(
     out = bench.put(np.empty(A.shape[0], dtype=A.dtype))
     calls = {str(i): bench.call(item.candidate, item.bound, placed, out) for i, item in enumerate(ready)}
     timings = measure(calls, effort, on_sample, bench.clock) if calls else {}
-    return [
-        _record(subject, item, timings[key], bench.regime, bench.energy(calls[key]))
-        for key, item in zip(calls, ready, strict=True)
-    ]
+    records = []
+    for key, item in zip(calls, ready, strict=True):
+        energy = bench.energy(calls[key])
+        if energy:
+            on_sample()
+        records.append(_record(subject, item, timings[key], bench.regime, energy))
+    return records
 
 
 @driver_errors()  # before a candidate that does not fit after all is left out

@@ -6,7 +6,7 @@ is no part of this project; whoever has it gives its path.
 
 What a Record of it knows: the machine, the format, the library's kernel, rows, columns, entries and the time
 of a product in double precision, a mean of which the file has no samples. Spread, noise, error and the time
-of the conversion are NaN, for they are not known; sizes in bytes are this project's own count, because the
+of the conversion are None, for they are not known; sizes in bytes are this project's own count, because the
 file's differ in meaning from machine to machine.
 
 What its Structure knows: rows, columns, entries, and of the row lengths the five numbers (least, quartiles,
@@ -154,12 +154,12 @@ def _record(line: dict[str, Any], found: Structure) -> Record:
         suite="published",
         samples_s=(),
         time_s=float(line["time_s"]),
-        spread=math.nan,
-        noise=math.nan,
+        spread=None,
+        noise=None,
         retaken=0,
         regime="warm",
-        error=math.nan,
-        convert_s=math.nan,
+        error=None,
+        convert_s=None,
         stored_bytes=stored,
         traffic_bytes=stored,
         energy_j=None,

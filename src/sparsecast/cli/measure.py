@@ -25,7 +25,6 @@ def command(
 ) -> None:
     """Measure the product here in every format that suits, beside the forecasts if this machine was met."""
     from sparsecast import api
-    from sparsecast.measuring.timing import DEFAULT_EFFORT
     from sparsecast.reports import documents, tables
     from sparsecast.reports.progress import counted_bar
 
@@ -33,8 +32,10 @@ def command(
     choice = api.choice(found.matrix, threads=threads, dtype=dtype, device=device)
     prediction = api.forecasts_at_hand(found.matrix, profile, threads=threads, dtype=dtype, device=device)
     forecasts = {forecast.candidate: forecast for forecast in prediction or ()}
-    with counted_bar(screen(), "measuring", len(choice.candidates) * DEFAULT_EFFORT.samples) as advance:
-        records = api.measure(found.matrix, choice.candidates, name=found.name, on_sample=advance)
+    with counted_bar(screen(), "measuring", api.measuring_steps(choice.candidates)) as advance:
+        records = api.measure(
+            found.matrix, choice.candidates, device=device, name=found.name, on_sample=advance
+        )
     if as_json:
         about = documents.matrix(found.name, found.matrix.shape, found.matrix.nnz)
         measurements = documents.measurements(records, forecasts)

@@ -132,9 +132,14 @@ class Model(ABC):
             high_s=high,
             bytes=int(stored[0]) + (structure.rows + structure.cols) * value_bytes,
             energy_j=None,
-            convert_s=float(self.conversion_.seconds(candidate.format, blocks)[0]),
+            convert_s=self._convert_s(candidate.format, blocks),
             why=tuple(terms.items()),
         )
+
+    def _convert_s(self, format_name: str, blocks: RowBlocks) -> float | None:
+        if not self.conversion_.is_known(format_name):
+            return None
+        return float(self.conversion_.seconds(format_name, blocks)[0])
 
     def interval(
         self, format_name: str, time_s: float, kernel: str | None = None

@@ -82,6 +82,7 @@ def measurement(record: Record, expected: Forecast | None) -> Document:
         "gflops": record.gflops,
         "convert_s": record.convert_s,
         "energy_j": record.energy_j,
+        "energy_source": record.energy_source,
         "error": record.error,
         "bytes": record.traffic_bytes,
         "retaken": record.retaken,

@@ -32,6 +32,16 @@ def time(seconds: float | None) -> str:
     return f"{seconds * 1e9:.3g} ns"
 
 
+def energy(joules: float | None) -> str:
+    """Return an energy with three digits in the unit that suits it."""
+    if joules is None:
+        return "not measured"
+    for unit, factor in (("J", 1.0), ("mJ", 1e3)):
+        if joules * factor >= _ROUNDS_TO_ONE:
+            return f"{joules * factor:.3g} {unit}"
+    return f"{joules * 1e6:.3g} uJ"
+
+
 def size(count: float) -> str:
     """Return a number of bytes with three digits in the unit that suits it."""
     for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
@@ -76,7 +86,7 @@ def forecasts(title: str, items: Sequence[Forecast], refused: Mapping[str, str])
             _interval(item.low_s, item.high_s),
             f"{item.gflops:.2f}",
             size(item.bytes),
-            time(item.convert_s) if item.convert_s else "none",
+            "none" if item.convert_s == 0 else time(item.convert_s),
         )
     _add_refused(table, refused)
     return table
@@ -98,17 +108,21 @@ def measurements(
         "error",
         "converted",
     )
+    has_energy = any(record.energy_j is not None for record in records)
+    if has_energy:
+        table.add_column("energy", justify="right", no_wrap=True)
     for record in records:
         forecast = expected.get(record.candidate)
         table.add_row(
             *_way(record.candidate),
             time(record.time_s),
-            f"{100 * record.noise:.1f} %",
+            _share_of_one(record.noise),
             f"{record.gflops:.2f}",
             time(forecast.time_s) if forecast else "-",
             _interval(forecast.low_s, forecast.high_s) if forecast else "-",
             f"{100 * (forecast.time_s / record.time_s - 1):+.0f} %" if forecast else "-",
-            time(record.convert_s) if record.convert_s else "nothing",
+            "nothing" if record.convert_s == 0 else time(record.convert_s),
+            *([energy(record.energy_j)] if has_energy else []),
         )
     _add_refused(table, refused)
     return table
@@ -337,7 +351,7 @@ def evaluation(rows: Sequence[EvaluationRow]) -> Table:
             for row in (by_model.get(model) for model in models)
             for text in ((time(row.forecast.time_s), f"{100 * row.error:+.0f} %") if row else ("-", "-"))
         ]
-        noise = f"{100 * record.noise:.1f} %"
+        noise = _share_of_one(record.noise)
         table.add_row(
             name if name != matrix else "", *_way(candidate), time(record.time_s), noise, *forecasts
         )
@@ -406,6 +420,10 @@ def _interval(low_s: float | None, high_s: float | None) -> str:
 
 def _bracketed(low_s: float | None, high_s: float | None) -> str:
     return f"({_interval(low_s, high_s)})" if low_s is not None else "(interval unknown)"
+
+
+def _share_of_one(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.1f} %"
 
 
 def _share(count: int, total: int) -> str:
