@@ -2,8 +2,8 @@
 
     python benchmarks/synthesis.py [--rows N] [--density D]
 
-Every kind is made in turn, several times; the best and the median are shown. The time is that of the whole call,
-with the memory of the new arrays.
+Every kind is made in turn, several times; the best and the median are shown. The time is that of the whole
+call, with the memory of the new arrays.
 """
 
 from __future__ import annotations

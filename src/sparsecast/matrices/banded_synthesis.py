@@ -113,7 +113,7 @@ def banded_matrix(
     size, blocks = _checked(rows, nnz_per_row, block, symmetric, seed)
     shares = _checked_shares(band_statistics().bands(nnz_per_row) if bands is None else bands)
     weights = _Weights(lengths, spread).draw(size // block[0], seed)
-    grid = _grid(size, block, blocks, symmetric)
+    grid = _grid(size // block[0], size // block[1], blocks, symmetric)
     index: Index = np.dtype(np.int32 if blocks * block[0] * block[1] <= _INT32_MAX else np.int64)
     pattern = _symmetric_pattern if symmetric else _pattern
     indptr, indices = pattern(grid, shares, weights, seed, index)
@@ -200,11 +200,10 @@ class _Weights:
         return (exponent - 1) / exponent * uniform ** (-1 / exponent)
 
 
-def _grid(size: int, block: tuple[int, int], blocks: int, symmetric: bool) -> _Grid:
-    r, c = block
-    block_cols = size // c
+def _grid(block_rows: int, block_cols: int, blocks: int, symmetric: bool) -> _Grid:
     edges = -(-np.arange(BANDS + 1) * block_cols // BANDS)
-    return _Grid(size // r, block_cols, blocks, np.arange(size // r) * r // c, edges, symmetric)
+    diagonal = np.arange(block_rows) * block_cols // block_rows
+    return _Grid(block_rows, block_cols, blocks, diagonal, edges, symmetric)
 
 
 def _pattern(
