@@ -9,6 +9,7 @@ from typing import Any
 
 from sparsecast.benchmark.evaluation import Evaluation, EvaluationRow
 from sparsecast.benchmark.plan_check import PlanCheck
+from sparsecast.benchmark.twins import Twins
 from sparsecast.machines.machine import Machine
 from sparsecast.planning.plan import Plan
 from sparsecast.planning.prediction import Prediction
@@ -131,6 +132,42 @@ def evaluation(found: Evaluation) -> Document:
         "profile": found.profile,
         "rows": [evaluation_row(row) for row in found.rows],
         "models": {name: dataclasses.asdict(score) for name, score in found.models.items()},
+        "refused": found.refused,
+    }
+
+
+def twins(found: Twins) -> Document:
+    """Return what real matrices and their twins took, as ratios, and the scores of each kind of twin."""
+    return {
+        "rows": [
+            {
+                "matrix": row.matrix,
+                "nnz": row.nnz,
+                **_candidate(row.candidate),
+                "block": row.block,
+                "time_s": row.time_s,
+                "again": row.again,
+                "bands": row.bands,
+                "structure": row.structure,
+            }
+            for row in found.rows
+        ],
+        "scores": [
+            {
+                "format": score.format,
+                "threads": score.threads,
+                "matrices": score.matrices,
+                **{
+                    kind: {"median_error": errors[0], "p90_error": errors[1]}
+                    for kind, errors in (
+                        ("again", score.again),
+                        ("bands", score.bands),
+                        ("structure", score.structure),
+                    )
+                },
+            }
+            for score in found.scores
+        ],
         "refused": found.refused,
     }
 
