@@ -45,7 +45,7 @@ Index = np.dtype[np.signedinteger[Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Grid:
+class Grid:
     """Blocks instead of entries: which are counted out and drawn."""
 
     block_rows: int
@@ -113,14 +113,14 @@ def banded_matrix(
     size, blocks = _checked(rows, nnz_per_row, block, symmetric, seed)
     shares = _checked_shares(band_statistics().bands(nnz_per_row) if bands is None else bands)
     weights = _Weights(lengths, spread).draw(size // block[0], seed)
-    grid = _grid(size, block, blocks, symmetric)
+    grid = grid_of(size // block[0], size // block[1], blocks, symmetric)
     index: Index = np.dtype(np.int32 if blocks * block[0] * block[1] <= _INT32_MAX else np.int64)
-    pattern = _symmetric_pattern if symmetric else _pattern
+    pattern = _symmetric_pattern if symmetric else pattern_of
     indptr, indices = pattern(grid, shares, weights, seed, index)
     if block != (1, 1):
-        indptr, indices = _opened(indptr, indices, block)
+        indptr, indices = opened(indptr, indices, block)
     data = np.empty(len(indices), dtype=np.float64)
-    _fill_values(indptr, indices, symmetric, np.uint64(seed % 2**64), data)
+    fill_values(indptr, indices, symmetric, np.uint64(seed % 2**64), data)
     matrix = csr_array((data, indices, indptr), shape=(size, size))
     matrix.has_canonical_format = True
     return matrix
@@ -191,24 +191,24 @@ class _Weights:
             each = np.empty(count)
             _sums_of_twelve(np.uint64(seed % 2**64), each)
             return 1 + spread * each
-        uniform = np.empty(count)
-        _uniform(np.uint64(seed % 2**64), uniform)
+        share = np.empty(count)
+        uniform(np.uint64(seed % 2**64), share)
         if self.lengths == "uniform":
-            return 1 + spread * math.sqrt(3) * (2 * uniform - 1)
+            return 1 + spread * math.sqrt(3) * (2 * share - 1)
         # Pareto of exponent a has the mean a / (a - 1) and the relative deviation 1 / sqrt(a (a - 2)).
         exponent = 1 + math.sqrt(1 + 1 / spread**2)
-        return (exponent - 1) / exponent * uniform ** (-1 / exponent)
+        return (exponent - 1) / exponent * share ** (-1 / exponent)
 
 
-def _grid(size: int, block: tuple[int, int], blocks: int, symmetric: bool) -> _Grid:
-    r, c = block
-    block_cols = size // c
+def grid_of(block_rows: int, block_cols: int, blocks: int, symmetric: bool) -> Grid:
+    """Return a grid of blocks; its diagonal is that of the rectangle."""
     edges = -(-np.arange(BANDS + 1) * block_cols // BANDS)
-    return _Grid(size // r, block_cols, blocks, np.arange(size // r) * r // c, edges, symmetric)
+    diagonal = np.arange(block_rows) * block_cols // block_rows
+    return Grid(block_rows, block_cols, blocks, diagonal, edges, symmetric)
 
 
-def _pattern(
-    grid: _Grid,
+def pattern_of(
+    grid: Grid,
     shares: NDArray[np.float64],
     weights: Whole,
     seed: int,
@@ -216,12 +216,12 @@ def _pattern(
 ) -> tuple[Indices, Indices]:
     """Return indptr and sorted indices of the blocks."""
     caps = np.full(grid.block_rows, grid.block_cols)
-    lengths = _apportioned(grid.blocks, weights, caps)
+    lengths = apportioned(grid.blocks, weights, caps)
     return _drawn(grid, _rounded(shares, grid.blocks), lengths, seed, index)
 
 
 def _symmetric_pattern(
-    grid: _Grid,
+    grid: Grid,
     shares: NDArray[np.float64],
     weights: Whole,
     seed: int,
@@ -237,7 +237,7 @@ def _symmetric_pattern(
     halves = wanted if wanted.any() else shares
     expected = _places_below(grid, halves)
     weighted = np.rint(weights * (expected / max(expected.max(), 1e-300))).astype(np.int64)
-    lengths = _apportioned(below, weighted, np.arange(rows))
+    lengths = apportioned(below, weighted, np.arange(rows))
     starts, lower = _drawn(grid, _rounded(halves, below), lengths, seed, index)
     diagonal = np.diff(np.arange(rows + 1) * on_diagonal // rows)
     upper = np.zeros(rows, dtype=np.int64)
@@ -250,7 +250,7 @@ def _symmetric_pattern(
     return indptr, indices
 
 
-def _places_below(grid: _Grid, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+def _places_below(grid: Grid, shares: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return for each row its places left of the diagonal, each band's weighing as much as its share."""
     first, end = np.maximum(1, grid.edges[:-1]), grid.edges[1:]
     rows = grid.block_rows
@@ -262,7 +262,7 @@ def _places_below(grid: _Grid, shares: NDArray[np.float64]) -> NDArray[np.float6
     return np.interp(np.arange(1, rows + 1), np.maximum(1, grid.edges), heights)
 
 
-def _drawn(grid: _Grid, wanted: Whole, lengths: Whole, seed: int, index: Index) -> tuple[Indices, Indices]:
+def _drawn(grid: Grid, wanted: Whole, lengths: Whole, seed: int, index: Index) -> tuple[Indices, Indices]:
     """Return a pattern with these blocks a row and, where rows admit, a band."""
     counts = np.empty((BANDS, grid.block_rows), dtype=np.uint32)
     _spread_over_bands(lengths, grid.diagonal, grid.edges, grid.is_lower, wanted, counts)
@@ -274,7 +274,7 @@ def _drawn(grid: _Grid, wanted: Whole, lengths: Whole, seed: int, index: Index) 
     return indptr, indices
 
 
-def _opened(indptr: Indices, indices: Indices, block: tuple[int, int]) -> tuple[Indices, Indices]:
+def opened(indptr: Indices, indices: Indices, block: tuple[int, int]) -> tuple[Indices, Indices]:
     """Return indptr and indices of the entries of dense blocks."""
     r, c = block
     starts = np.zeros((len(indptr) - 1) * r + 1, dtype=indptr.dtype)
@@ -293,7 +293,7 @@ def _rounded(shares: NDArray[np.float64], total: int) -> Whole:
     return whole
 
 
-def _apportioned(total: int, weights: Whole, caps: Whole) -> Whole:
+def apportioned(total: int, weights: Whole, caps: Whole) -> Whole:
     """Return whole numbers in proportion to `weights`, none above its cap, whose sum is `total`."""
     lengths = np.zeros(len(weights), dtype=np.int64)
     missing = total
@@ -310,14 +310,16 @@ def _apportioned(total: int, weights: Whole, caps: Whole) -> Whole:
 
 
 @numba.njit(cache=True, nogil=True)
-def _stream(seed):  # type: ignore[no-untyped-def]
+def stream_of(seed):  # type: ignore[no-untyped-def]
+    """Return where the counters of a seed begin."""
     # Twice, so that neighbouring seeds do not give shifted copies of one stream.
     return mixed(mixed(seed + _GOLDEN))
 
 
 @numba.njit(cache=True, nogil=True)
-def _uniform(seed, out):  # type: ignore[no-untyped-def]
-    stream = ~_stream(seed)
+def uniform(seed, out):  # type: ignore[no-untyped-def]
+    """Write numbers uniform in (0, 1)."""
+    stream = ~stream_of(seed)
     for each in range(out.size):
         bits = mixed(stream + np.uint64(each) * _GOLDEN) >> _HALF_BITS
         out[each] = (np.float64(bits) + 0.5) * 2.0**-32
@@ -326,7 +328,7 @@ def _uniform(seed, out):  # type: ignore[no-untyped-def]
 @numba.njit(cache=True, nogil=True)
 def _sums_of_twelve(seed, out):  # type: ignore[no-untyped-def]
     # Mean 0 and deviation 1, nearly normal, and free of logarithms that differ from machine to machine.
-    stream = ~_stream(seed)
+    stream = ~stream_of(seed)
     for each in range(out.size):
         total = _ZERO
         for term in range(np.uint64(6)):
@@ -392,7 +394,7 @@ def _spread_over_bands(lengths, diagonals, edges, is_lower, wanted, counts):  # 
 @numba.njit(cache=True, nogil=True)
 def _draw(counts, diagonals, edges, is_lower, seed, gaps, indices):  # type: ignore[no-untyped-def]
     """Write the columns of every row, sorted and distinct."""
-    stream = _stream(seed)
+    stream = stream_of(seed)
     at = 0
     left_counts = np.zeros(BANDS, dtype=np.int64)
     for row in range(diagonals.size):
@@ -473,9 +475,9 @@ def _open_blocks(indptr, indices, r, c, columns):  # type: ignore[no-untyped-def
 
 
 @numba.njit(cache=True, nogil=True)
-def _fill_values(indptr, indices, is_symmetric, seed, data):  # type: ignore[no-untyped-def]
+def fill_values(indptr, indices, is_symmetric, seed, data):  # type: ignore[no-untyped-def]
     """Write values that depend on the place alone, so that mirrored entries are equal."""
-    stream = ~_stream(seed + _ONE)
+    stream = ~stream_of(seed + _ONE)
     rows = np.uint64(indptr.size - 1)
     for row in range(rows):
         for entry in range(np.uint64(indptr[row]), np.uint64(indptr[row + _ONE])):

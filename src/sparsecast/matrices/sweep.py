@@ -252,6 +252,16 @@ def _joined(tallies: Sequence[_Tallies], surprises: int, diagonals: tuple[int, i
     )
 
 
+def length_surprises(indptr: Indices) -> int:
+    """Return how many rows have a length that surprises, as a Structure counts them, from `indptr` alone."""
+    rows = np.array([0, indptr.size - 1])
+    followers = np.zeros((2, 1, _HISTORIES), dtype=np.uint16)
+    unread = np.zeros((1, 0), dtype=np.uint32), np.zeros(0, dtype=np.uint8)
+    tallies = _tallies(indptr, rows, (*unread, followers[:, 0]))
+    _count_lengths(indptr.view(f"u{indptr.itemsize}"), rows[0], rows[1], tallies)
+    return int(tallies.totals[_SURPRISES]) + int(_joined_surprises(followers[0], followers[1]))
+
+
 @numba.njit(cache=True, nogil=True)
 def _joined_surprises(last, first):  # type: ignore[no-untyped-def]
     """Count the surprises among the rows whose history is the first of its kind in their piece."""

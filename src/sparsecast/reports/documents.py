@@ -15,6 +15,7 @@ from sparsecast.benchmark.comparison import Comparison
 from sparsecast.benchmark.evaluation import Evaluation, EvaluationRow
 from sparsecast.benchmark.five_minutes import FIGURES, BenchResult, Point, Rating, size_class
 from sparsecast.benchmark.plan_check import PlanCheck
+from sparsecast.benchmark.twins import Twins
 from sparsecast.machines.machine import Machine
 from sparsecast.planning.placement import Placements
 from sparsecast.planning.plan import Plan
@@ -243,6 +244,41 @@ def comparison(found: Comparison) -> Document:
         },
         "points": found.points,
         "points_ratio": found.points_ratio,
+
+
+def twins(found: Twins) -> Document:
+    """Return what real matrices and their twins took, as ratios, and the scores of each kind of twin."""
+    return {
+        "rows": [
+            {
+                "matrix": row.matrix,
+                "nnz": row.nnz,
+                **_candidate(row.candidate),
+                "block": row.block,
+                "time_s": row.time_s,
+                "again": row.again,
+                "bands": row.bands,
+                "structure": row.structure,
+            }
+            for row in found.rows
+        ],
+        "scores": [
+            {
+                "format": score.format,
+                "threads": score.threads,
+                "matrices": score.matrices,
+                **{
+                    kind: {"median_error": errors[0], "p90_error": errors[1]}
+                    for kind, errors in (
+                        ("again", score.again),
+                        ("bands", score.bands),
+                        ("structure", score.structure),
+                    )
+                },
+            }
+            for score in found.scores
+        ],
+        "refused": found.refused,
     }
 
 

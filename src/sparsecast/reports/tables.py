@@ -10,6 +10,7 @@ from sparsecast.benchmark.comparison import Comparison
 from sparsecast.benchmark.evaluation import EvaluationRow, ModelScore
 from sparsecast.benchmark.five_minutes import FIGURES, BenchResult, Rating
 from sparsecast.benchmark.plan_check import PlanCheck
+from sparsecast.benchmark.twins import Twins
 from sparsecast.machines.machine import Machine
 from sparsecast.planning.placement import Placements
 from sparsecast.planning.plan import Plan
@@ -379,6 +380,34 @@ def scores(models: Mapping[str, ModelScore]) -> Table:
             f"{100 * score.regret:.1f} %",
             f"{100 * score.top1:.0f} %",
         )
+    return table
+
+
+def twins(found: Twins) -> Table:
+    """Return for each matrix how much longer its twins take, and below them the scores."""
+    table = _numbers(
+        "Synthetic twins against real matrices", "matrix", "format", "threads", "block", "one product"
+    )
+    for heading in ("measured again", "paper's twin", "our twin"):
+        table.add_column(heading, justify="right")
+    matrix = None
+    for row in found.rows:
+        table.add_row(
+            row.matrix if row.matrix != matrix else "",
+            row.candidate.format.upper(),
+            str(row.candidate.threads),
+            f"{row.block} x {row.block}" if row.block > 1 else "-",
+            time(row.time_s),
+            *(f"{100 * (ratio - 1):+.1f} %" for ratio in (row.again, row.bands, row.structure)),
+        )
+        matrix = row.matrix
+    for score in found.scores:
+        table.add_section()
+        each = (score.again, score.bands, score.structure)
+        for label, errors in zip(("median error", "90th percentile"), zip(*each, strict=True), strict=True):
+            named = (f"{label}, {score.matrices}", score.format.upper(), str(score.threads))
+            table.add_row(*named, "", "", *(f"{100 * error:.1f} %" for error in errors))
+    _add_refused(table, found.refused)
     return table
 
 

@@ -1,0 +1,211 @@
+"""How near synthetic twins come to real matrices: products with both, sampled in turn.
+
+Gahvari et al. 2007, Figures 8 to 13, show real matrices and their twins as dots joined by lines; here each is
+a ratio of times.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from sparsecast.benchmark.measurement import right_hand_side
+from sparsecast.errors import InputError, PaddingError
+from sparsecast.formats import FORMATS
+from sparsecast.formats.base import StorageFormat
+from sparsecast.formats.bcsr import BCSR, best_block
+from sparsecast.kernels import KERNELS
+from sparsecast.kernels.binding import prepared
+from sparsecast.kernels.reference import ReferenceProduct
+from sparsecast.matrices.reading import matrix_name, read
+from sparsecast.matrices.row_blocks import RowBlocks
+from sparsecast.matrices.structure import structure as structure_of
+from sparsecast.matrices.twins import banded_twin, twin
+from sparsecast.measuring.timing import Call, Effort, Timing, measure
+from sparsecast.planning.candidates import Setting
+from sparsecast.records import Candidate, Structure
+
+#: What a matrix and its twins take: samples so short and so many that some of them meet no other program.
+TWIN_EFFORT = Effort(samples=31, sample_s=0.001)
+
+#: Which of the samples counts: what disturbs one makes it longer, hardly ever shorter.
+_UNDISTURBED_SHARE = 0.1
+
+_INT32_MAX = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class TwinRow:
+    """One way of doing the product, on a matrix and on its twins.
+
+    Attributes
+    ----------
+    matrix : str
+    nnz : int
+        Of the matrix and of each twin.
+    candidate : Candidate
+        The same for all.
+    block : int
+        Side of the twins' blocks, and of BCSR's; 1 where the matrix has none worth storing.
+    time_s : float
+        Seconds a product with the real matrix: the lowest tenth of the samples ends there.
+    again, bands, structure : float
+        Such a time over that of the real matrix: of the real matrix measured a second time in the same turn,
+        of the paper's twin, and of ours.
+    """
+
+    matrix: str
+    nnz: int
+    candidate: Candidate
+    block: int
+    time_s: float
+    again: float
+    bands: float
+    structure: float
+
+
+@dataclass(frozen=True, slots=True)
+class TwinScore:
+    """How near the twins of a collection are in one format, with one number of threads.
+
+    Attributes
+    ----------
+    format : str
+    threads, matrices : int
+    again, bands, structure : (float, float)
+        Median and 90th percentile of abs(ratio - 1), of what TwinRow names so: the first is the noise floor.
+    """
+
+    format: str
+    threads: int
+    matrices: int
+    again: tuple[float, float]
+    bands: tuple[float, float]
+    structure: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Twins:
+    """Twins of a collection.
+
+    Attributes
+    ----------
+    rows : tuple of TwinRow
+        Matrix by matrix.
+    scores : tuple of TwinScore
+    refused : dict of str to str
+        Matrices that were left out, and why.
+    """
+
+    rows: tuple[TwinRow, ...]
+    scores: tuple[TwinScore, ...]
+    refused: dict[str, str]
+
+
+def twins_of(
+    paths: Sequence[str | os.PathLike[str]],
+    threads: Sequence[int],
+    dtype: str | None = None,
+    on_matrix: Callable[[], None] = lambda: None,
+    effort: Effort = TWIN_EFFORT,
+) -> Twins:
+    """Measure matrices and their twins, in CSR and, where it suits the matrix, in BCSR.
+
+    Parameters
+    ----------
+    paths : sequence of path-like
+        Matrix files.
+    threads : sequence of int
+        Each is measured.
+    dtype : str, optional
+        One of DTYPES; by default each matrix's own.
+    on_matrix : callable
+        Called after each matrix.
+    effort : Effort
+        Of each of the four measurements of a row.
+
+    Raises
+    ------
+    WrongResultError
+        If a kernel's result differs from the oracle's by more than rounding.
+    """
+    rows: list[TwinRow] = []
+    refused: dict[str, str] = {}
+    for path in paths:
+        name = matrix_name(path)
+        try:
+            A = read(path).matrix
+            for count in threads:
+                rows += _rows(name, A, A.dtype.name if dtype is None else dtype, count, effort)
+        except InputError as error:
+            refused[name] = str(error)
+        on_matrix()
+    return Twins(tuple(rows), _scores(rows), refused)
+
+
+def _rows(name: str, A: csr_array[Any], dtype: str, threads: int, effort: Effort) -> list[TwinRow]:
+    structure = structure_of(A)
+    if structure.nnz == 0:
+        raise InputError(f"{name} has no entries: expected some to multiply; leave it out")
+    index_bits = 32 if max(*A.shape, structure.nnz) <= _INT32_MAX else 64
+    setting = Setting("cpu", dtype, index_bits, threads)
+    blocks = RowBlocks.of(structure)
+    block = _block(structure, blocks, setting)
+    paper, ours = banded_twin(structure, block, seed=0), twin(structure, block, seed=0)
+    x = right_hand_side(A.shape[1], dtype)
+    rows = []
+    for format_name in ("csr", "bcsr") if block > 1 else ("csr",):
+        candidate = setting.candidate(format_name, blocks)
+        real, *twins = (_product(each, candidate, block, x) for each in (A, paper, ours))
+        timings = measure(
+            dict(zip(("real", "again", "bands", "structure"), (real, real, *twins), strict=True)), effort
+        )
+        times = {kind: _undisturbed(timing) for kind, timing in timings.items()}
+        time_s = times.pop("real")
+        ratios = {kind: each / time_s for kind, each in times.items()}
+        rows.append(TwinRow(name, structure.nnz, candidate, block, time_s, **ratios))
+    return rows
+
+
+def _block(structure: Structure, blocks: RowBlocks, setting: Setting) -> int:
+    """Return the side of the best square blocks, 1 where they would stream as much as CSR."""
+    try:
+        BCSR.refuse_unsuited(blocks, setting.value_bytes, setting.index_bits // 8)
+    except PaddingError:
+        return 1
+    return best_block(structure.block_fill)
+
+
+def _product(A: csr_array[Any], candidate: Candidate, block: int, x: np.ndarray[Any, Any]) -> Call:
+    """Return a product with `A`, checked against the oracle."""
+    ready = prepared(A, candidate.dtype, candidate.index_bits)
+    stored: StorageFormat
+    if candidate.format == "bcsr":
+        stored = BCSR.from_csr(ready, block=(block, block))
+    else:
+        stored = FORMATS.get(candidate.format).from_csr(ready)
+    kernels = KERNELS[candidate.device].get(candidate.format)
+    product = kernels.bind(stored, candidate.kernel, candidate.threads)
+    out = np.full(A.shape[0], np.nan, dtype=ready.dtype)
+    product(x, out)
+    ReferenceProduct.of(ready, x).check(out, f"{candidate.format} {candidate.kernel}")
+    return lambda: product(x, out)
+
+
+def _undisturbed(timing: Timing) -> float:
+    return float(np.quantile(timing.samples_s, _UNDISTURBED_SHARE))
+
+
+def _scores(rows: Sequence[TwinRow]) -> tuple[TwinScore, ...]:
+    scores = []
+    for key in dict.fromkeys((row.candidate.format, row.candidate.threads) for row in rows):
+        own = [row for row in rows if (row.candidate.format, row.candidate.threads) == key]
+        errors = np.abs(np.array([(row.again, row.bands, row.structure) for row in own]) - 1)
+        medians, tails = np.quantile(errors, (0.5, 0.9), axis=0).tolist()
+        scores.append(TwinScore(*key, len(own), *zip(medians, tails, strict=True)))
+    return tuple(scores)

@@ -1,0 +1,469 @@
+"""Synthetic twins of real matrices, made from nothing but a Structure.
+
+The paper's twin (Gahvari et al. 2007, section III) has the matrix's dimension, density, block size and bands.
+Its first band is a tenth of the dimension wide and its rows are equally long, so it loses what decides the
+time of many products: how soon a cache line of x is read again, and how well the ends of rows are foreseen.
+Ours has the row lengths, as many of them surprising, and reads as many lines of x, each again after as many
+others.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from sparsecast.errors import InputError
+from sparsecast.matrices.banded_synthesis import (
+    Index,
+    Indices,
+    Whole,
+    apportioned,
+    fill_values,
+    grid_of,
+    opened,
+    pattern_of,
+    stream_of,
+    uniform,
+)
+from sparsecast.matrices.sweep import X_REUSE_ELEMENTS, length_surprises
+from sparsecast.matrices.synthesis import csr_bytes, mixed, require_memory
+from sparsecast.records import BLOCK_SIZES, ROW_LENGTH_LEVELS, X_LINE_COLUMNS, Structure
+
+_INT32_MAX = 2**31 - 1
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_ONE, _HALF_BITS = np.uint64(1), np.uint64(32)
+
+# Kinds of reads of a cell: octave k of the reuse before them, first reads, and those of the cell read last.
+_FIRST_READS, _STAYS = X_REUSE_ELEMENTS - 1, X_REUSE_ELEMENTS
+
+#: Earlier reads that are looked at for one of the wanted age, and ages that are drawn, before it is given up.
+_LOOKS, _ATTEMPTS = 64, 3
+
+#: Halvings in the search for how many rows must change places.
+_HALVINGS = 12
+
+
+def banded_twin(structure: Structure, block: int = 1, *, seed: int) -> csr_array:
+    """Return the paper's twin: same dimensions, entries, block size and bands (Gahvari et al. 2007).
+
+    Parameters
+    ----------
+    structure : Structure
+        Of the real matrix, which may be rectangular: bands then lie along its own diagonal.
+    block : int
+        Side of the dense blocks, 1 for none. Where whole blocks could not hold the entries, 1 is taken.
+    seed : int
+        Same arguments, same matrix.
+
+    Returns
+    -------
+    csr_array of shape (rows, cols)
+        With exactly the real matrix's number of entries: the last blocks are cut off where it is no multiple.
+        Rows and columns beyond the last whole block are empty. float64 values uniform in (-1, 1) without
+        zeros.
+
+    Raises
+    ------
+    InputError
+        If `block` or `seed` is out of range.
+    MatrixSizeError
+        If the twin does not fit in memory.
+    """
+    rows, cols, nnz = structure.rows, structure.cols, structure.nnz
+    index = _checked(structure, block, seed)
+    block = block if (rows // block) * (cols // block) * block**2 >= nnz else 1
+    indptr = np.full(rows + 1, nnz, dtype=index)
+    if nnz == 0:
+        return _filled(indptr, np.empty(0, dtype=index), cols, seed)
+    grid = grid_of(rows // block, cols // block, -(-nnz // block**2), False)
+    equal = np.ones(grid.block_rows, dtype=np.int64)
+    starts, indices = pattern_of(grid, np.array(structure.band_histogram), equal, seed, index)
+    starts, indices = opened(starts, indices, (block, block))
+    np.minimum(starts, nnz, out=indptr[: len(starts)])
+    return _filled(indptr, indices[:nnz], cols, seed)
+
+
+def twin(structure: Structure, block: int = 1, *, seed: int) -> csr_array:
+    """Return our twin: what the time of a product depends on, as far as a Structure knows it.
+
+    It has the real matrix's dimensions and entries; its row lengths, exactly up to 64 and to an eighth above;
+    about as many lengths that surprise; about as many reads of new cache lines of x, with the ages of the
+    lines read again; entries within its bandwidth where that is possible; and, in blocks, their fill. Bands
+    only say where lines that were never read are likely.
+
+    Parameters
+    ----------
+    structure : Structure
+        Of the real matrix.
+    block : int
+        Side of the blocks whose fill is kept, 1 or one of BLOCK_SIZES: so many rows share their columns.
+    seed : int
+        Same arguments, same matrix.
+
+    Returns
+    -------
+    csr_array of shape (rows, cols)
+        Sorted, without duplicates; float64 values uniform in (-1, 1) without zeros.
+
+    Raises
+    ------
+    InputError
+        If `block` or `seed` is out of range.
+    MatrixSizeError
+        If the twin does not fit in memory.
+    """
+    index = _checked(structure, block, seed)
+    if structure.nnz == 0:
+        empty = np.zeros(structure.rows + 1, dtype=index)
+        return _filled(empty, np.empty(0, dtype=index), structure.cols, seed)
+    block = block if structure.row_length_max <= structure.cols // block * block else 1
+    lengths = _ordered(row_lengths(structure), block, structure.row_length_surprises, seed)
+    indptr = np.zeros(structure.rows + 1, dtype=index)
+    np.cumsum(lengths, out=indptr[1:])
+    wanted = structure.x_line_changes
+    indices = _drawn(structure, _Groups.of(structure, lengths, block, wanted), indptr, seed)
+    if block > 1:
+        # Blocks that lie across the ends of lines read more of them than they were counted for.
+        wanted = round(wanted * wanted / _line_changes(indices))
+        indices = _drawn(structure, _Groups.of(structure, lengths, block, wanted), indptr, seed)
+    return _filled(indptr, indices, structure.cols, seed)
+
+
+def _checked(structure: Structure, block: int, seed: int) -> Index:
+    """Return the type of the twin's indices."""
+    if block not in (1, *BLOCK_SIZES):
+        raise InputError(f"block = {block}: expected 1 or one of {BLOCK_SIZES}; give one of them")
+    if seed < 0:
+        raise InputError(f"seed = {seed}: expected an integer of at least 0; give a larger one")
+    is_wide = max(structure.nnz, structure.cols) > _INT32_MAX
+    arrays = csr_bytes(structure.rows, structure.nnz, 8 if is_wide else 4)
+    # The blocks, or the lines read one after the other, and counts of each row and line.
+    work = 4 * structure.nnz + 100 * structure.rows + 3 * structure.cols
+    require_memory(arrays + work, f"a twin of {structure.rows} rows with {structure.nnz} entries")
+    return np.dtype(np.int64 if is_wide else np.int32)
+
+
+def _filled(indptr: Indices, indices: Indices, cols: int, seed: int) -> csr_array:
+    data = np.empty(len(indices), dtype=np.float64)
+    fill_values(indptr, indices, False, np.uint64(seed % 2**64), data)
+    matrix = csr_array((data, indices, indptr), shape=(len(indptr) - 1, cols))
+    matrix.has_canonical_format = True
+    return matrix
+
+
+def row_lengths(structure: Structure) -> Whole:
+    """Return ascending row lengths with a Structure's counts: exact up to 64, and in every sum above."""
+    at_least = np.array([*structure.rows_at_least, 0])
+    up_to = np.array(structure.entries_up_to)
+    levels = np.array(ROW_LENGTH_LEVELS[: len(up_to)])
+    rows = at_least[:-1] - at_least[1:]
+    # What the rows between two levels have above the lower one; those above both have the whole step.
+    above = np.append(np.diff(up_to) - at_least[1:-1] * np.diff(levels), 0)
+    lengths = [
+        level + np.diff(np.arange(count + 1) * extra // max(count, 1))
+        for level, count, extra in zip(levels, rows, above, strict=True)
+    ]
+    return np.sort(np.concatenate(lengths))
+
+
+def _ordered(lengths: Whole, block: int, surprises: int, seed: int) -> Whole:
+    """Return sorted `lengths` in an order with about so many surprises.
+
+    Groups of `block` rows stay together. A share of them change places at random: the more, the more
+    surprises.
+    """
+    whole = len(lengths) // block
+    groups = lengths[: whole * block].reshape(whole, block)
+    draws = np.empty(2 * whole)
+    uniform(np.uint64(seed % 2**64), draws)
+    draws, turn = draws[:whole], np.argsort(draws[whole:], kind="stable")
+    low, high = 0.0, 1.0
+    for _ in range(_HALVINGS):
+        share = (low + high) / 2
+        moves = draws < share
+        moved = groups.copy()
+        moved[moves] = groups[turn[moves[turn]]]
+        ordered = np.concatenate((moved.reshape(-1), lengths[whole * block :]))
+        if length_surprises(np.concatenate(([0], np.cumsum(ordered)))) < surprises:
+            low = share
+        else:
+            high = share
+    return ordered
+
+
+class _Groups(NamedTuple):
+    """Groups of rows that share their blocks, and the cells that these lie in.
+
+    A cell is a run of `slots` columns of blocks, nearly as wide as a line of x, and stands for it.
+    """
+
+    block: int
+    slots: int
+    cells: int
+    lack: int  # slots that the last cell does not have
+    blocks: Whole  # of each group
+    visits: Whole  # cells that each row of a group reads
+
+    @classmethod
+    def of(cls, structure: Structure, lengths: Whole, block: int, line_changes: int) -> _Groups:
+        starts = np.arange(0, len(lengths), block)
+        longest, entries = np.maximum.reduceat(lengths, starts), np.add.reduceat(lengths, starts)
+        fill = 1.0 if block == 1 else structure.block_fill[BLOCK_SIZES.index(block)]
+        most = np.minimum(entries, structure.cols // block)
+        least = np.minimum(-(-longest // block), most)
+        blocks = _between(least, most, round(structure.nnz * fill / block**2))
+        slots = -(-X_LINE_COLUMNS // block)
+        cells = -(-(structure.cols // block) // slots)
+        lack = cells * slots - structure.cols // block
+        most = np.minimum(blocks, cells)
+        least = np.minimum(-(-(blocks + lack * (blocks > 0)) // slots), most)
+        return cls(block, slots, cells, lack, blocks, _between(least, most, round(line_changes / block)))
+
+
+def _between(least: Whole, most: Whole, total: int) -> Whole:
+    """Return whole numbers between `least` and `most`, with this sum where that is possible."""
+    more = min(max(0, total - int(least.sum())), int((most - least).sum()))
+    return least + apportioned(more, most - least, most - least)
+
+
+class _View(NamedTuple):
+    """Where the cells lie."""
+
+    slots: int
+    lack: int
+    slope: float  # of the diagonal, in cells a group
+    reach: float  # cells from the diagonal that hold entries
+    band_ends: NDArray[np.float64]  # shares of the entries up to the end of each band
+
+
+class _State(NamedTuple):
+    """Which cells were read: `trace` holds them one after the other.
+
+    For each cell, `last` is when it was read last (-1: never), `group` in which group, and `free` leads to
+    the next cell that was never read.
+    """
+
+    trace: NDArray[np.int32]
+    last: Whole
+    group: Whole
+    free: Whole
+
+
+def _drawn(structure: Structure, groups: _Groups, indptr: Indices, seed: int) -> Indices:
+    """Return the columns of all entries."""
+    quotas = np.zeros(X_REUSE_ELEMENTS + 1, dtype=np.int64)
+    quotas[:X_REUSE_ELEMENTS] = np.rint(np.array(structure.x_reuse_histogram) * structure.x_line_changes)
+    # All rows of a group but the first read again what the row before them read.
+    repeats = (groups.block - 1) * groups.visits
+    octaves = np.frexp(np.maximum(groups.visits, 1))[1] - 1
+    quotas[:X_REUSE_ELEMENTS] -= np.bincount(octaves, repeats, X_REUSE_ELEMENTS).astype(np.int64)
+    np.maximum(quotas, 0, out=quotas)
+    quotas[_STAYS] = max(0, int(groups.visits.sum()) - int(quotas.sum()))
+    width = groups.slots * groups.block
+    view = _View(
+        groups.slots,
+        groups.lack,
+        groups.cells / len(groups.visits),
+        1 + structure.half_bandwidth / width,
+        np.cumsum(structure.band_histogram),
+    )
+    state = _State(
+        np.zeros(int(groups.visits.sum()) * groups.block, dtype=np.int32),
+        np.full(groups.cells, -1, dtype=np.int64),
+        np.full(groups.cells, -1, dtype=np.int64),
+        np.arange(groups.cells + 1),
+    )
+    starts = np.zeros(len(groups.blocks) + 1, dtype=np.int64)
+    np.cumsum(groups.blocks, out=starts[1:])
+    columns = np.empty(int(starts[-1]), dtype=indptr.dtype)
+    seed64 = np.uint64(seed % 2**64)
+    _draw(starts, groups.visits, groups.block, quotas, view, state, seed64, columns)
+    if groups.block == 1:
+        return columns
+    indices = np.empty(structure.nnz, dtype=indptr.dtype)
+    _thin_out(starts, columns, groups.block, indptr, seed64, indices)
+    return indices
+
+
+@numba.njit(cache=True, nogil=True)
+def _draw(starts, visits, repeats, quotas, view, state, seed, columns):  # type: ignore[no-untyped-def]
+    """Write each group's columns of blocks; cells are read as often, and again as soon, as `quotas` say."""
+    stream = stream_of(seed)
+    chosen = np.zeros(visits.max(), dtype=np.int64)
+    time, left = np.int64(0), np.int64(np.count_nonzero(visits))
+    for group in range(visits.size):
+        count = visits[group]
+        if count == 0:
+            continue
+        bits = mixed(stream + np.uint64(group) * _GOLDEN)
+        for each in range(count):
+            bits = mixed(bits + _GOLDEN)
+            cell = _cell(state, quotas, (each, count, left), time, group, view, bits)
+            if state.last[cell] < 0:
+                state.free[cell] = cell + 1
+            state.group[cell] = group
+            chosen[each] = cell
+        left -= 1
+        chosen[:count].sort()
+        for _ in range(repeats):
+            for cell in chosen[:count]:
+                if time == 0 or state.trace[time - 1] != cell:
+                    state.trace[time] = cell
+                    state.last[cell] = time
+                    time += 1
+        lack = view.lack if chosen[count - 1] == state.last.size - 1 else 0
+        _fill_cells(columns[starts[group] : starts[group + 1]], chosen[:count], view.slots, lack, bits)
+
+
+@numba.njit(cache=True, nogil=True)
+def _cell(state, quotas, place, time, group, view, bits):  # type: ignore[no-untyped-def]
+    """Return the next cell of a group: one of the age that is drawn, if there is one."""
+    each, count, groups_left = place
+    cells = state.last.size
+    if 2 * count > cells:
+        # Most cells of all: there is no choice to speak of.
+        cell = np.int64(each * cells // count)
+        quotas[_FIRST_READS] -= state.last[cell] < 0
+        return cell
+    if each == 0 and time > 0 and np.int64(bits % np.uint64(groups_left)) < quotas[_STAYS]:
+        quotas[_STAYS] -= 1
+        return np.int64(state.trace[time - 1])
+    diagonal = min(np.int64((group + 0.5) * view.slope), cells - 1)
+    for _ in range(_ATTEMPTS):
+        bits = mixed(bits + _GOLDEN)
+        kind = _kind(quotas, time + each, bits)
+        bits = mixed(bits + _GOLDEN)
+        cell = np.int64(-1)
+        if kind == _FIRST_READS:
+            cell = _never_read(state, diagonal, view, bits)
+        elif kind >= 0:
+            cell = _read_before(state, kind, time + each, group, diagonal, view, bits)
+        if cell >= 0:
+            quotas[kind] -= 1
+            return cell
+    return _nearest(state, group, diagonal)
+
+
+@numba.njit(cache=True, nogil=True)
+def _kind(quotas, now, bits):  # type: ignore[no-untyped-def]
+    """Return an age, an octave up to `now` or _FIRST_READS, as likely as it is wanted; -1 if none is."""
+    total, kinds = max(quotas[_FIRST_READS], 0), 0
+    while kinds < _FIRST_READS and (np.int64(1) << kinds) <= now:
+        total += quotas[kinds]
+        kinds += 1
+    if total <= 0:
+        return -1
+    at = np.int64(bits % np.uint64(total))
+    for kind in range(kinds):
+        at -= quotas[kind]
+        if at < 0:
+            return kind
+    return _FIRST_READS
+
+
+@numba.njit(cache=True, nogil=True)
+def _read_before(state, octave, now, group, diagonal, view, bits):  # type: ignore[no-untyped-def]
+    """Return a cell last read from 2**octave up to 2**(octave + 1) reads ago; -1 if none is found."""
+    span = np.int64(1) << octave
+    first = np.int64(bits & np.uint64(span - 1))
+    for step in range(min(span, _LOOKS)):
+        then = now - span - ((first + step) & (span - 1))
+        if 0 <= then < state.trace.size:
+            cell = np.int64(state.trace[then])
+            is_near = abs(cell - diagonal) <= view.reach
+            if is_near and state.last[cell] == then and state.group[cell] != group:
+                return cell
+    return np.int64(-1)
+
+
+@numba.njit(cache=True, nogil=True)
+def _never_read(state, diagonal, view, bits):  # type: ignore[no-untyped-def]
+    """Return a cell never read, as far from the diagonal as bands make likely; -1 if there is none."""
+    cells, bands = state.last.size, view.band_ends.size
+    share = np.float64(bits >> np.uint64(11)) * 2.0**-53
+    band, below = 0, 0.0
+    while band < bands - 1 and share >= view.band_ends[band]:
+        below = view.band_ends[band]
+        band += 1
+    within = (share - below) / max(view.band_ends[band] - below, 1e-300)
+    near = band * cells / bands
+    far = max(near, min((band + 1) * cells / bands, view.reach))
+    away = np.int64(near + within * (far - near))
+    cell = diagonal + away if bits & _ONE else diagonal - away
+    if cell < 0 or cell >= cells:
+        cell = 2 * diagonal - cell
+    cell = _next_free(state.free, min(max(cell, 0), cells - 1))
+    if cell == cells or abs(cell - diagonal) > view.reach:
+        cell = _next_free(state.free, max(0, diagonal - np.int64(view.reach)))
+    return cell if cell < cells and abs(cell - diagonal) <= view.reach else np.int64(-1)
+
+
+@numba.njit(cache=True, nogil=True)
+def _next_free(free, cell):  # type: ignore[no-untyped-def]
+    end = cell
+    while free[end] != end:
+        end = free[end]
+    while free[cell] != end:
+        free[cell], cell = end, free[cell]
+    return end
+
+
+@numba.njit(cache=True, nogil=True)
+def _nearest(state, group, diagonal):  # type: ignore[no-untyped-def]
+    """Return the cell nearest to the diagonal that the group does not have yet."""
+    for away in range(state.last.size):
+        if diagonal - away >= 0 and state.group[diagonal - away] != group:
+            return diagonal - away
+        if diagonal + away < state.last.size and state.group[diagonal + away] != group:
+            return diagonal + away
+    return np.int64(-1)
+
+
+@numba.njit(cache=True, nogil=True)
+def _fill_cells(columns, cells, slots, lack, bits):  # type: ignore[no-untyped-def]
+    """Write a run of neighbouring columns in each cell, as many in one as in the other where that can be."""
+    at, need = 0, columns.size
+    for each in range(cells.size):
+        later = cells.size - each - 1
+        room = slots - (lack if later == 0 else 0)
+        put = (need + np.int64(bits >> _HALF_BITS) % (later + 1)) // (later + 1)
+        put = min(max(put, need - later * slots + (lack if later > 0 else 0)), room)
+        bits = mixed(bits + _GOLDEN)
+        first = cells[each] * slots + np.int64(bits % np.uint64(room - put + 1))
+        for column in range(first, first + put):
+            columns[at] = column
+            at += 1
+        need -= put
+
+
+@numba.njit(cache=True, nogil=True)
+def _thin_out(starts, columns, block, indptr, seed, indices):  # type: ignore[no-untyped-def]
+    """Write each row's entries: of the places in its group's blocks, those too many are left out evenly."""
+    stream = ~stream_of(seed)
+    at = 0
+    for row in range(indptr.size - 1):
+        first, last = starts[row // block], starts[row // block + 1]
+        room, length = (last - first) * block, np.int64(indptr[row + 1] - indptr[row])
+        if length == 0:
+            continue
+        error = np.int64(mixed(stream + np.uint64(row) * _GOLDEN) % np.uint64(room))
+        for each in range(first, last):
+            for column in range(columns[each] * block, columns[each] * block + block):
+                error += length
+                if error >= room:
+                    error -= room
+                    indices[at] = column
+                    at += 1
+
+
+@numba.njit(cache=True, nogil=True)
+def _line_changes(indices):  # type: ignore[no-untyped-def]
+    changes, before = 0, -1
+    for column in indices:
+        changes += column // X_LINE_COLUMNS != before
+        before = column // X_LINE_COLUMNS
+    return changes
