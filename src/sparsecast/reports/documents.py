@@ -244,6 +244,7 @@ def comparison(found: Comparison) -> Document:
         },
         "points": found.points,
         "points_ratio": found.points_ratio,
+    }
 
 
 def twins(found: Twins) -> Document:
