@@ -18,6 +18,7 @@ from sparsecast.benchmark.evaluation import Evaluation, EvaluationRow, pair, sco
 from sparsecast.benchmark.five_minutes import BenchResult
 from sparsecast.benchmark.measurement import Subject, bench_of, measure_candidates
 from sparsecast.benchmark.plan_check import PlanCheck, check_plan
+from sparsecast.benchmark.twins import Twins, twins_of
 from sparsecast.errors import InputError, ProfileError
 from sparsecast.kernels.binding import bind, prepared, row_slice
 from sparsecast.machines.device import detect_device, parse_device
@@ -206,6 +207,39 @@ def bench(
     run.on_progress = on_progress
     run.run()
     return bench_result(run)
+
+
+def twins(
+    paths: Sequence[str | Path],
+    *,
+    threads: int | None = None,
+    dtype: str | None = None,
+    on_matrix: Callable[[], None] = lambda: None,
+) -> Twins:
+    """Measure matrices beside their synthetic twins, on the processor.
+
+    Parameters
+    ----------
+    paths : sequence of path-like
+        Matrix files; those that cannot be read are left out, with the reason.
+    threads : int, optional
+        By default all of the machine's, and one.
+    dtype : str, optional
+        One of DTYPES; by default each matrix' own.
+    on_matrix : callable
+        Called after each matrix.
+
+    Raises
+    ------
+    InputError
+        If the threads or dtype cannot be.
+    """
+    machine = detect()
+    counts = [machine.checked_threads(threads)]
+    if threads is None and counts[0] > 1:
+        counts.append(1)
+    Setting("cpu", dtype or "float64", 32, 1)  # an unknown type is refused once, not for every matrix
+    return twins_of(paths, counts, dtype, on_matrix)
 
 
 def bench_result(run: Calibration) -> BenchResult:

@@ -8,11 +8,13 @@ import re
 from time import perf_counter
 
 import pytest
+import scipy.io
 
 from sparsecast.benchmark.calibration import Calibration
 from sparsecast.benchmark.five_minutes import AGAIN, FIGURES, SUITE, Point, all_series
 from sparsecast.machines.machine import Cache, detect
 from sparsecast.machines.profile import Profile
+from sparsecast.matrices.gallery import gallery
 
 NAMES = ("unblocked_max_mflops", "unblocked_median_mflops", "blocked_max_mflops", "blocked_median_mflops")
 
@@ -185,6 +187,9 @@ REFUSED = [
     (("--compare", "{tmp}/binary.json", "{tmp}/junk.json"), "binary.json is no result of the benchmark"),
     (("--compare", "{tmp}", "{tmp}/junk.json"), "cannot be read .Is a directory"),
     (("--compare", "{tmp}/junk.json"), "--compare"),
+    (("--twins", "{tmp}/absent"), "absent is no folder: expected one with matrix files"),
+    (("--twins", "{tmp}"), r"has no matrix files: expected some of \.mtx"),
+    (("--twins", "{tmp}", "--device", "cuda"), "'cuda' with twins: expected cpu"),
 ]
 
 
@@ -228,6 +233,20 @@ def test_without_matplotlib_a_figure_is_refused_before_measuring(run, rated, mon
     assert outcome.status == 2
     assert "pip install 'sparsecast[report]'" in outcome.err
     assert rated[0] == []
+
+
+def test_twins_of_a_folder(run, rated, tmp_path):
+    scipy.io.mmwrite(tmp_path / "a.mtx", gallery("poisson2d", n=40))
+    (tmp_path / "b.mtx").write_text("junk")
+    (tmp_path / "notes.txt").write_text("no matrix")
+    document = document_of(run("bench", "--twins", tmp_path, "--threads", "1", "--json"))
+    assert {row["matrix"] for row in document["rows"]} == {"a"}
+    assert set(document["refused"]) == {"b"}
+    assert "our twin" in run("bench", "--twins", tmp_path, "--threads", "1").out
+    assert rated[0] == [], "the machine was not rated"
+    (tmp_path / "a.mtx").unlink()
+    assert "b.mtx" in run("bench", "--twins", tmp_path).err
+    assert "'int8': expected one of" in run("bench", "--twins", tmp_path, "--dtype", "int8").err
 
 
 def test_all_block_sizes_are_asked_for(run, rated):

@@ -42,11 +42,22 @@ def command(
         tuple[Path, Path] | None,
         typer.Option(metavar="A.json B.json", help="Compare two results instead of measuring."),
     ] = None,
+    twins: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Measure matrices beside synthetic twins instead."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Rate this machine: four figures for the product, in five minutes; keep what was measured."""
     if compare is not None:
         _compare(*compare, as_json)
+        return
+    if twins is not None:
+        if device != "cpu":
+            raise InputError(
+                f"device '{device}' with twins: expected cpu, where they are compared; name that"
+            )
+        _measure_twins(twins, threads, dtype, as_json)
         return
     from sparsecast import api
     from sparsecast.reports import documents, figures
@@ -95,6 +106,23 @@ def _compare(first: Path, second: Path, as_json: bool) -> None:
         print_document(documents.comparison(found))
     else:
         page().print(tables.comparison(found))
+
+
+def _measure_twins(folder: Path, threads: int | None, dtype: str | None, as_json: bool) -> None:
+    from sparsecast import api
+    from sparsecast.matrices.reading import matrix_files
+    from sparsecast.reports import documents, tables
+    from sparsecast.reports.progress import counted_bar
+
+    files = matrix_files(folder)
+    with counted_bar(screen(), "measuring", len(files)) as advance:
+        found = api.twins(files, threads=threads, dtype=dtype, on_matrix=advance)
+    if not found.rows:
+        raise InputError(next(iter(found.refused.values())))
+    if as_json:
+        print_document(documents.twins(found))
+    else:
+        page().print(tables.twins(found))
 
 
 def _refuse_unwritable(path: Path) -> None:

@@ -169,6 +169,24 @@ def _asked(dtype: npt.DTypeLike | None) -> np.dtype[Any] | None:
     return asked
 
 
+def matrix_files(folder: str | os.PathLike[str]) -> list[Path]:
+    """Return the files in a folder whose names are those of matrix files, by name.
+
+    Raises
+    ------
+    InputError
+        If it is no folder, or has none.
+    """
+    path = Path(folder)
+    if not path.is_dir():
+        raise InputError(f"{path} is no folder: expected one with matrix files; check the path")
+    ends = (*_TEXT_SUFFIXES, *(f"{suffix}.gz" for suffix in _TEXT_SUFFIXES), ".npz", ".mat")
+    found = sorted(each for each in path.iterdir() if each.is_file() and each.name.lower().endswith(ends))
+    if not found:
+        raise InputError(f"{path} has no matrix files: expected some of {_KNOWN}; name another folder")
+    return found
+
+
 def _kind(path: Path) -> str:
     """Return the suffix that says how to read `path`, in lower case and without ``.gz``."""
     regular_file_size(path)
