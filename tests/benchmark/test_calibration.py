@@ -16,6 +16,7 @@ from sparsecast.benchmark.calibration import (
     Place,
     benchmark_matrices,
 )
+from sparsecast.benchmark.five_minutes import SUITE, UNBLOCKED, Point, ratings
 from sparsecast.errors import BusyError, DeviceError, InputError, ProfileError, StorageError
 from sparsecast.formats import FORMATS
 from sparsecast.machines import storage
@@ -236,7 +237,7 @@ def test_another_calibration_replaces_the_old_times(run, measured, path):
 def test_a_device_that_is_lost_leaves_what_was_measured_in_the_journal(run, measured, path, monkeypatch):
     inner = calibration.measure_candidates
 
-    def lost(subject, candidates, effort, bench):
+    def lost(subject, candidates, effort, **options):
         if subject.name == NAMES[3]:
             raise DeviceError("device 'cuda' was lost in the middle")
         return inner(subject, candidates, effort, bench)
@@ -355,3 +356,112 @@ def test_a_real_calibration_of_the_indispensable_matrices_serves_the_models(reco
         assert "csr" in fitted.formats()
         if name == DEFAULT_MODEL:
             assert fitted.formats() == FORMATS.names()
+
+
+@pytest.fixture
+def suites(monkeypatch, clock, recorded):
+    """Replace the synthetic suite by one Record, and 20 seconds on the clock, for each type of values."""
+    made = []
+
+    class Suite:
+        def __init__(self, settings, series, dimensions, bench, on_point, processes, phases):
+            self.settings, self.series, self.dimensions = settings, series, dimensions
+            made.append(self)
+
+        def run(self, limit_s):
+            self.limit_s = limit_s
+            clock[0] += 20.0
+            template = recorded.select(format="csr", dtype="float64")[0]
+            for setting in self.settings:
+                candidate = dataclasses.replace(
+                    template.candidate, dtype=setting.dtype, threads=setting.threads
+                )
+                matrix = Point(UNBLOCKED, 512, 29).name
+                yield dataclasses.replace(template, candidate=candidate, matrix=matrix, suite=SUITE)
+
+        def notes(self):
+            return [f"a note of {self.settings[0].dtype}"]
+
+    monkeypatch.setattr(calibration, "SyntheticSuite", Suite)
+    monkeypatch.setattr(calibration, "warm_up", lambda candidate: None)
+    return made
+
+
+SINGLE = Setting("cpu", "float32", 32, 1)
+
+
+def test_for_the_figures_the_synthetic_suite_comes_first(run, measured, suites):
+    taken = run(budget_s=400.0, settings=(SETTING, SINGLE), series=(UNBLOCKED,), rates=True)
+    profile = taken.run()
+    assert [suite.settings for suite in suites] == [[SETTING], [SINGLE]]
+    assert suites[0].limit_s == pytest.approx(0.6 * 0.75 * 400)
+    assert suites[1].limit_s == pytest.approx(0.75 * 400 - 20)
+    assert profile_matrices(profile) == [Point(UNBLOCKED, 512, 29).name, *NAMES]
+    assert taken.notes == ["a note of float64", "a note of float32"]
+    assert ratings(taken.records, taken.machine)[0].figures.unblocked_median_mflops > 0
+
+
+def test_the_same_suite_follows_what_the_models_need_and_both_keep_it(run, measured, suites):
+    profile = run(budget_s=400.0, series=(UNBLOCKED,)).run()
+    assert profile_matrices(profile) == [*NAMES[:2], Point(UNBLOCKED, 512, 29).name, *NAMES[2:]]
+    assert suites[0].limit_s == pytest.approx((400 - 2) / 2)
+
+
+def test_a_quick_calibration_has_no_time_for_it(run, measured, suites):
+    profile = run(budget_s=55.0, series=(UNBLOCKED,)).run()
+    assert profile_matrices(profile) == NAMES
+    assert suites == []
+
+
+def test_threads_are_measured_together_and_types_in_turn(run, measured, suites):
+    two = dataclasses.replace(SETTING, threads=2)
+    run(settings=(two, SETTING, SINGLE), series=(UNBLOCKED,), rates=True).run()
+    assert [suite.settings for suite in suites] == [[two, SETTING], [SINGLE]]
+
+
+@pytest.mark.parametrize(("budget_s", "kept"), [(60.0, 1), (149.0, 1), (150.0, 2), (float("inf"), 2)])
+def test_a_small_budget_rates_the_most_wanted_settings_only(run, budget_s, kept):
+    taken = run(budget_s=budget_s, settings=(SETTING, SINGLE), rates=True)
+    assert list(taken.settings) == [SETTING, SINGLE][:kept]
+    assert bool(taken.notes) == (kept < 2)
+
+
+@pytest.mark.parametrize("budget_s", [59.9, 0.0, float("nan")])
+def test_the_figures_need_a_minute(run, budget_s):
+    with pytest.raises(InputError, match=rf"^budget {budget_s:g} s: expected at least 60 s"):
+        run(budget_s=budget_s, rates=True)
+
+
+def test_the_largest_problem_follows_from_memory_and_it_is_said(run, measured, suites, monkeypatch):
+    free = 4 * 60 * 34 * 4096
+    monkeypatch.setattr("psutil.virtual_memory", lambda: type("Memory", (), {"available": free}))
+    taken = run(series=(UNBLOCKED,), rates=True)
+    taken.run()
+    assert suites[0].dimensions == (512, 1024, 2048, 4096)
+    assert taken.range_ends["float64"] >= 1 << 20
+    assert taken.notes[0].startswith("float64: memory suffices for dimensions up to 4,096 of ")
+
+
+def test_ctrl_c_in_the_synthetic_suite_keeps_what_was_measured(run, measured, suites, path):
+    def press(done_s, total_s, item):
+        if suites:
+            raise KeyboardInterrupt
+
+    taken = run(series=(UNBLOCKED,), rates=True, on_progress=press)
+    assert profile_matrices(taken.run()) == [Point(UNBLOCKED, 512, 29).name]
+    assert taken.interrupted
+    assert Profile.load(path).records == tuple(taken.records)
+
+
+def test_a_measurement_beyond_the_budget_is_given_up(run, measured, monkeypatch, clock):
+    def endless(subject, candidates, effort, on_sample, bench):
+        for _ in range(1000):
+            clock[0] += 1.0
+            on_sample()
+        return []
+
+    monkeypatch.setattr(calibration, "measure_candidates", endless)
+    taken = run(budget_s=100.0)
+    with pytest.raises(InputError, match="expected time and free memory"):
+        taken.run()
+    assert taken.used_s <= 101

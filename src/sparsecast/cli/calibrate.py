@@ -27,13 +27,14 @@ def command(
     """Meet this machine: measure the benchmark matrices and keep the profile."""
     from sparsecast import api
     from sparsecast.machines.profile import user_path
-    from sparsecast.reports import documents
+    from sparsecast.reports import documents, tables
     from sparsecast.reports.progress import timed_bar
 
     run = api.calibration(budget, threads=threads, dtype=dtype, device=device)
     with timed_bar(screen(), "calibrating") as run.on_progress:
         profile = run.run()
     path = user_path(profile.name)
+    rated = api.bench_result(run)
     if as_json:
         print_document(
             {
@@ -44,6 +45,7 @@ def command(
                 "used_s": run.used_s,
                 "interrupted": run.interrupted,
                 "machine": documents.machine(profile.machine),
+                "figures": documents.bench_figures(rated),
             }
         )
     else:
@@ -51,6 +53,8 @@ def command(
             f"{len(run.records)} records in {run.used_s:.0f} s, kept as {profile.name}", soft_wrap=True
         )
         page().print(str(path), soft_wrap=True)
+        if rated.ratings:
+            page().print(tables.bench_sentence(rated), soft_wrap=True)
     if run.interrupted:
         screen().print("stopped from the keyboard: what was measured until then is kept")
         raise typer.Exit(130)

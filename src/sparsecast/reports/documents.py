@@ -164,11 +164,16 @@ def evaluation(found: Evaluation) -> Document:
     }
 
 
+def bench_figures(found: BenchResult) -> Document:
+    """Return the figures of a result: those of its first setting, None where nothing was measured."""
+    return dataclasses.asdict(found.ratings[0].figures) if found.ratings else dict.fromkeys(FIGURES)
+
+
 def bench(found: BenchResult) -> Document:
     """Return a result of the five-minute benchmark: its first setting's figures, then every setting."""
     main = found.ratings[0] if found.ratings else None
     return {
-        "figures": dataclasses.asdict(main.figures) if main else dict.fromkeys(FIGURES),
+        "figures": bench_figures(found),
         "errors": main.errors if main else dict.fromkeys(FIGURES),
         "budget_s": found.budget_s,
         "used_s": found.used_s,
