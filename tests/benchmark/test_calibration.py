@@ -240,7 +240,7 @@ def test_a_device_that_is_lost_leaves_what_was_measured_in_the_journal(run, meas
     def lost(subject, candidates, effort, **options):
         if subject.name == NAMES[3]:
             raise DeviceError("device 'cuda' was lost in the middle")
-        return inner(subject, candidates, effort, bench)
+        return inner(subject, candidates, effort, **options)
 
     with monkeypatch.context() as patch:
         patch.setattr(calibration, "measure_candidates", lost)
