@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 
 from sparsecast.benchmark import twins
 from sparsecast.benchmark.twins import TwinRow, twins_of
-from sparsecast.errors import WrongResultError
+from sparsecast.errors import InputError, WrongResultError
 from sparsecast.matrices.synthesis import block_matrix, varied_matrix
 from sparsecast.measuring.timing import Effort, Timing
 from sparsecast.records import Candidate
@@ -56,6 +56,11 @@ def test_every_matrix_is_measured_beside_its_twins_or_named(folder):
 def test_a_type_that_would_lose_imaginary_parts_is_refused(folder):
     found = twins_of([folder / "complex.mtx"], (1,), "float32", effort=EFFORT)
     assert found.rows == () and "complex" in found.refused["complex"]
+
+
+def test_an_unknown_type_is_refused_once(folder):
+    with pytest.raises(InputError, match="dtype 'float65': expected one of float64, "):
+        twins_of([folder / "plain.mtx"], (1,), "float65")
 
 
 def test_a_wrong_kernel_is_not_measured(folder, monkeypatch):
