@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 
 import numpy as np
@@ -123,6 +124,20 @@ def test_a_seed_is_a_matrix():
     assert np.array_equal(one.indices, same.indices) and np.array_equal(one.data, same.data)
     assert one.nnz == other.nnz and not np.array_equal(one.indptr, other.indptr)
     assert not np.isin(one.data, other.data).any()
+
+
+@pytest.mark.parametrize(
+    ("options", "fingerprint"),
+    [
+        ({}, "775412e36f1aa744"),
+        ({"lengths": "normal", "block": (2, 3)}, "8fe4b93f43e30343"),
+        ({"lengths": "power", "symmetric": True}, "bcc12a65bcb6a55d"),
+    ],
+)
+def test_a_seed_is_the_same_matrix_everywhere(options, fingerprint):
+    A = banded_matrix(1_200, 11, seed=7, **options)
+    arrays = (A.indptr.astype("<i8"), A.indices.astype("<i8"), A.data.astype("<f8"))
+    assert hashlib.sha256(b"".join(each.tobytes() for each in arrays)).hexdigest()[:16] == fingerprint
 
 
 def test_many_entries_take_wide_indices(monkeypatch):

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from sparsecast.benchmark.evaluation import EvaluationRow, ModelScore
 from sparsecast.benchmark.plan_check import PlanCheck
+from sparsecast.benchmark.twins import TwinRow, Twins, TwinScore
 from sparsecast.machines.machine import Cache, Machine
 from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.structure import structure
@@ -177,6 +178,24 @@ def test_evaluation(matches, records):
         "strips": ModelScore(0.3, 0.25, 0.61, None, 0.0, 1.0),
     }
     matches("evaluation", tables.evaluation(rows), tables.scores(scores))
+
+
+TWINS = Twins(
+    (
+        TwinRow("crack", 60_760, candidate("csr"), 1, 5.7e-5, 0.995, 0.79, 1.034),
+        TwinRow("nos3", 15_844, candidate("csr"), 2, 7e-6, 1.0, 0.987, 1.028),
+        TwinRow("nos3", 15_844, candidate("bcsr", "blocks"), 2, 4.4e-6, 1.01, 0.947, 1.2),
+    ),
+    (
+        TwinScore("csr", 2, 2, (0.003, 0.005), (0.11, 0.19), (0.031, 0.034)),
+        TwinScore("bcsr", 2, 1, (0.01, 0.01), (0.053, 0.053), (0.2, 0.2)),
+    ),
+    {"empty": "empty has no entries: expected some to multiply; leave it out"},
+)
+
+
+def test_twins(matches):
+    matches("twins", tables.twins(TWINS))
 
 
 @pytest.mark.parametrize(

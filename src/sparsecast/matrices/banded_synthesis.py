@@ -241,12 +241,14 @@ def _symmetric_pattern(
     starts, lower = _drawn(grid, _rounded(halves, below), lengths, seed, index)
     diagonal = np.diff(np.arange(rows + 1) * on_diagonal // rows)
     upper = np.zeros(rows, dtype=np.int64)
-    _count_columns(lower, upper)
+    columns = lower.view(f"u{lower.itemsize}")
+    _count_columns(columns, upper)
     indptr = np.zeros(rows + 1, dtype=index)
     np.cumsum(lengths + diagonal + upper, out=indptr[1:])
     indices = np.empty(grid.blocks, dtype=index)
-    places = indptr[:-1] + lengths
-    _mirror(starts, lower, diagonal, indptr, places, indices)
+    begins = indptr[:-1].astype(np.uint64)
+    places = begins + lengths.astype(np.uint64)
+    _mirror(starts.astype(np.uint64), columns, diagonal, begins, places, indices)
     return indptr, indices
 
 
@@ -439,26 +441,28 @@ def _draw_distinct(stream, first, width, count, gaps, indices, at):  # type: ign
 
 
 @numba.njit(cache=True, nogil=True)
-def _count_columns(indices, counts):  # type: ignore[no-untyped-def]
-    for column in indices:
+def _count_columns(columns, counts):  # type: ignore[no-untyped-def]
+    for column in columns:
         counts[column] += 1
 
 
 @numba.njit(cache=True, nogil=True)
-def _mirror(starts, lower, diagonal, indptr, places, indices):  # type: ignore[no-untyped-def]
-    """Write the whole pattern; `places` says where a row goes on after its lower part."""
+def _mirror(starts, lower, diagonal, begins, places, indices):  # type: ignore[no-untyped-def]
+    """Write the whole pattern; `places` says where a row goes on after its lower part.
+
+    All but `indices` are unsigned: signed ones cost a test for wrapping round at every entry.
+    """
     for row in range(diagonal.size):
-        begin = indptr[row]
-        for entry in range(starts[row], starts[row + 1]):
-            indices[begin + entry - starts[row]] = lower[entry]
-        if diagonal[row]:
-            indices[places[row]] = row
-            places[row] += 1
-    for row in range(diagonal.size):
+        at = begins[row]
         for entry in range(starts[row], starts[row + 1]):
             column = lower[entry]
+            indices[at] = column
+            at += _ONE
             indices[places[column]] = row
-            places[column] += 1
+            places[column] += _ONE
+        if diagonal[row]:
+            indices[at] = row
+            places[row] += _ONE
 
 
 @numba.njit(cache=True, nogil=True)

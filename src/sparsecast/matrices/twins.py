@@ -171,13 +171,14 @@ def row_lengths(structure: Structure) -> Whole:
 
 
 def _ordered(lengths: Whole, block: int, surprises: int, seed: int) -> Whole:
-    """Return sorted `lengths` in an order with about so many surprises.
+    """Return ascending `lengths` in an order with about so many surprises.
 
     Groups of `block` rows stay together. A share of them change places at random: the more, the more
     surprises.
     """
     whole = len(lengths) // block
-    groups = lengths[: whole * block].reshape(whole, block)
+    # The longest in the middle, where the columns within reach are as many as they can be.
+    groups = np.roll(lengths[: whole * block].reshape(whole, block), whole // 2, axis=0)
     draws = np.empty(2 * whole)
     uniform(np.uint64(seed % 2**64), draws)
     draws, turn = draws[:whole], np.argsort(draws[whole:], kind="stable")
@@ -219,8 +220,9 @@ class _Groups(NamedTuple):
         slots = -(-X_LINE_COLUMNS // block)
         cells = -(-(structure.cols // block) // slots)
         lack = cells * slots - structure.cols // block
-        most = np.minimum(blocks, cells)
-        least = np.minimum(-(-(blocks + lack * (blocks > 0)) // slots), most)
+        least = np.minimum(-(-(blocks + lack * (blocks > 0)) // slots), np.minimum(blocks, cells))
+        within_reach = min(cells, 2 * structure.half_bandwidth // (slots * block) + 1)
+        most = np.maximum(least, np.minimum(blocks, within_reach))
         return cls(block, slots, cells, lack, blocks, _between(least, most, round(line_changes / block)))
 
 

@@ -1,0 +1,69 @@
+"""Band statistics: averages by class, what ships, and the way through JSON."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from scipy.sparse import csr_array, eye_array
+
+from sparsecast.errors import InputError
+from sparsecast.matrices.band_statistics import (
+    BANDS,
+    DENSITY_CLASSES,
+    BandStatistics,
+    band_statistics,
+    derive,
+)
+from sparsecast.matrices.banded_synthesis import banded_matrix
+from sparsecast.matrices.structure import structure
+
+
+def test_each_matrix_of_a_class_weighs_the_same():
+    near = structure(csr_array(eye_array(500)), threads=1)
+    far = structure(banded_matrix(100, 2, bands=[0] * 4 + [1] + [0] * 5, seed=0), threads=1)
+    dense = structure(banded_matrix(100, 20, bands=[0.5, 0.5] + [0] * 8, seed=0), threads=1)
+    found = derive([near, far, dense], {"command": "this test"})
+    assert found.density == pytest.approx((1 + 2 + 20) / 3)
+    assert [(each.least_density, each.matrices, each.density) for each in found.classes] == [
+        (0.0, 2, 1.5),
+        (16.0, 1, 20.0),
+    ]
+    assert found.classes[0].bands == pytest.approx((0.5, 0, 0, 0, 0.5, 0, 0, 0, 0, 0))
+    assert found.bands(3.9) == found.bands(15.9) == found.classes[0].bands
+    assert found.bands(16) == found.bands(1e9) == found.classes[1].bands
+    assert BandStatistics.from_json(found.to_json()) == found
+
+
+def test_below_the_first_class_its_bands_are_taken():
+    dense = structure(banded_matrix(100, 20, seed=0), threads=1)
+    found = derive([dense], {})
+    assert found.bands(1) == found.classes[0].bands
+
+
+def test_what_ships_is_whole_and_names_its_source():
+    found = band_statistics()
+    assert [each.least_density for each in found.classes] == list(DENSITY_CLASSES)
+    for each in found.classes:
+        assert len(each.bands) == BANDS and math.fsum(each.bands) == pytest.approx(1)
+        assert each.matrices >= 5 and min(each.bands) > 0
+        assert each.density >= each.least_density
+    assert sum(each.matrices for each in found.classes) == found.source["matrices"]
+    assert len(set(found.source["names"])) == found.source["matrices"]
+    assert {"command", "date", "note", "left_out"} < set(found.source)
+    mean = sum(each.matrices * each.density for each in found.classes) / found.source["matrices"]
+    assert found.density == pytest.approx(mean)
+
+
+@pytest.mark.parametrize(
+    ("matrices", "message"),
+    [
+        ([], "0 matrices: expected at least one"),
+        ([csr_array((3, 4))], "3 x 4 with 0 entries: expected square matrices with entries"),
+        ([csr_array((4, 4))], "4 x 4 with 0 entries: expected square"),
+    ],
+)
+def test_refusals_are_one_line(matrices, message):
+    with pytest.raises(InputError, match=message) as caught:
+        derive([structure(each, threads=1) for each in matrices], {})
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,113 @@
+"""Twins: the counts of the Structure they are made from, in the order and with the reuse that it tells of."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array, random_array
+
+from sparsecast.errors import InputError, MatrixSizeError
+from sparsecast.matrices import synthesis
+from sparsecast.matrices.gallery import gallery
+from sparsecast.matrices.structure import structure
+from sparsecast.matrices.synthesis import block_matrix, varied_matrix
+from sparsecast.matrices.twins import banded_twin, row_lengths, twin
+from sparsecast.records import BLOCK_SIZES
+
+
+@st.composite
+def matrices(draw):
+    shape = draw(st.integers(1, 60)), draw(st.integers(1, 60))
+    density = draw(st.sampled_from([0.0, 0.02, 0.3, 0.9, 1.0]))
+    full = random_array(shape, density=density, rng=np.random.default_rng(draw(st.integers(0, 99))))
+    # Long rows among empty ones, and columns that every row has.
+    heavy = np.zeros(shape)
+    heavy[draw(st.integers(0, shape[0] - 1)), :] = draw(st.booleans())
+    heavy[:, draw(st.integers(0, shape[1] - 1))] += draw(st.booleans())
+    return csr_array(full + csr_array(heavy))
+
+
+@given(matrices(), st.sampled_from([1, *BLOCK_SIZES]), st.integers(0, 2**70))
+@settings(deadline=None, max_examples=150)
+def test_both_twins_have_the_counts_of_any_matrix(A, block, seed):
+    found = structure(A, threads=1)
+    for made in (banded_twin(found, block, seed=seed), twin(found, block, seed=seed)):
+        made.check_format(full_check=True)
+        assert made.shape == A.shape and made.nnz == A.nnz
+        rows = np.repeat(np.arange(A.shape[0]), np.diff(made.indptr))
+        assert (np.diff(made.indices)[np.diff(rows) == 0] > 0).all()
+        assert (made.data != 0).all() and made.indices.dtype == np.int32
+    # Below 64 entries a row, the lengths are known one by one.
+    np.testing.assert_array_equal(np.sort(np.diff(made.indptr)), np.sort(np.diff(A.indptr)))
+    again = twin(found, block, seed=seed)
+    assert np.array_equal(made.indices, again.indices) and np.array_equal(made.data, again.data)
+
+
+def test_long_rows_keep_their_counts_and_sums():
+    A = varied_matrix(20_000, 40, "power", 1.0, seed=0)
+    lengths, real = row_lengths(structure(A)), np.sort(np.diff(A.indptr))
+    assert lengths.sum() == A.nnz and len(lengths) == A.shape[0] and real.max() > 500
+    assert np.abs(lengths - real).max() <= real.max() / 8
+    np.testing.assert_array_equal(lengths[real < 64], real[real < 64])
+
+
+@pytest.mark.parametrize(
+    ("A", "bands_suffice"),
+    [
+        (varied_matrix(20_000, 6, "mixed", 0.02, seed=1), False),
+        (varied_matrix(20_000, 6, "uniform", 1.0, seed=1), True),
+        (varied_matrix(5_000, 30, "power", 0.1, seed=1), True),
+        (gallery("poisson2d", n=100), False),
+    ],
+)
+def test_our_twin_is_like_the_matrix_in_what_decides_its_time(A, bands_suffice):
+    real = structure(A)
+    ours = structure(twin(real, seed=3))
+    bands = structure(banded_twin(real, seed=3))
+    assert ours.row_length_surprises == pytest.approx(real.row_length_surprises, rel=0.05, abs=20)
+    assert ours.x_line_changes == pytest.approx(real.x_line_changes, rel=0.05)
+    assert _unlike(ours, real) < 0.25
+    assert (_unlike(bands, real) < 0.6) == bands_suffice
+    assert ours.half_bandwidth < 2 * real.half_bandwidth + 16
+
+
+def _unlike(one, other):
+    """Return the largest difference between the shares of lines read again within 2**k others."""
+    ends = [np.cumsum(each.x_reuse_histogram) for each in (one, other)]
+    return np.abs(ends[0] - ends[1])[:-1].max()
+
+
+@pytest.mark.parametrize("block", (2, 3, 4))
+def test_blocks_keep_their_fill(block):
+    A = block_matrix(2_000, 6, block, 0.2, seed=3)
+    A.data[np.random.default_rng(0).random(A.nnz) < 0.1] = 0
+    A.eliminate_zeros()
+    real = structure(A)
+    at = BLOCK_SIZES.index(block)
+    ours = structure(twin(real, block, seed=3))
+    assert ours.nnz == real.nnz
+    assert ours.block_fill[at] == pytest.approx(real.block_fill[at], rel=0.03)
+    assert structure(twin(real, seed=3)).block_fill[at] > 1.3 * real.block_fill[at]
+    assert structure(banded_twin(real, block, seed=3)).block_fill[at] == pytest.approx(1, abs=0.01)
+
+
+def test_the_papers_twin_has_the_bands():
+    A = varied_matrix(3_000, 7, "power", 0.4, seed=4)
+    real = structure(A)
+    made = structure(banded_twin(real, seed=0))
+    np.testing.assert_allclose(made.band_histogram, real.band_histogram, atol=2 / A.nnz)
+    assert made.row_length_max - made.row_length_min <= 1
+
+
+@pytest.mark.parametrize("make", (banded_twin, twin))
+def test_refusals_are_one_line(make, monkeypatch):
+    found = structure(gallery("poisson2d", n=20))
+    with pytest.raises(InputError, match=r"block = 5: expected 1 or one of \(2, 3, 4, 6, 8\)"):
+        make(found, 5, seed=0)
+    with pytest.raises(InputError, match="seed = -1: expected an integer of at least 0"):
+        make(found, seed=-1)
+    monkeypatch.setattr(synthesis.psutil, "virtual_memory", lambda: type("Memory", (), {"available": 1000}))
+    with pytest.raises(MatrixSizeError, match="a twin of 400 rows with 1920 entries needs"):
+        make(found, seed=0)
