@@ -148,6 +148,7 @@ class SyntheticSuite:
         }
         ready: list[Series] = []
         with ExitStack() as helpers:
+            is_helped = self.settings[0].device != "cpu"
             for number, series in enumerate(wanted):
                 if ready and limit_s - left_s() > COMPILING_SHARE * limit_s:
                     self.left_out = wanted[number:]
@@ -156,10 +157,13 @@ class SyntheticSuite:
                 start = perf_counter()
                 for candidate in kernels[series]:
                     warm_up(candidate)
-                ready.append(series)
-                if number == 1 and perf_counter() - start > _COLD_S and self.settings[0].device == "cpu":
-                    rest = [candidate for each in wanted[2:] for candidate in kernels[each]]
+                if not is_helped and perf_counter() - start > _COLD_S:
+                    rest = [candidate for each in wanted[number + 1 :] for candidate in kernels[each]]
                     helpers.enter_context(compiled_beside(rest, self.processes - 1))
+                    is_helped = True
+                # What makes its matrices is compiled too.
+                banded_matrix(48, 24, block=series.block, symmetric=series.is_symmetric, seed=0)
+                ready.append(series)
         self._spent("compiling", begin)
         return ready
 

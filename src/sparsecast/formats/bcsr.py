@@ -203,6 +203,17 @@ def _checked(block: tuple[int, int]) -> tuple[int, int]:
     return int(block[0]), int(block[1])
 
 
+def _sized(r: int, c: int) -> tuple[Any, Any]:
+    """Return two sequences as long as a block is high and wide, for the compiled functions.
+
+    The lengths of tuples are in their types: such a size is compiled on its own, and runs the faster. Sizes
+    that no rule chooses do not deserve that second: arrays of any length are of one type.
+    """
+    if r == c and r in BLOCK_SIZES:
+        return (0,) * r, (0,) * c
+    return np.empty(r, dtype=np.int8), np.empty(c, dtype=np.int8)
+
+
 class _Rows:
     """The rows of a CSR matrix, merged into rows of blocks.
 
@@ -217,7 +228,7 @@ class _Rows:
     ) -> None:
         self.order, self._index = np.empty(0, dtype=indices.dtype), indices.dtype
         self._rows, self._block, self._cols = (unsigned(indptr), unsigned(indices)), block, shape[1]
-        self._size = (0,) * block[0], (0,) * block[1]
+        self._size = _sized(*block)
         self._block_rows = -(-shape[0] // block[0])
         first_rows = np.minimum(np.arange(self._block_rows + 1) * block[0], shape[0])
         self._bounds = even_parts(indptr[first_rows])
