@@ -184,7 +184,7 @@ _SETTING_S = 75.0
 _TYPE_SHARE = 0.6
 
 #: Seconds of the budget for the figures that starting Python, before the run, and saving take.
-_AROUND_S = 3.0
+_AROUND_S = 4.0
 
 Progress = Callable[[float, float, str], None]
 
