@@ -349,6 +349,11 @@ def test_the_error_grows_with_what_cutting_values_changes():
     assert found["unblocked_median_mflops"] == pytest.approx(0)
 
 
+def test_without_the_noise_no_error_is_known():
+    speeds = whole_speeds(lambda series, d, k: 1.0)
+    assert set(errors(speeds, None).values()) == {None}
+
+
 def test_no_figure_has_no_error():
     assert set(errors({}, 0.5, 1024).values()) == {None}
 

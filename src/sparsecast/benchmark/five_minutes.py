@@ -497,7 +497,7 @@ def noise_of(first: Speeds, again: Speeds) -> float | None:
     return statistics.median(differences) if differences else None
 
 
-def errors(speeds: Speeds, noise: float, end: int = 0) -> dict[str, float | None]:
+def errors(speeds: Speeds, noise: float | None, end: int = 0) -> dict[str, float | None]:
     """Return an estimate of each figure's relative error against that of the whole search space.
 
     It is the root of the sum of three squares: the noise; where dimensions were cut, what the figure changes
@@ -507,7 +507,8 @@ def errors(speeds: Speeds, noise: float, end: int = 0) -> dict[str, float | None
     Parameters
     ----------
     speeds : mapping of Point to float
-    noise : float
+    noise : float or None
+        Where it is not known, neither are the errors.
     end : int
         The largest dimension before any were cut; by default the largest that was measured.
     """
@@ -521,7 +522,7 @@ def errors(speeds: Speeds, noise: float, end: int = 0) -> dict[str, float | None
 
     def error(name: str) -> float | None:
         value = getattr(whole, name)
-        if value is None:
+        if value is None or noise is None:
             return None
         found = [getattr(other, name) for other in others]
         changes = [other / value - 1 for other in found if other is not None]
@@ -660,7 +661,7 @@ def _rating(
         candidate.dtype,
         candidate.threads,
         figures(speeds, end),
-        errors(speeds, noise or 0.0, end),
+        errors(speeds, noise, end),
         noise,
         stream_share(first, streams),
         first,
@@ -711,7 +712,7 @@ def notes(found: Iterable[Rating]) -> list[str]:
                 f"{100 * DISTURBED:.0f} %: another program seems to be running; measure again without it"
             )
         if rating.noise is None:
-            said.append(f"{setting}: nothing was measured twice, so the noise is not in the errors")
+            said.append(f"{setting}: nothing was measured twice, so noise and errors are not known")
         if not rating.cache_bytes:
             said.append(f"{setting}: the caches are unknown, so small and large are not told apart")
         missing = [size for size, count in rating.sizes.items() if not count]
