@@ -21,7 +21,7 @@ from sparsecast.benchmark.plan_check import PlanCheck, check_plan
 from sparsecast.benchmark.twins import Twins, twins_of
 from sparsecast.errors import InputError, ProfileError
 from sparsecast.kernels.binding import bind, prepared, row_slice
-from sparsecast.machines.device import detect_device, parse_device
+from sparsecast.machines.device import detect_device, parse_device, parse_devices
 from sparsecast.machines.machine import Machine, detect
 from sparsecast.machines.profile import Profile, find_profile, known_profiles, missing_profiles, user_path
 from sparsecast.matrices.gallery import gallery_from_specification
@@ -350,12 +350,12 @@ def predict(
         If `profile` has no Records for them.
     """
     MODELS.get(model or DEFAULT_MODEL)  # an unknown name is refused before anything is measured
-    profile = profile or own_profile(A, threads=threads, dtype=dtype, device=device or "cpu")
+    profile = profile or own_profile(A, threads=threads, dtype=dtype, device=_named(device))
     setting = _setting(A, _asked(profile, device), threads, dtype)
     start = perf_counter()
     found = structure(A)
-    choice = whole_matrix(found, setting)
     fitted = _fitted(profile, setting, model or DEFAULT_MODEL)
+    choice = whole_matrix(found, setting, fitted.kernels)
     forecasts = tuple(fitted.forecast(found, choice.candidates))
     return Prediction(forecasts, choice.refused, found, profile.name, fitted.name, perf_counter() - start)
 
@@ -402,7 +402,7 @@ def plan(
             matrix, device, profiles, iterations=iterations, threads=threads, dtype=dtype, model=model
         )
         return found.best.plan
-    profile = profile or own_profile(matrix, threads=threads, dtype=dtype, device=device or "cpu")
+    profile = profile or own_profile(matrix, threads=threads, dtype=dtype, device=_named(device))
     machine = _asked(profile, device)
     setting = _setting(matrix, machine, threads, dtype)
     strip = strip_rows(machine, setting.device, setting.threads)
@@ -441,19 +441,49 @@ def place(
     """
     matrix = _as_csr(A)
     given = {kind(profile.machine): profile for profile in profiles}
-    kinds = {name: parse_device(name)[0] for name in devices.split(",")}
-    for name in kinds:
-        if kinds[name] not in given:
-            machine_of(name)  # one that is not there is refused before the others are met
+    unmet_devices(matrix, devices, profiles, threads=threads, dtype=dtype)
     found = []
-    for name in kinds:
-        count = threads if kinds[name] == "cpu" else None
-        chosen = given.get(kinds[name]) or own_profile(matrix, threads=count, dtype=dtype, device=name)
+    for name, its_kind in parse_devices(devices).items():
+        count = threads if its_kind == "cpu" else None
+        chosen = given.get(its_kind) or own_profile(matrix, threads=count, dtype=dtype, device=name)
         made = plan(
             matrix, chosen, iterations=iterations, threads=count, dtype=dtype, device=name, model=model
         )
         found.append(Placement(chosen.name, made, _vectors_s(chosen, matrix, made)))
     return compare(found)
+
+
+def unmet_devices(
+    A: Any,
+    devices: str,
+    profiles: Sequence[Profile] = (),
+    *,
+    threads: int | None = None,
+    dtype: str | None = None,
+) -> list[str]:
+    """Return those of several devices that no profile is of, once nothing but meeting them can fail.
+
+    Parameters
+    ----------
+    A, devices, profiles, threads, dtype
+        As in `place`.
+
+    Raises
+    ------
+    InputError, ProfileError, DeviceError
+        If a device is not there, cannot do such a product, or its profile has no Records for it: known
+        before another one is calibrated for.
+    """
+    given = {kind(profile.machine): profile for profile in profiles}
+    unmet = []
+    for name, its_kind in parse_devices(devices).items():
+        machine = given[its_kind].machine if its_kind in given else machine_of(name)
+        setting = _setting(A, machine, threads if its_kind == "cpu" else None, dtype)
+        if its_kind in given:
+            _records_for(given[its_kind], setting)
+        else:
+            unmet.append(name)
+    return unmet
 
 
 def _vectors_s(profile: Profile, matrix: csr_array[Any], made: Plan) -> float:
@@ -502,8 +532,7 @@ def compile(
     first = made.baseline.candidate
     if first.device == "cpu":
         detect().checked_threads(first.threads)
-    named = None if device is None or "," in device else parse_device(device)[0]
-    for asked, planned in ((threads, first.threads), (dtype, first.dtype), (named, first.device)):
+    for asked, planned in ((threads, first.threads), (dtype, first.dtype)):
         if asked is not None and asked != planned:
             raise InputError(
                 f"{asked} beside a plan for {planned}: expected the same; plan it so, or leave it out"
@@ -513,8 +542,7 @@ def compile(
         raise InputError(
             f"plan for {planned_rows} rows: expected {matrix.shape[0]}, the rows of the matrix; plan it anew"
         )
-    if named == "cuda":
-        machine_of(str(device))  # computes on it from now on
+    _select(device, made)
     ready = prepared(matrix, first.dtype, first.index_bits)
     bound = [bind(_rows(ready, block.first_row, block.last_row), block.candidate) for block in made.blocks]
     ends = [(block.first_row, block.last_row + 1) for block in made.blocks]
@@ -527,19 +555,44 @@ def compile(
     return BlockOperator(matrix.shape, np.dtype(first.dtype), blocks)
 
 
+def _select(device: str | None, made: Plan) -> None:
+    """Compute on a plan's device from now on, the one of its kind that `device` names; without it stay."""
+    if device is None:
+        return
+    names = [name for name, its_kind in parse_devices(device).items() if its_kind == made.device]
+    if not names:
+        raise InputError(
+            f"{device} beside a plan for {made.device}: expected the same; plan it so, or leave it out"
+        )
+    machine_of(names[0])
+
+
 # `compile` has a parameter of the same name.
 _plan = plan
 
 
-def check(A: Any, made: Plan, effort: Effort = DEFAULT_EFFORT) -> PlanCheck:
+def check(A: Any, made: Plan, effort: Effort = DEFAULT_EFFORT, *, device: str | None = None) -> PlanCheck:
     """Build a plan here and measure its operator in turn with plain CSR and SciPy.
+
+    Parameters
+    ----------
+    A, made
+        As in `compile`.
+    effort : Effort
+    device : str, optional
+        As it was planned for; without it, a plan for a GPU is measured on the current one.
 
     Raises
     ------
+    InputError
+        If the plan is for no such device.
+    DeviceError
+        If the device is not there.
     WrongResultError
         If the operator is wrong.
     """
     matrix = _as_csr(A)
+    _select(device, made)
     return check_plan(matrix, made, lambda: compile(matrix, made), effort, bench_of(made.device))
 
 
@@ -682,7 +735,11 @@ def evaluate(
 
 def _evaluated(found: NamedMatrix, profile: Profile | None, **setting: Any) -> list[EvaluationRow]:
     predictions = [predict(found.matrix, profile, **setting, model=model) for model in MODELS.names()]
-    records = measure(found.matrix, **setting, name=found.name, reads_energy=False)
+    # A model may know other kernels than those that the rules choose.
+    open_here = choice(found.matrix, **setting).candidates
+    forecast = (item.candidate for prediction in predictions for item in prediction)
+    table = list(dict.fromkeys((*open_here, *forecast)))
+    records = measure(found.matrix, table, **setting, name=found.name, reads_energy=False)
     rows = [row for p in predictions for row in pair(found.name, p.model, p, records)]
     return sorted(rows, key=lambda row: row.record.time_s)
 
@@ -712,6 +769,11 @@ def _asked(profile: Profile, device: str | None) -> Machine:
         f"device '{device}' of profile {profile.name}: expected {kind(profile.machine)}, which it is of; "
         f"name that, or another profile"
     )
+
+
+def _named(device: str | None) -> str:
+    """Return the device that a question without a profile is about."""
+    return "cpu" if device is None else device
 
 
 def _place(machine: Machine) -> Place:
@@ -770,14 +832,19 @@ def _model_records(profile: Profile, setting: Setting) -> list[Record]:
     return [record for record in own if record.suite not in (five_minutes.SUITE, five_minutes.AGAIN)]
 
 
-def _fitted(profile: Profile, setting: Setting, name: str) -> Model:
+def _records_for(profile: Profile, setting: Setting) -> list[Record]:
     records = _model_records(profile, setting)
     if not records:
+        threads = f" {setting.threads} threads" if setting.device == "cpu" else ""
         raise ProfileError(
-            f"profile {profile.name} has no records for {setting.device} {setting.dtype} {setting.threads} "
-            f"threads: it has {contents(profile)}; calibrate for it, or ask for what it has"
+            f"profile {profile.name} has no records for {setting.device} {setting.dtype}{threads}: "
+            f"it has {contents(profile)}; calibrate for it, or ask for what it has"
         )
-    return MODELS.get(name)().fit(records, profile.machine)
+    return records
+
+
+def _fitted(profile: Profile, setting: Setting, name: str) -> Model:
+    return MODELS.get(name)().fit(_records_for(profile, setting), profile.machine)
 
 
 def contents(profile: Profile) -> str:
@@ -786,6 +853,7 @@ def contents(profile: Profile) -> str:
     for record in profile.records:
         candidate = record.candidate
         plural = "s" if candidate.threads > 1 else ""
-        key = f"{candidate.device} {candidate.dtype} {candidate.threads} thread{plural}"
+        threads = f" {candidate.threads} thread{plural}" if candidate.device == "cpu" else ""
+        key = f"{candidate.device} {candidate.dtype}{threads}"
         counts[key] = counts.get(key, 0) + 1
     return ", ".join(f"{key} ({count} records)" for key, count in counts.items()) or "no records"
