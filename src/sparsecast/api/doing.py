@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from sparsecast.api.forecasting import choice, plan, predict
+from sparsecast.api.forecasting import choice, predict
+from sparsecast.api.forecasting import plan as plan_of  # `compile` has a parameter of that name
 from sparsecast.api.inputs import NamedMatrix, as_csr, read_matrix
 from sparsecast.api.questions import kind, machine_of, require_own
 from sparsecast.benchmark.evaluation import Evaluation, EvaluationRow, pair, scores
@@ -62,7 +63,7 @@ def compile(
         If the device of the plan is not there.
     """
     matrix = as_csr(A)
-    made = plan or _plan(matrix, threads=threads, dtype=dtype, device=device)
+    made = plan or plan_of(matrix, threads=threads, dtype=dtype, device=device)
     first = made.baseline.candidate
     if first.device == "cpu":
         detect().checked_threads(first.threads)
@@ -99,10 +100,6 @@ def _select(device: str | None, made: Plan) -> None:
             f"{device} beside a plan for {made.device}: expected the same; plan it so, or leave it out"
         )
     machine_of(names[0])
-
-
-# `compile` has a parameter of the same name.
-_plan = plan
 
 
 def check(A: Any, made: Plan, effort: Effort = DEFAULT_EFFORT, *, device: str | None = None) -> PlanCheck:
