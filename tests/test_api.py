@@ -336,7 +336,7 @@ def short_calibration(monkeypatch):
     few = calibration.Place(
         lambda setting: (calibration.benchmark_matrices(setting)[0], []), streams=lambda machine, threads: []
     )
-    monkeypatch.setattr(api, "Place", lambda: few)
+    monkeypatch.setattr("sparsecast.api.meeting.Place", lambda: few)
     runs = []
     inner = calibration.Calibration.run
     monkeypatch.setattr(calibration.Calibration, "run", lambda self: (runs.append(self), inner(self))[1])
@@ -453,6 +453,55 @@ def test_transfers_that_were_never_measured_are_not_guessed(recorded, gpu_profil
     silent = dataclasses.replace(gpu_profile, streams=())
     with pytest.raises(ProfileError, match="cannot forecast copies to device"):
         api.place(sc.gallery("poisson2d", n=9), "cpu,cuda", (recorded, silent), threads=1)
+
+
+def test_a_model_with_kernels_of_its_own_forecasts_them(gpu_profile):
+    A = sc.gallery("poisson2d", n=60)
+    (csr,) = (f for f in sc.predict(A, gpu_profile, model="strips") if f.candidate.format == "csr")
+    assert csr.candidate.kernel == "vector32", "Guo's, though the rules choose another for such rows"
+    planned = sc.plan(A, gpu_profile, model="strips")
+    assert planned.baseline.candidate == csr.candidate
+    assert planned.baseline.time_s == pytest.approx(csr.time_s)
+
+
+def test_what_any_model_forecasts_is_measured_too(gpu_profile, monkeypatch):
+    asked = []
+    for room in ("doing", "forecasting"):
+        monkeypatch.setattr(f"sparsecast.api.{room}.machine_of", lambda device: gpu_profile.machine)
+    monkeypatch.setattr("sparsecast.api.doing.measure", lambda A, table, **setting: asked.extend(table) or [])
+    A = sc.gallery("poisson2d", n=60)
+    api.evaluate([A], gpu_profile, device="cuda:1")
+    kernels = [candidate.kernel for candidate in asked if candidate.format == "csr"]
+    assert len(kernels) == 2 and "vector32" in kernels
+    for model in MODELS.names():
+        assert {f.candidate for f in sc.predict(A, gpu_profile, model=model)} <= set(asked)
+    assert len(asked) == len(set(asked))
+
+
+@pytest.mark.parametrize("device", ["cuda:1", "cpu,cuda:1"])
+def test_a_plan_is_built_and_checked_on_the_device_that_is_named(gpu_profile, monkeypatch, device):
+    selected = []
+
+    def select(index):
+        selected.append(index)
+        raise DeviceError("no device: expected to get this far")
+
+    A = sc.gallery("poisson2d", n=9)
+    planned = sc.plan(A, gpu_profile)
+    monkeypatch.setattr("sparsecast.api.questions.detect_device", select)
+    for ask in (api.check, sc.compile):
+        with pytest.raises(DeviceError, match="expected to get this far"):
+            ask(A, planned, device=device)
+        with pytest.raises(InputError, match="cpu beside a plan for cuda: expected the same"):
+            ask(A, planned, device="cpu")
+    assert selected == [1, 1]
+
+
+def test_a_question_about_no_device_starts_nothing(short_calibration):
+    for ask in (sc.predict, sc.plan):
+        with pytest.raises(InputError, match="device '': expected cpu, cuda"):
+            ask(sc.gallery("poisson2d", n=9), device="")
+    assert short_calibration == []
 
 
 @pytest.fixture

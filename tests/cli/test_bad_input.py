@@ -72,6 +72,15 @@ OPTIONS = [
     (("predict", SMALL, "--dtype", "int8"), "'int8': expected one of float64, float32"),
     (("predict", SMALL, "--dtype", ""), "dtype '': expected one of float64, float32"),
     (("predict", SMALL, "--device", "abacus"), "'abacus': expected cpu, cuda, or cuda:N"),
+    (("predict", SMALL, "--device", ""), "device '': expected cpu, cuda, or cuda:N"),
+    (("predict", SMALL, "--device", "cpu,cuda"), "'cpu,cuda': expected cpu, cuda, or cuda:N"),
+    (("plan", SMALL, "--device", ""), "device '': expected cpu, cuda, or cuda:N"),
+    (("plan", SMALL, "--device", "cpu,"), "device '': expected cpu, cuda, or cuda:N"),
+    (("plan", SMALL, "--device", "cpu,cpu"), "'cpu,cpu': expected one of each kind"),
+    (("plan", SMALL, "--device", "cuda,cuda:1"), "'cuda,cuda:1': expected one of each kind"),
+    (("measure", SMALL, "--device", ""), "device '': expected cpu, cuda, or cuda:N"),
+    (("predict", SMALL, "--model", "nope"), "'nope' is unknown: known are .*strips"),
+    (("plan", SMALL, "--model", "nope"), "'nope' is unknown: known are .*strips"),
     (("predict", SMALL, "--profile", "nope"), "'nope' is unknown: there are none yet"),
     (("predict", SMALL, "--profile", "{tmp}/nope.parquet"), "nope.parquet does not exist"),
     (("predict", SMALL, "--profile", "{tmp}/junk.mtx"), "junk.mtx cannot be read as a profile"),
@@ -205,6 +214,21 @@ def test_a_question_that_a_profile_has_no_records_for(run, recorded, tmp_path):
     complains(
         run("predict", SMALL, "--profile", few), "1 records do not suffice.*calibrate with a larger budget"
     )
+
+
+@pytest.mark.parametrize(
+    ("dtype", "why"),
+    [
+        ("complex128", "'complex128' on cuda: expected one of float64, float32"),
+        ("float32", r"no records for cuda float32: it has cuda float64 \(\d+ records\)"),
+    ],
+)
+def test_what_one_of_two_devices_cannot_do_is_said_before_the_other_is_met(
+    run, gpu_profile, tmp_path, dtype, why
+):
+    path = gpu_profile.save(tmp_path / "gpu.parquet")
+    asked = ("plan", SMALL, "--device", "cpu,cuda", "--profile", path, "--dtype", dtype)
+    complains(run(*asked), why)
 
 
 @pytest.mark.parametrize("command", ["measure", "evaluate"])

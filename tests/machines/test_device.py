@@ -20,6 +20,7 @@ from sparsecast.machines.device import (
     driver_errors,
     numba_cuda,
     parse_device,
+    parse_devices,
 )
 from sparsecast.machines.machine import Machine, detect
 from sparsecast.machines.profile import Profile
@@ -87,6 +88,16 @@ NAMED = {"cpu": ("cpu", 0), "cuda": ("cuda", 0), "cuda:0": ("cuda", 0), "cuda:17
 @pytest.mark.parametrize("text", NAMED)
 def test_devices_are_named_by_kind_and_number(text):
     assert parse_device(text) == NAMED[text]
+
+
+def test_several_devices_are_of_different_kinds():
+    assert parse_devices("cuda:3,cpu") == {"cuda:3": "cuda", "cpu": "cpu"}
+    assert parse_devices("cuda:1") == {"cuda:1": "cuda"}
+    for twice in ("cpu,cpu", "cuda,cuda:1", "cpu,cuda,cpu"):
+        with pytest.raises(InputError, match=f"devices '{twice}': expected one of each kind"):
+            parse_devices(twice)
+    with pytest.raises(InputError, match="device '': expected cpu"):
+        parse_devices("cpu,,cuda")
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,13 @@ def test_plain_csr_is_what_few_products_are_compared_with():
     assert found.break_even_iterations == 100, "0.5 s to get there, 5 ms saved by every product"
 
 
+def test_a_few_products_for_which_it_is_best_too_are_no_break_even():
+    host = placement("cpu", 2.0, 30.0, 0.0, plain=(20.0, 0.0))
+    gpu = placement("cuda", 1.0, 1000.0, 0.0, plain=(5.0, 10.0))
+    assert best_s(gpu, 1) < best_s(host, 1) and best_s(gpu, 20) > best_s(host, 20)
+    assert compare([host, gpu]).break_even_iterations == 970, "1000 - 30 s more before, 1 s saved by each"
+
+
 def test_one_place_has_nothing_to_break_even_with():
     assert compare([placement("cpu", 1e-3, 0.0, 0.0)]).break_even_iterations is None
 
@@ -64,7 +71,7 @@ def best_s(found, iterations):
 
 
 @given(times, costs, st.floats(1, 3), times, costs, costs, st.floats(1, 3))
-def test_break_even_is_the_least_number_of_products(
+def test_break_even_is_the_number_from_which_on_the_fastest_is_best(
     host_s, host_convert_s, slower, gpu_s, gpu_convert_s, transfer_s, slower_there
 ):
     host = placement("cpu", host_s, host_convert_s, 0.0, plain=(slower * host_s, 0.0))
@@ -74,10 +81,10 @@ def test_break_even_is_the_least_number_of_products(
     count, fastest = found.break_even_iterations, found.fastest
     other = gpu if fastest is host else host
     if count is None:
-        assert best_s(fastest, 10**9) >= best_s(other, 10**9)
+        assert best_s(fastest, 10**9) >= best_s(other, 10**9) * (1 - 1e-9)
         return
     assert count >= 1
-    assert best_s(fastest, count) <= best_s(other, count) * (1 + 1e-9)
-    for fewer in (count - 1, count // 2, 1):
-        if 1 <= fewer < count:
-            assert best_s(fastest, fewer) >= best_s(other, fewer) * (1 - 1e-9)
+    for as_many in (count, count + 1, 2 * count, 10 * count, 1000 * count):
+        assert best_s(fastest, as_many) <= best_s(other, as_many) * (1 + 1e-9)
+    if count > 1:
+        assert best_s(fastest, count - 1) >= best_s(other, count - 1) * (1 - 1e-9)

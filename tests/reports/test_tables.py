@@ -163,7 +163,7 @@ def test_machines_shows_the_bandwidth_over_most_bytes_of_each_kind():
         stream("read", "cpu", 1, 10**6, 1e-3),
         stream("to device", "cuda", 1, 10**9, 0.05),
     ]
-    text = "cpu 1 thread read 1 GB/s, cpu 2 threads read 10 GB/s, cuda 1 thread to device 20 GB/s"
+    text = "cpu 1 thread read 1 GB/s, cpu 2 threads read 10 GB/s, cuda to device 20 GB/s"
     assert tables.bandwidths(streams) == text
     assert tables.bandwidths([]) == ""
     shown = tables.machines(MACHINE, {MACHINE.name: "records", "other": "records"}, {"other": streams})

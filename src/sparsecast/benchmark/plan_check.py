@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 from sparsecast.benchmark.measurement import Bench, right_hand_side
 from sparsecast.kernels.binding import prepared, warm_up
 from sparsecast.kernels.reference import ReferenceProduct
+from sparsecast.machines.device import driver_errors
 from sparsecast.measuring.timing import Effort, measure
 from sparsecast.operators import BlockOperator
 from sparsecast.planning.plan import Plan
@@ -47,6 +48,7 @@ class PlanCheck:
         return self.baseline_s / self.time_s - 1
 
 
+@driver_errors()
 def check_plan(
     A: csr_array[Any], plan: Plan, build: Callable[[], BlockOperator], effort: Effort, bench: Bench
 ) -> PlanCheck:
@@ -58,6 +60,10 @@ def check_plan(
     ------
     WrongResultError
         If the operator is wrong.
+    DeviceError
+        If the device is not there, or is lost.
+    MatrixSizeError
+        If its memory is too small.
     """
     baseline = plan.baseline.candidate
     ready = prepared(A, baseline.dtype, baseline.index_bits)
@@ -68,7 +74,7 @@ def check_plan(
     start = perf_counter()
     operator = build()
     convert_s = perf_counter() - start
-    there, out = bench.put(x), bench.put(np.empty(A.shape[0], dtype=ready.dtype))
+    there, out = bench.put(x), bench.put(np.full(A.shape[0], np.nan, dtype=ready.dtype))
     error = reference.check(bench.take(operator.matvec(there, out)), "the planned operator")
     plain = bench.call(baseline, bench.bind(ready, baseline)[0], there, out)
     calls = {"plan": lambda: operator.matvec(there, out), "baseline": plain}

@@ -31,7 +31,21 @@ DtypeOption = Annotated[
     str | None,
     typer.Option(metavar="|".join(DTYPES), help="Type of the values; the matrix' own by default."),
 ]
-ModelOption = Annotated[str | None, typer.Option(metavar="NAME", help="The model that forecasts.")]
+
+
+def _known_model(name: str | None) -> str | None:
+    """Refuse an unknown model before a machine is calibrated for it."""
+    if name is not None:
+        from sparsecast.models import MODELS
+
+        MODELS.get(name)
+    return name
+
+
+ModelOption = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", callback=_known_model, help="The model that forecasts."),
+]
 ForecastDeviceOption = Annotated[
     str | None,
     typer.Option(metavar="cpu|cuda[:N]", help="Where the product is done; the profile's, or the CPU."),

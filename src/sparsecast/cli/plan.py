@@ -36,13 +36,12 @@ def command(
     from sparsecast.reports import documents, tables
 
     found = api.read_matrix(matrix)
-    devices = (device or "").split(",")
-    profiles = profiles_for(found.matrix, profile, threads, dtype, devices)
+    profiles = profiles_for(found.matrix, profile, threads, dtype, device)
     placements = None
-    if len(devices) > 1:
+    if device is not None and "," in device:
         placements = api.place(
             found.matrix,
-            ",".join(devices),
+            device,
             profiles,
             iterations=iterations,
             threads=threads,
@@ -61,7 +60,7 @@ def command(
             model=model,
         )
         on = profiles[0].name
-    checked = api.check(found.matrix, made) if check else None
+    checked = api.check(found.matrix, made, device=device) if check else None
     if as_json:
         about = documents.matrix(found.name, found.matrix.shape, found.matrix.nnz)
         where = {} if placements is None else documents.placements(placements)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from sparsecast.cli.options import screen
@@ -20,6 +19,7 @@ def profile_for(
 
     if wanted is not None:
         return api.profile(wanted)
+    device = "cpu" if device is None else device
     console = screen()
 
     def notify(message: str) -> None:
@@ -27,26 +27,19 @@ def profile_for(
 
     with timed_bar(console, "calibrating") as on_progress:
         return api.own_profile(
-            A, threads=threads, dtype=dtype, device=device or "cpu", notify=notify, on_progress=on_progress
+            A, threads=threads, dtype=dtype, device=device, notify=notify, on_progress=on_progress
         )
 
 
 def profiles_for(
-    A: Any, wanted: str | None, threads: int | None, dtype: str | None, devices: Sequence[str]
+    A: Any, wanted: str | None, threads: int | None, dtype: str | None, device: str | None
 ) -> list[Profile]:
     """Return the wanted profile, and this machine's for each of several devices that it is not of."""
     from sparsecast import api
-    from sparsecast.machines.device import parse_device
 
-    if len(devices) == 1:
-        return [profile_for(A, wanted, threads, dtype, devices[0])]
+    if device is None or "," not in device:
+        return [profile_for(A, wanted, threads, dtype, device)]
     found = [] if wanted is None else [api.profile(wanted)]
-    given = {api.kind(profile.machine) for profile in found}
-    kinds = {device: parse_device(device)[0] for device in devices}
-    own = [device for device in kinds if kinds[device] not in given]
-    for device in own:
-        api.machine_of(device)  # one that is not there is refused before the others are met
-    for device in own:
-        count = threads if kinds[device] == "cpu" else None
-        found.append(profile_for(A, None, count, dtype, device))
+    for name in api.unmet_devices(A, device, found, threads=threads, dtype=dtype):
+        found.append(profile_for(A, None, threads if name == "cpu" else None, dtype, name))
     return found

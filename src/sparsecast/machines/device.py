@@ -110,6 +110,23 @@ def parse_device(text: str) -> tuple[str, int]:
     return (kind, 0) if kind else ("cuda", int(number))
 
 
+def parse_devices(text: str) -> dict[str, str]:
+    """Return the kind of each device in a list of several: of ``"cpu,cuda:1"``, cpu and cuda by these names.
+
+    Raises
+    ------
+    InputError
+        If one is nothing of that kind, or two are of one kind: a plan says which kind it is for, not which
+        number.
+    """
+    kinds = {name: parse_device(name)[0] for name in text.split(",")}
+    if len(set(kinds.values())) < len(text.split(",")):
+        raise InputError(
+            f"devices {text!r}: expected one of each kind, as in cpu,cuda; ask about others apart"
+        )
+    return kinds
+
+
 @contextmanager
 def driver_errors() -> Iterator[None]:
     """Have what the driver says in the middle of work said in one line; as a decorator, of a whole function.

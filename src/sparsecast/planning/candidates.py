@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -88,8 +88,18 @@ class Choice:
     refused: dict[str, str]
 
 
-def whole_matrix(structure: Structure, setting: Setting) -> Choice:
-    """Return the candidates for a matrix in one block, one for each format with kernels that suits it."""
+def whole_matrix(
+    structure: Structure, setting: Setting, fitted: Callable[[str], Sequence[str]] = lambda name: ()
+) -> Choice:
+    """Return the candidates for a matrix in one block, one for each format with kernels that suits it.
+
+    Parameters
+    ----------
+    structure : Structure
+    setting : Setting
+    fitted : callable
+        A format's name to the only kernels to choose from, as in `Setting.kernels`.
+    """
     blocks = RowBlocks.of(structure)
     candidates, refused = [], {}
     for name in KERNELS[setting.device].names():
@@ -102,5 +112,5 @@ def whole_matrix(structure: Structure, setting: Setting) -> Choice:
         except (FormatError, MatrixSizeError) as error:
             refused[name] = str(error)
         else:
-            candidates.append(setting.candidate(name, blocks))
+            candidates.append(setting.candidate(name, blocks, fitted(name)))
     return Choice(tuple(candidates), refused)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from sparsecast.planning.plan import Plan
 
@@ -83,18 +84,22 @@ def compare(placements: Sequence[Placement]) -> Placements:
 
 
 def _break_even(fastest: Placement, others: Sequence[Placement]) -> int | None:
-    """Return the least number of products that `fastest` is best for: where its costs cross the others'."""
+    """Return from how many products on `fastest` is the best: the last crossing of its costs and the others'.
+
+    In between, plain CSR of one place may lose to another place, and its plan win again.
+    """
     own = _costs(fastest)
     their = [cost for other in others for cost in _costs(other)]
     crossings = [
         math.ceil((before_s - their_before_s) / (their_time_s - time_s))
         for before_s, time_s in own
         for their_before_s, their_time_s in their
-        if their_time_s > time_s
+        if their_time_s != time_s
     ]
-    # One more each, because a crossing is rounded before it is rounded up.
-    candidates = sorted({1, *(n + more for n in crossings if n > 0 for more in (0, 1))})
-    return next((n for n in candidates if _least(own, n) <= _least(their, n)), None)
+    # One less and one more each: another may be best before, and what is rounded up was rounded before.
+    candidates = sorted({1, *(n + more for n in crossings for more in (-1, 0, 1) if n + more > 0)})
+    pays = takewhile(lambda n: _least(own, n) <= _least(their, n), reversed(candidates))
+    return min(pays, default=None)
 
 
 def _costs(placement: Placement) -> list[tuple[float, float]]:

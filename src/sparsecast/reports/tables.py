@@ -265,7 +265,8 @@ def bandwidths(streams: Iterable[Stream]) -> str:
     largest: dict[str, Stream] = {}
     for stream in sorted(streams, key=lambda stream: stream.bytes):
         plural = "s" if stream.threads > 1 else ""
-        largest[f"{stream.device} {stream.threads} thread{plural} {stream.kind}"] = stream
+        threads = f" {stream.threads} thread{plural}" if stream.device == "cpu" else ""
+        largest[f"{stream.device}{threads} {stream.kind}"] = stream
     return ", ".join(f"{key} {size(largest[key].bandwidth_bytes_per_s)}/s" for key in sorted(largest))
 
 
