@@ -16,7 +16,7 @@ from sparsecast.benchmark import five_minutes
 from sparsecast.benchmark.calibration import Calibration, Place, Progress, no_progress
 from sparsecast.benchmark.evaluation import Evaluation, EvaluationRow, pair, scores
 from sparsecast.benchmark.five_minutes import BenchResult
-from sparsecast.benchmark.measurement import Subject, bench_of, measure_candidates
+from sparsecast.benchmark.measurement import LeftOut, Subject, bench_of, measure_candidates
 from sparsecast.benchmark.plan_check import PlanCheck, check_plan
 from sparsecast.benchmark.twins import Twins, twins_of
 from sparsecast.errors import InputError, ProfileError
@@ -606,6 +606,7 @@ def measure(
     name: str = "matrix",
     reads_energy: bool = True,
     on_sample: Callable[[], None] = lambda: None,
+    on_left_out: LeftOut = lambda candidate, why: None,
 ) -> list[Record]:
     """Measure the product of a matrix here, each result checked against the oracle first.
 
@@ -622,6 +623,8 @@ def measure(
         Whether energy is read where something counts it: on a GPU, for two seconds a candidate.
     on_sample : callable
         Called after every sample, and after every reading of energy.
+    on_left_out : callable
+        Called with each Candidate that turns out not to fit the matrix or the memory, and why.
 
     Returns
     -------
@@ -631,7 +634,8 @@ def measure(
     Raises
     ------
     InputError
-        If the table was forecast for another machine, or for more threads than this one has.
+        If the table was forecast for another machine, or for more threads than this one has, or if every
+        Candidate had to be left out.
     WrongResultError
         If a kernel is wrong.
     """
@@ -651,7 +655,15 @@ def measure(
             machine.checked_threads(candidate.threads)
     subject = Subject(matrix, found, name, "user")
     bench = bench_of(kind(machine), reads_energy)
-    records = measure_candidates(subject, candidates, DEFAULT_EFFORT, on_sample, bench)
+    refused: list[InputError] = []
+
+    def leave_out(candidate: Candidate, why: InputError) -> None:
+        refused.append(why)
+        on_left_out(candidate, why)
+
+    records = measure_candidates(subject, candidates, DEFAULT_EFFORT, on_sample, bench, leave_out)
+    if refused and not records:
+        raise refused[0]
     return sorted(records, key=lambda record: record.time_s)
 
 
