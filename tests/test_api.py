@@ -336,7 +336,7 @@ def short_calibration(monkeypatch):
     few = calibration.Place(
         lambda setting: (calibration.benchmark_matrices(setting)[0], []), streams=lambda machine, threads: []
     )
-    monkeypatch.setattr(api, "Place", lambda: few)
+    monkeypatch.setattr("sparsecast.api.meeting.Place", lambda: few)
     runs = []
     inner = calibration.Calibration.run
     monkeypatch.setattr(calibration.Calibration, "run", lambda self: (runs.append(self), inner(self))[1])
@@ -466,8 +466,9 @@ def test_a_model_with_kernels_of_its_own_forecasts_them(gpu_profile):
 
 def test_what_any_model_forecasts_is_measured_too(gpu_profile, monkeypatch):
     asked = []
-    monkeypatch.setattr(api, "machine_of", lambda device: gpu_profile.machine)
-    monkeypatch.setattr(api, "measure", lambda A, table, **setting: asked.extend(table) or [])
+    for room in ("doing", "forecasting"):
+        monkeypatch.setattr(f"sparsecast.api.{room}.machine_of", lambda device: gpu_profile.machine)
+    monkeypatch.setattr("sparsecast.api.doing.measure", lambda A, table, **setting: asked.extend(table) or [])
     A = sc.gallery("poisson2d", n=60)
     api.evaluate([A], gpu_profile, device="cuda:1")
     kernels = [candidate.kernel for candidate in asked if candidate.format == "csr"]
@@ -506,7 +507,7 @@ def test_a_plan_is_built_and_checked_on_the_device_that_is_named(gpu_profile, mo
 
     A = sc.gallery("poisson2d", n=9)
     planned = sc.plan(A, gpu_profile)
-    monkeypatch.setattr(api, "detect_device", select)
+    monkeypatch.setattr("sparsecast.api.questions.detect_device", select)
     for ask in (api.check, sc.compile):
         with pytest.raises(DeviceError, match="expected to get this far"):
             ask(A, planned, device=device)

@@ -1,0 +1,48 @@
+"""The public face: composes the rooms; the only room that knows them all."""
+
+from __future__ import annotations
+
+from sparsecast.api.doing import check, compile, evaluate, measure, measuring_steps
+from sparsecast.api.forecasting import choice, forecasts_at_hand, place, plan, predict, unmet_devices
+from sparsecast.api.inputs import NamedMatrix, read_matrix, structure
+from sparsecast.api.meeting import (
+    QUICK_BUDGET_S,
+    bench,
+    bench_result,
+    calibrate,
+    calibration,
+    machines,
+    own_profile,
+    profile,
+    twins,
+)
+from sparsecast.api.questions import contents, kind, machine_of
+
+__all__ = [
+    "QUICK_BUDGET_S",
+    "NamedMatrix",
+    "bench",
+    "bench_result",
+    "calibrate",
+    "calibration",
+    "check",
+    "choice",
+    "compile",
+    "contents",
+    "evaluate",
+    "forecasts_at_hand",
+    "kind",
+    "machine_of",
+    "machines",
+    "measure",
+    "measuring_steps",
+    "own_profile",
+    "place",
+    "plan",
+    "predict",
+    "profile",
+    "read_matrix",
+    "structure",
+    "twins",
+    "unmet_devices",
+]

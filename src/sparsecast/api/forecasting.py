@@ -1,0 +1,259 @@
+"""Forecasts and plans."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from sparsecast.api.inputs import as_csr, structure
+from sparsecast.api.meeting import own_profile
+from sparsecast.api.questions import (
+    answers,
+    asked_machine,
+    fitted_model,
+    kind,
+    machine_of,
+    met_profile,
+    named_device,
+    records_for,
+    require_own,
+    setting_of,
+)
+from sparsecast.errors import InputError
+from sparsecast.machines.device import parse_devices
+from sparsecast.machines.profile import Profile, find_profile
+from sparsecast.matrices.structure import structure as structure_of
+from sparsecast.models import DEFAULT_MODEL, MODELS
+from sparsecast.models.strips import strip_rows
+from sparsecast.planning.candidates import Choice, refuse_beyond_device, whole_matrix
+from sparsecast.planning.placement import Placement, Placements, compare
+from sparsecast.planning.plan import Plan, make_plan
+from sparsecast.planning.prediction import Prediction
+from sparsecast.planning.row_blocks import strip_statistics
+from sparsecast.planning.transfer import transfer_s
+
+
+def predict(
+    A: Any,
+    profile: Profile | None = None,
+    *,
+    threads: int | None = None,
+    dtype: str | None = None,
+    device: str | None = None,
+    model: str | None = None,
+) -> Prediction:
+    """Forecast the product of a matrix in every format that suits it.
+
+    Parameters
+    ----------
+    A : sparse matrix or Structure
+        Of its values only is read whether they mirror each other, and how many are 0.
+    profile : Profile, optional
+        Of the machine asked about; without one, that of this machine, which is calibrated for
+        QUICK_BUDGET_S seconds first if it has not been met, with a line on standard error.
+    threads : int, optional
+        All of the machine's by default; none are named for a GPU.
+    dtype : str, optional
+        One of DTYPES; the matrix' own by default (whole numbers count as float64), float64 for a Structure.
+        A real matrix may be asked for as complex, though not on a GPU.
+    device : str, optional
+        ``"cpu"``, ``"cuda"`` or ``"cuda:N"``; by default the GPU of `profile` if it is one's, else the CPU.
+        A forecast needs neither the GPU nor a library for it.
+    model : str, optional
+        Name of the model that forecasts; DEFAULT_MODEL without one.
+
+    Raises
+    ------
+    InputError
+        If the matrix, threads, dtype, device or model cannot be, or a complex matrix is asked for as real.
+    ProfileError
+        If `profile` has no Records for them.
+    """
+    MODELS.get(model or DEFAULT_MODEL)  # an unknown name is refused before anything is measured
+    profile = profile or own_profile(A, threads=threads, dtype=dtype, device=named_device(device))
+    machine = asked_machine(profile, device)
+    setting = setting_of(A, machine, threads, dtype)
+    start = perf_counter()
+    found = structure(A)
+    fitted = fitted_model(profile, setting, model or DEFAULT_MODEL)
+    choice = whole_matrix(found, setting, fitted.kernels, machine.device)
+    forecasts = tuple(fitted.forecast(found, choice.candidates))
+    return Prediction(forecasts, choice.refused, found, profile.name, fitted.name, perf_counter() - start)
+
+
+def plan(
+    A: Any,
+    profile: Profile | None = None,
+    *,
+    iterations: int = 1000,
+    objective: str = "time",
+    threads: int | None = None,
+    dtype: str | None = None,
+    device: str | None = None,
+    model: str | None = None,
+) -> Plan:
+    """Find the best way of doing `iterations` products with a matrix, conversion paid.
+
+    Parameters
+    ----------
+    A : sparse matrix
+    profile, threads, dtype, device, model
+        As in `predict`; a `device` of several, such as ``"cpu,cuda"``, is the best that `place` finds.
+    iterations : int
+        Products that will be done, at least 1.
+    objective : str
+        ``"time"``.
+
+    Raises
+    ------
+    InputError
+        If `iterations` or `objective`, or what `predict` reads, cannot be.
+    ProfileError
+        If `profile` has no Records for the question.
+    """
+    if iterations < 1:
+        raise InputError(f"iterations {iterations}: expected at least 1; name the products you will do")
+    if objective != "time":
+        raise InputError(f"objective '{objective}': expected 'time', the only one measured; name it")
+    MODELS.get(model or DEFAULT_MODEL)
+    matrix = as_csr(A)
+    if device is not None and "," in device:
+        profiles = () if profile is None else (profile,)
+        places = place(
+            matrix, device, profiles, iterations=iterations, threads=threads, dtype=dtype, model=model
+        )
+        return places.best.plan
+    profile = profile or own_profile(matrix, threads=threads, dtype=dtype, device=named_device(device))
+    machine = asked_machine(profile, device)
+    setting = setting_of(matrix, machine, threads, dtype)
+    strip = strip_rows(machine, setting.device, setting.threads)
+    found = structure_of(matrix)
+    if machine.device:
+        refuse_beyond_device("csr", found, setting, machine.device)
+    statistics = strip_statistics(matrix.indptr, found, strip)
+    return make_plan(statistics, fitted_model(profile, setting, model or DEFAULT_MODEL), setting, iterations)
+
+
+def place(
+    A: Any,
+    devices: str,
+    profiles: Sequence[Profile] = (),
+    *,
+    iterations: int = 1000,
+    threads: int | None = None,
+    dtype: str | None = None,
+    model: str | None = None,
+) -> Placements:
+    """Find out where a number of products is best done, with all that must travel counted.
+
+    Parameters
+    ----------
+    A : sparse matrix
+    devices : str
+        Such as ``"cpu,cuda"``: each as in `predict`.
+    profiles : sequence of Profile
+        Of the machines asked about; a device that none of them is of is this machine's own.
+    iterations, dtype, model
+        As in `plan`.
+    threads : int, optional
+        Of the CPU.
+
+    Raises
+    ------
+    InputError, ProfileError
+        As `plan`, and if a GPU's profile has no measured transfers.
+    """
+    matrix = as_csr(A)
+    given = {kind(profile.machine): profile for profile in profiles}
+    unmet_devices(matrix, devices, profiles, threads=threads, dtype=dtype)
+    found = []
+    for name, its_kind in parse_devices(devices).items():
+        count = threads if its_kind == "cpu" else None
+        chosen = given.get(its_kind) or own_profile(matrix, threads=count, dtype=dtype, device=name)
+        made = plan(
+            matrix, chosen, iterations=iterations, threads=count, dtype=dtype, device=name, model=model
+        )
+        found.append(Placement(chosen.name, made, _vectors_s(chosen, matrix, made)))
+    return compare(found)
+
+
+def unmet_devices(
+    A: Any,
+    devices: str,
+    profiles: Sequence[Profile] = (),
+    *,
+    threads: int | None = None,
+    dtype: str | None = None,
+) -> list[str]:
+    """Return those of several devices that no profile is of, once nothing but meeting them can fail.
+
+    Parameters
+    ----------
+    A, devices, profiles, threads, dtype
+        As in `place`.
+
+    Raises
+    ------
+    InputError, ProfileError, DeviceError
+        If a device is not there, cannot do such a product, or its profile has no Records for it: known
+        before another one is calibrated for.
+    """
+    given = {kind(profile.machine): profile for profile in profiles}
+    unmet = []
+    for name, its_kind in parse_devices(devices).items():
+        machine = given[its_kind].machine if its_kind in given else machine_of(name)
+        setting = setting_of(A, machine, threads if its_kind == "cpu" else None, dtype)
+        if its_kind in given:
+            records_for(given[its_kind], setting)
+        else:
+            unmet.append(name)
+    return unmet
+
+
+def _vectors_s(profile: Profile, matrix: csr_array[Any], made: Plan) -> float:
+    """Return the forecast seconds to bring x to the device of a plan and y back."""
+    candidate = made.baseline.candidate
+    if candidate.device == "cpu":
+        return 0.0
+    rows, cols = (size * np.dtype(candidate.dtype).itemsize for size in matrix.shape)
+    return transfer_s(profile, cols, "to device") + transfer_s(profile, rows, "from device")
+
+
+def choice(A: Any, *, threads: int | None = None, dtype: str | None = None, device: str = "cpu") -> Choice:
+    """Return the ways of doing the product that are open to a matrix here, and why others are not.
+
+    Parameters
+    ----------
+    A, threads, dtype, device
+        As in `predict`.
+    """
+    machine = machine_of(device)
+    return whole_matrix(structure(A), setting_of(A, machine, threads, dtype), device=machine.device)
+
+
+def forecasts_at_hand(
+    A: Any,
+    wanted: str | None = None,
+    *,
+    threads: int | None = None,
+    dtype: str | None = None,
+    device: str = "cpu",
+) -> Prediction | None:
+    """Return the forecasts of this machine without calibrating for them; None where it was not met.
+
+    Raises
+    ------
+    InputError
+        If `wanted` is the profile of another machine: its forecasts have no measurement here.
+    """
+    machine = machine_of(device)
+    profile = find_profile(wanted) if wanted else met_profile(machine)
+    require_own(profile.name, machine)
+    setting = setting_of(A, machine, threads, dtype)
+    if not answers(profile, setting):
+        return None
+    return predict(A, profile, threads=threads, dtype=dtype, device=device)

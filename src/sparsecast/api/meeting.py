@@ -1,0 +1,247 @@
+"""Meeting machines: calibrations, the five-minute benchmark, profiles."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from sparsecast.api.questions import answers, checked_threads, kind, machine_of, met_profile, setting_of
+from sparsecast.benchmark import five_minutes
+from sparsecast.benchmark.calibration import Calibration, Place, Progress, no_progress
+from sparsecast.benchmark.five_minutes import BenchResult
+from sparsecast.benchmark.twins import Twins, twins_of
+from sparsecast.errors import ProfileError
+from sparsecast.machines.machine import Machine, detect
+from sparsecast.machines.profile import Profile, find_profile, known_profiles, missing_profiles
+from sparsecast.planning.candidates import Setting
+
+#: Seconds of the calibration that a question starts by itself when the machine has not been met: about twenty
+#: for compiling, the first time, and what the indispensable matrices take.
+QUICK_BUDGET_S = 55.0
+
+
+Notify = Callable[[str], None]
+
+
+def _to_standard_error(message: str) -> None:
+    print(message, file=sys.stderr)
+
+
+def profile(name: str | Path | None = None, *, device: str = "cpu") -> Profile:
+    """Return the profile of this machine, or the one with this name or path.
+
+    Parameters
+    ----------
+    name : str or Path, optional
+    device : str
+        Of this machine: ``"cpu"``, ``"cuda"`` or ``"cuda:N"``; each GPU has a profile of its own.
+
+    Raises
+    ------
+    ProfileError
+        If this machine has not been met, or the file is not usable.
+    UnknownNameError
+        If no profile has that name.
+    DeviceError
+        If this machine's device is wanted and is not there.
+    """
+    return find_profile(name, None if name else machine_of(device))
+
+
+def machines() -> tuple[Machine, dict[str, Profile | ProfileError]]:
+    """Return this machine, and every profile at hand, or why it cannot be used, by name.
+
+    Among those that cannot be used are those that shall be shipped and are not yet.
+    """
+    found: dict[str, Profile | ProfileError] = {}
+    for name in (*known_profiles(), *missing_profiles()):
+        try:
+            found[name] = find_profile(name)
+        except ProfileError as error:
+            found[name] = error
+    return detect(), found
+
+
+def calibrate(
+    budget_s: float = 300.0,
+    *,
+    threads: int | None = None,
+    dtype: str | None = None,
+    device: str = "cpu",
+    on_progress: Progress = no_progress,
+) -> Profile:
+    """Meet this machine: measure the benchmark matrices and keep the profile.
+
+    Parameters
+    ----------
+    budget_s : float
+        Seconds it may take.
+    threads, dtype : int and str, optional
+        Measure this number of threads, or type of values, only; by default all threads and one, float64
+        and float32, the most usual first. Complex types are measured when they are asked for.
+    device : str
+        ``"cpu"``, ``"cuda"`` or ``"cuda:N"``.
+    on_progress : callable
+        Called with the seconds done, the seconds expected in all, and what is being measured.
+
+    Raises
+    ------
+    InputError
+        If the budget, threads, dtype or device cannot be.
+    DeviceError
+        If the device is not there, or is lost; what was measured until then is kept.
+    BusyError, StorageError
+        If another calibration runs, or the profile cannot be kept.
+    """
+    run = calibration(budget_s, threads=threads, dtype=dtype, device=device)
+    run.on_progress = on_progress
+    return run.run()
+
+
+def bench(
+    budget_s: float = 300.0,
+    *,
+    threads: int | None = None,
+    dtype: str | None = None,
+    device: str = "cpu",
+    blocks: Sequence[str] | None = None,
+    on_progress: Progress = no_progress,
+) -> BenchResult:
+    """Rate this machine by the five-minute benchmark of Gahvari et al. (2007), and keep its profile.
+
+    It is a calibration in which the benchmark's matrices come first; those that forecasts need follow.
+
+    Parameters
+    ----------
+    budget_s : float
+        Seconds it may take, at least 60.
+    threads, dtype, device, on_progress
+        As in `calibrate`.
+    blocks : sequence of str, optional
+        Block sizes such as ``"4x2"``; by default all 36.
+
+    Raises
+    ------
+    InputError
+        If the budget, threads, dtype, device or a block size cannot be.
+    DeviceError, BusyError, StorageError
+        As `calibrate` does.
+    """
+    run = calibration(budget_s, threads=threads, dtype=dtype, device=device, blocks=blocks, rates=True)
+    run.on_progress = on_progress
+    run.run()
+    return bench_result(run)
+
+
+def twins(
+    paths: Sequence[str | Path],
+    *,
+    threads: int | None = None,
+    dtype: str | None = None,
+    on_matrix: Callable[[], None] = lambda: None,
+) -> Twins:
+    """Measure matrices beside their synthetic twins, on the processor.
+
+    Parameters
+    ----------
+    paths : sequence of path-like
+        Matrix files; those that cannot be read are left out, with the reason.
+    threads : int, optional
+        By default all of the machine's, and one.
+    dtype : str, optional
+        One of DTYPES; by default each matrix' own.
+    on_matrix : callable
+        Called after each matrix.
+
+    Raises
+    ------
+    InputError
+        If the threads or dtype cannot be.
+    """
+    machine = detect()
+    counts = [machine.checked_threads(threads)]
+    if threads is None and counts[0] > 1:
+        counts.append(1)
+    Setting("cpu", dtype or "float64", 32, 1)  # an unknown type is refused once, not for every matrix
+    return twins_of(paths, counts, dtype, on_matrix)
+
+
+def bench_result(run: Calibration) -> BenchResult:
+    """Return the figures of what a calibration has measured of the five-minute benchmark."""
+    found = five_minutes.ratings(run.records, run.machine, run.streams, run.range_ends)
+    return BenchResult(
+        machine=run.machine,
+        budget_s=run.budget_s,
+        used_s=run.used_s,
+        ratings=tuple(found),
+        phases=run.phases,
+        notes=(*run.notes, *five_minutes.notes(found)),
+        interrupted=run.interrupted,
+    )
+
+
+def calibration(
+    budget_s: float,
+    *,
+    threads: int | None = None,
+    dtype: str | None = None,
+    device: str = "cpu",
+    blocks: Sequence[str] | None = None,
+    rates: bool = False,
+) -> Calibration:
+    """Return the calibration that `calibrate` and, with `rates`, `bench` run, for who asks how it went."""
+    machine = machine_of(device)
+    thread_counts = [checked_threads(machine, threads)]
+    if threads is None and thread_counts[0] > 1:
+        thread_counts.append(1)
+    settings = [
+        Setting(kind(machine), values, 32, count)
+        for values in (("float64", "float32") if dtype is None else (dtype,))
+        for count in thread_counts
+    ]
+    series = five_minutes.all_series(blocks)
+    return Calibration(machine, settings, budget_s, place=_place(machine), series=series, rates=rates)
+
+
+def own_profile(
+    A: Any,
+    *,
+    threads: int | None = None,
+    dtype: str | None = None,
+    device: str = "cpu",
+    notify: Notify = _to_standard_error,
+    on_progress: Progress = no_progress,
+) -> Profile:
+    """Return this machine's profile, calibrated for QUICK_BUDGET_S first where it cannot answer for `A`.
+
+    Parameters
+    ----------
+    A, threads, dtype, device
+        The question, as in `predict`.
+    notify : callable
+        Told in a sentence that a calibration is started.
+    on_progress : callable
+        As in `calibrate`.
+    """
+    machine = machine_of(device)
+    setting = setting_of(A, machine, threads, dtype)
+    profile = met_profile(machine)
+    if answers(profile, setting):
+        return profile
+    plural = "s" if setting.threads > 1 else ""
+    on = setting.device if machine.device else f"{setting.threads} thread{plural}"
+    what = f"{on} and {setting.dtype}"
+    notify(f"This machine has not been met with {what}: calibrating for {QUICK_BUDGET_S:.0f} s first.")
+    return calibrate(
+        QUICK_BUDGET_S, threads=setting.threads, dtype=setting.dtype, device=device, on_progress=on_progress
+    )
+
+
+def _place(machine: Machine) -> Place:
+    if machine.device is None:
+        return Place()
+    from sparsecast.benchmark.device import device_place  # asks for a device's libraries
+
+    return device_place(machine.device)
