@@ -14,7 +14,7 @@ import sparsecast as sc
 from sparsecast import api
 from sparsecast.benchmark import calibration
 from sparsecast.benchmark.measurement import right_hand_side
-from sparsecast.errors import DeviceError, InputError, ProfileError
+from sparsecast.errors import DeviceError, InputError, MatrixSizeError, ProfileError
 from sparsecast.formats import FORMATS
 from sparsecast.kernels.binding import prepared
 from sparsecast.kernels.reference import ReferenceProduct
@@ -476,6 +476,25 @@ def test_what_any_model_forecasts_is_measured_too(gpu_profile, monkeypatch):
     for model in MODELS.names():
         assert {f.candidate for f in sc.predict(A, gpu_profile, model=model)} <= set(asked)
     assert len(asked) == len(set(asked))
+
+
+def test_what_a_gpu_has_no_memory_for_is_refused_without_one(gpu_profile):
+    A = sc.gallery("poisson2d", n=60)
+    csr_bytes = 12 * A.nnz + 4 * 3601 + 2 * 8 * 3600
+
+    def with_memory(size):
+        device = dataclasses.replace(gpu_profile.machine.device, memory_bytes=size)
+        machine = dataclasses.replace(gpu_profile.machine, device=device)
+        return dataclasses.replace(gpu_profile, machine=machine)
+
+    enough = sc.predict(A, with_memory(csr_bytes))
+    assert "csr" in {forecast.candidate.format for forecast in enough}
+    assert "would take 0.00 GB with x and y: expected at most the 0.00 GB of Made-up" in enough.refused["coo"]
+    assert sc.plan(A, with_memory(csr_bytes)).baseline.time_s > 0
+    less = with_memory(csr_bytes - 1)
+    assert "csr" in sc.predict(A, less).refused
+    with pytest.raises(MatrixSizeError, match=r"CSR would take .* with x and y: .* or the device cpu"):
+        sc.plan(A, less)
 
 
 @pytest.mark.parametrize("device", ["cuda:1", "cpu,cuda:1"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import importlib.util
 import json
@@ -15,6 +16,7 @@ import pytest
 
 from sparsecast.benchmark.calibration import read_journal
 from sparsecast.machines.profile import Profile
+from sparsecast.planning.candidates import Setting
 from sparsecast.planning.transfer import transfer_s
 from sparsecast.records import STREAM_KINDS
 
@@ -227,3 +229,22 @@ def test_without_a_device_one_line_says_so(tmp_path, simulator, flags):
 def test_make_asks_for_the_folder():
     done = run(["make", "--no-print-directory", "gpu-campaign", f"PYTHON={sys.executable}"])
     assert done.returncode == 2 and "OUT: expected a folder" in done.stdout
+
+
+def test_a_score_has_intervals_from_other_matrices(gpu_profile, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    score = importlib.import_module("gpu_campaign")._score
+    setting, machine = Setting("cuda", "float64", 32, 1), gpu_profile.machine
+    as_made_up = score("linear", gpu_profile.records, setting, machine)
+    assert set(as_made_up["mean_errors"]) >= {"csr", "ell", "coo", "hyb", "sell"}
+    assert max(as_made_up["mean_errors"].values()) < 0.05 and as_made_up["records"] == len(
+        gpu_profile.records
+    )
+    # Of two kinds, one twice as slow, intervals from the one do not hold the other; those from both would.
+    gallery = list(dict.fromkeys(record.matrix for record in gpu_profile.select(suite="gallery")))
+    slow = [
+        dataclasses.replace(record, time_s=2 * record.time_s) if record.matrix in gallery[1::2] else record
+        for record in gpu_profile.records
+    ]
+    assert score("linear", slow, setting, machine)["coverage"] < 0.1
+    assert score("linear", gpu_profile.select(suite="strips"), setting, machine)["refused"]

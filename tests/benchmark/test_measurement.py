@@ -9,7 +9,7 @@ import pytest
 
 from sparsecast.benchmark import measurement
 from sparsecast.benchmark.measurement import HostBench, Subject, measure_candidates, right_hand_side
-from sparsecast.errors import DeviceError, InputError, WrongResultError
+from sparsecast.errors import DeviceError, InputError, MatrixSizeError, WrongResultError
 from sparsecast.formats import FORMATS
 from sparsecast.kernels.binding import Bound
 from sparsecast.matrices.gallery import gallery
@@ -44,6 +44,28 @@ def test_every_format_is_checked_and_recorded(subject):
         assert (record.convert_s == 0) == (record.candidate.format == "csr")
         assert record.energy_j is None
         assert record.stored_bytes > 0
+
+
+class FullBench(HostBench):
+    """This machine, with room for plain CSR only."""
+
+    def bind(self, A, candidate):
+        if candidate.format != "csr":
+            raise MatrixSizeError(f"{candidate.format} would take 9 GB: expected less; take another")
+        return super().bind(A, candidate)
+
+
+def test_what_does_not_fit_beside_the_others_is_left_out_with_its_reason(subject):
+    told = {}
+    chosen = whole_matrix(subject.structure, SETTING).candidates
+    (record,) = measure_candidates(
+        *(subject, chosen, EFFORT),
+        bench=FullBench(),
+        on_left_out=lambda candidate, why: told.setdefault(candidate, str(why)),
+    )
+    assert record.candidate.format == "csr"
+    assert {*told, record.candidate} == set(chosen)
+    assert all(f"{candidate.format} would take 9 GB" in why for candidate, why in told.items())
 
 
 class MeteredBench(HostBench):

@@ -8,7 +8,9 @@ import json
 import pytest
 import scipy.io
 
+from sparsecast.benchmark.measurement import HostBench
 from sparsecast.cli.main import COMMANDS
+from sparsecast.errors import MatrixSizeError
 from sparsecast.formats import FORMATS
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile, missing_profiles
@@ -284,6 +286,32 @@ def test_a_reader_that_goes_away_is_no_fault_to_trace(met):
         err = child.stderr.read()
         child.wait()
     assert b"Traceback" not in err
+
+
+def _no_room_but_for(monkeypatch, *formats):
+    bind = HostBench.bind
+
+    def full(self, A, candidate):
+        if candidate.format not in formats:
+            raise MatrixSizeError(f"{candidate.format} would take 9 GB: expected less; take another")
+        return bind(self, A, candidate)
+
+    monkeypatch.setattr(HostBench, "bind", full)
+
+
+def test_measure_says_what_did_not_fit(run, monkeypatch):
+    _no_room_but_for(monkeypatch, "csr")
+    document = document_of(run("measure", SMALL, "--threads", "1", "--json"))
+    assert [measurement["format"] for measurement in document["measurements"]] == ["csr"]
+    assert document["refused"].keys() == set(FORMATS.names()) - {"csr"}
+    assert document["refused"]["ell"] == "ell would take 9 GB: expected less; take another"
+
+
+def test_measure_of_what_fits_in_no_format_is_refused(run, monkeypatch):
+    _no_room_but_for(monkeypatch)
+    outcome = run("measure", SMALL, "--threads", "1")
+    assert (outcome.status, outcome.out) == (2, "")
+    assert outcome.err.count("would take 9 GB: expected less") == 1 and outcome.err.count("\n") == 1
 
 
 @pytest.fixture

@@ -139,6 +139,14 @@ def test_places(matches):
     matches("places", tables.placements("Where", found), *sentences, *tables.plan_sentences(far, "a GPU"))
 
 
+def test_a_place_that_is_always_the_best():
+    far = on_device(dataclasses.replace(PLAN, time_s=1.0, convert_s=9.0))
+    slow = dataclasses.replace(far, baseline=dataclasses.replace(far.baseline, time_s=2.0))
+    found = compare([Placement("this machine", PLAN, 0.0), Placement("a GPU", slow, 0.001)])
+    assert found.break_even_iterations == 1
+    assert "cpu has the fastest product and pays from the first one on." in tables.placement_sentences(found)
+
+
 def test_a_plan_without_conversion(matches):
     plain = dataclasses.replace(PLAN, blocks=(PLAN.baseline,), convert_s=0.0, break_even_iterations=0)
     matches("plan-plain", tables.plan("Plan", plain), *tables.plan_sentences(plain, "here"))

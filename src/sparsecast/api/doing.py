@@ -14,7 +14,7 @@ from sparsecast.api.forecasting import plan as plan_of  # `compile` has a parame
 from sparsecast.api.inputs import NamedMatrix, as_csr, read_matrix
 from sparsecast.api.questions import kind, machine_of, require_own
 from sparsecast.benchmark.evaluation import Evaluation, EvaluationRow, pair, scores
-from sparsecast.benchmark.measurement import Subject, bench_of, measure_candidates
+from sparsecast.benchmark.measurement import LeftOut, Subject, bench_of, measure_candidates
 from sparsecast.benchmark.plan_check import PlanCheck, check_plan
 from sparsecast.errors import InputError
 from sparsecast.kernels.binding import bind, prepared, row_slice
@@ -137,6 +137,7 @@ def measure(
     name: str = "matrix",
     reads_energy: bool = True,
     on_sample: Callable[[], None] = lambda: None,
+    on_left_out: LeftOut = lambda candidate, why: None,
 ) -> list[Record]:
     """Measure the product of a matrix here, each result checked against the oracle first.
 
@@ -153,6 +154,8 @@ def measure(
         Whether energy is read where something counts it: on a GPU, for two seconds a candidate.
     on_sample : callable
         Called after every sample, and after every reading of energy.
+    on_left_out : callable
+        Called with each Candidate that turns out not to fit the matrix or the memory, and why.
 
     Returns
     -------
@@ -162,7 +165,8 @@ def measure(
     Raises
     ------
     InputError
-        If the table was forecast for another machine, or for more threads than this one has.
+        If the table was forecast for another machine, or for more threads than this one has, or if every
+        Candidate had to be left out.
     WrongResultError
         If a kernel is wrong.
     """
@@ -182,7 +186,15 @@ def measure(
             machine.checked_threads(candidate.threads)
     subject = Subject(matrix, found, name, "user")
     bench = bench_of(kind(machine), reads_energy)
-    records = measure_candidates(subject, candidates, DEFAULT_EFFORT, on_sample, bench)
+    refused: list[InputError] = []
+
+    def leave_out(candidate: Candidate, why: InputError) -> None:
+        refused.append(why)
+        on_left_out(candidate, why)
+
+    records = measure_candidates(subject, candidates, DEFAULT_EFFORT, on_sample, bench, leave_out)
+    if refused and not records:
+        raise refused[0]
     return sorted(records, key=lambda record: record.time_s)
 
 

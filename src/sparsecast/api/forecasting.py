@@ -29,7 +29,7 @@ from sparsecast.machines.profile import Profile, find_profile
 from sparsecast.matrices.structure import structure as structure_of
 from sparsecast.models import DEFAULT_MODEL, MODELS
 from sparsecast.models.strips import strip_rows
-from sparsecast.planning.candidates import Choice, whole_matrix
+from sparsecast.planning.candidates import Choice, refuse_beyond_device, whole_matrix
 from sparsecast.planning.placement import Placement, Placements, compare
 from sparsecast.planning.plan import Plan, make_plan
 from sparsecast.planning.prediction import Prediction
@@ -75,11 +75,12 @@ def predict(
     """
     MODELS.get(model or DEFAULT_MODEL)  # an unknown name is refused before anything is measured
     profile = profile or own_profile(A, threads=threads, dtype=dtype, device=named_device(device))
-    setting = setting_of(A, asked_machine(profile, device), threads, dtype)
+    machine = asked_machine(profile, device)
+    setting = setting_of(A, machine, threads, dtype)
     start = perf_counter()
     found = structure(A)
     fitted = fitted_model(profile, setting, model or DEFAULT_MODEL)
-    choice = whole_matrix(found, setting, fitted.kernels)
+    choice = whole_matrix(found, setting, fitted.kernels, machine.device)
     forecasts = tuple(fitted.forecast(found, choice.candidates))
     return Prediction(forecasts, choice.refused, found, profile.name, fitted.name, perf_counter() - start)
 
@@ -122,15 +123,18 @@ def plan(
     matrix = as_csr(A)
     if device is not None and "," in device:
         profiles = () if profile is None else (profile,)
-        found = place(
+        places = place(
             matrix, device, profiles, iterations=iterations, threads=threads, dtype=dtype, model=model
         )
-        return found.best.plan
+        return places.best.plan
     profile = profile or own_profile(matrix, threads=threads, dtype=dtype, device=named_device(device))
     machine = asked_machine(profile, device)
     setting = setting_of(matrix, machine, threads, dtype)
     strip = strip_rows(machine, setting.device, setting.threads)
-    statistics = strip_statistics(matrix.indptr, structure_of(matrix), strip)
+    found = structure_of(matrix)
+    if machine.device:
+        refuse_beyond_device("csr", found, setting, machine.device)
+    statistics = strip_statistics(matrix.indptr, found, strip)
     return make_plan(statistics, fitted_model(profile, setting, model or DEFAULT_MODEL), setting, iterations)
 
 
@@ -227,7 +231,8 @@ def choice(A: Any, *, threads: int | None = None, dtype: str | None = None, devi
     A, threads, dtype, device
         As in `predict`.
     """
-    return whole_matrix(structure(A), setting_of(A, machine_of(device), threads, dtype))
+    machine = machine_of(device)
+    return whole_matrix(structure(A), setting_of(A, machine, threads, dtype), device=machine.device)
 
 
 def forecasts_at_hand(

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.sparse import csr_array
 
-from sparsecast.errors import FormatError, MatrixSizeError
+from sparsecast.errors import FormatError, InputError, MatrixSizeError
 from sparsecast.kernels.binding import Bound, bind, prepared, warm_up
 from sparsecast.kernels.reference import ReferenceProduct
 from sparsecast.machines.device import driver_errors
@@ -19,6 +19,9 @@ from sparsecast.measuring.energy import Energy
 from sparsecast.measuring.timing import Call, Clock, Effort, HostClock, Timing, measure
 from sparsecast.records import Candidate, Record, Structure
 from sparsecast.version import VERSION
+
+#: Told which Candidate is left out, and why.
+LeftOut = Callable[[Candidate, InputError], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,10 +165,11 @@ def measure_candidates(
     effort: Effort,
     on_sample: Callable[[], None] = lambda: None,
     bench: Bench | None = None,
+    on_left_out: LeftOut = lambda candidate, why: None,
 ) -> list[Record]:
     """Measure Candidates of one device, dtype and index width, sampled in turn; return a Record each.
 
-    Candidates whose format turns out not to suit are left out.
+    Candidates whose format turns out not to suit, or not to fit beside the others, are left out.
 
     Parameters
     ----------
@@ -176,6 +180,8 @@ def measure_candidates(
         Called after every sample, and after every reading of energy.
     bench : Bench, optional
         By default that of the device, with warm caches.
+    on_left_out : callable
+        Called with each Candidate that is left out, and why.
 
     Raises
     ------
@@ -198,8 +204,8 @@ def measure_candidates(
     for candidate in candidates:
         try:
             ready.append(_prepare(A, candidate, placed, reference, bench))
-        except (FormatError, MatrixSizeError):
-            continue
+        except (FormatError, MatrixSizeError) as error:
+            on_left_out(candidate, error)
     out = bench.put(np.empty(A.shape[0], dtype=A.dtype))
     calls = {str(i): bench.call(item.candidate, item.bound, placed, out) for i, item in enumerate(ready)}
     timings = measure(calls, effort, on_sample, bench.clock) if calls else {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from sparsecast.cli.options import (
     DeviceOption,
     DtypeOption,
@@ -13,6 +15,10 @@ from sparsecast.cli.options import (
     print_document,
     screen,
 )
+
+if TYPE_CHECKING:
+    from sparsecast.errors import InputError
+    from sparsecast.records import Candidate
 
 
 def command(
@@ -31,16 +37,29 @@ def command(
     found = api.read_matrix(matrix)
     choice = api.choice(found.matrix, threads=threads, dtype=dtype, device=device)
     prediction = api.forecasts_at_hand(found.matrix, profile, threads=threads, dtype=dtype, device=device)
+    refused = dict(choice.refused)
+
+    def leave_out(candidate: Candidate, why: InputError) -> None:
+        refused.setdefault(candidate.format, str(why))
+
     forecasts = {forecast.candidate: forecast for forecast in prediction or ()}
     with counted_bar(screen(), "measuring", api.measuring_steps(choice.candidates)) as advance:
         records = api.measure(
-            found.matrix, choice.candidates, device=device, name=found.name, on_sample=advance
+            found.matrix,
+            choice.candidates,
+            device=device,
+            name=found.name,
+            on_sample=advance,
+            on_left_out=leave_out,
         )
     if as_json:
         about = documents.matrix(found.name, found.matrix.shape, found.matrix.nnz)
         measurements = documents.measurements(records, forecasts)
-        print_document({"matrix": about, "measurements": measurements, "refused": choice.refused})
+        print_document({"matrix": about, "measurements": measurements, "refused": refused})
         return
-    page().print(tables.measurements(f"Measured: {found.name}", records, forecasts, choice.refused))
+    page().print(tables.measurements(f"Measured: {found.name}", records, forecasts, refused))
     if prediction is None:
-        page().print("No forecast: this machine has no calibration for it yet (sparsecast calibrate).")
+        asked = "" if device == "cpu" else f" --device {device}"
+        page().print(
+            f"No forecast: this machine has no calibration for it yet (sparsecast calibrate{asked})."
+        )

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sparsecast.errors import FormatError, InputError, MatrixSizeError
 from sparsecast.formats import FORMATS
 from sparsecast.kernels import KERNEL_DTYPES, KERNELS
+from sparsecast.machines.device import Device
 from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.records import Candidate, Structure
 
@@ -89,7 +90,10 @@ class Choice:
 
 
 def whole_matrix(
-    structure: Structure, setting: Setting, fitted: Callable[[str], Sequence[str]] = lambda name: ()
+    structure: Structure,
+    setting: Setting,
+    fitted: Callable[[str], Sequence[str]] = lambda name: (),
+    device: Device | None = None,
 ) -> Choice:
     """Return the candidates for a matrix in one block, one for each format with kernels that suits it.
 
@@ -99,6 +103,8 @@ def whole_matrix(
     setting : Setting
     fitted : callable
         A format's name to the only kernels to choose from, as in `Setting.kernels`.
+    device : Device, optional
+        Whose memory matrix and vectors have to fit in.
     """
     blocks = RowBlocks.of(structure)
     candidates, refused = [], {}
@@ -109,8 +115,28 @@ def whole_matrix(
         try:
             storage.refuse_unsuited(blocks, *types)
             storage.refuse_excess(structure.nnz, stored, int(storage.predicted_bytes(blocks, *types)[0]))
+            if device:
+                refuse_beyond_device(name, structure, setting, device)
         except (FormatError, MatrixSizeError) as error:
             refused[name] = str(error)
         else:
             candidates.append(setting.candidate(name, blocks, fitted(name)))
     return Choice(tuple(candidates), refused)
+
+
+def refuse_beyond_device(name: str, structure: Structure, setting: Setting, device: Device) -> None:
+    """Raise if a matrix in a format, with x and y, exceeds all the memory that a device has.
+
+    Raises
+    ------
+    MatrixSizeError
+        If it does: known from the description of the device, without one.
+    """
+    types = setting.value_bytes, setting.index_bits // 8
+    size = int(FORMATS.get(name).predicted_bytes(RowBlocks.of(structure), *types)[0])
+    size += (structure.rows + structure.cols) * setting.value_bytes
+    if size > device.memory_bytes:
+        raise MatrixSizeError(
+            f"{name.upper()} would take {size / 1e9:,.2f} GB with x and y: expected at most the "
+            f"{device.memory_bytes / 1e9:,.2f} GB of {device.name}; use another format, or the device cpu"
+        )

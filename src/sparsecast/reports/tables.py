@@ -207,7 +207,9 @@ def placement_sentences(found: Placements) -> list[str]:
     sentences = [
         f"Best on {best.plan.device} ({best.profile}): {time(best.total_s)} in all, the vectors kept there."
     ]
-    if found.break_even_iterations is not None:
+    if found.break_even_iterations == 1:
+        sentences.append(f"{fastest.plan.device} has the fastest product and pays from the first one on.")
+    elif found.break_even_iterations is not None:
         sentences.append(
             f"{fastest.plan.device} has the fastest product and pays from "
             f"{found.break_even_iterations:,} products on; {best.plan.iterations:,} are asked for."
