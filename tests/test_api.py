@@ -449,6 +449,18 @@ def test_a_plan_for_several_devices_is_the_one_that_is_done_first(recorded, gpu_
     assert 1 < many.break_even_iterations < 10**6
 
 
+def test_a_device_that_is_too_small_is_left_out_with_its_reason(recorded, gpu_profile):
+    A = sc.gallery("poisson2d", n=60)
+    device = dataclasses.replace(gpu_profile.machine.device, memory_bytes=1000)
+    small = dataclasses.replace(gpu_profile, machine=dataclasses.replace(gpu_profile.machine, device=device))
+    found = api.place(A, "cpu,cuda", (recorded, small), threads=1)
+    assert [placement.plan.device for placement in found.placements] == ["cpu"]
+    assert found.break_even_iterations is None
+    assert list(found.refused) == ["cuda"] and "expected" in found.refused["cuda"]
+    with pytest.raises(MatrixSizeError):
+        api.place(A, "cuda", (small,))
+
+
 def test_transfers_that_were_never_measured_are_not_guessed(recorded, gpu_profile):
     silent = dataclasses.replace(gpu_profile, streams=())
     with pytest.raises(ProfileError, match="cannot forecast copies to device"):

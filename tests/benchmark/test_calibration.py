@@ -17,7 +17,7 @@ from sparsecast.benchmark.calibration import (
     benchmark_matrices,
 )
 from sparsecast.benchmark.five_minutes import SUITE, UNBLOCKED, Point, ratings
-from sparsecast.errors import BusyError, DeviceError, InputError, ProfileError, StorageError
+from sparsecast.errors import BusyError, DeviceError, InputError, MatrixSizeError, ProfileError, StorageError
 from sparsecast.formats import FORMATS
 from sparsecast.machines import storage
 from sparsecast.machines.profile import Profile, user_path
@@ -248,6 +248,13 @@ def test_a_device_that_is_lost_leaves_what_was_measured_in_the_journal(run, meas
             run().run()
     assert profile_matrices(run().run()) == NAMES
     assert measured == NAMES, "those before the loss were not measured again"
+
+
+def test_a_matrix_that_a_device_has_no_room_for_does_not_end_the_run(run, measured, monkeypatch):
+    breaking_off(monkeypatch, 2, MatrixSizeError("vectors would take too much"))
+    calibration = run()
+    assert profile_matrices(calibration.run()) == NAMES[:2] + NAMES[3:]
+    assert calibration.notes == [f"{NAMES[2]}: vectors would take too much"]
 
 
 def put_in_journal(path, *lines):

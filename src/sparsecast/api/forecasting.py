@@ -23,7 +23,7 @@ from sparsecast.api.questions import (
     require_own,
     setting_of,
 )
-from sparsecast.errors import InputError
+from sparsecast.errors import InputError, MatrixSizeError
 from sparsecast.machines.device import parse_devices
 from sparsecast.machines.profile import Profile, find_profile
 from sparsecast.matrices.structure import structure as structure_of
@@ -170,15 +170,19 @@ def place(
     matrix = as_csr(A)
     given = {kind(profile.machine): profile for profile in profiles}
     unmet_devices(matrix, devices, profiles, threads=threads, dtype=dtype)
-    found = []
+    found, refused = [], {}
     for name, its_kind in parse_devices(devices).items():
-        count = threads if its_kind == "cpu" else None
-        chosen = given.get(its_kind) or own_profile(matrix, threads=count, dtype=dtype, device=name)
-        made = plan(
-            matrix, chosen, iterations=iterations, threads=count, dtype=dtype, device=name, model=model
-        )
-        found.append(Placement(chosen.name, made, _vectors_s(chosen, matrix, made)))
-    return compare(found)
+        asked: dict[str, Any] = {"threads": threads if its_kind == "cpu" else None, "dtype": dtype}
+        chosen = given.get(its_kind) or own_profile(matrix, **asked, device=name)
+        try:
+            made = plan(matrix, chosen, iterations=iterations, **asked, device=name, model=model)
+        except MatrixSizeError as error:
+            refused[name] = str(error)
+        else:
+            found.append(Placement(chosen.name, made, _vectors_s(chosen, matrix, made)))
+    if not found:
+        raise MatrixSizeError("; ".join(refused.values()))
+    return compare(found, refused)
 
 
 def unmet_devices(

@@ -25,7 +25,7 @@ from sparsecast.benchmark.five_minutes import Series
 from sparsecast.benchmark.measurement import Bench, HostBench, Subject, measure_candidates
 from sparsecast.benchmark.streams import measure_streams, stream_sizes
 from sparsecast.benchmark.synthetic import OutOfTime, SyntheticSuite
-from sparsecast.errors import InputError, ProfileError
+from sparsecast.errors import InputError, MatrixSizeError, ProfileError
 from sparsecast.formats import FORMATS
 from sparsecast.kernels import KERNELS
 from sparsecast.kernels.binding import warm_up
@@ -608,9 +608,13 @@ class Calibration:
         subject = Subject(A, structure(A), matrix.name, matrix.suite)
         offered = self.place.candidates(subject.structure, setting)
         wanted = [candidate for candidate in offered if candidate.format in matrix.formats]
-        return measure_candidates(
-            subject, wanted, self._effort, on_sample=self._watch, bench=self.place.bench
-        )
+        try:
+            return measure_candidates(
+                subject, wanted, self._effort, on_sample=self._watch, bench=self.place.bench
+            )
+        except MatrixSizeError as error:  # another one may fit
+            self.notes.append(f"{matrix.name}: {error}")
+            return []
 
     def _watch(self) -> None:
         """Give up a measurement that takes so much longer than expected that the budget is over."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
 from sparsecast.planning.plan import Plan
@@ -54,10 +54,13 @@ class Placements:
     break_even_iterations : int or None
         Products from which on the placement with the fastest product is the best, each with its plan or with
         plain CSR: 1 where it always is, None where there is only one or its product saves nothing.
+    refused : dict of str to str
+        Devices whose memory the matrix does not fit in, and what was said of it.
     """
 
     placements: tuple[Placement, ...]
     break_even_iterations: int | None
+    refused: dict[str, str] = field(default_factory=dict)
 
     @property
     def best(self) -> Placement:
@@ -70,17 +73,20 @@ class Placements:
         return min(self.placements, key=lambda placement: (placement.plan.time_s, placement.before_s))
 
 
-def compare(placements: Sequence[Placement]) -> Placements:
+def compare(placements: Sequence[Placement], refused: Mapping[str, str] | None = None) -> Placements:
     """Order placements by the time of all products together, and find out from when the fastest pays.
 
     Parameters
     ----------
     placements : sequence of Placement
         Of one matrix and one number of products; at least one.
+    refused : mapping of str to str, optional
+        As in Placements.
     """
-    found = Placements(tuple(sorted(placements, key=lambda placement: placement.total_s)), None)
+    ordered = tuple(sorted(placements, key=lambda placement: placement.total_s))
+    found = Placements(ordered, None, dict(refused or {}))
     others = [placement for placement in placements if placement is not found.fastest]
-    return Placements(found.placements, _break_even(found.fastest, others)) if others else found
+    return replace(found, break_even_iterations=_break_even(found.fastest, others)) if others else found
 
 
 def _break_even(fastest: Placement, others: Sequence[Placement]) -> int | None:

@@ -137,6 +137,7 @@ def placements(found: Placements) -> Document:
             for placement in found.placements
         ],
         "break_even_iterations": found.break_even_iterations,
+        "refused": found.refused,
     }
 
 

@@ -197,7 +197,8 @@ def placements(title: str, found: Placements) -> Table:
             time(placement.total_s),
             time(placement.travelling_s),
         )
-    table.caption = "x and y travelling: all products, with x brought there and y back for every one"
+    explained = "x and y travelling: all products, with x brought there and y back for every one"
+    table.caption = "\n".join((explained, *found.refused.values()))
     return table
 
 
