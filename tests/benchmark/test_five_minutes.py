@@ -25,6 +25,7 @@ from sparsecast.benchmark.five_minutes import (
     all_series,
     chosen_values,
     dimensions,
+    drift_of,
     errors,
     figures,
     last_cache_bytes,
@@ -324,16 +325,32 @@ def test_noise_is_how_well_the_same_agrees():
     assert noise_of(first, {}) is None
 
 
-def test_the_error_of_a_whole_search_space_is_the_noise():
+MAXIMA = [name for name in FIGURES if "max" in name]
+
+
+def measured_again(speeds, *ratios):
+    return {point: ratio * speeds[point] for point, ratio in zip(speeds, ratios, strict=False)}
+
+
+def test_drift_is_what_noise_leaves():
+    first = dict.fromkeys([Point(TWO, 512, k) for k in NNZ_PER_ROW], 100.0)
+    again = measured_again(first, 0.9, 1.02, 1.1)
+    assert noise_of(first, again) == pytest.approx(0.1)
+    assert drift_of(first, again) == pytest.approx(0.02)
+    assert drift_of(first, {}) is None
+
+
+def test_the_error_of_a_whole_search_space_is_the_noise_or_the_drift():
     speeds = whole_speeds(lambda series, d, k: float(d + k))
-    assert errors(speeds, 0.02) == pytest.approx(dict.fromkeys(FIGURES, 0.02))
+    found = errors(speeds, measured_again(speeds, 0.9, 1.02, 1.1))
+    assert found == pytest.approx({name: 0.1 if name in MAXIMA else 0.02 for name in FIGURES})
 
 
 def test_the_error_grows_with_what_cutting_dimensions_changes():
     flat = whole_speeds(lambda series, d, k: 100.0)
-    assert errors(flat, 0.01, WHOLE[6]) == pytest.approx(dict.fromkeys(FIGURES, 0.01))
+    assert errors(flat, measured_again(flat, 1.01), WHOLE[6]) == pytest.approx(dict.fromkeys(FIGURES, 0.01))
     falling = whole_speeds(lambda series, d, k: 1e6 / d)
-    found = errors(falling, 0.01, WHOLE[5])
+    found = errors(falling, measured_again(falling, 1.01), WHOLE[5])
     # Six dimensions, of which four or three were measured: medians (1/2048 + 1/4096) / 2, and 1/2048.
     assert found["blocked_median_mflops"] == pytest.approx(np.hypot(0.01, 2 / 1.5 - 1))
     assert found["blocked_max_mflops"] == pytest.approx(0.01)
@@ -341,21 +358,19 @@ def test_the_error_grows_with_what_cutting_dimensions_changes():
 
 def test_the_error_grows_with_what_cutting_values_changes():
     speeds = whole_speeds(lambda series, d, k: float(k))
-    kept = {
-        point: speed for point, speed in speeds.items() if point.dimension < 4096 or point.nnz_per_row == 29
-    }
-    found = errors(kept, 0.0)
+    kept = {p: speed for p, speed in speeds.items() if p.dimension < 4096 or p.nnz_per_row == 29}
+    found = errors(kept, measured_again(kept, 1.0))
     assert found["unblocked_max_mflops"] == pytest.approx(1 - 29 / 34)
     assert found["unblocked_median_mflops"] == pytest.approx(0)
 
 
-def test_without_the_noise_no_error_is_known():
+def test_where_nothing_was_measured_twice_no_error_is_known():
     speeds = whole_speeds(lambda series, d, k: 1.0)
-    assert set(errors(speeds, None).values()) == {None}
+    assert set(errors(speeds, {}).values()) == {None}
 
 
 def test_no_figure_has_no_error():
-    assert set(errors({}, 0.5, 1024).values()) == {None}
+    assert set(errors({}, {}, 1024).values()) == {None}
 
 
 @pytest.fixture
@@ -401,7 +416,9 @@ def test_each_setting_has_its_rating_in_the_order_of_the_records(recorded, recor
     assert (first.largest_dimension, first.range_end) == (1024, 2048)
     assert (second.largest_dimension, second.range_end) == (1024, 1024)
     said = "\n".join(notes([first, second]))
-    assert "float64, 2 threads: repeated measurements differ by 10 %, more than 5 %: another program" in said
+    assert (
+        "float64, 2 threads: repeated measurements differ by 10.0 %, more than 5 %: another" in said
+    )
     assert "float64, 2 threads: no medium or large problem up to dimension 1,024" in said
     assert "float64, 2 threads: dimensions above 1,024 cut from a range up to 2,048" in said
     assert "float32, 1 thread: nothing was measured twice" in said

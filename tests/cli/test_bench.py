@@ -8,13 +8,12 @@ import re
 from time import perf_counter
 
 import pytest
-import scipy.io
 
 from sparsecast.benchmark.calibration import Calibration
 from sparsecast.benchmark.five_minutes import AGAIN, FIGURES, SUITE, Point, all_series
+from sparsecast.benchmark.twins import TwinRow, Twins
 from sparsecast.machines.machine import Cache, detect
 from sparsecast.machines.profile import Profile
-from sparsecast.matrices.gallery import gallery
 
 NAMES = ("unblocked_max_mflops", "unblocked_median_mflops", "blocked_max_mflops", "blocked_median_mflops")
 
@@ -105,7 +104,6 @@ def test_people_get_a_page(run, rated):
 
 
 def test_a_result_is_written_drawn_and_compared(run, rated, tmp_path):
-    pytest.importorskip("matplotlib")
     first, second, figure = (tmp_path / name for name in ("a.json", "b.json", "map.png"))
     assert run("bench", "--output", first, "--figure", figure).status == 0
     assert figure.read_bytes().startswith(b"\x89PNG")
@@ -235,18 +233,26 @@ def test_without_matplotlib_a_figure_is_refused_before_measuring(run, rated, mon
     assert rated[0] == []
 
 
-def test_twins_of_a_folder(run, rated, tmp_path):
-    scipy.io.mmwrite(tmp_path / "a.mtx", gallery("poisson2d", n=40))
-    (tmp_path / "b.mtx").write_text("junk")
-    (tmp_path / "notes.txt").write_text("no matrix")
+def test_twins_of_a_folder(run, recorded, monkeypatch, tmp_path):
+    for name in ("b.mtx", "a.rb.gz", "notes.txt"):
+        (tmp_path / name).write_text("")
+    row = TwinRow("a", 99, recorded.records[0].candidate, 2, 1e-3, 1.01, 1.2, 0.9)
+    asked = []
+
+    def measured(paths, threads, dtype, on_matrix):
+        asked.append(([path.name for path in paths], threads, dtype))
+        return Twins((row,) if dtype is None else (), (), {"b": "b.mtx is empty"})
+
+    monkeypatch.setattr("sparsecast.api.meeting.twins_of", measured)
     document = document_of(run("bench", "--twins", tmp_path, "--threads", "1", "--json"))
-    assert {row["matrix"] for row in document["rows"]} == {"a"}
-    assert set(document["refused"]) == {"b"}
-    assert "our twin" in run("bench", "--twins", tmp_path, "--threads", "1").out
-    assert rated[0] == [], "the machine was not rated"
-    (tmp_path / "a.mtx").unlink()
-    assert "b.mtx" in run("bench", "--twins", tmp_path).err
+    assert [row["matrix"] for row in document["rows"]] == ["a"]
+    assert "our twin" in run("bench", "--twins", tmp_path).out
+    assert "b.mtx is empty" in run("bench", "--twins", tmp_path, "--dtype", "float32").err
+    counts = list(dict.fromkeys((detect().threads, 1)))
+    files = ["a.rb.gz", "b.mtx"]
+    assert asked == [(files, [1], None), (files, counts, None), (files, counts, "float32")]
     assert "'int8': expected one of" in run("bench", "--twins", tmp_path, "--dtype", "int8").err
+    assert len(asked) == 3, "an unknown type is refused before anything is read"
 
 
 def test_all_block_sizes_are_asked_for(run, rated):

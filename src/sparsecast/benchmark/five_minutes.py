@@ -497,18 +497,26 @@ def noise_of(first: Speeds, again: Speeds) -> float | None:
     return statistics.median(differences) if differences else None
 
 
-def errors(speeds: Speeds, noise: float | None, end: int = 0) -> dict[str, float | None]:
+def drift_of(first: Speeds, again: Speeds) -> float | None:
+    """Return by how much the machine changed: the median ratio of speeds less 1, None without any."""
+    ratios = [again[point] / first[point] for point in again if point in first]
+    return abs(statistics.median(ratios) - 1) if ratios else None
+
+
+def errors(speeds: Speeds, again: Speeds, end: int = 0) -> dict[str, float | None]:
     """Return an estimate of each figure's relative error against that of the whole search space.
 
-    It is the root of the sum of three squares: the noise; where dimensions were cut, what the figure changes
-    by when the largest that was tested is left out too; and what it changes by when the dimensions that were
-    tested with all values of non-zeros a row are reduced to the values of the others.
+    The root of the sum of three squares: the noise of a point for a maximum, which is one point, and the
+    drift of the machine for a median, in which noise averages out; where dimensions were cut, what the figure
+    changes by when the largest that was tested is left out too; and what it changes by when the dimensions
+    that were tested with all values of non-zeros a row are reduced to the values of the others, which says
+    nothing where none was tested with all.
 
     Parameters
     ----------
     speeds : mapping of Point to float
-    noise : float or None
-        Where it is not known, neither are the errors.
+    again : mapping of Point to float
+        Speeds of points that were measured again; without any, no error is known.
     end : int
         The largest dimension before any were cut; by default the largest that was measured.
     """
@@ -522,11 +530,12 @@ def errors(speeds: Speeds, noise: float | None, end: int = 0) -> dict[str, float
 
     def error(name: str) -> float | None:
         value = getattr(whole, name)
-        if value is None or noise is None:
+        repeated = (noise_of if "max" in name else drift_of)(speeds, again)
+        if value is None or repeated is None:
             return None
         found = [getattr(other, name) for other in others]
         changes = [other / value - 1 for other in found if other is not None]
-        return math.hypot(noise, *changes)
+        return math.hypot(repeated, *changes)
 
     return {name: error(name) for name in FIGURES}
 
@@ -646,7 +655,7 @@ def _rating(
     candidate = records[0].candidate
     first = tuple(record for record in records if record.suite == SUITE)
     speeds = speeds_of(first)
-    noise = noise_of(speeds, speeds_of(records, AGAIN))
+    again = speeds_of(records, AGAIN)
     cache_bytes = last_cache_bytes(machine, candidate.device, candidate.threads)
     value_bytes = np.dtype(candidate.dtype).itemsize
     largest = max(point.dimension for point in speeds)
@@ -661,8 +670,8 @@ def _rating(
         candidate.dtype,
         candidate.threads,
         figures(speeds, end),
-        errors(speeds, noise, end),
-        noise,
+        errors(speeds, again, end),
+        noise_of(speeds, again),
         stream_share(first, streams),
         first,
         sum(values.size for values in refilled(speeds, end).values()) - len(speeds),
@@ -708,7 +717,7 @@ def notes(found: Iterable[Rating]) -> list[str]:
         setting = f"{rating.dtype}, {rating.threads} thread{'s' if rating.threads > 1 else ''}"
         if rating.is_disturbed:
             said.append(
-                f"{setting}: repeated measurements differ by {100 * (rating.noise or 0):.0f} %, more than "
+                f"{setting}: repeated measurements differ by {100 * (rating.noise or 0):.1f} %, more than "
                 f"{100 * DISTURBED:.0f} %: another program seems to be running; measure again without it"
             )
         if rating.noise is None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sparsecast.benchmark.five_minutes import (
+    NNZ_PER_ROW,
     UNBLOCKED,
     Point,
     Rating,
@@ -136,8 +137,9 @@ def draw_speed_maps(maps: Sequence[SpeedMap], title: str, path: Path) -> None:
 
 def _mark_sizes(ax: Axes, shown: SpeedMap) -> None:
     """Draw the lines at which problems become medium and large, and name what lies between them."""
-    lengths = np.linspace(min(shown.nnz_per_row) - 0.5, max(shown.nnz_per_row) + 0.5, 30)
+    lengths = np.linspace(NNZ_PER_ROW[0] - 0.5, NNZ_PER_ROW[-1] + 0.5, 30)
     ax.set_ylim(lengths[0] - 0.5, lengths[-1] + 1.5)
+    ax.set_yticks(NNZ_PER_ROW[::2])
     if not shown.cache_bytes:
         return
     small_until = shown.cache_bytes / np.array([problem_bytes(1, k, shown.value_bytes) for k in lengths])

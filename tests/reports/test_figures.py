@@ -1,0 +1,84 @@
+"""Figures: what they show, and that they are drawn."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from sparsecast.benchmark.five_minutes import SUITE, UNBLOCKED, Point, Series, ratings
+from sparsecast.errors import InputError
+from sparsecast.machines.machine import Cache
+from sparsecast.reports.figures import draw_speed_maps, refuse_undrawable, speed_maps, speed_title
+
+SERIES = {UNBLOCKED: 100.0, Series((2, 2)): 300.0, Series((4, 1)): 200.0}
+
+
+@pytest.fixture
+def rating(recorded):
+    def make(cache_bytes=0, series=SERIES):
+        template = recorded.select(format="csr", threads=1, dtype="float64")[0]
+        records = [
+            dataclasses.replace(
+                template,
+                matrix=Point(each, d, k).name,
+                suite=SUITE,
+                time_s=2e-6 * template.structure.nnz / (mflops + k),
+            )
+            for each, mflops in series.items()
+            for d in (512, 1024, 1 << 20)
+            for k in (24, 34)
+        ]
+        caches = (Cache(3, cache_bytes, 1),) if cache_bytes else ()
+        return ratings(records, dataclasses.replace(recorded.machine, caches=caches))[0]
+
+    return make
+
+
+def test_the_maps_show_what_has_no_blocks_and_the_fastest_block_size(rating):
+    plain, blocked = speed_maps(rating())
+    assert "CSR" in plain.title
+    assert "2x2" in blocked.title
+    assert plain.dimensions == blocked.dimensions == (512, 512, 1024, 1024, 1 << 20, 1 << 20)
+    assert plain.nnz_per_row == (24, 34) * 3
+    assert plain.mflops == pytest.approx((124, 134) * 3)
+    assert blocked.mflops == pytest.approx((324, 334) * 3)
+
+
+def test_what_was_not_measured_has_no_map(rating):
+    assert len(speed_maps(rating(series={UNBLOCKED: 1.0}))) == 1
+    assert len(speed_maps(rating(series={Series((2, 2)): 1.0}))) == 1
+
+
+@pytest.mark.parametrize(
+    ("cache_bytes", "named"),
+    [
+        (0, set()),
+        (1 << 20, {"small", "medium", "large"}),
+        (64 << 20, {"small", "medium"}),
+        (1 << 33, {"small"}),
+        (100, {"large"}),
+    ],
+)
+def test_the_sizes_are_marked_where_there_are_some(rating, recorded, tmp_path, cache_bytes, named):
+    path = tmp_path / "map.svg"
+    found = rating(cache_bytes)
+    import matplotlib
+
+    with matplotlib.rc_context({"svg.fonttype": "none"}):
+        draw_speed_maps(speed_maps(found), speed_title(found, recorded.machine), path)
+    drawn = path.read_text()
+    assert {name for name in ("small", "medium", "large") if f">{name}<" in drawn} == named
+    assert "recorded test machine: float64, 1 thread" in drawn
+    assert "non-zeros a row" in drawn
+
+
+def test_a_figure_that_cannot_be_written_is_said(rating, recorded, tmp_path):
+    with pytest.raises(InputError, match=r"map\.png cannot be written \(No such file or directory\)"):
+        draw_speed_maps(speed_maps(rating()), "", tmp_path / "absent" / "map.png")
+
+
+@pytest.mark.parametrize("name", ["map", "map.bmp", "map.PNG", "png"])
+def test_a_kind_of_file_that_is_not_written_is_refused(tmp_path, name):
+    with pytest.raises(InputError, match=r"expected a name that ends in \.png, \.svg, \.pdf; name it so"):
+        refuse_undrawable(tmp_path / name)
