@@ -364,6 +364,13 @@ def test_the_error_grows_with_what_cutting_values_changes():
     assert found["unblocked_median_mflops"] == pytest.approx(0)
 
 
+def test_a_dimension_that_was_tested_with_other_values_stays_in_the_error():
+    speeds = whole_speeds(lambda series, d, k: 1e6 / d)
+    ends = {1024: (29,), 2048: (29,), 4096: (24, 34)}
+    kept = {p: speed for p, speed in speeds.items() if p.nnz_per_row in ends.get(p.dimension, NNZ_PER_ROW)}
+    assert errors(kept, measured_again(kept, 1.0)) == pytest.approx(dict.fromkeys(FIGURES, 0.0))
+
+
 def test_where_nothing_was_measured_twice_no_error_is_known():
     speeds = whole_speeds(lambda series, d, k: 1.0)
     assert set(errors(speeds, {}).values()) == {None}
@@ -416,9 +423,7 @@ def test_each_setting_has_its_rating_in_the_order_of_the_records(recorded, recor
     assert (first.largest_dimension, first.range_end) == (1024, 2048)
     assert (second.largest_dimension, second.range_end) == (1024, 1024)
     said = "\n".join(notes([first, second]))
-    assert (
-        "float64, 2 threads: repeated measurements differ by 10.0 %, more than 5 %: another" in said
-    )
+    assert "float64, 2 threads: repeated measurements differ by 10.0 %, more than 5 %: another" in said
     assert "float64, 2 threads: no medium or large problem up to dimension 1,024" in said
     assert "float64, 2 threads: dimensions above 1,024 cut from a range up to 2,048" in said
     assert "float32, 1 thread: nothing was measured twice" in said

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import re
 import statistics
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import product
@@ -526,7 +527,14 @@ def errors(speeds: Speeds, again: Speeds, end: int = 0) -> dict[str, float | Non
         others.append(figures({p: s for p, s in speeds.items() if p.dimension < tested[-1]}, end))
     kept = {point.nnz_per_row for point in speeds if point.dimension == tested[-1]} if tested else set()
     if len(kept) < len(NNZ_PER_ROW):
-        others.append(figures({p: s for p, s in speeds.items() if p.nnz_per_row in kept}, end))
+        counts = Counter((point.series, point.dimension) for point in speeds)
+        whole_rows = {row for row, count in counts.items() if count == len(NNZ_PER_ROW)}
+        reduced = {
+            point: speed
+            for point, speed in speeds.items()
+            if point.nnz_per_row in kept or (point.series, point.dimension) not in whole_rows
+        }
+        others.append(figures(reduced, end))
 
     def error(name: str) -> float | None:
         value = getattr(whole, name)
