@@ -37,7 +37,7 @@ def suite():
 
 
 def test_a_run_measures_every_point_and_some_again(suite):
-    run = suite(effort=QUICK, dimensions=(512,))
+    run = suite(effort=QUICK, effort_of_few=QUICK, dimensions=(512,))
     records = list(run.run(60.0))
     first = [record for record in records if record.suite == SUITE]
     again = [record for record in records if record.suite == AGAIN]

@@ -11,6 +11,8 @@ from sparsecast.benchmark.five_minutes import (
     AGAIN,
     AGAIN_SHARE,
     SUITE,
+    SYMMETRIC,
+    UNBLOCKED,
     Point,
     Search,
     Series,
@@ -27,8 +29,9 @@ from sparsecast.measuring.timing import Effort
 from sparsecast.planning.candidates import Setting
 from sparsecast.records import Candidate, Record, Structure
 
-#: Many matrices and few samples of each: medians are taken over the matrices.
-EFFORT = Effort(samples=3, sample_s=0.001)
+#: Many matrices and few samples of each: medians are taken over the matrices. Of those without blocks and of
+#: the symmetric ones, which have figures of their own, there are few.
+EFFORT, EFFORT_OF_FEW = Effort(samples=5, sample_s=0.001), Effort(samples=9, sample_s=0.002)
 
 #: Share of the time limit that compiling may take, beyond which the block sizes that are left are left out.
 COMPILING_SHARE = 0.6
@@ -77,7 +80,8 @@ class SyntheticSuite:
         Told what is done next.
     processes : int
         That compile at the same time.
-    effort : Effort
+    effort, effort_of_few : Effort
+        For a block size, and for the matrices without blocks and the symmetric ones.
     phases : dict of str to float
         Seconds used so far for compiling, building matrices, measuring them, and measuring some again.
     left_out : list of Series
@@ -93,6 +97,7 @@ class SyntheticSuite:
     on_point: Callable[[str], None] = lambda name: None
     processes: int = 1
     effort: Effort = EFFORT
+    effort_of_few: Effort = EFFORT_OF_FEW
     phases: dict[str, float] = field(default_factory=dict)
     left_out: list[Series] = field(default_factory=list)
     missed: list[Point] = field(default_factory=list)
@@ -178,8 +183,9 @@ class SyntheticSuite:
         self._spent("making matrices", begin)
         begin = perf_counter()
         candidates = [candidate_of(point.series, subject.structure, setting) for setting in self.settings]
+        effort = self.effort_of_few if point.series in (UNBLOCKED, SYMMETRIC) else self.effort
         try:
-            return measure_candidates(subject, candidates, self.effort, watch, self.bench)
+            return measure_candidates(subject, candidates, effort, watch, self.bench)
         finally:
             self._spent("measuring" if suite == SUITE else "measuring again", begin)
 
