@@ -16,7 +16,8 @@ from sparsecast.benchmark.calibration import (
     Place,
     benchmark_matrices,
 )
-from sparsecast.benchmark.five_minutes import SUITE, UNBLOCKED, Point, ratings
+from sparsecast.benchmark.five_minutes import SUITE, ratings
+from sparsecast.benchmark.search_space import UNBLOCKED, Point
 from sparsecast.errors import BusyError, DeviceError, InputError, MatrixSizeError, ProfileError, StorageError
 from sparsecast.formats import FORMATS
 from sparsecast.machines import storage

@@ -9,34 +9,32 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from sparsecast.benchmark.estimator import Search, Trial, abbreviated, chosen_values, points_again
 from sparsecast.benchmark.five_minutes import (
     AGAIN,
     FIGURES,
-    MIDDLE,
-    NNZ_PER_ROW,
     SUITE,
-    SYMMETRIC,
-    UNBLOCKED,
-    Point,
-    Search,
-    Series,
-    Trial,
-    abbreviated,
-    all_series,
-    chosen_values,
-    dimensions,
     drift_of,
     errors,
     figures,
-    last_cache_bytes,
     noise_of,
     notes,
-    points_again,
     ratings,
     refilled,
-    size_class,
     speeds_of,
     stream_share,
+)
+from sparsecast.benchmark.search_space import (
+    MIDDLE,
+    NNZ_PER_ROW,
+    SYMMETRIC,
+    UNBLOCKED,
+    Point,
+    Series,
+    all_series,
+    dimensions,
+    last_cache_bytes,
+    size_class,
 )
 from sparsecast.errors import InputError
 from sparsecast.machines.machine import Cache

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from sparsecast.benchmark import synthetic
-from sparsecast.benchmark.five_minutes import AGAIN, NNZ_PER_ROW, SUITE, SYMMETRIC, UNBLOCKED, Point, Series
+from sparsecast.benchmark.five_minutes import AGAIN, SUITE
 from sparsecast.benchmark.measurement import HostBench
+from sparsecast.benchmark.search_space import NNZ_PER_ROW, SYMMETRIC, UNBLOCKED, Point, Series
 from sparsecast.benchmark.synthetic import SyntheticSuite, candidate_of, measured_subject
 from sparsecast.kernels import compiling
 from sparsecast.kernels.compiling import compile_as_told, compiled_beside

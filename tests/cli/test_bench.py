@@ -10,7 +10,8 @@ from time import perf_counter
 import pytest
 
 from sparsecast.benchmark.calibration import Calibration
-from sparsecast.benchmark.five_minutes import AGAIN, FIGURES, SUITE, Point, all_series
+from sparsecast.benchmark.five_minutes import AGAIN, FIGURES, SUITE
+from sparsecast.benchmark.search_space import Point, all_series
 from sparsecast.benchmark.twins import TwinRow, Twins
 from sparsecast.machines.machine import Cache, detect
 from sparsecast.machines.profile import Profile

@@ -6,7 +6,8 @@ import dataclasses
 
 import pytest
 
-from sparsecast.benchmark.five_minutes import SUITE, UNBLOCKED, Point, Series, ratings
+from sparsecast.benchmark.five_minutes import SUITE, ratings
+from sparsecast.benchmark.search_space import UNBLOCKED, Point, Series
 from sparsecast.errors import InputError
 from sparsecast.machines.machine import Cache
 from sparsecast.reports.figures import draw_speed_maps, refuse_undrawable, speed_maps, speed_title

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sparsecast.api.questions import answers, checked_threads, kind, machine_of, met_profile, setting_of
-from sparsecast.benchmark import five_minutes
+from sparsecast.benchmark import five_minutes, search_space
 from sparsecast.benchmark.calibration import Calibration, Place, Progress, no_progress
 from sparsecast.benchmark.five_minutes import BenchResult
 from sparsecast.benchmark.twins import Twins, twins_of
@@ -201,7 +201,7 @@ def calibration(
         for values in (("float64", "float32") if dtype is None else (dtype,))
         for count in thread_counts
     ]
-    series = five_minutes.all_series(blocks)
+    series = search_space.all_series(blocks)
     return Calibration(machine, settings, budget_s, place=_place(machine), series=series, rates=rates)
 
 

@@ -20,9 +20,9 @@ from typing import Any
 import psutil
 from scipy.sparse import csr_array
 
-from sparsecast.benchmark import five_minutes
-from sparsecast.benchmark.five_minutes import Series
+from sparsecast.benchmark import five_minutes, search_space
 from sparsecast.benchmark.measurement import Bench, HostBench, Subject, measure_candidates
+from sparsecast.benchmark.search_space import Series
 from sparsecast.benchmark.streams import measure_streams, stream_sizes
 from sparsecast.benchmark.synthetic import OutOfTime, SyntheticSuite
 from sparsecast.errors import InputError, MatrixSizeError, ProfileError
@@ -515,9 +515,9 @@ class Calibration:
 
     def _dimensions(self, setting: Setting) -> tuple[int, ...]:
         threads = max(each.threads for each in self.settings)
-        cache_bytes = five_minutes.last_cache_bytes(self.machine, setting.device, threads)
+        cache_bytes = search_space.last_cache_bytes(self.machine, setting.device, threads)
         whole, fitting = (
-            five_minutes.dimensions(cache_bytes, setting.value_bytes, entries)
+            search_space.dimensions(cache_bytes, setting.value_bytes, entries)
             for entries in (float("inf"), self._most_entries(setting))
         )
         self.range_ends[setting.dtype] = whole[-1]

@@ -1,37 +1,35 @@
-"""The five-minute benchmark of Gahvari et al. (2007): what is measured, what is cut, what it comes to.
+"""The figures of the five-minute benchmark of Gahvari et al. (2007), from the Records of its suite.
 
-Square matrices of dimensions 2**9 to 2**20, of 24 to 34 non-zeros a row, in 36 block sizes are multiplied in
-CSR (1 x 1) or in BCSR of exactly their block size. Four figures summarise them: maximum and median speed of
-the matrices without blocks, and of all the others (section IV). All of them take hours, so an estimator cuts
-the search space until it fits a time limit, and the data points that are cut are refilled.
-
-Nothing here reads a clock or runs a product: the search is told what time is left and what a trial took.
+Four figures summarise a machine: maximum and median speed of the matrices without blocks, and of all the
+others (section IV); the blocked median is the one number. Data points that were cut are refilled.
 """
 
 from __future__ import annotations
 
 import math
-import re
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from itertools import product
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.errors import InputError
-from sparsecast.formats.bcsr import BLOCK_SIDES
+from sparsecast.benchmark.search_space import (
+    NNZ_PER_ROW,
+    SIZES,
+    SYMMETRIC,
+    UNBLOCKED,
+    Point,
+    Series,
+    last_cache_bytes,
+    size_class,
+)
 from sparsecast.machines.machine import Machine
 from sparsecast.records import Record, Stream
 
 #: Suites of the Records: each point once, and some of them again at the end, for the noise.
 SUITE, AGAIN = "synthetic", "synthetic again"
-
-#: Section IV: 29 +- 5 non-zeros a row, the mean of the paper's matrices; dimensions that are powers of two.
-NNZ_PER_ROW, MIDDLE = tuple(range(24, 35)), 29
-FIRST_DIMENSION, LAST_DIMENSION = 1 << 9, 1 << 20
 
 #: Seconds below which not every block size gets measured on a cold compilation cache.
 LEAST_BUDGET_S = 60.0
@@ -41,365 +39,6 @@ AGAIN_SHARE = 0.04
 
 #: Noise, as a share of the time, from which on something else is running on the machine.
 DISTURBED = 0.05
-
-SIZES = ("small", "medium", "large")
-
-
-@dataclass(frozen=True, slots=True)
-class Series:
-    """The matrices that share a threshold dimension: those of one block size, or the symmetric ones.
-
-    Attributes
-    ----------
-    block : (int, int)
-        Rows and columns of the blocks.
-    is_symmetric : bool
-        Whether they are symmetric, and stored as one triangle.
-    """
-
-    block: tuple[int, int] = (1, 1)
-    is_symmetric: bool = False
-
-    @property
-    def name(self) -> str:
-        """Block size, or ``"symmetric"``."""
-        return "symmetric" if self.is_symmetric else f"{self.block[0]}x{self.block[1]}"
-
-    @property
-    def format(self) -> str:
-        """The format it is measured in."""
-        if self.is_symmetric:
-            return "symmetric_csr"
-        return "csr" if self.block == (1, 1) else "bcsr"
-
-
-UNBLOCKED, SYMMETRIC = Series(), Series(is_symmetric=True)
-
-
-def all_series(blocks: Sequence[str] | None = None) -> tuple[Series, ...]:
-    """Return the series of the block sizes, by default all 36, and the symmetric one.
-
-    Sizes that differ most come first, so that whoever is cut short has seen something of each kind.
-
-    Parameters
-    ----------
-    blocks : sequence of str, optional
-        Block sizes such as ``"4x2"``.
-
-    Raises
-    ------
-    InputError
-        If one of them is none of the 36.
-    """
-    known = {Series(size).name: Series(size) for size in product(BLOCK_SIDES, BLOCK_SIDES)}
-    for name in blocks or ():
-        if name not in known:
-            raise InputError(
-                f"block size '{name}': expected RxC with R and C of {', '.join(map(str, BLOCK_SIDES))}; "
-                f"name one such as 4x2"
-            )
-    chosen = [known[name] for name in dict.fromkeys(blocks)] if blocks else list(known.values())
-    squares_first = sorted(chosen, key=lambda series: series.block[0] != series.block[1])
-    return (*squares_first, SYMMETRIC)
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """One matrix of the search space.
-
-    Attributes
-    ----------
-    series : Series
-    dimension : int
-        Rows and columns.
-    nnz_per_row : int
-        Mean non-zeros a row that are asked for.
-    """
-
-    series: Series
-    dimension: int
-    nnz_per_row: int
-
-    @property
-    def name(self) -> str:
-        """Name of the matrix in a Record."""
-        return f"synthetic?rows={self.dimension}&nnz_per_row={self.nnz_per_row}&kind={self.series.name}"
-
-    @property
-    def entries(self) -> int:
-        """About the non-zeros of the matrix."""
-        return self.dimension * self.nnz_per_row
-
-    @classmethod
-    def named(cls, name: str) -> Point:
-        """Return the point that has this name.
-
-        Raises
-        ------
-        ValueError
-            If no point has.
-        """
-        found = re.fullmatch(r"synthetic\?rows=(\d+)&nnz_per_row=(\d+)&kind=(symmetric|(\d)x(\d))", name)
-        if found is None:
-            raise ValueError(f"{name!r} is no matrix of the five-minute benchmark")
-        rows, length, kind, r, c = found.groups()
-        series = SYMMETRIC if kind == "symmetric" else Series((int(r), int(c)))
-        return cls(series, int(rows), int(length))
-
-
-def dimensions(cache_bytes: int, value_bytes: int, most_entries: float) -> tuple[int, ...]:
-    """Return the dimensions of the search space, ascending.
-
-    They end at 2**20, or at the first that no longer fits in the last cache, so that the benchmark keeps up
-    with machines that grow; and before the memory ends.
-
-    Parameters
-    ----------
-    cache_bytes : int
-        Of the last cache; 0 where it is not known.
-    value_bytes : int
-        Size of a value.
-    most_entries : float
-        Non-zeros that there is memory for.
-    """
-    found, dimension, longest = [], FIRST_DIMENSION, NNZ_PER_ROW[-1]
-    while dimension * longest <= most_entries:
-        found.append(dimension)
-        if dimension >= LAST_DIMENSION and problem_bytes(dimension, longest, value_bytes) > cache_bytes:
-            break
-        dimension *= 2
-    return tuple(found)
-
-
-def problem_bytes(dimension: int, nnz_per_row: float, value_bytes: int, index_bytes: int = 4) -> float:
-    """Return the bytes of a matrix in CSR and of its two vectors."""
-    entry, row = value_bytes + index_bytes, index_bytes + 2 * value_bytes
-    return dimension * (nnz_per_row * entry + row)
-
-
-def size_class(dimension: int, nnz_per_row: float, value_bytes: int, cache_bytes: int) -> str | None:
-    """Return the size of a problem (section II); None where the cache is not known.
-
-    Small: all of it fits in the last cache. Medium: the source vector does. Large: not even that.
-    """
-    if not cache_bytes:
-        return None
-    if problem_bytes(dimension, nnz_per_row, value_bytes) <= cache_bytes:
-        return "small"
-    return "medium" if dimension * value_bytes <= cache_bytes else "large"
-
-
-def last_cache_bytes(machine: Machine, device: str, threads: int) -> int:
-    """Return what the last caches hold that these threads use together; 0 where that is not known."""
-    caches = machine.caches_of(device)
-    return caches[-1].bytes * -(-threads // caches[-1].shared_by) if caches else 0
-
-
-def chosen_values(count: int) -> tuple[int, ...]:
-    """Return so many of NNZ_PER_ROW: the middle one, or several that are spread, both ends among them."""
-    if count == 1:
-        return (MIDDLE,)
-    places = np.linspace(0, len(NNZ_PER_ROW) - 1, count).round().astype(int)
-    return tuple(NNZ_PER_ROW[place] for place in places)
-
-
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """What measuring one matrix of a series took.
-
-    Attributes
-    ----------
-    dimension : int
-    seconds : float
-    """
-
-    dimension: int
-    seconds: float
-
-    def at(self, dimension: int) -> float:
-        """Return the estimate for another dimension: twice the time for twice the dimension."""
-        return self.seconds * dimension / self.dimension
-
-
-@dataclass(frozen=True, slots=True)
-class SearchSpace:
-    """What the estimator leaves of the search space from the threshold dimensions on.
-
-    Attributes
-    ----------
-    dimensions : tuple of int
-        Those that are tested; empty where not even the first fits.
-    values : tuple of int
-        Non-zeros a row that are tested.
-    """
-
-    dimensions: tuple[int, ...]
-    values: tuple[int, ...]
-
-
-def abbreviated(
-    trials: Mapping[Series, Trial],
-    thresholds: Mapping[Series, int],
-    dimensions: Sequence[int],
-    limit_s: float,
-) -> SearchSpace:
-    """Cut the search space to a time limit, by the three steps of section IV.
-
-    One value of non-zeros a row less at a time; where one value is still too much, the largest dimension goes
-    and all the values are back. So the largest dimension stays as large as possible.
-
-    Parameters
-    ----------
-    trials : mapping of Series to Trial
-        One of each, whose time is doubled for each following dimension.
-    thresholds : mapping of Series to int
-        Below its threshold dimension a series is tested with all the values; the time that takes is counted.
-    dimensions : sequence of int
-        Still to be tested, ascending.
-    limit_s : float
-        Seconds for all of them.
-    """
-    left = list(dimensions)
-    while left:
-        for count in range(len(NNZ_PER_ROW), 0, -1):
-            if _estimate_s(trials, thresholds, left, count) <= limit_s:
-                return SearchSpace(tuple(left), chosen_values(count))
-        left.pop()
-    return SearchSpace((), ())
-
-
-def _estimate_s(
-    trials: Mapping[Series, Trial], thresholds: Mapping[Series, int], dimensions: Sequence[int], count: int
-) -> float:
-    return sum(
-        trial.at(dimension) * (len(NNZ_PER_ROW) if dimension < thresholds[series] else count)
-        for series, trial in trials.items()
-        for dimension in dimensions
-    )
-
-
-@dataclass
-class Search:
-    """One walk through the search space, from the smallest dimension up, within a time limit.
-
-    It begins with a trial of each series at the smallest dimension. The estimator is asked before every
-    dimension, with the trials of the one before: so what a trial really takes corrects what was estimated,
-    and neither is time left over nor is the limit passed.
-
-    Attributes
-    ----------
-    series : sequence of Series
-    dimensions : sequence of int
-        Ascending, each twice the one before.
-    limit_s : float
-        Seconds for all of it.
-    trials : dict of Series to Trial
-        The latest dimension's.
-    thresholds : dict of Series to int
-        The first dimension of each series that is not free: below it all values of non-zeros a row together
-        take less than two even shares of the time.
-    missed : list of Point
-        Points that were to be tested and for which the time did not suffice.
-
-    Notes
-    -----
-    The paper asks the estimator once, with trials at threshold dimensions that it leaves open how to find.
-    """
-
-    series: Sequence[Series]
-    dimensions: Sequence[int]
-    limit_s: float
-    trials: dict[Series, Trial] = field(default_factory=dict)
-    thresholds: dict[Series, int] = field(default_factory=dict)
-    missed: list[Point] = field(default_factory=list)
-
-    def points(self, left_s: Callable[[], float]) -> Iterator[Point]:
-        """Yield what to measure next; `took` must be told of each before the next is asked for.
-
-        Parameters
-        ----------
-        left_s : callable
-            The seconds that are left of the limit.
-        """
-        first = [
-            Point(series, dimension, MIDDLE) for dimension in self.dimensions[:1] for series in self.series
-        ]
-        yield from self._in_time(first, left_s)
-        for dimension in self.dimensions:
-            values = self._values(dimension, left_s())
-            # A value of every series before the next value of any, from the middle outwards.
-            points = [
-                Point(series, dimension, value)
-                for value in sorted(NNZ_PER_ROW, key=lambda value: abs(value - MIDDLE))
-                for series, own in values.items()
-                if value in own
-            ]
-            yield from self._in_time((point for point in points if point not in first), left_s)
-
-    def _in_time(self, points: Iterable[Point], left_s: Callable[[], float]) -> Iterator[Point]:
-        for point in points:
-            if self.expected_s(point) > left_s():
-                self.missed.append(point)
-            else:
-                yield point
-
-    def took(self, point: Point, seconds: float) -> None:
-        """Take note of what measuring a point took."""
-        known = self.trials.get(point.series)
-        if known and known.dimension == point.dimension:  # the mean of those so far, weighted to the latest
-            seconds = (known.seconds + seconds) / 2
-        self.trials[point.series] = Trial(point.dimension, seconds)
-
-    def expected_s(self, point: Point) -> float:
-        """Return the seconds that measuring a point may take: 0 before the first one of its series."""
-        trial = self.trials.get(point.series)
-        return trial.at(point.dimension) if trial else 0.0
-
-    def _values(self, dimension: int, left_s: float) -> dict[Series, tuple[int, ...]]:
-        """Return the non-zeros a row to test of each series at a dimension."""
-        known = dict(self.trials)
-        free_s = 2 * self.limit_s / (len(self.series) * len(self.dimensions))
-        for series, trial in known.items():
-            if len(NNZ_PER_ROW) * trial.at(dimension) > free_s:
-                self.thresholds.setdefault(series, dimension)
-        # What is free here is taken to be so no longer.
-        thresholds = {series: self.thresholds.get(series, 2 * dimension) for series in known}
-        rest = [each for each in self.dimensions if each >= dimension]
-        space = abbreviated(known, thresholds, rest, left_s)
-        return {
-            series: NNZ_PER_ROW if dimension < thresholds[series] else space.values
-            for series in known
-            if space.dimensions
-        }
-
-
-def points_again(measured: Mapping[Point, float], limit_s: float) -> list[Point]:
-    """Return points to measure again: any of each dimension, as many of each, within a time limit.
-
-    Parameters
-    ----------
-    measured : mapping of Point to float
-        The seconds that measuring each took.
-    limit_s : float
-    """
-    by_dimension: dict[int, list[Point]] = {}
-    for point in measured:
-        by_dimension.setdefault(point.dimension, []).append(point)
-    chosen: dict[Point, None] = {}
-    drawn = np.random.default_rng(0)
-    for _ in range(_TURNS_AGAIN):
-        # The largest first: they are the fewest that fit.
-        for dimension in sorted(by_dimension, reverse=True):
-            own = by_dimension[dimension]
-            point = own[drawn.integers(len(own))]
-            if point not in chosen and measured[point] <= limit_s:
-                chosen[point] = None
-                limit_s -= measured[point]
-    return list(chosen)
-
-
-#: Times that `points_again` goes through the dimensions.
-_TURNS_AGAIN = 8
 
 
 @dataclass(frozen=True, slots=True)

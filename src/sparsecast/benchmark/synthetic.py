@@ -7,18 +7,10 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 
-from sparsecast.benchmark.five_minutes import (
-    AGAIN,
-    AGAIN_SHARE,
-    SUITE,
-    SYMMETRIC,
-    UNBLOCKED,
-    Point,
-    Search,
-    Series,
-    points_again,
-)
+from sparsecast.benchmark.estimator import Search, points_again
+from sparsecast.benchmark.five_minutes import AGAIN, AGAIN_SHARE, SUITE
 from sparsecast.benchmark.measurement import Bench, Subject, measure_candidates
+from sparsecast.benchmark.search_space import SYMMETRIC, UNBLOCKED, Point, Series
 from sparsecast.kernels import KERNELS
 from sparsecast.kernels.binding import warm_up
 from sparsecast.kernels.compiling import compiled_beside

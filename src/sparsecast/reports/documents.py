@@ -13,8 +13,9 @@ import numpy as np
 
 from sparsecast.benchmark.comparison import Comparison
 from sparsecast.benchmark.evaluation import Evaluation, EvaluationRow
-from sparsecast.benchmark.five_minutes import FIGURES, BenchResult, Point, Rating, size_class
+from sparsecast.benchmark.five_minutes import FIGURES, BenchResult, Rating
 from sparsecast.benchmark.plan_check import PlanCheck
+from sparsecast.benchmark.search_space import Point, size_class
 from sparsecast.benchmark.twins import Twins
 from sparsecast.machines.machine import Machine
 from sparsecast.planning.placement import Placements

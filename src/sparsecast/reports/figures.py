@@ -10,15 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sparsecast.benchmark.five_minutes import (
-    NNZ_PER_ROW,
-    UNBLOCKED,
-    Point,
-    Rating,
-    Series,
-    problem_bytes,
-    speeds_of,
-)
+from sparsecast.benchmark.five_minutes import Rating, speeds_of
+from sparsecast.benchmark.search_space import NNZ_PER_ROW, UNBLOCKED, Point, Series, problem_bytes
 from sparsecast.errors import InputError
 from sparsecast.machines.machine import Machine
 
