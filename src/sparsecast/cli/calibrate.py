@@ -46,6 +46,7 @@ def command(
                 "interrupted": run.interrupted,
                 "machine": documents.machine(profile.machine),
                 "figures": documents.bench_figures(rated),
+                "notes": list(rated.notes),
             }
         )
     else:
@@ -55,6 +56,8 @@ def command(
         page().print(str(path), soft_wrap=True)
         if rated.ratings:
             page().print(tables.bench_sentence(rated), soft_wrap=True)
+        for note in rated.notes:
+            page().print(f"- {note}", soft_wrap=True)
     if run.interrupted:
         screen().print("stopped from the keyboard: what was measured until then is kept")
         raise typer.Exit(130)

@@ -117,7 +117,7 @@ def measurements(
         table.add_row(
             *_way(record.candidate),
             time(record.time_s),
-            _share_of_one(record.noise),
+            _percent(record.noise),
             f"{record.gflops:.2f}",
             time(forecast.time_s) if forecast else "-",
             _interval(forecast.low_s, forecast.high_s) if forecast else "-",
@@ -356,7 +356,7 @@ def evaluation(rows: Sequence[EvaluationRow]) -> Table:
             for row in (by_model.get(model) for model in models)
             for text in ((time(row.forecast.time_s), f"{100 * row.error:+.0f} %") if row else ("-", "-"))
         ]
-        noise = _share_of_one(record.noise)
+        noise = _percent(record.noise)
         table.add_row(
             name if name != matrix else "", *_way(candidate), time(record.time_s), noise, *forecasts
         )
@@ -453,10 +453,6 @@ def _interval(low_s: float | None, high_s: float | None) -> str:
 
 def _bracketed(low_s: float | None, high_s: float | None) -> str:
     return f"({_interval(low_s, high_s)})" if low_s is not None else "(interval unknown)"
-
-
-def _share_of_one(share: float | None) -> str:
-    return "-" if share is None else f"{100 * share:.1f} %"
 
 
 def _share(count: int, total: int) -> str:
