@@ -1,0 +1,174 @@
+"""The search space of the five-minute benchmark: which matrices there are, and how large they are.
+
+Square matrices of dimensions 2**9 to 2**20, of 24 to 34 non-zeros a row, in 36 block sizes, are multiplied in
+CSR (1 x 1) or in BCSR of exactly their block size (Gahvari et al. 2007, section IV). Symmetric ones, of which
+one triangle is stored, are beside them: the paper leaves those to future work.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from sparsecast.errors import InputError
+from sparsecast.formats.bcsr import BLOCK_SIDES
+from sparsecast.machines.machine import Machine
+
+#: Section IV: 29 +- 5 non-zeros a row, the mean of the paper's matrices; dimensions that are powers of two.
+NNZ_PER_ROW, MIDDLE = tuple(range(24, 35)), 29
+
+FIRST_DIMENSION, LAST_DIMENSION = 1 << 9, 1 << 20
+
+SIZES = ("small", "medium", "large")
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """The matrices that share a threshold dimension: those of one block size, or the symmetric ones.
+
+    Attributes
+    ----------
+    block : (int, int)
+        Rows and columns of the blocks.
+    is_symmetric : bool
+        Whether they are symmetric, and stored as one triangle.
+    """
+
+    block: tuple[int, int] = (1, 1)
+    is_symmetric: bool = False
+
+    @property
+    def name(self) -> str:
+        """Block size, or ``"symmetric"``."""
+        return "symmetric" if self.is_symmetric else f"{self.block[0]}x{self.block[1]}"
+
+    @property
+    def format(self) -> str:
+        """The format it is measured in."""
+        if self.is_symmetric:
+            return "symmetric_csr"
+        return "csr" if self.block == (1, 1) else "bcsr"
+
+
+UNBLOCKED, SYMMETRIC = Series(), Series(is_symmetric=True)
+
+
+def all_series(blocks: Sequence[str] | None = None) -> tuple[Series, ...]:
+    """Return the series of the block sizes, by default all 36, and the symmetric one.
+
+    Sizes that differ most come first, so that whoever is cut short has seen something of each kind.
+
+    Parameters
+    ----------
+    blocks : sequence of str, optional
+        Block sizes such as ``"4x2"``.
+
+    Raises
+    ------
+    InputError
+        If one of them is none of the 36.
+    """
+    known = {Series(size).name: Series(size) for size in product(BLOCK_SIDES, BLOCK_SIDES)}
+    for name in blocks or ():
+        if name not in known:
+            raise InputError(
+                f"block size '{name}': expected RxC with R and C of {', '.join(map(str, BLOCK_SIDES))}; "
+                f"name one such as 4x2"
+            )
+    chosen = [known[name] for name in dict.fromkeys(blocks)] if blocks else list(known.values())
+    squares_first = sorted(chosen, key=lambda series: series.block[0] != series.block[1])
+    return (*squares_first, SYMMETRIC)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One matrix of the search space.
+
+    Attributes
+    ----------
+    series : Series
+    dimension : int
+        Rows and columns.
+    nnz_per_row : int
+        Mean non-zeros a row that are asked for.
+    """
+
+    series: Series
+    dimension: int
+    nnz_per_row: int
+
+    @property
+    def name(self) -> str:
+        """Name of the matrix in a Record."""
+        return f"synthetic?rows={self.dimension}&nnz_per_row={self.nnz_per_row}&kind={self.series.name}"
+
+    @property
+    def entries(self) -> int:
+        """About the non-zeros of the matrix."""
+        return self.dimension * self.nnz_per_row
+
+    @classmethod
+    def named(cls, name: str) -> Point:
+        """Return the point that has this name.
+
+        Raises
+        ------
+        ValueError
+            If no point has.
+        """
+        found = re.fullmatch(r"synthetic\?rows=(\d+)&nnz_per_row=(\d+)&kind=(symmetric|(\d)x(\d))", name)
+        if found is None:
+            raise ValueError(f"{name!r} is no matrix of the five-minute benchmark")
+        rows, length, kind, r, c = found.groups()
+        series = SYMMETRIC if kind == "symmetric" else Series((int(r), int(c)))
+        return cls(series, int(rows), int(length))
+
+
+def dimensions(cache_bytes: int, value_bytes: int, most_entries: float) -> tuple[int, ...]:
+    """Return the dimensions of the search space, ascending.
+
+    They end at 2**20, or at the first that no longer fits in the last cache, so that the benchmark keeps up
+    with machines that grow; and before the memory ends.
+
+    Parameters
+    ----------
+    cache_bytes : int
+        Of the last cache; 0 where it is not known.
+    value_bytes : int
+        Size of a value.
+    most_entries : float
+        Non-zeros that there is memory for.
+    """
+    found, dimension, longest = [], FIRST_DIMENSION, NNZ_PER_ROW[-1]
+    while dimension * longest <= most_entries:
+        found.append(dimension)
+        if dimension >= LAST_DIMENSION and problem_bytes(dimension, longest, value_bytes) > cache_bytes:
+            break
+        dimension *= 2
+    return tuple(found)
+
+
+def problem_bytes(dimension: int, nnz_per_row: float, value_bytes: int, index_bytes: int = 4) -> float:
+    """Return the bytes of a matrix in CSR and of its two vectors."""
+    entry, row = value_bytes + index_bytes, index_bytes + 2 * value_bytes
+    return dimension * (nnz_per_row * entry + row)
+
+
+def size_class(dimension: int, nnz_per_row: float, value_bytes: int, cache_bytes: int) -> str | None:
+    """Return the size of a problem (section II); None where the cache is not known.
+
+    Small: all of it fits in the last cache. Medium: the source vector does. Large: not even that.
+    """
+    if not cache_bytes:
+        return None
+    if problem_bytes(dimension, nnz_per_row, value_bytes) <= cache_bytes:
+        return "small"
+    return "medium" if dimension * value_bytes <= cache_bytes else "large"
+
+
+def last_cache_bytes(machine: Machine, device: str, threads: int) -> int:
+    """Return what the last caches hold that these threads use together; 0 where that is not known."""
+    caches = machine.caches_of(device)
+    return caches[-1].bytes * -(-threads // caches[-1].shared_by) if caches else 0
