@@ -7,13 +7,14 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from sparsecast.benchmark.estimator import Search, Trial, abbreviated, chosen_values, points_again
+from sparsecast.benchmark.estimator import SCOUTS, Search, Trial, abbreviated, chosen_values, points_again
 from sparsecast.benchmark.search_space import (
     MIDDLE,
     NNZ_PER_ROW,
     UNBLOCKED,
     Point,
     Series,
+    all_series,
 )
 
 TWO, FOUR = Series((2, 2)), Series((4, 1))
@@ -90,6 +91,18 @@ class Machine:
     @property
     def largest(self):
         return max(point.dimension for point in self.took)
+
+
+def test_scouts_go_on_where_the_time_does_not_suffice_for_all():
+    machine = Machine(lambda point: 1e-7 * point.entries, 60.0, series=all_series())
+    series = {}
+    for point in machine.took:
+        series.setdefault(point.dimension, set()).add(point.series)
+    reached = max(dimension for dimension, own in series.items() if len(own) == 37)
+    beyond = {dimension: own for dimension, own in series.items() if dimension > reached}
+    assert beyond and all(own == set(SCOUTS) for own in beyond.values())
+    assert machine.now <= 60.0
+    assert max(beyond) >= 4 * reached
 
 
 def test_without_a_limit_everything_is_measured_once():

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparsecast.benchmark.estimator import chosen_values
+from sparsecast.benchmark.estimator import SCOUTS, chosen_values
 from sparsecast.benchmark.five_minutes import (
     AGAIN,
     FIGURES,
@@ -30,6 +30,7 @@ from sparsecast.benchmark.search_space import (
     UNBLOCKED,
     Point,
     Series,
+    all_series,
 )
 from sparsecast.machines.machine import Cache
 from sparsecast.records import Stream
@@ -66,9 +67,20 @@ def test_one_value_is_duplicated_and_several_are_interpolated():
     assert several == pytest.approx(np.array([NNZ_PER_ROW], dtype=float))
 
 
-def test_a_dimension_out_of_time_is_as_fast_as_the_one_before():
+def test_a_dimension_out_of_time_is_as_much_faster_as_where_it_was_tested():
     speeds = {Point(UNBLOCKED, 512, 29): 1.0, Point(UNBLOCKED, 1024, 29): 2.0, Point(TWO, 512, 29): 3.0}
-    assert refilled(speeds)[TWO][:, 0].tolist() == [3.0, 3.0]
+    speeds |= {Point(FOUR, 512, 29): 5.0, Point(FOUR, 1024, 29): 5.0}
+    assert refilled(speeds)[TWO][:, 0].tolist() == [3.0, 4.5], "1.5 times, the median of 2 and 1"
+    assert refilled(speeds, 2048)[TWO][:, 0].tolist() == [3.0, 4.5, 4.5], "where nothing was tested, as fast"
+
+
+def test_what_only_some_series_were_tested_at_is_said(recorded, record_of):
+    whole = [Point(series, 512, 29) for series in all_series()]
+    records = [record_of(point, 10.0) for point in (*whole, *(Point(series, 1024, 29) for series in SCOUTS))]
+    (rating,) = ratings(records, recorded.machine)
+    assert any("from dimension 1,024 on 3 of 37 series were measured" in note for note in notes([rating]))
+    (rating,) = ratings(records[:-3], recorded.machine)
+    assert not any("series were measured" in note for note in notes([rating]))
 
 
 def test_dimensions_that_were_cut_are_as_fast_as_the_last_one():

@@ -11,7 +11,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from sparsecast.benchmark.search_space import MIDDLE, NNZ_PER_ROW, Point, Series
+from sparsecast.benchmark.search_space import MIDDLE, NNZ_PER_ROW, UNBLOCKED, Point, Series
+
+#: Series that go on where the time does not suffice for all, and the share of the time that they get at most.
+SCOUTS = (UNBLOCKED, Series((2, 2)), Series((4, 4)))
+SCOUTING_SHARE = 0.15
 
 
 def chosen_values(count: int) -> tuple[int, ...]:
@@ -103,7 +107,8 @@ class Search:
 
     It begins with a trial of each series at the smallest dimension. The estimator is asked before every
     dimension, with the trials of the one before: so what a trial really takes corrects what was estimated,
-    and neither is time left over nor is the limit passed.
+    and neither is time left over nor is the limit passed. At last a few series, the scouts, go on to the
+    dimensions that were cut: how their speed changes there is what the others are refilled by.
 
     Attributes
     ----------
@@ -144,20 +149,45 @@ class Search:
             Point(series, dimension, MIDDLE) for dimension in self.dimensions[:1] for series in self.series
         ]
         yield from self._in_time(first, left_s)
+        reached = 0
         for dimension in self.dimensions:
-            values = self._values(dimension, left_s())
-            # A value of every series before the next value of any, from the middle outwards.
-            points = [
-                Point(series, dimension, value)
-                for value in sorted(NNZ_PER_ROW, key=lambda value: abs(value - MIDDLE))
-                for series, own in values.items()
-                if value in own
-            ]
-            yield from self._in_time((point for point in points if point not in first), left_s)
+            reserve_s = self._scouting_s() if dimension < self.dimensions[-1] else 0.0
+            points = self._points_at(dimension, left_s() - reserve_s)
+            if not points:
+                break
+            reached = dimension
+            yield from self._in_time([each for each in points if each not in first], left_s, reserve_s)
+        yield from self._scouted([each for each in self.dimensions if each > reached], left_s)
 
-    def _in_time(self, points: Iterable[Point], left_s: Callable[[], float]) -> Iterator[Point]:
+    def _points_at(self, dimension: int, left_s: float) -> list[Point]:
+        """Return a value of every series before the next value of any, from the middle outwards."""
+        values = self._values(dimension, left_s)
+        return [
+            Point(series, dimension, value)
+            for value in sorted(NNZ_PER_ROW, key=lambda value: abs(value - MIDDLE))
+            for series, own in values.items()
+            if value in own
+        ]
+
+    def _scouted(self, cut: Sequence[int], left_s: Callable[[], float]) -> Iterator[Point]:
+        """Yield the scouts' points at dimensions that were cut, as far as they go."""
+        for dimension in cut:
+            for series in SCOUTS:
+                point = Point(series, dimension, MIDDLE)
+                if series in self.trials and self.expected_s(point) <= left_s():
+                    yield point
+
+    def _scouting_s(self) -> float:
+        """Return the seconds to keep for the scouts: for the largest dimensions, or a share of the limit."""
+        own = [trial for series, trial in self.trials.items() if series in SCOUTS]
+        largest = self.dimensions[-2:]
+        return min(SCOUTING_SHARE * self.limit_s, sum(trial.at(each) for trial in own for each in largest))
+
+    def _in_time(
+        self, points: Iterable[Point], left_s: Callable[[], float], reserve_s: float = 0.0
+    ) -> Iterator[Point]:
         for point in points:
-            if self.expected_s(point) > left_s():
+            if self.expected_s(point) > left_s() - reserve_s:
                 self.missed.append(point)
             else:
                 yield point

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.benchmark.search_space import (
+    MIDDLE,
     NNZ_PER_ROW,
     SIZES,
     SYMMETRIC,
@@ -36,6 +37,8 @@ LEAST_BUDGET_S = 60.0
 
 #: Share of the time that is kept for measuring some points again.
 AGAIN_SHARE = 0.04
+
+_AT_MIDDLE = NNZ_PER_ROW.index(MIDDLE)
 
 #: Noise, as a share of the time, from which on something else is running on the machine.
 DISTURBED = 0.05
@@ -78,9 +81,10 @@ def refilled(speeds: Speeds, end: int = 0) -> dict[Series, NDArray[np.float64]]:
     """Return the speeds of each series at all dimensions and all non-zeros a row.
 
     Values of non-zeros a row that were cut are refilled as in section IV: from one that was tested by
-    duplication, from several by interpolation. A dimension that was cut, or that the time did not suffice
-    for, is taken to be as fast as the one before: speed levels off, as the paper says. It leaves such
-    dimensions out, but then the median leans towards small problems the more, the more dimensions are cut.
+    duplication, from several by interpolation. A dimension that a series was not tested at is taken to be as
+    much faster or slower than the one before as it is in the median for the series that were tested at both,
+    and as fast where there are none: speed levels off, as the paper says. It leaves such dimensions out, but
+    then the median leans towards small problems the more, the more dimensions are cut.
 
     Parameters
     ----------
@@ -98,18 +102,40 @@ def refilled(speeds: Speeds, end: int = 0) -> dict[Series, NDArray[np.float64]]:
     by_series: dict[Series, dict[int, dict[int, float]]] = {}
     for point, speed in speeds.items():
         by_series.setdefault(point.series, {}).setdefault(point.dimension, {})[point.nnz_per_row] = speed
-    return {series: _filled_rows(own, tested) for series, own in by_series.items()}
+    growths = _growths(by_series, tested)
+    return {series: _filled_rows(own, growths) for series, own in by_series.items()}
 
 
-def _filled_rows(own: Mapping[int, Mapping[int, float]], tested: Sequence[int]) -> NDArray[np.float64]:
-    rows: list[NDArray[np.float64]] = []
+#: Speeds of a series by dimension and non-zeros a row.
+_Rows = Mapping[int, Mapping[int, float]]
+
+
+def _growths(by_series: Mapping[Series, _Rows], tested: Sequence[int]) -> dict[int, float]:
+    """Return for each dimension how the speed changes from the one before to it, in the median."""
+    growths = {}
     for dimension in tested:
+        ratios = [
+            float(_interpolated(own[dimension])[_AT_MIDDLE] / _interpolated(own[dimension // 2])[_AT_MIDDLE])
+            for own in by_series.values()
+            if dimension in own and dimension // 2 in own
+        ]
+        growths[dimension] = statistics.median(ratios) if ratios else 1.0
+    return growths
+
+
+def _filled_rows(own: _Rows, growths: Mapping[int, float]) -> NDArray[np.float64]:
+    rows: list[NDArray[np.float64]] = []
+    for dimension, growth in growths.items():
         if dimension in own:
-            known = sorted(own[dimension].items())
-            rows.append(np.interp(NNZ_PER_ROW, [k for k, _ in known], [speed for _, speed in known]))
+            rows.append(_interpolated(own[dimension]))
         elif rows:
-            rows.append(rows[-1])
+            rows.append(rows[-1] * growth)
     return np.array(rows)
+
+
+def _interpolated(row: Mapping[int, float]) -> NDArray[np.float64]:
+    known = sorted(row.items())
+    return np.interp(NNZ_PER_ROW, [k for k, _ in known], [speed for _, speed in known])
 
 
 def figures(speeds: Speeds, end: int = 0) -> Figures:
@@ -365,7 +391,8 @@ def notes(found: Iterable[Rating]) -> list[str]:
         if rating.is_disturbed:
             said.append(
                 f"{setting}: repeated measurements differ by {100 * (rating.noise or 0):.1f} %, more than "
-                f"{100 * DISTURBED:.0f} %: another program seems to be running; measure again without it"
+                f"{100 * DISTURBED:.0f} %: another program, or another virtual machine, seems to be at work; "
+                f"measure again without it"
             )
         if rating.noise is None:
             said.append(f"{setting}: nothing was measured twice, so noise and errors are not known")
@@ -377,9 +404,25 @@ def notes(found: Iterable[Rating]) -> list[str]:
                 f"{setting}: no {' or '.join(missing)} problem up to dimension "
                 f"{rating.largest_dimension:,}, for the last cache holds {rating.cache_bytes / 1e6:,.0f} MB"
             )
+        said += _scouted(setting, rating.records)
         if rating.largest_dimension < rating.range_end:
             said.append(
                 f"{setting}: dimensions above {rating.largest_dimension:,} cut from a range up to "
                 f"{rating.range_end:,}"
             )
     return said
+
+
+def _scouted(setting: str, records: Sequence[Record]) -> list[str]:
+    """Say which dimensions only some series were tested at."""
+    series: dict[int, set[Series]] = {}
+    for point in speeds_of(records):
+        series.setdefault(point.dimension, set()).add(point.series)
+    every = len(series[min(series)])
+    few = [dimension for dimension in sorted(series) if 2 * len(series[dimension]) < every]
+    if not few:
+        return []
+    return [
+        f"{setting}: from dimension {few[0]:,} on {len(series[few[0]])} of {every} series were measured; the "
+        f"others are refilled by how the speed of those changes"
+    ]
