@@ -406,6 +406,15 @@ def test_entries_counted_with_64_bits_promote_columns_of_32(recorded):
     np.testing.assert_allclose(sc.compile(wide, planned) @ x, A @ x, rtol=1e-13, atol=1e-14)
 
 
+def test_formats_that_the_model_does_not_know_are_named(recorded):
+    A = sc.gallery("poisson2d", n=30)
+    table = sc.predict(A, recorded, threads=1, model="strips")
+    assert {forecast.candidate.format for forecast in table} <= {"csr", "ell", "coo", "hyb"}
+    assert "no forecast: expected a strips model" in table.refused["jad"]
+    known = {forecast.candidate.format for forecast in sc.predict(A, recorded, threads=1)}
+    assert not known & set(sc.predict(A, recorded, threads=1).refused)
+
+
 def test_a_gpus_profile_is_asked_about_its_gpu(gpu_profile):
     A = sc.gallery("poisson2d", n=60)
     table = sc.predict(A, gpu_profile)

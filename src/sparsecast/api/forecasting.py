@@ -35,6 +35,7 @@ from sparsecast.planning.plan import Plan, make_plan
 from sparsecast.planning.prediction import Prediction
 from sparsecast.planning.row_blocks import strip_statistics
 from sparsecast.planning.transfer import transfer_s
+from sparsecast.records import Forecast
 
 
 def predict(
@@ -82,7 +83,21 @@ def predict(
     fitted = fitted_model(profile, setting, model or DEFAULT_MODEL)
     choice = whole_matrix(found, setting, fitted.kernels, machine.device)
     forecasts = tuple(fitted.forecast(found, choice.candidates))
-    return Prediction(forecasts, choice.refused, found, profile.name, fitted.name, perf_counter() - start)
+    refused = choice.refused | _without_forecast(choice, forecasts, fitted.name)
+    return Prediction(forecasts, refused, found, profile.name, fitted.name, perf_counter() - start)
+
+
+def _without_forecast(choice: Choice, forecasts: Sequence[Forecast], model: str) -> dict[str, str]:
+    """Return one line for each format that suits the matrix and that the model has no fit for."""
+    known = {forecast.candidate.format for forecast in forecasts}
+    return {
+        candidate.format: (
+            f"{candidate.format.upper()} has no forecast: expected a {model} model that was fitted to it; "
+            f"calibrate with a larger budget, or choose another model"
+        )
+        for candidate in choice.candidates
+        if candidate.format not in known
+    }
 
 
 def plan(

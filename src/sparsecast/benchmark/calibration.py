@@ -183,6 +183,9 @@ _SETTING_S = 75.0
 #: Of the time of the five-minute benchmark, the share of a type of values, while others are to follow.
 _TYPE_SHARE = 0.6
 
+#: Seconds that measuring the bandwidth of a setting may take.
+_STREAMS_S = 5.0
+
 #: Seconds of the budget for the figures that starting Python, before the run, and saving take.
 _AROUND_S = 4.0
 
@@ -476,11 +479,10 @@ class Calibration:
         return perf_counter() - self._start
 
     def _measure_all(self) -> Iterator[Record]:
-        with self._phase("bandwidth"):
-            for threads in dict.fromkeys(setting.threads for setting in self.settings):
-                self.on_progress(self.used_s, self.budget_s, "bandwidth")
-                self.streams += self.place.streams(self.machine, threads)
         needed, finer = self._rounds()
+        # The figures and the way to a device are told from them; forecasts on a processor are not.
+        if self.rates or self.machine.device:
+            self._measure_streams()
         if self.rates:
             # A budget that is just enough is enough for the figures only.
             end = max(_RATING_SHARE * self.budget_s, min(five_minutes.LEAST_BUDGET_S, self.budget_s))
@@ -488,10 +490,18 @@ class Calibration:
             yield from self._measure_rounds(needed + finer)
         else:
             yield from self._measure_rounds(needed)
+            if not self.streams and self.used_s + _STREAMS_S * len(self.settings) <= self.budget_s:
+                self._measure_streams()
             limit = _SHARE_BESIDE * (self.budget_s - self.used_s)
             if limit >= _LEAST_BESIDE_S:
                 yield from self._measure_synthetic(limit)
             yield from self._measure_rounds(finer)
+
+    def _measure_streams(self) -> None:
+        with self._phase("bandwidth"):
+            for threads in dict.fromkeys(setting.threads for setting in self.settings):
+                self.on_progress(self.used_s, self.budget_s, "bandwidth")
+                self.streams += self.place.streams(self.machine, threads)
 
     def _measure_synthetic(self, limit_s: float) -> Iterator[Record]:
         """Measure the five-minute benchmark, each type of values with all its thread counts at once."""
