@@ -210,16 +210,23 @@ def _complains(outcome, pattern, data_folder):
 
 
 @pytest.mark.parametrize(
-    "damage", [("figures", NAMES[0]), ("machine", "name"), ("settings", 0, "errors", NAMES[1])]
+    ("damage", "value"),
+    [
+        (("figures", NAMES[0]), {"not": "this"}),
+        (("machine", "name"), {"not": "this"}),
+        (("settings", 0, "errors", NAMES[1]), {"not": "this"}),
+        (("settings", 0, "points", 0, "mflops"), None),
+        (("settings", 0, "points", 0, "mflops"), 0),
+    ],
 )
-def test_a_damaged_result_is_no_result(run, rated, tmp_path, damage):
+def test_a_damaged_result_is_no_result(run, rated, tmp_path, damage, value):
     path = tmp_path / "a.json"
     assert run("bench", "--output", path).status == 0
     document = json.loads(path.read_text())
     inner = document
     for key in damage[:-1]:
         inner = inner[key]
-    inner[damage[-1]] = {"not": "this"}
+    inner[damage[-1]] = value
     path.write_text(json.dumps(document))
     outcome = run("bench", "--compare", path, path)
     assert outcome.status == 2
