@@ -116,6 +116,19 @@ def test_a_matrix_that_there_is_no_memory_for_does_not_end_the_run(suite, monkey
     assert run.notes() == ["float64: no memory for 11 points, refilled like those cut"]
 
 
+def test_what_is_compiled_is_what_is_measured(suite, monkeypatch):
+    compiled = []
+    inner = synthetic.warm_up
+
+    def warm_up(candidate):
+        compiled.append(candidate)
+        inner(candidate)
+
+    monkeypatch.setattr(synthetic, "warm_up", warm_up)
+    run = suite(effort=QUICK, effort_of_few=QUICK, dimensions=(4096,))
+    assert {record.candidate for record in run.run(10.0)} == set(compiled)
+
+
 def test_sizes_that_there_is_no_time_to_compile_are_left_out(suite, clock, monkeypatch):
     def slow(candidate):
         clock[0] += 4.0
