@@ -263,6 +263,19 @@ def test_twins_of_a_folder(run, recorded, monkeypatch, tmp_path):
     assert len(asked) == 3, "an unknown type is refused before anything is read"
 
 
+def test_ctrl_c_shows_the_twins_of_what_was_measured(run, recorded, monkeypatch, tmp_path):
+    (tmp_path / "a.mtx").write_text("")
+    row = TwinRow("a", 99, recorded.records[0].candidate, 2, 1e-3, 1.01, 1.2, 0.9)
+    for rows in ((row,), ()):
+        found = Twins(rows, (), {}, interrupted=True)
+        monkeypatch.setattr("sparsecast.api.meeting.twins_of", lambda *asked, found=found: found)
+        outcome = run("bench", "--twins", tmp_path, "--json")
+        assert outcome.status == 130
+        document = json.loads(outcome.out)
+        assert (len(document["rows"]), document["interrupted"]) == (len(rows), True)
+        assert "stopped from the keyboard" in outcome.err
+
+
 def test_all_block_sizes_are_asked_for(run, rated):
     run("bench", "--json")
     assert tuple(rated[0][0].series) == all_series()
