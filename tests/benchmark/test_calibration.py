@@ -209,6 +209,29 @@ def test_a_killed_run_is_taken_up_where_it_stopped(killed_run, run, measured, pa
     assert not journal.exists()
 
 
+def test_figures_are_those_of_this_run_and_not_of_a_killed_one(run, measured, suites, monkeypatch, recorded):
+    def killed(done_s, total_s, item):
+        if item == NAMES[0]:
+            raise Killed
+
+    with pytest.raises(Killed):
+        run(settings=(SINGLE,), series=(UNBLOCKED,), rates=True, on_progress=killed).run()
+    taken = run(series=(UNBLOCKED,), rates=True)
+    profile = taken.run()
+    (rating,) = ratings(taken.records, taken.machine)
+    assert rating.dtype == "float64"
+    assert {r.candidate.dtype for r in profile.records if r.suite == SUITE} == {"float64", "float32"}
+
+
+def test_nothing_is_compiled_for_what_does_not_fit_in_time(run, measured, suites, monkeypatch):
+    compiled = []
+    monkeypatch.setattr(calibration, "warm_up", compiled.append)
+    taken = run(budget_s=60.0, series=(UNBLOCKED,), rates=True, settings=(SETTING,))
+    taken._end_s = 20.0
+    taken.run()
+    assert (measured, compiled) == ([], [])
+
+
 @pytest.mark.parametrize("lost", [1, 40, 2000])
 def test_a_torn_last_line_counts_for_nothing_and_hurts_nothing(killed_run, run, measured, path, lost):
     journal = path.with_suffix(".journal")

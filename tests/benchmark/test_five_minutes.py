@@ -74,6 +74,14 @@ def test_a_dimension_out_of_time_is_as_much_faster_as_where_it_was_tested():
     assert refilled(speeds, 2048)[TWO][:, 0].tolist() == [3.0, 4.5, 4.5], "where nothing was tested, as fast"
 
 
+def test_a_maximum_was_reached_and_a_dimension_that_none_was_tested_at_is_refilled():
+    speeds = {Point(UNBLOCKED, 512, 29): 1.0, Point(UNBLOCKED, 2048, 29): 4.0, Point(TWO, 512, 29): 3.0}
+    speeds |= {Point(FOUR, 512, 29): 1.0, Point(FOUR, 1024, 29): 2.0}
+    assert refilled(speeds)[UNBLOCKED][:, 0].tolist() == [1.0, 2.0, 4.0]
+    assert refilled(speeds)[TWO][:, 0].tolist() == [3.0, 6.0, 6.0]
+    assert figures(speeds).blocked_max_mflops == 3.0
+
+
 def test_what_only_some_series_were_tested_at_is_said(recorded, record_of):
     whole = [Point(series, 512, 29) for series in all_series()]
     records = [record_of(point, 10.0) for point in (*whole, *(Point(series, 1024, 29) for series in SCOUTS))]

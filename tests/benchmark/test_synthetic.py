@@ -15,6 +15,7 @@ from sparsecast.benchmark.five_minutes import AGAIN, SUITE
 from sparsecast.benchmark.measurement import HostBench
 from sparsecast.benchmark.search_space import NNZ_PER_ROW, SYMMETRIC, UNBLOCKED, Point, Series
 from sparsecast.benchmark.synthetic import SyntheticSuite, candidate_of, measured_subject
+from sparsecast.errors import MatrixSizeError
 from sparsecast.kernels import compiling
 from sparsecast.kernels.compiling import compile_as_told, compiled_beside
 from sparsecast.matrices.structure import structure
@@ -101,6 +102,33 @@ def test_a_measurement_is_given_up_when_the_time_is_over(suite, clock, monkeypat
     assert run.notes() == [f"float64: out of time for {len(run.missed)} points, refilled like those cut"]
 
 
+def test_a_matrix_that_there_is_no_memory_for_does_not_end_the_run(suite, monkeypatch):
+    inner = synthetic.measured_subject
+
+    def short_of_memory(point, suite):
+        if point.dimension == 1024:
+            raise MatrixSizeError("a synthetic matrix would take too much")
+        return inner(point, suite)
+
+    monkeypatch.setattr(synthetic, "measured_subject", short_of_memory)
+    run = suite(effort=QUICK, effort_of_few=QUICK, series=(UNBLOCKED,))
+    assert {Point.named(record.matrix).dimension for record in run.run(60.0)} == {512}
+    assert run.notes() == ["float64: no memory for 11 points, refilled like those cut"]
+
+
+def test_what_is_compiled_is_what_is_measured(suite, monkeypatch):
+    compiled = []
+    inner = synthetic.warm_up
+
+    def warm_up(candidate):
+        compiled.append(candidate)
+        inner(candidate)
+
+    monkeypatch.setattr(synthetic, "warm_up", warm_up)
+    run = suite(effort=QUICK, effort_of_few=QUICK, dimensions=(4096,))
+    assert {record.candidate for record in run.run(10.0)} == set(compiled)
+
+
 def test_sizes_that_there_is_no_time_to_compile_are_left_out(suite, clock, monkeypatch):
     def slow(candidate):
         clock[0] += 4.0
@@ -155,6 +183,31 @@ def test_processes_share_the_work_from_the_end_on(monkeypatch, tmp_path):
             told = [text for text in (path.read_text() for path in tmp_path.iterdir()) if text]
     blocks = sorted(([each["block"] for each in json.loads(text)] for text in told), key=len)
     assert blocks == [[[6, 1]], [None, [2, 2]]]
+
+
+def test_processes_find_our_modules_and_not_those_of_the_working_directory(monkeypatch, tmp_path):
+    ours, working, found = (tmp_path / name for name in ("ours", "working", "found"))
+    for folder in (ours, working):
+        folder.mkdir()
+        (folder / "only_here.py").write_text(f"open({str(found)!r}, 'w').write({folder.name!r})\n")
+    monkeypatch.chdir(working)
+    monkeypatch.syspath_prepend(ours)
+    monkeypatch.setattr(compiling, "_COMPILE", "import only_here")
+    with compiled_beside(CANDIDATES, 1):
+        deadline = time.monotonic() + 30
+        while not (found.exists() and found.read_text()):
+            assert time.monotonic() < deadline, "waited for half a minute"
+            time.sleep(0.01)
+    assert found.read_text() == "ours"
+
+
+def test_there_are_no_more_processes_than_kernels(monkeypatch):
+    started = []
+    inner = compiling.subprocess.Popen
+    monkeypatch.setattr(compiling, "_COMPILE", "pass")
+    monkeypatch.setattr(compiling.subprocess, "Popen", lambda *a, **o: started.append(a) or inner(*a, **o))
+    with compiled_beside(CANDIDATES[:2], 64):
+        assert len(started) == 2
 
 
 def test_a_process_that_fails_hurts_nobody(monkeypatch):

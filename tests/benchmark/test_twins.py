@@ -63,6 +63,21 @@ def test_an_unknown_type_is_refused_once(folder):
         twins_of([folder / "plain.mtx"], (1,), "float65")
 
 
+def test_ctrl_c_keeps_the_matrices_before(folder, monkeypatch):
+    inner = twins.read
+
+    def read(path):
+        if path.name == "plain.mtx":
+            raise KeyboardInterrupt
+        return inner(path)
+
+    monkeypatch.setattr(twins, "read", read)
+    found = twins_of([folder / "blocks.mtx", folder / "plain.mtx"], (1,), effort=EFFORT)
+    assert found.interrupted
+    assert {row.matrix for row in found.rows} == {"blocks"}
+    assert [score.matrices for score in found.scores] == [1, 1]
+
+
 def test_a_wrong_kernel_is_not_measured(folder, monkeypatch):
     monkeypatch.setattr(twins, "right_hand_side", lambda cols, dtype: np.full(cols, np.inf, dtype=dtype))
     with pytest.raises(WrongResultError, match="csr"):

@@ -210,16 +210,23 @@ def _complains(outcome, pattern, data_folder):
 
 
 @pytest.mark.parametrize(
-    "damage", [("figures", NAMES[0]), ("machine", "name"), ("settings", 0, "errors", NAMES[1])]
+    ("damage", "value"),
+    [
+        (("figures", NAMES[0]), {"not": "this"}),
+        (("machine", "name"), {"not": "this"}),
+        (("settings", 0, "errors", NAMES[1]), {"not": "this"}),
+        (("settings", 0, "points", 0, "mflops"), None),
+        (("settings", 0, "points", 0, "mflops"), 0),
+    ],
 )
-def test_a_damaged_result_is_no_result(run, rated, tmp_path, damage):
+def test_a_damaged_result_is_no_result(run, rated, tmp_path, damage, value):
     path = tmp_path / "a.json"
     assert run("bench", "--output", path).status == 0
     document = json.loads(path.read_text())
     inner = document
     for key in damage[:-1]:
         inner = inner[key]
-    inner[damage[-1]] = {"not": "this"}
+    inner[damage[-1]] = value
     path.write_text(json.dumps(document))
     outcome = run("bench", "--compare", path, path)
     assert outcome.status == 2
@@ -254,6 +261,19 @@ def test_twins_of_a_folder(run, recorded, monkeypatch, tmp_path):
     assert asked == [(files, [1], None), (files, counts, None), (files, counts, "float32")]
     assert "'int8': expected one of" in run("bench", "--twins", tmp_path, "--dtype", "int8").err
     assert len(asked) == 3, "an unknown type is refused before anything is read"
+
+
+def test_ctrl_c_shows_the_twins_of_what_was_measured(run, recorded, monkeypatch, tmp_path):
+    (tmp_path / "a.mtx").write_text("")
+    row = TwinRow("a", 99, recorded.records[0].candidate, 2, 1e-3, 1.01, 1.2, 0.9)
+    for rows in ((row,), ()):
+        found = Twins(rows, (), {}, interrupted=True)
+        monkeypatch.setattr("sparsecast.api.meeting.twins_of", lambda *asked, found=found: found)
+        outcome = run("bench", "--twins", tmp_path, "--json")
+        assert outcome.status == 130
+        document = json.loads(outcome.out)
+        assert (len(document["rows"]), document["interrupted"]) == (len(rows), True)
+        assert "stopped from the keyboard" in outcome.err
 
 
 def test_all_block_sizes_are_asked_for(run, rated):

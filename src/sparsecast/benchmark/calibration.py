@@ -391,7 +391,7 @@ class Calibration:
     rates : bool
         Whether its figures are what is wanted, and come first; else the models' matrices do.
     records : list of Record
-        What has been measured so far.
+        What this run has measured so far; what it took over from a killed one is in the profile only.
     streams : list of Stream
         The bandwidths measured so far; quickly measured again, so the journal does without them.
     interrupted : bool
@@ -435,6 +435,7 @@ class Calibration:
         self._effort = FULL_EFFORT if share >= _FULL_EFFORT_BUDGET_S else QUICK_EFFORT
         self._pace = 1.0
         self._ready: set[Setting] = set()
+        self._taken_over: list[Record] = []
         self._end_s = self.budget_s - (_AROUND_S if self.rates else 0.0)
 
     def run(self) -> Profile:
@@ -455,7 +456,7 @@ class Calibration:
         journal_path = path.with_suffix(".journal")
         with storage.exclusive(path.with_suffix(".lock")):
             before = _existing(path, self.machine)
-            self.records = read_journal(journal_path)
+            self._taken_over = read_journal(journal_path)
             try:
                 with storage.journal(journal_path) as append:
                     for record in self._measure_all():
@@ -463,7 +464,7 @@ class Calibration:
                         self.records.append(record)
             except KeyboardInterrupt:
                 self.interrupted = True
-            profile = before.with_records(self.records).with_streams(self.streams)
+            profile = before.with_records((*self._taken_over, *self.records)).with_streams(self.streams)
             if not profile.records and not self.interrupted:
                 raise InputError(
                     f"budget {self.budget_s:g} s: expected time and free memory for one matrix, beside "
@@ -544,10 +545,11 @@ class Calibration:
         for setting, matrix in rounds:
             total = min(self.budget_s, max(self.used_s, expected))
             self.on_progress(min(self.used_s, total), total, matrix.name)
-            with self._phase("compiling"):
-                self._compile(setting)
             estimate = self._estimate_s(matrix)
-            if self._is_done(setting, matrix) or not self._fits(setting, matrix, estimate):
+            if self._is_due(setting, matrix, estimate):  # else compiling would be for nothing
+                with self._phase("compiling"):
+                    self._compile(setting)
+            if not self._is_due(setting, matrix, estimate):
                 expected -= estimate
                 continue
             begin = self.used_s
@@ -573,9 +575,9 @@ class Calibration:
             self.used_s, self.budget_s, f"compiling for {setting.dtype}, {setting.threads} threads"
         )
         for name in KERNELS[setting.device].names():
-            if self.used_s > self._end_s:
-                return  # nothing will be measured with it
             for variant in KERNELS[setting.device].get(name).variants:
+                if self.used_s > self._end_s:
+                    return  # nothing will be measured with it
                 warm_up(
                     Candidate(
                         name, variant, setting.device, setting.dtype, setting.index_bits, setting.threads
@@ -595,9 +597,10 @@ class Calibration:
         # Building, converting and checking take about 200 ns an entry, the samples 3 products each.
         return self._pace * (timing + matrix.entries * (200e-9 + 3e-9 * calls * self._effort.samples))
 
-    def _fits(self, setting: Setting, matrix: BenchmarkMatrix, estimate_s: float) -> bool:
+    def _is_due(self, setting: Setting, matrix: BenchmarkMatrix, estimate_s: float) -> bool:
         in_time = self.used_s + estimate_s <= self._end_s
-        return in_time and matrix.entries <= self._most_entries(setting)
+        fits = in_time and matrix.entries <= self._most_entries(setting)
+        return fits and not self._is_done(setting, matrix)
 
     def _most_entries(self, setting: Setting) -> float:
         """Return the entries of the largest matrix that there is memory for."""
@@ -610,7 +613,7 @@ class Calibration:
             and record.suite == matrix.suite
             and record.candidate.threads == setting.threads
             and record.candidate.dtype == setting.dtype
-            for record in self.records
+            for record in (*self._taken_over, *self.records)
         )
 
     def _measure(self, setting: Setting, matrix: BenchmarkMatrix) -> list[Record]:

@@ -106,12 +106,14 @@ def _is_result(document: Any) -> bool:
     try:
         first = document["settings"][0]
         numbers = [document["figures"][name] for name in COMPARED] + [first["errors"][n] for n in COMPARED]
-        numbers += [point["mflops"] for point in first["points"]]
+        speeds = [point["mflops"] for point in first["points"]]
         texts = [document["machine"]["name"], _setting(first), *(p["matrix"] for p in first["points"])]
     except (KeyError, TypeError, IndexError):
         return False
-    return all(value is None or isinstance(value, int | float) for value in numbers) and all(
-        isinstance(text, str) for text in texts
+    return (
+        all(value is None or isinstance(value, int | float) for value in numbers)
+        and all(isinstance(speed, int | float) and speed > 0 for speed in speeds)
+        and all(isinstance(text, str) for text in texts)
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -96,8 +96,9 @@ def refilled(speeds: Speeds, end: int = 0) -> dict[Series, NDArray[np.float64]]:
     -------
     dict of Series to float array of shape (dimensions, len(NNZ_PER_ROW))
     """
-    tested = sorted({point.dimension for point in speeds})
-    while tested and 2 * tested[-1] <= end:
+    measured = {point.dimension for point in speeds}
+    tested = [min(measured)] if measured else []
+    while tested and 2 * tested[-1] <= max(end, *measured):
         tested.append(2 * tested[-1])
     by_series: dict[Series, dict[int, dict[int, float]]] = {}
     for point, speed in speeds.items():
@@ -139,22 +140,21 @@ def _interpolated(row: Mapping[int, float]) -> NDArray[np.float64]:
 
 
 def figures(speeds: Speeds, end: int = 0) -> Figures:
-    """Return the figures of the measured points, after refilling them up to the dimension `end`."""
+    """Return the figures: maxima of what was measured, medians after refilling up to dimension `end`."""
     filled = refilled(speeds, end)
-    blocked = [values for series, values in filled.items() if series not in (UNBLOCKED, SYMMETRIC)]
-    kinds = (
-        [filled[UNBLOCKED]] if UNBLOCKED in filled else [],
-        blocked,
-        [filled[SYMMETRIC]] if SYMMETRIC in filled else [],
-    )
-    return Figures(*(summary for kind in kinds for summary in _summary(kind)))
+    blocked = filled.keys() - {UNBLOCKED, SYMMETRIC}
+    kinds = (filled.keys() & {UNBLOCKED}, blocked, filled.keys() & {SYMMETRIC})
+    return Figures(*(summary for kind in kinds for summary in _summary(kind, speeds, filled)))
 
 
-def _summary(kind: Sequence[NDArray[np.float64]]) -> tuple[float | None, float | None]:
+def _summary(
+    kind: Set[Series], speeds: Speeds, filled: Mapping[Series, NDArray[np.float64]]
+) -> tuple[float | None, float | None]:
     if not kind:
         return None, None
-    values = np.concatenate([each.ravel() for each in kind])
-    return float(values.max()), float(np.median(values))
+    # A maximum was reached: a refilled speed may be higher where speed grows with the dimension.
+    highest = max(speed for point, speed in speeds.items() if point.series in kind)
+    return highest, float(np.median(np.concatenate([filled[series].ravel() for series in kind])))
 
 
 def noise_of(first: Speeds, again: Speeds) -> float | None:

@@ -11,6 +11,7 @@ from sparsecast.benchmark.estimator import Search, points_again
 from sparsecast.benchmark.five_minutes import AGAIN, AGAIN_SHARE, SUITE
 from sparsecast.benchmark.measurement import Bench, Subject, measure_candidates
 from sparsecast.benchmark.search_space import SYMMETRIC, UNBLOCKED, Point, Series
+from sparsecast.errors import MatrixSizeError
 from sparsecast.kernels import KERNELS
 from sparsecast.kernels.binding import warm_up
 from sparsecast.kernels.compiling import compiled_beside
@@ -80,6 +81,8 @@ class SyntheticSuite:
         Those that there was no time to compile.
     missed : list of Point
         As in a Search.
+    too_large : list of Point
+        Those that there was no memory for.
     """
 
     settings: Sequence[Setting]
@@ -93,6 +96,7 @@ class SyntheticSuite:
     phases: dict[str, float] = field(default_factory=dict)
     left_out: list[Series] = field(default_factory=list)
     missed: list[Point] = field(default_factory=list)
+    too_large: list[Point] = field(default_factory=list)
 
     def run(self, limit_s: float) -> Iterator[Record]:
         """Measure for so many seconds, and yield each Record as it is made.
@@ -116,12 +120,14 @@ class SyntheticSuite:
                 yield from self._measure(point, SUITE, left_s)
             except OutOfTime:
                 search.missed.append(point)
+            except MatrixSizeError:  # a smaller one may fit
+                self.too_large.append(point)
             else:
                 took[point] = perf_counter() - begin
             search.took(point, perf_counter() - begin)
         for point in points_again(took, min(reserve_s, left_s())):
             if took[point] <= left_s():
-                with suppress(OutOfTime):
+                with suppress(OutOfTime, MatrixSizeError):
                     yield from self._measure(point, AGAIN, left_s)
 
     def notes(self) -> list[str]:
@@ -132,6 +138,8 @@ class SyntheticSuite:
             said.append(f"{dtype}: no time to compile {names}")
         if self.missed:
             said.append(f"{dtype}: out of time for {len(self.missed):,} points, refilled like those cut")
+        if self.too_large:
+            said.append(f"{dtype}: no memory for {len(self.too_large):,} points, refilled like those cut")
         return said
 
     def _compiled(self, left_s: Callable[[], float], limit_s: float) -> list[Series]:
@@ -139,9 +147,11 @@ class SyntheticSuite:
         begin = perf_counter()
         known = KERNELS[self.settings[0].device].names()
         wanted = [series for series in self.series if series.format in known]
-        tiny = structure(banded_matrix(48, 24, seed=0))
+        # Symmetric ones have a kernel of their own, which the rules choose for symmetric matrices only.
+        tiny = {kind: structure(banded_matrix(48, 24, symmetric=kind, seed=0)) for kind in (False, True)}
         kernels = {
-            series: [candidate_of(series, tiny, setting) for setting in self.settings] for series in wanted
+            series: [candidate_of(series, tiny[series.is_symmetric], setting) for setting in self.settings]
+            for series in wanted
         }
         ready: list[Series] = []
         with ExitStack() as helpers:

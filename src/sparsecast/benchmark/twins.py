@@ -101,11 +101,14 @@ class Twins:
     scores : tuple of TwinScore
     refused : dict of str to str
         Matrices that were left out, and why.
+    interrupted : bool
+        Whether the user stopped it: the rows are what was measured until then.
     """
 
     rows: tuple[TwinRow, ...]
     scores: tuple[TwinScore, ...]
     refused: dict[str, str]
+    interrupted: bool = False
 
 
 def twins_of(
@@ -141,6 +144,7 @@ def twins_of(
         Setting("cpu", dtype, 32, 1)  # refuses an unknown type once, and not every matrix for it
     rows: list[TwinRow] = []
     refused: dict[str, str] = {}
+    interrupted = False
     for path in paths:
         name = matrix_name(path)
         try:
@@ -153,8 +157,11 @@ def twins_of(
                 rows += _rows(family, Setting("cpu", chosen, index_bits, count), effort)
         except InputError as error:
             refused[name] = str(error)
+        except KeyboardInterrupt:
+            interrupted = True
+            break
         on_matrix()
-    return Twins(tuple(rows), _scores(rows), refused)
+    return Twins(tuple(rows), _scores(rows), refused, interrupted)
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,12 +117,15 @@ def _measure_twins(folder: Path, threads: int | None, dtype: str | None, as_json
     files = matrix_files(folder)
     with counted_bar(screen(), "measuring", len(files)) as advance:
         found = api.twins(files, threads=threads, dtype=dtype, on_matrix=advance)
-    if not found.rows:
+    if not found.rows and not found.interrupted:
         raise InputError(next(iter(found.refused.values())))
     if as_json:
         print_document(documents.twins(found))
     else:
         page().print(tables.twins(found))
+    if found.interrupted:
+        screen().print("stopped from the keyboard: what was measured until then is shown")
+        raise typer.Exit(130)
 
 
 def _refuse_unwritable(path: Path) -> None:

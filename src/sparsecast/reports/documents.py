@@ -287,6 +287,7 @@ def twins(found: Twins) -> Document:
             for score in found.scores
         ],
         "refused": found.refused,
+        "interrupted": found.interrupted,
     }
 
 
