@@ -189,6 +189,7 @@ def record_of(recorded):
             candidate=dataclasses.replace(template.candidate, **candidate),
             matrix=point.name,
             suite=suite,
+            noise=0.0,
             time_s=2e-6 * template.structure.nnz / mflops,
         )
 
@@ -244,6 +245,14 @@ def test_the_share_of_the_bandwidth_is_taken_at_the_bytes_of_each_product(record
     assert 1 / 8 < stream_share([record], ends) < 1 / 4
     assert stream_share([record], others) is None
     assert stream_share([], ends) is None
+
+
+@pytest.mark.parametrize(("noise", "is_disturbed"), [(0.5, True), (0.01, False)])
+def test_a_machine_too_busy_to_measure_twice_is_said_to_be(recorded, record_of, noise, is_disturbed):
+    records = [record_of(Point(TWO, 512, k), 10.0) for k in NNZ_PER_ROW]
+    (rating,) = ratings([dataclasses.replace(r, noise=noise) for r in records], recorded.machine)
+    assert (rating.noise, rating.is_disturbed) == (None, is_disturbed)
+    assert any("repeated measurements differ by 50.0 %" in note for note in notes([rating])) == is_disturbed
 
 
 def test_unknown_caches_are_said(recorded, record_of):

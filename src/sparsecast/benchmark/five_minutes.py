@@ -287,9 +287,20 @@ class Rating:
     range_end: int
 
     @property
+    def disturbance(self) -> float | None:
+        """The noise; where nothing was measured twice, that within the samples of a point, in the median.
+
+        The busier the machine, the less time is left to measure anything twice.
+        """
+        if self.noise is not None:
+            return self.noise
+        within = [record.noise for record in self.records if record.noise is not None]
+        return statistics.median(within) if within else None
+
+    @property
     def is_disturbed(self) -> bool:
         """Whether repeated measurements differ as they do beside another heavy program."""
-        return self.noise is not None and self.noise > DISTURBED
+        return (self.disturbance or 0.0) > DISTURBED
 
 
 def ratings(
@@ -390,9 +401,9 @@ def notes(found: Iterable[Rating]) -> list[str]:
         setting = f"{rating.dtype}, {rating.threads} thread{'s' if rating.threads > 1 else ''}"
         if rating.is_disturbed:
             said.append(
-                f"{setting}: repeated measurements differ by {100 * (rating.noise or 0):.1f} %, more than "
-                f"{100 * DISTURBED:.0f} %: another program, or another virtual machine, seems to be at work; "
-                f"measure again without it"
+                f"{setting}: repeated measurements differ by {100 * (rating.disturbance or 0):.1f} %, "
+                f"more than {100 * DISTURBED:.0f} %: another program, or another virtual machine, seems to "
+                f"be at work; measure again without it"
             )
         if rating.noise is None:
             said.append(f"{setting}: nothing was measured twice, so noise and errors are not known")
