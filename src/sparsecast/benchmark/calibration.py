@@ -28,7 +28,7 @@ from sparsecast.benchmark.synthetic import OutOfTime, SyntheticSuite
 from sparsecast.errors import InputError, MatrixSizeError, ProfileError
 from sparsecast.formats import FORMATS
 from sparsecast.kernels import KERNELS
-from sparsecast.kernels.binding import warm_up
+from sparsecast.kernels.compiling import compiled_in_turn
 from sparsecast.machines import storage
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile, user_path
@@ -574,15 +574,14 @@ class Calibration:
         self.on_progress(
             self.used_s, self.budget_s, f"compiling for {setting.dtype}, {setting.threads} threads"
         )
-        for name in KERNELS[setting.device].names():
-            for variant in KERNELS[setting.device].get(name).variants:
-                if self.used_s > self._end_s:
-                    return  # nothing will be measured with it
-                warm_up(
-                    Candidate(
-                        name, variant, setting.device, setting.dtype, setting.index_bits, setting.threads
-                    )
-                )
+        wanted = [
+            Candidate(name, variant, setting.device, setting.dtype, setting.index_bits, setting.threads)
+            for name in KERNELS[setting.device].names()
+            for variant in KERNELS[setting.device].get(name).variants
+        ]
+        for _ in compiled_in_turn(wanted, self.machine.threads):
+            if self.used_s > self._end_s:
+                return  # nothing will be measured with it
         structure(varied_matrix(1000, 4, "uniform", 1.0, seed=0))
 
     def _rounds(self) -> tuple[list[tuple[Setting, BenchmarkMatrix]], list[tuple[Setting, BenchmarkMatrix]]]:

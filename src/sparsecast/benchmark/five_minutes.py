@@ -402,8 +402,8 @@ def notes(found: Iterable[Rating]) -> list[str]:
         if rating.is_disturbed:
             said.append(
                 f"{setting}: repeated measurements differ by {100 * (rating.disturbance or 0):.1f} %, "
-                f"more than {100 * DISTURBED:.0f} %: another program, or another virtual machine, seems to be "
-                f"at work; measure again without it"
+                f"more than {100 * DISTURBED:.0f} %: another program, or another virtual machine, seems to "
+                f"be at work; measure again without it"
             )
         if rating.noise is None:
             said.append(f"{setting}: nothing was measured twice, so noise and errors are not known")

@@ -7,10 +7,14 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from time import perf_counter
 
 from sparsecast.kernels.binding import warm_up
 from sparsecast.records import Candidate
+
+#: Seconds from which on a kernel was compiled, not found in the cache.
+_COLD_S = 0.3
 
 _COMPILE = "from sparsecast.kernels.compiling import compile_as_told; compile_as_told()"
 
@@ -51,6 +55,30 @@ def compiled_beside(candidates: Sequence[Candidate], processes: int) -> Iterator
         for helper in helpers:
             helper.kill()
             helper.wait()
+
+
+def compiled_in_turn(candidates: Sequence[Candidate], processes: int) -> Iterator[Candidate]:
+    """Compile the kernels of `candidates`, and yield each once it is ready.
+
+    As soon as one of a processor's turns out not to be in the cache, other processes compile from the end of
+    the list on.
+
+    Parameters
+    ----------
+    candidates : sequence of Candidate
+    processes : int
+        This one among them.
+    """
+    with ExitStack() as helpers:
+        is_helped = False
+        for number, candidate in enumerate(candidates):
+            start = perf_counter()
+            warm_up(candidate)
+            yield candidate
+            is_cold = perf_counter() - start > _COLD_S and candidate.device == "cpu"
+            if is_cold and not is_helped:
+                helpers.enter_context(compiled_beside(candidates[number + 1 :], processes - 1))
+                is_helped = True
 
 
 def compile_as_told() -> None:
