@@ -225,7 +225,9 @@ def test_figures_are_those_of_this_run_and_not_of_a_killed_one(run, measured, su
 
 def test_nothing_is_compiled_for_what_does_not_fit_in_time(run, measured, suites, monkeypatch):
     compiled = []
-    monkeypatch.setattr(calibration, "warm_up", compiled.append)
+    monkeypatch.setattr(
+        calibration, "compiled_in_turn", lambda wanted, processes: compiled.append(wanted) or []
+    )
     taken = run(budget_s=60.0, series=(UNBLOCKED,), rates=True, settings=(SETTING,))
     taken._end_s = 20.0
     taken.run()
@@ -414,7 +416,7 @@ def suites(monkeypatch, clock, recorded):
             return [f"a note of {self.settings[0].dtype}"]
 
     monkeypatch.setattr(calibration, "SyntheticSuite", Suite)
-    monkeypatch.setattr(calibration, "warm_up", lambda candidate: None)
+    monkeypatch.setattr(calibration, "compiled_in_turn", lambda wanted, processes: [])
     return made
 
 
