@@ -34,11 +34,11 @@ def test_the_series_are_the_papers_36_block_sizes_and_the_symmetric_matrices():
     }
     assert [series.format for series in found].count("bcsr") == 35
     assert found[0] == UNBLOCKED
-    assert found[-1] == SYMMETRIC
+    assert found[1] == SYMMETRIC, "so that a short run has a figure of them"
 
 
 def test_block_sizes_can_be_named():
-    assert all_series(["1x1", "4x1", "1x1"]) == (UNBLOCKED, FOUR, SYMMETRIC)
+    assert all_series(["1x1", "4x1", "1x1"]) == (UNBLOCKED, SYMMETRIC, FOUR)
 
 
 @pytest.mark.parametrize("name", ["5x5", "4", "x", "4x", "", "4x4x4", "symmetric", "04x4", "-1x2"])

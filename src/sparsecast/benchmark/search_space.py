@@ -79,7 +79,7 @@ def all_series(blocks: Sequence[str] | None = None) -> tuple[Series, ...]:
             )
     chosen = [known[name] for name in dict.fromkeys(blocks)] if blocks else list(known.values())
     squares_first = sorted(chosen, key=lambda series: series.block[0] != series.block[1])
-    return (*squares_first, SYMMETRIC)
+    return (squares_first[0], SYMMETRIC, *squares_first[1:])
 
 
 @dataclass(frozen=True, slots=True)
