@@ -58,7 +58,7 @@ UNBLOCKED, SYMMETRIC = Series(), Series(is_symmetric=True)
 def all_series(blocks: Sequence[str] | None = None) -> tuple[Series, ...]:
     """Return the series of the block sizes, by default all 36, and the symmetric one.
 
-    Sizes that differ most come first, so that whoever is cut short has seen something of each kind.
+    Square sizes come first and symmetric matrices second, so that whoever is cut short has seen each kind.
 
     Parameters
     ----------
