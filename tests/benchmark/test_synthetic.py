@@ -118,13 +118,13 @@ def test_a_matrix_that_there_is_no_memory_for_does_not_end_the_run(suite, monkey
 
 def test_what_is_compiled_is_what_is_measured(suite, monkeypatch):
     compiled = []
-    inner = synthetic.warm_up
+    inner = compiling.warm_up
 
     def warm_up(candidate):
         compiled.append(candidate)
         inner(candidate)
 
-    monkeypatch.setattr(synthetic, "warm_up", warm_up)
+    monkeypatch.setattr(compiling, "warm_up", warm_up)
     run = suite(effort=QUICK, effort_of_few=QUICK, dimensions=(4096,))
     assert {record.candidate for record in run.run(10.0)} == set(compiled)
 
@@ -139,9 +139,10 @@ def test_sizes_that_there_is_no_time_to_compile_are_left_out(suite, clock, monke
         helped.extend(rest)
         return compiled_beside((), 0)
 
-    monkeypatch.setattr(synthetic, "warm_up", slow)
+    monkeypatch.setattr(compiling, "warm_up", slow)
     monkeypatch.setattr(synthetic, "measure_candidates", lambda *arguments: [])
-    monkeypatch.setattr(synthetic, "compiled_beside", beside)
+    monkeypatch.setattr(compiling, "compiled_beside", beside)
+    monkeypatch.setattr(compiling, "perf_counter", lambda: clock[0])
     wanted = [UNBLOCKED, *(Series((2, c)) for c in (2, 3, 4, 6, 8))]
     run = suite(series=wanted)
     list(run.run(20.0))
@@ -152,7 +153,7 @@ def test_sizes_that_there_is_no_time_to_compile_are_left_out(suite, clock, monke
 
 def test_a_series_without_a_kernel_on_the_device_is_none_of_the_suite(suite, monkeypatch):
     monkeypatch.setitem(synthetic.KERNELS, "cpu", type("None but CSR", (), {"names": lambda self: ["csr"]})())
-    monkeypatch.setattr(synthetic, "warm_up", lambda candidate: None)
+    monkeypatch.setattr(compiling, "warm_up", lambda candidate: None)
     monkeypatch.setattr(
         synthetic, "candidate_of", lambda series, found, setting: Candidate("csr", "", "cpu", "", 32, 1)
     )

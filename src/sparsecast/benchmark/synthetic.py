@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 
@@ -13,8 +13,7 @@ from sparsecast.benchmark.measurement import Bench, Subject, measure_candidates
 from sparsecast.benchmark.search_space import SYMMETRIC, UNBLOCKED, Point, Series
 from sparsecast.errors import MatrixSizeError
 from sparsecast.kernels import KERNELS
-from sparsecast.kernels.binding import warm_up
-from sparsecast.kernels.compiling import compiled_beside
+from sparsecast.kernels.compiling import compiled_in_turn
 from sparsecast.matrices.banded_synthesis import banded_matrix
 from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.matrices.structure import structure
@@ -28,9 +27,6 @@ EFFORT, EFFORT_OF_FEW = Effort(samples=5, sample_s=0.001), Effort(samples=9, sam
 
 #: Share of the time limit that compiling may take, beyond which the block sizes that are left are left out.
 COMPILING_SHARE = 0.6
-
-#: Seconds from which on the kernels of one series were compiled, not found in the cache.
-_COLD_S = 0.3
 
 
 def measured_subject(point: Point, suite: str = SUITE) -> Subject:
@@ -154,20 +150,15 @@ class SyntheticSuite:
             for series in wanted
         }
         ready: list[Series] = []
-        with ExitStack() as helpers:
-            is_helped = self.settings[0].device != "cpu"
+        in_turn = [candidate for series in wanted for candidate in kernels[series]]
+        with closing(compiled_in_turn(in_turn, self.processes)) as compiled:
             for number, series in enumerate(wanted):
                 if ready and limit_s - left_s() > COMPILING_SHARE * limit_s:
                     self.left_out = wanted[number:]
                     break
                 self.on_point(f"compiling for {series.name}")
-                start = perf_counter()
-                for candidate in kernels[series]:
-                    warm_up(candidate)
-                if not is_helped and perf_counter() - start > _COLD_S:
-                    rest = [candidate for each in wanted[number + 1 :] for candidate in kernels[each]]
-                    helpers.enter_context(compiled_beside(rest, self.processes - 1))
-                    is_helped = True
+                for _ in kernels[series]:
+                    next(compiled)
                 # What makes its matrices is compiled too.
                 banded_matrix(48, 24, block=series.block, symmetric=series.is_symmetric, seed=0)
                 ready.append(series)

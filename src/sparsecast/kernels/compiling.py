@@ -6,7 +6,7 @@ import dataclasses
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from time import perf_counter
 
@@ -57,7 +57,7 @@ def compiled_beside(candidates: Sequence[Candidate], processes: int) -> Iterator
             helper.wait()
 
 
-def compiled_in_turn(candidates: Sequence[Candidate], processes: int) -> Iterator[Candidate]:
+def compiled_in_turn(candidates: Sequence[Candidate], processes: int) -> Generator[Candidate, None, None]:
     """Compile the kernels of `candidates`, and yield each once it is ready.
 
     As soon as one of a processor's turns out not to be in the cache, other processes compile from the end of
@@ -74,11 +74,11 @@ def compiled_in_turn(candidates: Sequence[Candidate], processes: int) -> Iterato
         for number, candidate in enumerate(candidates):
             start = perf_counter()
             warm_up(candidate)
-            yield candidate
             is_cold = perf_counter() - start > _COLD_S and candidate.device == "cpu"
             if is_cold and not is_helped:
                 helpers.enter_context(compiled_beside(candidates[number + 1 :], processes - 1))
                 is_helped = True
+            yield candidate
 
 
 def compile_as_told() -> None:
