@@ -15,9 +15,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from sparsecast.errors import InputError
+from sparsecast.matrices.analysis import structure
 from sparsecast.matrices.band_statistics import derive
 from sparsecast.matrices.reading import matrix_name, read
-from sparsecast.matrices.structure import structure
 
 NOTE = (
     "Averages over a corpus on purpose: the benchmark asks for statistics of practical matrices. Each matrix "

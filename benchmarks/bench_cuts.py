@@ -18,9 +18,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from sparsecast.benchmark.estimator import SCOUTS
-from sparsecast.benchmark.five_minutes import FIGURES, Speeds, figures
-from sparsecast.benchmark.search_space import MIDDLE, Point
+from sparsecast.benchmark.gahvari.estimator import SCOUTS
+from sparsecast.benchmark.gahvari.search_space import MIDDLE, Point
+from sparsecast.benchmark.gahvari.summary import FIGURES, Speeds, figures
 
 
 def cut(speeds: Speeds, dimension: int, scouts: bool) -> dict[Point, float]:
@@ -40,13 +40,13 @@ def main() -> None:
     """Print one line for each dimension, without and with scouts."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("result", type=Path, metavar="RESULT.json")
-    settings = json.loads(parser.parse_args().result.read_text(encoding="utf-8"))["settings"]
-    for setting in settings:
-        speeds = {Point.named(point["matrix"]): point["mflops"] for point in setting["points"]}
+    targets = json.loads(parser.parse_args().result.read_text(encoding="utf-8"))["settings"]
+    for target in targets:
+        speeds = {Point.named(point["matrix"]): point["mflops"] for point in target["points"]}
         end = max(point.dimension for point in speeds)
         whole = asdict(figures(speeds, end))
         title = (
-            f"{setting['dtype']}, {setting['threads']} threads: error of the figures when dimensions are cut"
+            f"{target['dtype']}, {target['threads']} threads: error of the figures when dimensions are cut"
         )
         table = Table(title=title, title_justify="left")
         table.add_column("last dimension", justify="right")

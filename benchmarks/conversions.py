@@ -31,10 +31,10 @@ from scipy.sparse import csr_array
 from sparsecast import api
 from sparsecast.errors import InputError
 from sparsecast.formats import FORMATS
-from sparsecast.formats.base import StorageFormat
+from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.kernels import KERNELS
+from sparsecast.matrices.analysis import structure
 from sparsecast.matrices.row_blocks import RowBlocks
-from sparsecast.matrices.structure import structure
 
 MATRICES = (
     "gallery:poisson3d?n=90",

@@ -1,10 +1,10 @@
-"""The three CSR row loops on synthetic rows: what SURPRISING_SHARE and SHORT_ROW rest on.
+"""The three CSR row loops on synthetic rows: what MISPREDICTED_SHARE and SHORT_ROW rest on.
 
     python benchmarks/csr_row_loops.py [--dtype float32] [--nnz 400000]
 
 One thread; columns lie in a band, so that x comes from the nearest cache and only the rows differ. A ratio is
-the time over that of ``unrolled``, alternated in one run. `surprises` is the share of rows whose length the
-history of lengths does not foretell; `chosen` is what the rule in the CSR kernels chooses, and a star stands
+the time over that of ``unrolled``, alternated in one run. `mispredicted` is the share of rows whose end
+is mispredicted; `chosen` is what the rule in the CSR kernels chooses, and a star stands
 where another loop was faster by more than the noise and a twentieth.
 """
 
@@ -25,8 +25,8 @@ from sparsecast.benchmark.measurement import right_hand_side
 from sparsecast.formats.csr import CSR
 from sparsecast.kernels import KERNELS
 from sparsecast.kernels.reference import ReferenceProduct
+from sparsecast.matrices.analysis import structure
 from sparsecast.matrices.row_blocks import RowBlocks
-from sparsecast.matrices.structure import structure
 from sparsecast.measuring.timing import Call, Effort, Timing, measure
 from sparsecast.records import DTYPES
 
@@ -116,7 +116,7 @@ def row_of(kind: str, mean: int, A: csr_array[Any]) -> list[str]:
     return [
         kind,
         str(mean),
-        f"{found.row_length_surprises / found.rows:.2f}",
+        f"{found.mispredicted_rows / found.rows:.2f}",
         f"{base / A.nnz * 1e9:.2f}",
         *(f"{timings[variant].time_s / base:.2f}" for variant in kernels.variants if variant != BASE),
         chosen + (" *" if is_mistaken(timings, chosen, noise) else ""),
@@ -141,7 +141,7 @@ def main() -> None:
     others = [variant for variant in KERNELS["cpu"].get("csr").variants if variant != BASE]
     table = Table(caption=f"ratios: time over that of '{BASE}'")
     table.add_column("row lengths", no_wrap=True)
-    for heading in ("mean", "surprises", f"{BASE} ns/nnz", *others):
+    for heading in ("mean", "mispredicted", f"{BASE} ns/nnz", *others):
         table.add_column(heading, justify="right")
     table.add_column("chosen", no_wrap=True)
     table.add_column("noise", justify="right")

@@ -26,13 +26,13 @@ from rich.table import Table
 from scipy.sparse import csr_array
 
 from sparsecast import api
-from sparsecast.formats.base import StorageFormat
 from sparsecast.formats.csr import CSR
 from sparsecast.formats.dia import CHUNKS, DIA
+from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.kernels import KERNELS
 from sparsecast.kernels.reference import ReferenceProduct
+from sparsecast.matrices.analysis import structure
 from sparsecast.matrices.row_blocks import RowBlocks
-from sparsecast.matrices.structure import structure
 from sparsecast.measuring.timing import Call, Effort, measure
 
 MATRICES = (

@@ -28,7 +28,7 @@ from scipy.sparse import csr_array
 from sparsecast import api
 from sparsecast.errors import InputError
 from sparsecast.kernels.binding import Bound, bind, prepared
-from sparsecast.measuring.stream import stream_read
+from sparsecast.measuring.memory_read import memory_read
 from sparsecast.measuring.timing import Call, Effort, measure
 from sparsecast.records import Candidate
 
@@ -66,10 +66,10 @@ def calls_of(A: csr_array, bounds: dict[int, Bound], threads: int) -> dict[str, 
     calls: dict[str, Call] = {
         "one": lambda: bounds[1].product(x, out),
         "all": lambda: bounds[threads].product(x, out),
-        "one read": stream_read(traffic, 1),
-        "all read": stream_read(traffic, threads),
+        "one read": memory_read(traffic, 1),
+        "all read": memory_read(traffic, threads),
     }
-    several = bounds[1].several
+    several = bounds[1].multivector
     if several is not None:
         X = np.ones((A.shape[1], VECTORS), dtype=A.dtype)
         Y = np.empty((A.shape[0], VECTORS), dtype=A.dtype)
@@ -136,7 +136,7 @@ def table_of(rows: list[Row], threads: int) -> Table:
             f"{row.scaling:.2f}x",
             f"{100 * row.one_share:.0f} %",
             f"{100 * row.all_share:.0f} %",
-            "-" if row.several is None else f"{row.several:.1f}x",
+            "-" if row.multivector is None else f"{row.multivector:.1f}x",
             f"{100 * row.noise:.1f} %",
         )
         before = row.matrix

@@ -38,6 +38,7 @@ from scipy.sparse import csr_array
 
 from nvmath_peers import NVMATH_PEERS, MissingPeerError, Peer
 from sparsecast.api import read_matrix
+from sparsecast.benchmark.bandwidths import measure_bandwidths
 from sparsecast.benchmark.calibration import (
     BenchmarkMatrix,
     gallery_benchmark,
@@ -47,24 +48,23 @@ from sparsecast.benchmark.calibration import (
 from sparsecast.benchmark.device import LARGE_GALLERY, DeviceBench, device_candidates, device_matrices
 from sparsecast.benchmark.evaluation import pair, scores
 from sparsecast.benchmark.measurement import Subject, measure_candidates, right_hand_side
-from sparsecast.benchmark.streams import measure_streams
 from sparsecast.errors import DeviceError, FormatError, InputError, MatrixSizeError, SparsecastError
 from sparsecast.kernels.binding import prepared
 from sparsecast.kernels.cuda.launching import SIMULATED
 from sparsecast.kernels.reference import ReferenceProduct
 from sparsecast.machines import storage
-from sparsecast.machines.device import Device, detect_device
+from sparsecast.machines.gpu import Device, detect_device
 from sparsecast.machines.machine import Machine, detect
 from sparsecast.machines.profile import Profile
+from sparsecast.matrices.analysis import structure
 from sparsecast.matrices.gallery import gallery, gallery_from_specification
 from sparsecast.matrices.row_blocks import RowBlocks
-from sparsecast.matrices.structure import structure
 from sparsecast.measuring.cuda_clock import CANARY_BYTES, EventClock
 from sparsecast.measuring.energy import NvmlMeter, idle_power_w
 from sparsecast.measuring.timing import Call, Effort, measure
 from sparsecast.models import MODELS
-from sparsecast.planning.candidates import Setting
-from sparsecast.records import SCHEMA_VERSION, Candidate, Record, Stream
+from sparsecast.planning.candidates import Target
+from sparsecast.records import SCHEMA_VERSION, Bandwidth, Candidate, Record
 
 PACKAGES = (
     "numpy",
@@ -122,7 +122,7 @@ class Scope:
     canary_bytes : int
         Of the clock.
     stream_bytes : tuple of int
-        Sizes of the arrays that streams read, copy and transfer.
+        Sizes of the arrays that bandwidths read, copy and transfer.
     dtypes : tuple of str
         The first of them also cold.
     matrices : callable
@@ -184,7 +184,7 @@ class Campaign:
         Adds a line to the journal.
     records : list of Record
         Those of earlier runs on the folder, too.
-    streams : list of Stream
+    bandwidths : list of Bandwidth
     failures : int
         So far.
     wrong : set of (str, str, str)
@@ -197,7 +197,7 @@ class Campaign:
     scope: Scope
     append: Callable[[str], None]
     records: list[Record] = field(default_factory=list)
-    streams: list[Stream] = field(default_factory=list)
+    bandwidths: list[Bandwidth] = field(default_factory=list)
     failures: int = 0
     wrong: set[tuple[str, str, str]] = field(default_factory=set)
 
@@ -237,15 +237,15 @@ class Campaign:
         self.records += records
 
     def save_profile(self) -> None:
-        """Write all Records and Streams as the profile of the device."""
+        """Write all Records and Bandwidths as the profile of the device."""
         if self.records:
-            profile = Profile(self.machine, ()).with_records(self.records).with_streams(self.streams)
+            profile = Profile(self.machine, ()).with_records(self.records).with_bandwidths(self.bandwidths)
             profile.save(self.out / f"{profile.name}.parquet")
 
     def candidates(self, subject: Subject, dtype: str) -> list[Candidate]:
         """Return the Candidates of a matrix."""
-        setting = Setting("cuda", dtype, 8 * subject.matrix.indices.itemsize, 1)
-        offered = device_candidates(subject.structure, setting)
+        target = Target("cuda", dtype, 8 * subject.matrix.indices.itemsize, 1)
+        offered = device_candidates(subject.structure, target)
         right = [each for each in offered if (each.format, each.kernel, dtype) not in self.wrong]
         return right[: self.scope.most_candidates]
 
@@ -333,7 +333,7 @@ def _each_equals(campaign: Campaign, matrix: csr_array, dtype: str, what: str) -
     A = prepared(matrix, dtype, 32)
     x, bench = right_hand_side(A.shape[1], dtype), DeviceBench(campaign.clock)
     reference, there = ReferenceProduct.of(A, x), bench.put(x)
-    for candidate in device_candidates(structure(A), Setting("cuda", dtype, 32, 1)):
+    for candidate in device_candidates(structure(A), Target("cuda", dtype, 32, 1)):
         name, key = (
             f"{candidate.format} {candidate.kernel} {dtype}",
             (candidate.format, candidate.kernel, dtype),
@@ -370,8 +370,8 @@ def bandwidth(campaign: Campaign, deadline: Deadline) -> None:
     """Measure stream reads and copies, whose bytes count twice, and transfers, at several sizes."""
     rows: list[dict[str, Any]] = []
     for size in campaign.scope.stream_bytes:
-        streams = measure_streams(campaign.clock, "cuda", 1, [size], campaign.scope.effort)
-        campaign.streams += streams
+        bandwidths = measure_bandwidths(campaign.clock, "cuda", 1, [size], campaign.scope.effort)
+        campaign.bandwidths += bandwidths
         rows += [
             {
                 "stream": stream.kind,
@@ -380,7 +380,7 @@ def bandwidth(campaign: Campaign, deadline: Deadline) -> None:
                 "noise": stream.noise,
                 "bytes_per_s": stream.bandwidth_bytes_per_s,
             }
-            for stream in streams
+            for stream in bandwidths
         ]
         campaign.write("bandwidth.json", rows)
 
@@ -611,7 +611,7 @@ def beside_graph(campaign: Campaign, specification: str, core: Any) -> dict[str,
     builder = device.create_graph_builder().begin_building()
     for _ in range(GRAPHED):
         bound.product(there, out, builder)
-    graph, stream = builder.end_building().complete(), core.Stream.from_handle(0)
+    graph, stream = builder.end_building().complete(), core.Bandwidth.from_handle(0)
     graph.launch(stream)
     error = ReferenceProduct.of(A, x).check(bench.take(out), f"a graph of {candidate.kernel}")
     one = bench.call(candidate, bound, there, out)
@@ -674,13 +674,13 @@ def evaluation(campaign: Campaign, deadline: Deadline) -> None:
     # Of what was measured twice, as where energy was read, the later Record counts.
     profile = Profile(campaign.machine, ()).with_records(campaign.records)
     for dtype in campaign.scope.dtypes:
-        setting = Setting("cuda", dtype, 32, 1)
+        target = Target("cuda", dtype, 32, 1)
         own = [record for record in profile.select(dtype=dtype) if record.regime == "warm"]
-        found[dtype] = {name: _score(name, own, setting, campaign.machine) for name in MODELS.names()}
+        found[dtype] = {name: _score(name, own, target, campaign.machine) for name in MODELS.names()}
         campaign.write("evaluation.json", found)
 
 
-def _score(name: str, records: Sequence[Record], setting: Setting, machine: Machine) -> dict[str, Any]:
+def _score(name: str, records: Sequence[Record], target: Target, machine: Machine) -> dict[str, Any]:
     """Score a model on the kernels that a plan by it would run.
 
     It learns its intervals from the gallery too: for each half of the matrices, from the other half.
@@ -693,7 +693,7 @@ def _score(name: str, records: Sequence[Record], setting: Setting, machine: Mach
             for matrix in half:
                 own = [r for r in records if r.matrix == matrix]
                 blocks = RowBlocks.of(own[0].structure)
-                planned = [setting.candidate(each, blocks, model.kernels(each)) for each in model.formats()]
+                planned = [target.candidate(each, blocks, model.kernels(each)) for each in model.formats()]
                 rows += pair(matrix, name, model.forecast(own[0].structure, planned), own)
     except SparsecastError as error:
         return {"refused": str(error)}

@@ -18,10 +18,10 @@ from scipy.sparse import csr_array
 import sparsecast as sc
 from sparsecast.matrices.row_blocks import StripStatistics
 from sparsecast.models import DEFAULT_MODEL, MODELS
-from sparsecast.models.base import Model
-from sparsecast.planning.candidates import Setting
+from sparsecast.models.model import Model
+from sparsecast.planning.candidates import Target
+from sparsecast.planning.dynamic_programme import strip_statistics
 from sparsecast.planning.plan import make_plan
-from sparsecast.planning.row_blocks import strip_statistics
 
 STRIP_ROWS = 64
 STRIPS = (10, 100, 1_000, 10_000, 100_000)
@@ -46,7 +46,7 @@ def least_seconds(task: Callable[[], object]) -> float:
     return min(seconds)
 
 
-def row(strips: int, model: Model, setting: Setting) -> str:
+def row(strips: int, model: Model, target: Target) -> str:
     """Return the table's line for one matrix."""
     A = short_rows(strips * STRIP_ROWS)
     found = sc.structure(A)
@@ -57,7 +57,7 @@ def row(strips: int, model: Model, setting: Setting) -> str:
     statistics = count()
     blocks = statistics.strips * (statistics.strips + 1) // 2 * len(model.formats())
     counting = least_seconds(count)
-    programme = least_seconds(lambda: make_plan(statistics, model, setting, 1000))
+    programme = least_seconds(lambda: make_plan(statistics, model, target, 1000))
     return (
         f"{strips:9,} {A.shape[0]:11,} {statistics.strips:12} {blocks:17,} "
         f"{counting:14.4f} {programme:14.4f} {counting + programme:12.4f}"
@@ -68,7 +68,7 @@ def main(profile_name: str | None = None) -> None:
     """Print a table for every model."""
     profile = sc.profile(profile_name)
     first = profile.records[0].candidate
-    setting = Setting(first.device, first.dtype, first.index_bits, first.threads)
+    target = Target(first.device, first.dtype, first.index_bits, first.threads)
     records = profile.select(device=first.device, dtype=first.dtype, threads=first.threads)
     for name in MODELS.names():
         model = MODELS.get(name)().fit(records, profile.machine)
@@ -78,7 +78,7 @@ def main(profile_name: str | None = None) -> None:
             f"{'programme, s':>14} {'together, s':>12}"
         )
         for strips in STRIPS:
-            print(row(strips, model, setting), flush=True)
+            print(row(strips, model, target), flush=True)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ fitted to and held out in turn. For each machine, format and kernel of the libra
 
 - the strip models of Guo et al. (2014) are fitted to the matrices of their kind, whose row lengths deviate by
   at most a fifth of their mean; those of the paper's benchmark matrices do not deviate. There is no grid of
-  strips and row lengths, so the relationships are fitted to all at once (models/strips.py says how);
+  strips and row lengths, so the relationships are fitted to all at once (models/guo.py says how);
 - the linear model is fitted to every matrix of these groups; what it reads of the columns is not known here,
   so it goes without misses of x;
 - the error is that of the paper, abs(forecast - measured) / measured, its mean over the matrices held out: of
@@ -33,7 +33,7 @@ from sparsecast.errors import ProfileError
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.models import MODELS
-from sparsecast.models.base import Model
+from sparsecast.models.model import Model
 from sparsecast.records import Record
 
 #: Largest deviation over mean of the row lengths of the strip models' kind of matrices.
@@ -79,7 +79,7 @@ def rows_of(name: str, profile: Profile, held_out: set[str]) -> Iterator[list[st
         own = profile.select(kernel=kernel)
         fit = [record for record in own if group_of(record) not in held_out]
         kind = [record for record in fit if is_of_its_kind(record)]
-        strips, linear = fitted("strips", kind, profile), fitted("linear", fit, profile)
+        strips, linear = fitted("guo", kind, profile), fitted("linear", fit, profile)
         for format_name in OF_THE_PAPER:
             every = [r for r in own if r.candidate.format == format_name and group_of(r) in held_out]
             alike = [record for record in every if is_of_its_kind(record)]

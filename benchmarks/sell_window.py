@@ -23,12 +23,12 @@ from scipy.sparse import csr_array
 
 from sparsecast.benchmark.measurement import right_hand_side
 from sparsecast.formats import FORMATS
-from sparsecast.formats.base import StorageFormat
 from sparsecast.formats.sell import SELL
+from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.kernels import KERNELS
 from sparsecast.kernels.reference import ReferenceProduct
+from sparsecast.matrices.analysis import structure
 from sparsecast.matrices.row_blocks import RowBlocks
-from sparsecast.matrices.structure import structure
 from sparsecast.matrices.synthesis import varied_matrix
 from sparsecast.measuring.timing import Call, Effort, Timing, measure
 from sparsecast.records import DTYPES

@@ -14,8 +14,8 @@ import numba
 import numpy as np
 from scipy.sparse import csr_array
 
+from sparsecast.matrices.analysis import structure
 from sparsecast.matrices.gallery import gallery_from_specification
-from sparsecast.matrices.structure import structure
 
 SPECIFICATIONS = (
     "poisson3d",

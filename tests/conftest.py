@@ -14,10 +14,10 @@ from scipy.sparse import csr_array
 
 from sparsecast.kernels import KERNELS
 from sparsecast.kernels.binding import prepared
-from sparsecast.machines.device import Device
+from sparsecast.machines.gpu import Device
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.gallery import gallery, gallery_names, gallery_parameters
-from sparsecast.records import Candidate, Stream
+from sparsecast.records import Bandwidth, Candidate
 
 # The same examples in every run of CI: a new one that fails belongs to whoever can look at it.
 settings.register_profile("sparsecast", deadline=None, derandomize="CI" in os.environ)
@@ -68,14 +68,14 @@ def gpu_profile() -> Profile:
         for variant in KERNELS["cuda"].get(name).variants if there else ():
             candidate = Candidate(name, variant, "cuda", "float64", 32, 1)
             records.append(dataclasses.replace(record, candidate=candidate, **made_up))
-    streams = [
-        Stream(
+    bandwidths = [
+        Bandwidth(
             kind, "cuda", 1, size, 1e-5 + size / GPU_WAY_BYTES_PER_S, 0.0, "2026-01-01T00:00:00", "made up"
         )
         for kind in ("to device", "from device")
         for size in (1 << 16, 1 << 24)
     ]
-    return Profile(dataclasses.replace(recorded.machine, device=device), tuple(records), tuple(streams))
+    return Profile(dataclasses.replace(recorded.machine, device=device), tuple(records), tuple(bandwidths))
 
 
 @pytest.fixture(autouse=True)

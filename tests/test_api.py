@@ -334,9 +334,10 @@ def short_calibration(monkeypatch):
     effort = dataclasses.replace(calibration.QUICK_EFFORT, samples=2, sample_s=1e-4)
     monkeypatch.setattr(calibration, "QUICK_EFFORT", effort)
     few = calibration.Place(
-        lambda setting: (calibration.benchmark_matrices(setting)[0], []), streams=lambda machine, threads: []
+        lambda target: (calibration.benchmark_matrices(target)[0], []),
+        bandwidths=lambda machine, threads: [],
     )
-    monkeypatch.setattr("sparsecast.api.meeting.Place", lambda: few)
+    monkeypatch.setattr("sparsecast.api.calibrating.Place", lambda: few)
     runs = []
     inner = calibration.Calibration.run
     monkeypatch.setattr(calibration.Calibration, "run", lambda self: (runs.append(self), inner(self))[1])
@@ -379,8 +380,8 @@ def test_calibration_measures_the_most_usual_first():
     run = api.calibration(100.0)
     threads = detect().threads
     wanted = [("float64", threads), ("float64", 1), ("float32", threads), ("float32", 1)]
-    assert [(s.dtype, s.threads) for s in run.settings] == list(dict.fromkeys(wanted))
-    assert [(s.dtype, s.threads) for s in api.calibration(100.0, threads=1, dtype="float32").settings] == [
+    assert [(s.dtype, s.threads) for s in run.targets] == list(dict.fromkeys(wanted))
+    assert [(s.dtype, s.threads) for s in api.calibration(100.0, threads=1, dtype="float32").targets] == [
         ("float32", 1)
     ]
 
@@ -408,9 +409,9 @@ def test_entries_counted_with_64_bits_promote_columns_of_32(recorded):
 
 def test_formats_that_the_model_does_not_know_are_named(recorded):
     A = sc.gallery("poisson2d", n=30)
-    table = sc.predict(A, recorded, threads=1, model="strips")
+    table = sc.predict(A, recorded, threads=1, model="guo")
     assert {forecast.candidate.format for forecast in table} <= {"csr", "ell", "coo", "hyb"}
-    assert "no forecast: expected a strips model" in table.refused["jad"]
+    assert "no forecast: expected a guo model" in table.refused["jad"]
     known = {forecast.candidate.format for forecast in sc.predict(A, recorded, threads=1)}
     assert not known & set(sc.predict(A, recorded, threads=1).refused)
 
@@ -471,25 +472,27 @@ def test_a_device_that_is_too_small_is_left_out_with_its_reason(recorded, gpu_pr
 
 
 def test_transfers_that_were_never_measured_are_not_guessed(recorded, gpu_profile):
-    silent = dataclasses.replace(gpu_profile, streams=())
+    silent = dataclasses.replace(gpu_profile, bandwidths=())
     with pytest.raises(ProfileError, match="cannot forecast copies to device"):
         api.place(sc.gallery("poisson2d", n=9), "cpu,cuda", (recorded, silent), threads=1)
 
 
 def test_a_model_with_kernels_of_its_own_forecasts_them(gpu_profile):
     A = sc.gallery("poisson2d", n=60)
-    (csr,) = (f for f in sc.predict(A, gpu_profile, model="strips") if f.candidate.format == "csr")
+    (csr,) = (f for f in sc.predict(A, gpu_profile, model="guo") if f.candidate.format == "csr")
     assert csr.candidate.kernel == "vector32", "Guo's, though the rules choose another for such rows"
-    planned = sc.plan(A, gpu_profile, model="strips")
+    planned = sc.plan(A, gpu_profile, model="guo")
     assert planned.baseline.candidate == csr.candidate
     assert planned.baseline.time_s == pytest.approx(csr.time_s)
 
 
 def test_what_any_model_forecasts_is_measured_too(gpu_profile, monkeypatch):
     asked = []
-    for room in ("doing", "forecasting"):
+    for room in ("executing", "forecasting"):
         monkeypatch.setattr(f"sparsecast.api.{room}.machine_of", lambda device: gpu_profile.machine)
-    monkeypatch.setattr("sparsecast.api.doing.measure", lambda A, table, **setting: asked.extend(table) or [])
+    monkeypatch.setattr(
+        "sparsecast.api.executing.measure", lambda A, table, **target: asked.extend(table) or []
+    )
     A = sc.gallery("poisson2d", n=60)
     api.evaluate([A], gpu_profile, device="cuda:1")
     kernels = [candidate.kernel for candidate in asked if candidate.format == "csr"]
@@ -528,7 +531,7 @@ def test_a_plan_is_built_and_checked_on_the_device_that_is_named(gpu_profile, mo
 
     A = sc.gallery("poisson2d", n=9)
     planned = sc.plan(A, gpu_profile)
-    monkeypatch.setattr("sparsecast.api.questions.detect_device", select)
+    monkeypatch.setattr("sparsecast.api.resolving.detect_device", select)
     for ask in (api.check, sc.compile):
         with pytest.raises(DeviceError, match="expected to get this far"):
             ask(A, planned, device=device)

@@ -28,7 +28,7 @@ def operator(A, blocks=1, threads=1):
         candidate = Candidate(name, variant, "cpu", A.dtype.name, 32, threads)
         part = A if blocks == 1 else row_slice(A, int(first), int(end) - 1)
         bound = bind(part, candidate)
-        parts.append(RowProduct(int(first), int(end), bound.product, bound.several))
+        parts.append(RowProduct(int(first), int(end), bound.product, bound.multivector))
     return BlockOperator(A.shape, A.dtype, parts)
 
 

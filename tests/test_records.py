@@ -19,10 +19,10 @@ from sparsecast.records import (
     DTYPES,
     ROW_LENGTH_LEVELS,
     SCHEMA_VERSION,
+    Bandwidth,
     Candidate,
     Forecast,
     Record,
-    Stream,
     Structure,
     product_flops,
 )
@@ -73,11 +73,11 @@ def test_lists_in_a_row_become_tuples(record):
 @settings(max_examples=30)
 @given(
     records=st.lists(RECORDS, max_size=3, unique_by=lambda r: (r.candidate, r.matrix, r.suite, r.regime)),
-    streams=st.lists(instances(Stream), max_size=3),
+    bandwidths=st.lists(instances(Bandwidth), max_size=3),
 )
-def test_records_and_streams_survive_parquet(records, streams, tmp_path_factory):
+def test_records_and_streams_survive_parquet(records, bandwidths, tmp_path_factory):
     path = tmp_path_factory.mktemp("profiles") / "p.parquet"
-    profile = Profile(MACHINE, tuple(records), tuple(streams))
+    profile = Profile(MACHINE, tuple(records), tuple(bandwidths))
     profile.save(path)
     assert Profile.load(path) == profile
 
@@ -148,7 +148,7 @@ def test_gflops_count_two_operations_an_entry(recorded):
     assert forecast.gflops == 1.0
 
 
-@pytest.mark.parametrize("kind", [Structure, Candidate, Record, Stream, Forecast])
+@pytest.mark.parametrize("kind", [Structure, Candidate, Record, Bandwidth, Forecast])
 def test_what_travels_is_frozen(kind):
     instance = object.__new__(kind)
     with pytest.raises(dataclasses.FrozenInstanceError):

@@ -40,7 +40,7 @@ class RowProduct:
         First row, and the row after the last.
     product : Product
         With one vector.
-    several : Product or None
+    multivector : Product or None
         With several vectors, X and out C-contiguous, of shape (cols, vectors) and (rows, vectors); None
         where they are taken one after the other.
     """
@@ -48,7 +48,7 @@ class RowProduct:
     first: int
     end: int
     product: Product
-    several: Product | None = None
+    multivector: Product | None = None
 
 
 class BlockOperator(LinearOperator):
@@ -154,7 +154,7 @@ class BlockOperator(LinearOperator):
         shape = rows, X.shape[1]
         Y = np.empty(shape, dtype=self.dtype) if out is None else self._checked_out(out, contiguous, shape)
         for block in self.blocks if X.shape[1] else ():
-            _multiply_several(block, contiguous, Y[block.first : block.end])
+            _multiply_multivector(block, contiguous, Y[block.first : block.end])
         return Y
 
     def _matmat(self, X: NDArray[Any]) -> NDArray[Any]:
@@ -186,9 +186,9 @@ def _numbers(x: Any, name: str) -> NDArray[Any]:
     return array
 
 
-def _multiply_several(block: RowProduct, X: NDArray[Any], out: NDArray[Any]) -> None:
-    if block.several is not None:
-        block.several(X, out)
+def _multiply_multivector(block: RowProduct, X: NDArray[Any], out: NDArray[Any]) -> None:
+    if block.multivector is not None:
+        block.multivector(X, out)
         return
     for vector, column in enumerate(X.T):
         y = np.empty(len(out), dtype=out.dtype)

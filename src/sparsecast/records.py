@@ -1,4 +1,4 @@
-"""What travels between the rooms: Structure, Candidate, Record, Stream, Forecast.
+"""What travels between the rooms: Structure, Candidate, Record, Bandwidth, Forecast.
 
 All are frozen, hold SI units with the unit in the name, and turn into plain dictionaries and back
 without loss. Missing is ``None``, never 0 and never a default constant.
@@ -33,8 +33,8 @@ ROW_LENGTH_LEVELS: tuple[int, ...] = (
 #: tests types reads them here.
 DTYPES: tuple[str, ...] = ("float64", "float32", "complex128", "complex64")
 
-#: What a Stream moves, and between where.
-STREAM_KINDS: tuple[str, ...] = ("read", "copy", "to device", "from device")
+#: What a Bandwidth moves, and between where.
+BANDWIDTH_KINDS: tuple[str, ...] = ("read", "copy", "to device", "from device")
 
 #: Square block sizes whose fill a Structure estimates.
 BLOCK_SIZES: tuple[int, ...] = (2, 3, 4, 6, 8)
@@ -78,7 +78,7 @@ class Structure:
         Rows without an entry.
     row_length_changes : int
         Rows whose length differs from that of the row before.
-    row_length_surprises : int
+    mispredicted_rows : int
         Rows whose length is not the one that followed the same four lengths the last time: an estimate of
         the mispredicted ends of the row loop, from a table of 65,536 histories.
     rows_at_least : tuple of int
@@ -118,7 +118,7 @@ class Structure:
     row_length_max: int
     empty_rows: int
     row_length_changes: int
-    row_length_surprises: int
+    mispredicted_rows: int
     rows_at_least: tuple[int, ...]
     entries_up_to: tuple[int, ...]
     half_bandwidth: int
@@ -249,6 +249,9 @@ class Record:
         """
         candidate = {field.name: row[field.name] for field in dataclasses.fields(Candidate)[:-1]}
         candidate["block"] = row.get("block")
+        row = dict(row)
+        if "matrix_row_length_surprises" in row:  # the name of the column before it was called so
+            row["matrix_mispredicted_rows"] = row.pop("matrix_row_length_surprises")
         structure = {field.name: row[f"matrix_{field.name}"] for field in dataclasses.fields(Structure)}
         own = {
             field.name: row[field.name]
@@ -263,7 +266,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
+class Bandwidth:
     """How fast bytes that lie in order move: no product can exceed it.
 
     A journal does not keep it: it is measured in a second, so a run that was killed measures it again.
@@ -271,8 +274,8 @@ class Stream:
     Attributes
     ----------
     kind : str
-        One of STREAM_KINDS: ``"read"`` of an array and ``"copy"`` to another one where the device computes,
-        ``"to device"`` and ``"from device"`` between a NumPy array and one there.
+        One of BANDWIDTH_KINDS: ``"read"`` of an array and ``"copy"`` to another one where the device
+        computes, ``"to device"`` and ``"from device"`` between a NumPy array and one there.
     device : str
         ``"cpu"`` or ``"cuda"``.
     threads : int

@@ -27,10 +27,10 @@ class Registry(Generic[T]):
         Dotted name of the package whose modules register one implementation each, under the
         module's own name.
     helpers : tuple of str
-        Modules of the package that register nothing, such as its ``base``.
+        Modules of the package that register nothing, such as a common base class.
     """
 
-    def __init__(self, kind: str, package: str, helpers: tuple[str, ...] = ("base",)) -> None:
+    def __init__(self, kind: str, package: str, helpers: tuple[str, ...] = ()) -> None:
         self.kind = kind
         self._package = package
         self._helpers = helpers

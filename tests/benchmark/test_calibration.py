@@ -16,8 +16,8 @@ from sparsecast.benchmark.calibration import (
     Place,
     benchmark_matrices,
 )
-from sparsecast.benchmark.five_minutes import SUITE, ratings
-from sparsecast.benchmark.search_space import UNBLOCKED, Point
+from sparsecast.benchmark.gahvari.search_space import UNBLOCKED, Point
+from sparsecast.benchmark.gahvari.summary import SUITE, ratings
 from sparsecast.errors import BusyError, DeviceError, InputError, MatrixSizeError, ProfileError, StorageError
 from sparsecast.formats import FORMATS
 from sparsecast.machines import storage
@@ -25,12 +25,12 @@ from sparsecast.machines.profile import Profile, user_path
 from sparsecast.matrices.synthesis import strip_matrix
 from sparsecast.models import DEFAULT_MODEL, MODELS
 from sparsecast.models.linear import SUITES
-from sparsecast.planning.candidates import Setting
-from sparsecast.records import SCHEMA_VERSION, Stream
+from sparsecast.planning.candidates import Target
+from sparsecast.records import SCHEMA_VERSION, Bandwidth
 
-SETTING = Setting("cpu", "float64", 32, 1)
+SETTING = Target("cpu", "float64", 32, 1)
 NAMES = [f"matrix {i}" for i in range(6)]
-STREAMS = [Stream("read", "cpu", 1, 1 << 20, 1e-4, 0.01, "2026-01-01T00:00:00+00:00", "0.1")]
+STREAMS = [Bandwidth("read", "cpu", 1, 1 << 20, 1e-4, 0.01, "2026-01-01T00:00:00+00:00", "0.1")]
 
 
 @pytest.fixture
@@ -63,14 +63,14 @@ def measured(monkeypatch, clock, recorded):
 def small_suite():
     """A place whose benchmark matrices are six small ones."""
 
-    def matrices(setting):
+    def matrices(target):
         found = [
             BenchmarkMatrix(name, "strips", 4000, ("csr", "coo"), lambda: strip_matrix(100, 4, seed=0))
             for name in NAMES
         ]
         return found[:2], found[2:]
 
-    return Place(matrices, streams=lambda machine, threads: STREAMS[:threads])
+    return Place(matrices, bandwidths=lambda machine, threads: STREAMS[:threads])
 
 
 @pytest.fixture
@@ -82,8 +82,8 @@ def path(recorded):
 def run(recorded, small_suite):
     """Make a calibration of the recorded machine."""
 
-    def make(budget_s=1000.0, settings=(SETTING,), **options):
-        return Calibration(recorded.machine, settings, budget_s, place=small_suite, **options)
+    def make(budget_s=1000.0, targets=(SETTING,), **options):
+        return Calibration(recorded.machine, targets, budget_s, place=small_suite, **options)
 
     return make
 
@@ -97,14 +97,14 @@ def test_matrices_are_measured_in_order_and_kept(run, measured, path):
     assert measured == NAMES
     assert profile_matrices(profile) == NAMES
     assert {record.candidate.format for record in profile.records} == {"csr", "coo"}
-    assert list(profile.streams) == STREAMS
+    assert list(profile.bandwidths) == STREAMS
     assert Profile.load(path) == profile
     assert [p.name for p in path.parent.iterdir() if p.suffix == ".journal"] == []
 
 
 def test_all_settings_get_their_indispensable_matrices_first(run, measured):
-    single = Setting("cpu", "float32", 32, 1)
-    run(settings=(SETTING, single)).run()
+    single = Target("cpu", "float32", 32, 1)
+    run(targets=(SETTING, single)).run()
     assert measured == NAMES[:2] * 2 + NAMES[2:] * 2
 
 
@@ -142,7 +142,7 @@ def test_complex_values_need_more_memory(run, measured, monkeypatch):
     # Three values and 36 bytes an entry: 60 bytes in float64 and complex64, 84 in complex128.
     monkeypatch.setattr("psutil.virtual_memory", lambda: type("Memory", (), {"available": 4 * 60 * 4000}))
     for dtype in ("float64", "complex64", "complex128"):
-        run(settings=(dataclasses.replace(SETTING, dtype=dtype),)).run()
+        run(targets=(dataclasses.replace(SETTING, dtype=dtype),)).run()
     assert measured == NAMES * 2
 
 
@@ -215,7 +215,7 @@ def test_figures_are_those_of_this_run_and_not_of_a_killed_one(run, measured, su
             raise Killed
 
     with pytest.raises(Killed):
-        run(settings=(SINGLE,), series=(UNBLOCKED,), rates=True, on_progress=killed).run()
+        run(targets=(SINGLE,), series=(UNBLOCKED,), rates=True, on_progress=killed).run()
     taken = run(series=(UNBLOCKED,), rates=True)
     profile = taken.run()
     (rating,) = ratings(taken.records, taken.machine)
@@ -228,7 +228,7 @@ def test_nothing_is_compiled_for_what_does_not_fit_in_time(run, measured, suites
     monkeypatch.setattr(
         calibration, "compiled_in_turn", lambda wanted, processes: compiled.append(wanted) or []
     )
-    taken = run(budget_s=60.0, series=(UNBLOCKED,), rates=True, settings=(SETTING,))
+    taken = run(budget_s=60.0, series=(UNBLOCKED,), rates=True, targets=(SETTING,))
     taken._end_s = 20.0
     taken.run()
     assert (measured, compiled) == ([], [])
@@ -365,13 +365,13 @@ def test_a_profile_that_cannot_be_saved_leaves_its_journal(run, measured, path, 
 
 @pytest.mark.parametrize("threads", [1, 2, 64])
 def test_the_suite_has_what_the_models_need(threads):
-    needed, finer = benchmark_matrices(dataclasses.replace(SETTING, threads=threads))
-    names = [(matrix.name, matrix.suite) for matrix in (*needed, *finer)]
+    needed, optional = benchmark_matrices(dataclasses.replace(SETTING, threads=threads))
+    names = [(matrix.name, matrix.suite) for matrix in (*needed, *optional)]
     assert len(names) == len(set(names))
     suites = {matrix.suite for matrix in needed}
     assert {"strips", "entry strips", "varied", "blocks", "symmetric", "diagonals", "gallery"} == suites
     assert set(SUITES) - {"published", "row lengths"} == suites - {"gallery"}
-    for matrix in (*needed, *finer):
+    for matrix in (*needed, *optional):
         assert matrix.entries > 0
         assert matrix.formats
 
@@ -380,9 +380,9 @@ def test_a_real_calibration_of_the_indispensable_matrices_serves_the_models(reco
     quick = dataclasses.replace(calibration.QUICK_EFFORT, samples=2, sample_s=1e-4)
     monkeypatch.setattr(calibration, "QUICK_EFFORT", quick)
     needed, _ = benchmark_matrices(SETTING)
-    place = Place(lambda setting: (needed, []))
+    place = Place(lambda target: (needed, []))
     profile = Calibration(recorded.machine, [SETTING], 59.0, place=place).run()
-    assert {stream.kind for stream in profile.streams} == {"read"}
+    assert {stream.kind for stream in profile.bandwidths} == {"read"}
     assert {record.matrix for record in profile.records} == {matrix.name for matrix in needed}
     for name in MODELS.names():
         fitted = MODELS.get(name)().fit(list(profile.records), profile.machine)
@@ -397,36 +397,36 @@ def suites(monkeypatch, clock, recorded):
     made = []
 
     class Suite:
-        def __init__(self, settings, series, dimensions, bench, on_point, processes, phases):
-            self.settings, self.series, self.dimensions = settings, series, dimensions
+        def __init__(self, targets, series, dimensions, bench, on_point, processes, phases):
+            self.targets, self.series, self.dimensions = targets, series, dimensions
             made.append(self)
 
         def run(self, limit_s):
             self.limit_s = limit_s
             clock[0] += 20.0
             template = recorded.select(format="csr", dtype="float64")[0]
-            for setting in self.settings:
+            for target in self.targets:
                 candidate = dataclasses.replace(
-                    template.candidate, dtype=setting.dtype, threads=setting.threads
+                    template.candidate, dtype=target.dtype, threads=target.threads
                 )
                 matrix = Point(UNBLOCKED, 512, 29).name
                 yield dataclasses.replace(template, candidate=candidate, matrix=matrix, suite=SUITE)
 
         def notes(self):
-            return [f"a note of {self.settings[0].dtype}"]
+            return [f"a note of {self.targets[0].dtype}"]
 
     monkeypatch.setattr(calibration, "SyntheticSuite", Suite)
     monkeypatch.setattr(calibration, "compiled_in_turn", lambda wanted, processes: [])
     return made
 
 
-SINGLE = Setting("cpu", "float32", 32, 1)
+SINGLE = Target("cpu", "float32", 32, 1)
 
 
 def test_for_the_figures_the_synthetic_suite_comes_first(run, measured, suites):
-    taken = run(budget_s=400.0, settings=(SETTING, SINGLE), series=(UNBLOCKED,), rates=True)
+    taken = run(budget_s=400.0, targets=(SETTING, SINGLE), series=(UNBLOCKED,), rates=True)
     profile = taken.run()
-    assert [suite.settings for suite in suites] == [[SETTING], [SINGLE]]
+    assert [suite.targets for suite in suites] == [[SETTING], [SINGLE]]
     assert suites[0].limit_s == pytest.approx(0.6 * 0.75 * 400)
     assert suites[1].limit_s == pytest.approx(0.75 * 400 - 20)
     assert profile_matrices(profile) == [Point(UNBLOCKED, 512, 29).name, *NAMES]
@@ -448,14 +448,14 @@ def test_a_quick_calibration_has_no_time_for_it(run, measured, suites):
 
 def test_threads_are_measured_together_and_types_in_turn(run, measured, suites):
     two = dataclasses.replace(SETTING, threads=2)
-    run(settings=(two, SETTING, SINGLE), series=(UNBLOCKED,), rates=True).run()
-    assert [suite.settings for suite in suites] == [[two, SETTING], [SINGLE]]
+    run(targets=(two, SETTING, SINGLE), series=(UNBLOCKED,), rates=True).run()
+    assert [suite.targets for suite in suites] == [[two, SETTING], [SINGLE]]
 
 
 @pytest.mark.parametrize(("budget_s", "kept"), [(60.0, 1), (149.0, 1), (150.0, 2), (float("inf"), 2)])
 def test_a_small_budget_rates_the_most_wanted_settings_only(run, budget_s, kept):
-    taken = run(budget_s=budget_s, settings=(SETTING, SINGLE), rates=True)
-    assert list(taken.settings) == [SETTING, SINGLE][:kept]
+    taken = run(budget_s=budget_s, targets=(SETTING, SINGLE), rates=True)
+    assert list(taken.targets) == [SETTING, SINGLE][:kept]
     assert bool(taken.notes) == (kept < 2)
 
 

@@ -12,11 +12,11 @@ import pytest
 
 from sparsecast.benchmark.device import LARGEST_ENTRIES, device_candidates, device_matrices
 from sparsecast.kernels import KERNELS
-from sparsecast.machines.device import Device
+from sparsecast.machines.gpu import Device
 from sparsecast.machines.strips import guo_strip, wang_strip
+from sparsecast.matrices.analysis import structure
 from sparsecast.matrices.gallery import gallery
-from sparsecast.matrices.structure import structure
-from sparsecast.planning.candidates import Setting
+from sparsecast.planning.candidates import Target
 
 DEVICE = Device("a device", 100, 64, 32, 1024, 1 << 36, 50 << 20, 1_500_000_000, 2_000_000_000, (9, 0))
 
@@ -63,13 +63,13 @@ def test_row_lengths_are_distributed_over_wangs_strips():
 
 
 def test_candidates_are_all_variants_of_the_formats_that_suit():
-    setting = Setting("cuda", "float64", 32, 1)
-    found = device_candidates(structure(gallery("elasticity3d", n=4)), setting)
+    target = Target("cuda", "float64", 32, 1)
+    found = device_candidates(structure(gallery("elasticity3d", n=4)), target)
     assert {each.format for each in found} == set(KERNELS["cuda"].names())
     variants = [each.kernel for each in found if each.format == "csr"]
     assert variants == list(KERNELS["cuda"].get("csr").variants)
     assert "bcsr" not in {
-        each.format for each in device_candidates(structure(gallery("circuit", n=90)), setting)
+        each.format for each in device_candidates(structure(gallery("circuit", n=90)), target)
     }
 
 
@@ -88,11 +88,11 @@ from sparsecast.kernels.cuda import launching
 from sparsecast.kernels.binding import Bound
 from sparsecast.kernels.cuda.launching import DeviceProduct
 from sparsecast.matrices.gallery import gallery
-from sparsecast.matrices.structure import structure
+from sparsecast.matrices.analysis import structure
 from sparsecast.measuring import energy
 from sparsecast.measuring.cuda_clock import EventClock
 from sparsecast.measuring.timing import Effort
-from sparsecast.planning.candidates import Setting
+from sparsecast.planning.candidates import Target
 
 sys.setswitchinterval(1e-3)
 if hasattr(os, "sched_setaffinity"):
@@ -100,7 +100,7 @@ if hasattr(os, "sched_setaffinity"):
 energy.RUN_S = 1e-6
 A, effort, clock = gallery("poisson2d", n=4), Effort(1, 1e-6), EventClock(80)
 subject = Subject(A, structure(A), "poisson2d", "user")
-offered = device_candidates(subject.structure, Setting("cuda", "float64", 32, 1))
+offered = device_candidates(subject.structure, Target("cuda", "float64", 32, 1))
 chosen = [each for each in offered if each.kernel in ("scalar", "columns")]
 assert len(chosen) == 3
 

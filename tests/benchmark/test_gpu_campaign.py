@@ -16,9 +16,9 @@ import pytest
 
 from sparsecast.benchmark.calibration import read_journal
 from sparsecast.machines.profile import Profile
-from sparsecast.planning.candidates import Setting
+from sparsecast.planning.candidates import Target
 from sparsecast.planning.transfer import transfer_s
-from sparsecast.records import STREAM_KINDS
+from sparsecast.records import BANDWIDTH_KINDS
 
 ROOT = Path(__file__).parents[2]
 
@@ -65,10 +65,10 @@ def found(folder, name):
 def test_every_phase_leaves_its_file(folder):
     assert found(folder, "device.json")["simulated"] is True
     assert "numba-cuda" in found(folder, "device.json")["packages"]
-    streams = found(folder, "bandwidth.json")
-    assert {row["stream"] for row in streams} == set(STREAM_KINDS)
-    assert {row["bytes"] for row in streams} == {1 << 10, 1 << 12}
-    assert all(row["bytes_per_s"] > 0 for row in streams)
+    bandwidths = found(folder, "bandwidth.json")
+    assert {row["stream"] for row in bandwidths} == set(BANDWIDTH_KINDS)
+    assert {row["bytes"] for row in bandwidths} == {1 << 10, 1 << 12}
+    assert all(row["bytes_per_s"] > 0 for row in bandwidths)
     checked = (folder / "correctness.txt").read_text(encoding="utf-8")
     for kernel in ("csr balanced", "csr vector32", "coo segmented", "bcsr blocks", "sell chunks"):
         assert f"{kernel} float64 on " in checked
@@ -79,7 +79,7 @@ def test_records_are_in_the_journal_and_in_the_profile_warm_and_cold(folder):
     (path,) = folder.glob("*.parquet")
     profile = Profile.load(path)
     assert profile.records == tuple(journal) and len(journal) >= 6
-    assert [stream.time_s for stream in profile.streams] == [
+    assert [stream.time_s for stream in profile.bandwidths] == [
         row["time_s"] for row in found(folder, "bandwidth.json")
     ]
     assert transfer_s(profile, 1 << 11, "to device") > 0
@@ -179,7 +179,7 @@ graph = SimpleNamespace(launch=launched.append)
 builder = SimpleNamespace(complete=lambda: graph)
 builder.begin_building = builder.end_building = lambda: builder
 device = SimpleNamespace(set_current=lambda: None, create_graph_builder=lambda: builder)
-core = SimpleNamespace(Device=lambda: device, Stream=SimpleNamespace(from_handle=lambda handle: handle))
+core = SimpleNamespace(Device=lambda: device, Bandwidth=SimpleNamespace(from_handle=lambda handle: handle))
 
 def graphs(campaign, deadline):
     row = gpu_campaign.beside_graph(campaign, "poisson2d?n=4", core)
@@ -202,7 +202,7 @@ def test_products_are_captured_checked_and_measured_beside_their_graph(tmp_path)
 
 def test_cuda_core_has_what_a_graph_is_made_with():
     core = pytest.importorskip("cuda.core", reason="cuda.core is missing: it comes with numba-cuda's extras")
-    assert callable(core.Device.create_graph_builder) and callable(core.Stream.from_handle)
+    assert callable(core.Device.create_graph_builder) and callable(core.Bandwidth.from_handle)
     graph = importlib.import_module("cuda.core.graph")
     for name in ("begin_building", "end_building", "complete"):
         assert callable(getattr(graph.GraphBuilder, name))
@@ -234,8 +234,8 @@ def test_make_asks_for_the_folder():
 def test_a_score_has_intervals_from_other_matrices(gpu_profile, monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
     score = importlib.import_module("gpu_campaign")._score
-    setting, machine = Setting("cuda", "float64", 32, 1), gpu_profile.machine
-    as_made_up = score("linear", gpu_profile.records, setting, machine)
+    target, machine = Target("cuda", "float64", 32, 1), gpu_profile.machine
+    as_made_up = score("linear", gpu_profile.records, target, machine)
     assert set(as_made_up["mean_errors"]) >= {"csr", "ell", "coo", "hyb", "sell"}
     assert max(as_made_up["mean_errors"].values()) < 0.05 and as_made_up["records"] == len(
         gpu_profile.records
@@ -246,5 +246,5 @@ def test_a_score_has_intervals_from_other_matrices(gpu_profile, monkeypatch):
         dataclasses.replace(record, time_s=2 * record.time_s) if record.matrix in gallery[1::2] else record
         for record in gpu_profile.records
     ]
-    assert score("linear", slow, setting, machine)["coverage"] < 0.1
-    assert score("linear", gpu_profile.select(suite="strips"), setting, machine)["refused"]
+    assert score("linear", slow, target, machine)["coverage"] < 0.1
+    assert score("linear", gpu_profile.select(suite="strips"), target, machine)["refused"]

@@ -12,14 +12,14 @@ from sparsecast.benchmark.measurement import HostBench, Subject, measure_candida
 from sparsecast.errors import DeviceError, InputError, MatrixSizeError, WrongResultError
 from sparsecast.formats import FORMATS
 from sparsecast.kernels.binding import Bound
+from sparsecast.matrices.analysis import structure
 from sparsecast.matrices.gallery import gallery
-from sparsecast.matrices.structure import structure
 from sparsecast.measuring.energy import Energy
 from sparsecast.measuring.timing import Effort
-from sparsecast.planning.candidates import Setting, whole_matrix
+from sparsecast.planning.candidates import Target, whole_matrix
 from sparsecast.version import VERSION
 
-SETTING = Setting("cpu", "float64", 32, 1)
+SETTING = Target("cpu", "float64", 32, 1)
 EFFORT = Effort(samples=3, sample_s=1e-4)
 
 

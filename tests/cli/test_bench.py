@@ -10,8 +10,8 @@ from time import perf_counter
 import pytest
 
 from sparsecast.benchmark.calibration import Calibration
-from sparsecast.benchmark.five_minutes import AGAIN, FIGURES, SUITE
-from sparsecast.benchmark.search_space import Point, all_series
+from sparsecast.benchmark.gahvari.search_space import Point, all_series
+from sparsecast.benchmark.gahvari.summary import AGAIN, FIGURES, SUITE
 from sparsecast.benchmark.twins import TwinRow, Twins
 from sparsecast.machines.machine import Cache, detect
 from sparsecast.machines.profile import Profile
@@ -25,7 +25,7 @@ def rated(monkeypatch, recorded):
     template = recorded.select(format="csr", dtype="float64")[0]
     runs, faster = [], [1.0]
 
-    def records(setting, series):
+    def records(target, series):
         points = [Point(each, d, k) for each in series for d in (512, 1024, 2048) for k in (24, 34)]
         for suite, some in ((SUITE, points), (AGAIN, points[:5])):
             for point in some:
@@ -33,7 +33,7 @@ def rated(monkeypatch, recorded):
                 yield dataclasses.replace(
                     template,
                     candidate=dataclasses.replace(
-                        template.candidate, dtype=setting.dtype, threads=setting.threads
+                        template.candidate, dtype=target.dtype, threads=target.threads
                     ),
                     matrix=point.name,
                     suite=suite,
@@ -43,7 +43,7 @@ def rated(monkeypatch, recorded):
     def run(self):
         self._start = perf_counter()
         self.machine = dataclasses.replace(self.machine, caches=(Cache(2, 400_000, 1),))
-        self.records = [r for setting in self.settings for r in records(setting, self.series)]
+        self.records = [r for target in self.targets for r in records(target, self.series)]
         self.phases = {"compiling": 1.0, "measuring": 2.0}
         runs.append(self)
         return Profile(self.machine, tuple(self.records))
@@ -77,7 +77,7 @@ def test_the_document_has_what_others_rely_on(run, rated):
     assert {point["size"] for point in main["points"]} == {"small", "medium"}
     assert main["points"][0]["samples_s"]
     assert main["refilled"] == 37 * 3 * 11 - 37 * 3 * 2
-    assert {setting["dtype"] for setting in document["settings"]} == {"float64", "float32"}
+    assert {target["dtype"] for target in document["settings"]} == {"float64", "float32"}
 
 
 def test_the_figures_are_those_of_the_points(run, rated):
@@ -251,7 +251,7 @@ def test_twins_of_a_folder(run, recorded, monkeypatch, tmp_path):
         asked.append(([path.name for path in paths], threads, dtype))
         return Twins((row,) if dtype is None else (), (), {"b": "b.mtx is empty"})
 
-    monkeypatch.setattr("sparsecast.api.meeting.twins_of", measured)
+    monkeypatch.setattr("sparsecast.api.calibrating.twins_of", measured)
     document = document_of(run("bench", "--twins", tmp_path, "--threads", "1", "--json"))
     assert [row["matrix"] for row in document["rows"]] == ["a"]
     assert "our twin" in run("bench", "--twins", tmp_path).out
@@ -268,7 +268,7 @@ def test_ctrl_c_shows_the_twins_of_what_was_measured(run, recorded, monkeypatch,
     row = TwinRow("a", 99, recorded.records[0].candidate, 2, 1e-3, 1.01, 1.2, 0.9)
     for rows in ((row,), ()):
         found = Twins(rows, (), {}, interrupted=True)
-        monkeypatch.setattr("sparsecast.api.meeting.twins_of", lambda *asked, found=found: found)
+        monkeypatch.setattr("sparsecast.api.calibrating.twins_of", lambda *asked, found=found: found)
         outcome = run("bench", "--twins", tmp_path, "--json")
         assert outcome.status == 130
         document = json.loads(outcome.out)

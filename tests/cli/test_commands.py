@@ -16,7 +16,7 @@ from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile, missing_profiles
 from sparsecast.matrices.gallery import gallery, gallery_names
 from sparsecast.models import MODELS
-from sparsecast.records import Stream, Structure
+from sparsecast.records import Bandwidth, Structure
 
 SMALL = "gallery:poisson2d?n=30"
 DENSE_ROW = "gallery:arrow?n=3000&dense_rows=1"
@@ -217,12 +217,12 @@ def test_machines(any_way, met, foreign):
     assert set(document["profiles"]) == {met.name, foreign, *missing_profiles()}
     for name in missing_profiles():
         assert "missing, not shipped yet" in document["profiles"][name]
-    assert document["streams"] == {}
+    assert document["bandwidths"] == {}
 
 
 def test_machines_gives_the_bandwidths_that_a_profile_has(run, met):
-    met.with_streams([Stream("read", "cpu", 1, 10**9, 0.1, 0.0, "", "")]).save()
-    (stream,) = document_of(run("machines", "--json"))["streams"][met.name]
+    met.with_bandwidths([Bandwidth("read", "cpu", 1, 10**9, 0.1, 0.0, "", "")]).save()
+    (stream,) = document_of(run("machines", "--json"))["bandwidths"][met.name]
     assert (stream["kind"], stream["bandwidth_bytes_per_s"]) == ("read", 1e10)
     assert "cpu 1 thread read 10 GB/s" in run("machines").out
 

@@ -9,9 +9,9 @@ from scipy.sparse import csr_array
 
 from sparsecast.errors import FormatError
 from sparsecast.formats import FORMATS
-from sparsecast.formats.base import StorageFormat
+from sparsecast.formats.storage_format import StorageFormat
+from sparsecast.matrices.analysis import structure
 from sparsecast.matrices.row_blocks import RowBlocks
-from sparsecast.matrices.structure import structure
 
 
 class Builder:

@@ -17,10 +17,10 @@ from sparsecast.errors import InputError
 from sparsecast.formats import FORMATS
 from sparsecast.kernels import KERNELS
 from sparsecast.kernels.reference import ReferenceProduct
+from sparsecast.matrices.analysis import structure
 from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.reading import load
 from sparsecast.matrices.row_blocks import RowBlocks, StripStatistics
-from sparsecast.matrices.structure import structure
 from sparsecast.records import DTYPES
 
 KERNEL_NAMES = [
@@ -248,7 +248,7 @@ def test_a_result_can_be_written_over_an_old_one(build, kernel):
     assert np.array_equal(out, fresh)
 
 
-SEVERAL = [name for name in KERNELS["cpu"].names() if KERNELS["cpu"].get(name).bind_several]
+SEVERAL = [name for name in KERNELS["cpu"].names() if KERNELS["cpu"].get(name).bind_multivector]
 
 
 def test_some_formats_take_several_vectors():
@@ -267,7 +267,7 @@ def test_several_vectors_equal_the_oracle(matrices, in_type, build, name, dtype,
         built = build(name, ready)
         if built is None:
             continue
-        product = KERNELS["cpu"].get(name).bind_several(built, threads)
+        product = KERNELS["cpu"].get(name).bind_multivector(built, threads)
         X = uniform(A.shape[1] * vectors, dtype).reshape(A.shape[1], vectors)
         rows = A.shape[0]
         buffer = np.full((rows + 16, vectors), GUARD, dtype=dtype)

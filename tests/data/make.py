@@ -16,8 +16,8 @@ import pyarrow.parquet
 from sparsecast.benchmark.calibration import benchmark_matrices
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile
-from sparsecast.matrices.structure import structure
-from sparsecast.planning.candidates import Setting
+from sparsecast.matrices.analysis import structure
+from sparsecast.planning.candidates import Target
 from sparsecast.records import Record
 
 RECORDED = Path(__file__).with_name("recorded-profile.parquet")
@@ -38,8 +38,8 @@ def neutral(profile: Profile) -> Profile:
 
 def with_structures_anew(rows: list[dict[str, Any]]) -> tuple[Record, ...]:
     """Return the Records of rows whose Structures may be of an older version, read from the matrices anew."""
-    needed, finer = benchmark_matrices(Setting("cpu", "float64", 32, 1))
-    builders = {matrix.name: matrix.build for matrix in (*needed, *finer)}
+    needed, optional = benchmark_matrices(Target("cpu", "float64", 32, 1))
+    builders = {matrix.name: matrix.build for matrix in (*needed, *optional)}
     found = {name: structure(builders[name]()) for name in {row["matrix"] for row in rows}}
     fields = {
         name: {f"matrix_{key}": value for key, value in dataclasses.asdict(each).items()}

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from sparsecast.errors import PaddingError
-from sparsecast.formats.base import MAX_PADDING_FACTOR
 from sparsecast.formats.ell import ELL
 from sparsecast.formats.hyb import HYB, threshold
+from sparsecast.formats.storage_format import MAX_PADDING_FACTOR
+from sparsecast.matrices.analysis import structure
 from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.row_blocks import StripStatistics
-from sparsecast.matrices.structure import structure
 from sparsecast.records import ROW_LENGTH_LEVELS
 
 row_lengths = st.lists(

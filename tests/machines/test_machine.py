@@ -10,7 +10,7 @@ import pytest
 
 from sparsecast.errors import DeviceError, InputError
 from sparsecast.machines import machine as machines
-from sparsecast.machines.device import Device
+from sparsecast.machines.gpu import Device
 from sparsecast.machines.machine import Cache, Machine, detect
 
 MACHINE = Machine(

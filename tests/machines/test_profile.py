@@ -15,11 +15,11 @@ import pytest
 from sparsecast.errors import ProfileError, StorageError, UnknownNameError
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile, find_profile, known_profiles, user_path
-from sparsecast.records import Stream
+from sparsecast.records import Bandwidth
 
 META = {b"sparsecast_schema": b"1", b"sparsecast_machine": b"{}"}
 
-STREAM = Stream("copy", "cuda", 1, 2 << 30, 5e-4, 0.01, "2025-01-01T00:00:00+00:00", "1.0")
+STREAM = Bandwidth("copy", "cuda", 1, 2 << 30, 5e-4, 0.01, "2025-01-01T00:00:00+00:00", "1.0")
 
 
 @pytest.fixture
@@ -73,8 +73,8 @@ def test_new_records_replace_old_ones_of_the_same_thing(recorded):
 
 
 def test_streams_survive_the_file_and_the_records_that_come_after_them(recorded, tmp_path):
-    with_them = recorded.with_streams([STREAM]).with_records(recorded.records[:1])
-    assert with_them.streams == (STREAM,) and recorded.streams == ()
+    with_them = recorded.with_bandwidths([STREAM]).with_records(recorded.records[:1])
+    assert with_them.bandwidths == (STREAM,) and recorded.bandwidths == ()
     assert Profile.load(with_them.save(tmp_path / "s.parquet")) == with_them
 
 
@@ -86,14 +86,16 @@ def test_new_streams_replace_old_ones_of_the_same_thing(recorded):
     others = [dataclasses.replace(STREAM, **other) for other in ({"kind": "read"}, {"device": "cpu"})]
     others += [dataclasses.replace(STREAM, **other) for other in ({"threads": 2}, {"bytes": 4})]
     again = dataclasses.replace(STREAM, time_s=1e-3, measured_at="later")
-    merged = recorded.with_streams([STREAM, *others]).with_streams([again])
-    assert merged.streams == (again, *others)
+    merged = recorded.with_bandwidths([STREAM, *others]).with_bandwidths([again])
+    assert merged.bandwidths == (again, *others)
     assert merged.records == recorded.records
 
 
-@pytest.mark.parametrize("streams", [b"null", b"not json", b"[1]", b"[{}]", b'[{"kind": "read", "moon": 1}]'])
-def test_damaged_streams_are_refused(saved, streams):
-    rewritten(saved, lambda table: with_metadata(table, streams=streams))
+@pytest.mark.parametrize(
+    "bandwidths", [b"null", b"not json", b"[1]", b"[{}]", b'[{"kind": "read", "moon": 1}]']
+)
+def test_damaged_streams_are_refused(saved, bandwidths):
+    rewritten(saved, lambda table: with_metadata(table, bandwidths=bandwidths))
     with pytest.raises(ProfileError, match=r"expected a whole profile; remove the file and calibrate"):
         Profile.load(saved)
 

@@ -8,7 +8,7 @@ from math import ceil
 import pytest
 
 from sparsecast.errors import UnknownNameError
-from sparsecast.machines.device import Device
+from sparsecast.machines.gpu import Device
 from sparsecast.machines.strips import guo_strip, wang_strip
 
 #: The Tesla C2050 of Guo et al. (2014): 14 multiprocessors of 48 warps.

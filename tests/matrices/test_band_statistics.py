@@ -8,6 +8,7 @@ import pytest
 from scipy.sparse import csr_array, eye_array
 
 from sparsecast.errors import InputError
+from sparsecast.matrices.analysis import structure
 from sparsecast.matrices.band_statistics import (
     BANDS,
     DENSITY_CLASSES,
@@ -16,7 +17,6 @@ from sparsecast.matrices.band_statistics import (
     derive,
 )
 from sparsecast.matrices.banded_synthesis import banded_matrix
-from sparsecast.matrices.structure import structure
 
 
 def test_each_matrix_of_a_class_weighs_the_same():

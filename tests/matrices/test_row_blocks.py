@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from sparsecast.matrices.analysis import structure
 from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.row_blocks import (
     RowBlocks,
     StripStatistics,
-    surprising_rows,
+    find_mispredicted_rows,
 )
-from sparsecast.matrices.structure import structure
 from sparsecast.records import ROW_LENGTH_LEVELS
 
 lengths_of_rows = st.lists(
@@ -38,7 +38,7 @@ def every_run(strips):
     return first, last + 1
 
 
-def surprises_by_strip(lengths, bounds):
+def mispredicted_by_strip(lengths, bounds):
     """Count, strip by strip, the rows whose length is not what followed the same four lengths last."""
     followers, flags, history = {}, [], 0
     for length in lengths:
@@ -68,7 +68,7 @@ def test_every_run_of_strips_is_what_counting_its_rows_gives(lengths, strip_rows
     longest = max(lengths, default=0)
     assert levels == list(ROW_LENGTH_LEVELS[: len(levels)]) and levels[-1] >= longest
     assert len(levels) == 1 or levels[-2] < longest
-    surprises = surprises_by_strip(lengths, strips.bounds)
+    mispredicted = mispredicted_by_strip(lengths, strips.bounds)
     assert blocks.matrix is strips.matrix is SOME_STRUCTURE
     for i, (start, end) in enumerate(zip(first, last, strict=True)):
         part = lengths[strips.bounds[start] : strips.bounds[end]]
@@ -76,7 +76,7 @@ def test_every_run_of_strips_is_what_counting_its_rows_gives(lengths, strip_rows
         assert blocks.nnz[i] == sum(part)
         assert blocks.row_length_max[i] == max(part, default=0)
         assert blocks.row_length_mode[i] == fullest_level(part, levels)
-        assert blocks.row_length_surprises[i] == sum(surprises[start:end])
+        assert blocks.mispredicted_rows[i] == sum(mispredicted[start:end])
         assert blocks.rows_at_least[i].tolist() == [sum(n >= level for n in part) for level in levels]
         assert blocks.entries_up_to[i].tolist() == [sum(min(n, level) for n in part) for level in levels]
 
@@ -129,8 +129,8 @@ def test_blocks_come_in_the_order_asked_for_and_may_repeat():
     "lengths, expected",
     [([], 0), ([4], 1), ([4] * 100, 5), ([2, 5] * 50, 6), (list(range(1, 101)), 100), ([0] * 50, 5)],
 )
-def test_surprises_of_known_rows(lengths, expected):
-    assert surprising_rows(np.array(lengths, dtype=np.int32)).sum() == expected
+def test_mispredicted_rows_of_known_lengths(lengths, expected):
+    assert find_mispredicted_rows(np.array(lengths, dtype=np.int32)).sum() == expected
 
 
 def whole(A):
@@ -148,7 +148,7 @@ def test_one_strip_is_the_block_of_the_structure(matrices):
         assert of_strips.matrix == of_structure.matrix and of_strips.matrix.cols == A.shape[1], what
         if of_structure.row_length_max[0] < 64:
             assert np.array_equal(of_strips.row_length_mode, of_structure.row_length_mode), what
-        assert np.array_equal(of_strips.row_length_surprises, of_structure.row_length_surprises), what
+        assert np.array_equal(of_strips.mispredicted_rows, of_structure.mispredicted_rows), what
 
 
 @pytest.mark.parametrize("dtype", (np.int32, np.int64))
@@ -164,7 +164,7 @@ def test_index_width_does_not_matter(dtype):
 
 
 @pytest.mark.parametrize(
-    "nnz, surprises, expected",
+    "nnz, mispredicted, expected",
     (
         (3000, 0, False),
         (3000, 210, False),
@@ -175,15 +175,15 @@ def test_index_width_does_not_matter(dtype):
         (90_000, 551, True),
     ),
 )
-def test_a_block_is_surprising_above_a_share_of_its_rows_that_grows_with_their_length(
-    nnz, surprises, expected
+def test_a_block_is_mispredicted_above_a_share_of_its_rows_that_grows_with_their_length(
+    nnz, mispredicted, expected
 ):
-    found = dataclasses.replace(SOME_STRUCTURE, rows=1000, nnz=nnz, row_length_surprises=surprises)
-    assert RowBlocks.of(found).is_surprising.tolist() == [expected]
+    found = dataclasses.replace(SOME_STRUCTURE, rows=1000, nnz=nnz, mispredicted_rows=mispredicted)
+    assert RowBlocks.of(found).is_mispredicted.tolist() == [expected]
 
 
 def test_nothing_at_all():
     blocks = whole(csr_array((0, 0)))
     assert blocks.rows.tolist() == blocks.nnz.tolist() == blocks.row_length_max.tolist() == [0]
-    assert blocks.row_length_mode.tolist() == blocks.row_length_surprises.tolist() == [0]
+    assert blocks.row_length_mode.tolist() == blocks.mispredicted_rows.tolist() == [0]
     assert blocks.rows_at_least.tolist() == blocks.entries_up_to.tolist() == [[0]]

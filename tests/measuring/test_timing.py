@@ -38,7 +38,7 @@ class Clock:
 
         return spend
 
-    def stream_read(self):
+    def memory_read(self):
         slow = self.canaries in self.slow_canaries
         self.canaries += 1
         self.log.append("canary")
@@ -51,7 +51,7 @@ def clock(monkeypatch):
 
 
 def install(clock, monkeypatch):
-    stream = SimpleNamespace(sum=clock.stream_read)
+    stream = SimpleNamespace(sum=clock.memory_read)
     monkeypatch.setattr(timing, "perf_counter", clock.perf_counter)
     monkeypatch.setattr(timing, "np", SimpleNamespace(ones=lambda size: stream, quantile=np.quantile))
     return clock

@@ -10,7 +10,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from sparsecast.machines.profile import Profile
-from sparsecast.matrices.structure import structure
+from sparsecast.matrices.analysis import structure
 from sparsecast.records import Record, Structure
 
 

@@ -9,20 +9,20 @@ import pytest
 
 from sparsecast.errors import DeviceError, ProfileError
 from sparsecast.formats.hyb import HYB
-from sparsecast.machines.device import Device
+from sparsecast.machines.gpu import Device
 from sparsecast.machines.machine import Cache, Machine
+from sparsecast.matrices.analysis import structure
 from sparsecast.matrices.row_blocks import RowBlocks
-from sparsecast.matrices.structure import structure
 from sparsecast.matrices.synthesis import varied_matrix
 from sparsecast.models import MODELS
+from sparsecast.models.guo import LEAST_SCATTERED, GuoModel, strip_rows
 from sparsecast.models.linear import LEAST_RECORDS, LinearModel
-from sparsecast.models.strips import LEAST_SCATTERED, StripModel, strip_rows
-from sparsecast.planning.candidates import Setting
+from sparsecast.planning.candidates import Target
+from sparsecast.planning.dynamic_programme import strip_statistics
 from sparsecast.planning.plan import make_plan
-from sparsecast.planning.row_blocks import strip_statistics
 
 HOST = Machine("a processor", "x86_64", 4, 4, (Cache(3, 1 << 22, 4),), (), 1 << 34, "Linux")
-SETTING = Setting("cuda", "float64", 32, 1)
+SETTING = Target("cuda", "float64", 32, 1)
 
 
 def gpu(multiprocessors, warps, lanes=32, l2_bytes=1 << 40):
@@ -98,7 +98,7 @@ def guo_records(of_lengths, gpu_record):
     [(32, 4 * 7, 7), (1000, 4 * 3 - 3, 3), (1024, 8, 2), (1025, 8, 2), (2500, 4 * 12, 12)],
 )
 def test_csr_has_a_line_on_each_side_of_a_blocks_threads(guo_records, of_lengths, length, rows, strips):
-    model = StripModel().fit(guo_records, SMALL)
+    model = GuoModel().fit(guo_records, SMALL)
     blocks = RowBlocks.of(of_lengths([length] * rows))
     assert model.time_s("csr", blocks)[0] == pytest.approx(csr_law(length, strips), rel=1e-9)
 
@@ -107,7 +107,7 @@ def test_without_matrices_beyond_the_threshold_the_line_goes_on(guo_records, of_
     below = [r for r in guo_records if r.structure.row_length_max <= 1024]
     blocks = RowBlocks.of(of_lengths([2048] * 8))
     expected = (1e-5 + 2e-7 * 2048) * (1e-3 + 4e-3 * 2)
-    assert StripModel().fit(below, SMALL).time_s("csr", blocks)[0] == pytest.approx(expected, rel=1e-9)
+    assert GuoModel().fit(below, SMALL).time_s("csr", blocks)[0] == pytest.approx(expected, rel=1e-9)
 
 
 def test_a_processor_knows_no_threshold(guo_records, of_lengths):
@@ -116,12 +116,12 @@ def test_a_processor_knows_no_threshold(guo_records, of_lengths):
         for r in guo_records
         if r.candidate.kernel != "scalar"
     ]
-    model = StripModel().fit(on_host, SMALL)
+    model = GuoModel().fit(on_host, SMALL)
     assert model.csr_beyond_ is None and model.kernels("csr") == ()
 
 
 def test_ell_coo_and_hyb_count_their_own_strips(guo_records, of_lengths):
-    model = StripModel().fit(guo_records, SMALL)
+    model = GuoModel().fit(guo_records, SMALL)
     assert set(model.formats()) == {"csr", "ell", "coo", "hyb"}
     found = of_lengths([5] * 300 + [40] * 20)
     blocks = RowBlocks.of(found)
@@ -133,7 +133,7 @@ def test_ell_coo_and_hyb_count_their_own_strips(guo_records, of_lengths):
 
 
 def test_only_the_papers_kernel_is_forecast(guo_records, of_lengths):
-    model = StripModel().fit(guo_records, SMALL)
+    model = GuoModel().fit(guo_records, SMALL)
     offered = {record.candidate for record in guo_records}
     forecast = {f.candidate.kernel for f in model.forecast(of_lengths([4] * 40), offered)}
     assert forecast == {"vector32", "columns", "segmented"}
@@ -142,7 +142,7 @@ def test_only_the_papers_kernel_is_forecast(guo_records, of_lengths):
 def test_records_of_a_gpu_need_its_description(guo_records):
     for machine in (None, HOST):
         for name in MODELS.names():
-            if machine or name == "strips":
+            if machine or name == "guo":
                 with pytest.raises(DeviceError, match="'cuda'"):
                     MODELS.get(name)().fit(guo_records, machine)
 
@@ -151,8 +151,8 @@ def test_cold_records_are_not_fitted(guo_records, of_lengths):
     cold = [dataclasses.replace(r, regime="cold", time_s=100 * r.time_s) for r in guo_records]
     blocks = RowBlocks.of(of_lengths([7] * 50))
     for name in ("csr", "ell", "coo"):
-        warm = StripModel().fit(guo_records, SMALL).time_s(name, blocks)
-        assert StripModel().fit(guo_records + cold, SMALL).time_s(name, blocks) == warm
+        warm = GuoModel().fit(guo_records, SMALL).time_s(name, blocks)
+        assert GuoModel().fit(guo_records + cold, SMALL).time_s(name, blocks) == warm
 
 
 # Published results, on no grid.
@@ -174,19 +174,19 @@ def scattered(of_lengths, gpu_record):
 
 
 def test_csr_off_the_grid_finds_the_law(scattered, of_lengths):
-    model = StripModel().fit(scattered("csr", csr_law), SMALL)
+    model = GuoModel().fit(scattered("csr", csr_law), SMALL)
     assert model.kernels("csr") == ("theirs",)
     for x, y in ((9, 2), (60, 30)):
         blocks = RowBlocks.of(of_lengths([x] * (4 * y)))
         assert model.time_s("csr", blocks)[0] == pytest.approx(csr_law(x, y), rel=1e-6)
     # No product of two lines, but at a row length that was measured M is like the target, and T1 = T2.
-    model = StripModel().fit(scattered("csr", ell_law), SMALL)
+    model = GuoModel().fit(scattered("csr", ell_law), SMALL)
     blocks = RowBlocks.of(of_lengths([11] * (4 * 30)))
     assert model.time_s("csr", blocks)[0] == pytest.approx(ell_law(11, 30), rel=1e-6)
 
 
 def test_ell_off_the_grid_finds_the_law(scattered, of_lengths):
-    model = StripModel().fit(scattered("ell", ell_law), SMALL)
+    model = GuoModel().fit(scattered("ell", ell_law), SMALL)
     for x, y in ((1, 1), (9, 2), (60, 15)):
         blocks = RowBlocks.of(of_lengths([x] * (128 * y)))
         assert model.time_s("ell", blocks)[0] == pytest.approx(ell_law(x, y), rel=1e-6)
@@ -194,12 +194,12 @@ def test_ell_off_the_grid_finds_the_law(scattered, of_lengths):
 
 def test_few_matrices_off_the_grid_are_too_few(scattered):
     records = scattered("ell", ell_law)[: LEAST_SCATTERED - 1] + scattered("csr", csr_law)
-    assert StripModel().fit(records, SMALL).formats() == ["csr"]
+    assert GuoModel().fit(records, SMALL).formats() == ["csr"]
 
 
 def test_conversions_that_are_not_known_are_not_free(scattered, of_lengths):
     records = [dataclasses.replace(r, convert_s=None) for r in scattered("ell", ell_law)]
-    model = StripModel().fit(records, SMALL)
+    model = GuoModel().fit(records, SMALL)
     blocks = RowBlocks.of(of_lengths([3] * 9))
     with pytest.raises(ProfileError, match="no time of a conversion to ell"):
         model.conversion_.seconds("ell", blocks)
@@ -320,7 +320,7 @@ def test_kernels_are_the_rules_where_they_were_fitted(of_lengths):
 def test_a_plan_by_the_strip_models_runs_the_papers_kernel(guo_records, of_lengths):
     found = of_lengths([4] * 400)
     indptr = np.arange(401) * 4
-    model = StripModel().fit([r for r in guo_records if r.candidate.format == "csr"], SMALL)
+    model = GuoModel().fit([r for r in guo_records if r.candidate.format == "csr"], SMALL)
     plan = make_plan(strip_statistics(indptr, found, 4), model, SETTING, 1000)
     assert {block.candidate.kernel for block in plan.blocks} == {"vector32"}
     assert plan.time_s == pytest.approx(sum(block.time_s for block in plan.blocks))

@@ -10,12 +10,12 @@ import pytest
 from sparsecast.errors import ProfileError
 from sparsecast.formats import FORMATS
 from sparsecast.machines.machine import Cache, Machine
+from sparsecast.matrices.analysis import structure
 from sparsecast.matrices.row_blocks import RowBlocks, StripStatistics
-from sparsecast.matrices.structure import structure
 from sparsecast.matrices.synthesis import block_matrix, diagonal_matrix, varied_matrix
 from sparsecast.models import MODELS
 from sparsecast.models.linear import LEAST_RECORDS, LinearModel
-from sparsecast.planning.candidates import Setting, whole_matrix
+from sparsecast.planning.candidates import Target, whole_matrix
 
 CACHES = (Cache(1, 1 << 15, 1), Cache(2, 1 << 18, 1), Cache(3, 1 << 22, 1))
 MACHINE = Machine("a processor", "x86_64", 4, 4, CACHES, (), 1 << 34, "Linux")
@@ -25,7 +25,7 @@ COSTS = {
     "start": 1e-6,
     "rows": 1e-9,
     "entries": 0.4e-9,
-    "surprises": 4e-9,
+    "mispredicted": 4e-9,
     "masked rows": 2e-9,
     "bytes beyond L2": 0.02e-9,
     "bytes beyond L3": 0.08e-9,
@@ -138,7 +138,7 @@ def test_row_blocks_of_a_matrix_cost_about_the_matrix(recorded, A):
     first = np.arange(strips.strips)
     parts = strips.blocks(first, first + 1)
     whole = strips.blocks(np.array([0]), np.array([strips.strips]))
-    suiting = {each.format for each in whole_matrix(found, Setting("cpu", "float64", 32, 1)).candidates}
+    suiting = {each.format for each in whole_matrix(found, Target("cpu", "float64", 32, 1)).candidates}
     assert len(suiting) > 5
     for name in suiting & set(model.formats()):
         start = model.costs_[name]["start"]
@@ -159,4 +159,4 @@ def test_without_caches_it_still_forecasts(recorded, structures):
 
 
 def test_the_models_are_found_by_name():
-    assert {"linear", "strips"} <= set(MODELS.names())
+    assert {"linear", "guo"} <= set(MODELS.names())

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from sparsecast.errors import ProfileError
 from sparsecast.formats import FORMATS
+from sparsecast.matrices.analysis import structure
 from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.row_blocks import RowBlocks
-from sparsecast.matrices.structure import structure
 from sparsecast.models import DEFAULT_MODEL, MODELS
-from sparsecast.models.base import INTERVAL_SHARE
 from sparsecast.models.conversion import ConversionCost
-from sparsecast.planning.row_blocks import strip_statistics
+from sparsecast.models.model import INTERVAL_SHARE
+from sparsecast.planning.dynamic_programme import strip_statistics
 
 #: Row lengths as runs of (length, rows): empty, even and skewed matrices of all sizes.
 RUNS = st.lists(st.tuples(st.integers(0, 300), st.integers(1, 400)), max_size=8)
@@ -66,7 +66,7 @@ def test_fit_returns_the_model_and_does_not_change_the_records(model_class, reco
 def test_the_recorded_profile_suffices_for_every_format(fitted):
     # The paper has models of four formats; ours has one for each.
     of_the_paper = {"csr", "coo", "ell", "hyb"}
-    assert set(fitted.formats()) == (of_the_paper if fitted.name == "strips" else set(FORMATS.names()))
+    assert set(fitted.formats()) == (of_the_paper if fitted.name == "guo" else set(FORMATS.names()))
 
 
 @settings(max_examples=40)

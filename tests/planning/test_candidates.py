@@ -8,12 +8,12 @@ import pytest
 
 from sparsecast.errors import InputError
 from sparsecast.formats import FORMATS
+from sparsecast.matrices.analysis import structure
 from sparsecast.matrices.gallery import gallery
-from sparsecast.matrices.structure import structure
-from sparsecast.planning.candidates import Setting, whole_matrix
+from sparsecast.planning.candidates import Target, whole_matrix
 from sparsecast.records import DTYPES
 
-SETTING = Setting("cpu", "float64", 32, 2)
+SETTING = Target("cpu", "float64", 32, 2)
 
 
 def test_an_even_matrix_has_a_candidate_in_every_format():
@@ -51,11 +51,11 @@ def test_a_format_beyond_memory_is_refused_with_both_sizes(monkeypatch):
 )
 def test_an_unknown_device_or_dtype_is_refused_with_the_known_ones(device, dtype):
     with pytest.raises(InputError, match=r"expected one of (cpu|float64, float32)"):
-        Setting(device, dtype, 32, 1)
+        Target(device, dtype, 32, 1)
 
 
 def test_the_size_of_a_value_follows_from_the_dtype():
-    assert {dtype: Setting("cpu", dtype, 32, 1).value_bytes for dtype in DTYPES} == {
+    assert {dtype: Target("cpu", dtype, 32, 1).value_bytes for dtype in DTYPES} == {
         "float64": 8,
         "float32": 4,
         "complex128": 16,

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sparsecast.planning.dynamic_programme import PlannedBlock
 from sparsecast.planning.placement import Placement, compare
 from sparsecast.planning.plan import Plan
-from sparsecast.planning.row_blocks import PlannedBlock
 from sparsecast.records import Candidate
 
 times = st.floats(1e-7, 1e-1)

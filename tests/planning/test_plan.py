@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from sparsecast.matrices.analysis import structure
 from sparsecast.matrices.gallery import gallery
-from sparsecast.matrices.structure import structure
 from sparsecast.models import MODELS
-from sparsecast.models.base import Model
-from sparsecast.planning.candidates import Setting
+from sparsecast.models.model import Model
+from sparsecast.planning.candidates import Target
+from sparsecast.planning.dynamic_programme import strip_statistics
 from sparsecast.planning.plan import make_plan
-from sparsecast.planning.row_blocks import strip_statistics
 
-SETTING = Setting("cpu", "float64", 32, 1)
+SETTING = Target("cpu", "float64", 32, 1)
 
 
 class PerRow(Model):

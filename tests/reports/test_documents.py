@@ -7,9 +7,9 @@ import json
 import math
 
 from sparsecast.benchmark.twins import TwinRow, Twins, TwinScore
+from sparsecast.matrices.analysis import structure
 from sparsecast.matrices.gallery import gallery
-from sparsecast.matrices.structure import structure
-from sparsecast.records import Forecast, Stream, Structure
+from sparsecast.records import Bandwidth, Forecast, Structure
 from sparsecast.reports import documents
 
 
@@ -49,9 +49,11 @@ def test_a_measurement_stands_beside_its_forecast(recorded):
 
 
 def test_streams_carry_their_bandwidth():
-    (document,) = documents.bandwidths([Stream("read", "cpu", 2, 8 << 20, 1e-3, 0.01, "now", "1.0")])
+    (document,) = documents.bandwidths([Bandwidth("read", "cpu", 2, 8 << 20, 1e-3, 0.01, "now", "1.0")])
     assert document["bandwidth_bytes_per_s"] == (8 << 20) / 1e-3
-    assert set(document) == {field.name for field in dataclasses.fields(Stream)} | {"bandwidth_bytes_per_s"}
+    assert set(document) == {field.name for field in dataclasses.fields(Bandwidth)} | {
+        "bandwidth_bytes_per_s"
+    }
 
 
 def test_a_machine_document_has_its_name(recorded):

@@ -1,4 +1,4 @@
-"""Figures: what they show, and that they are drawn."""
+"""Summary: what they show, and that they are drawn."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import dataclasses
 
 import pytest
 
-from sparsecast.benchmark.five_minutes import SUITE, ratings
-from sparsecast.benchmark.search_space import UNBLOCKED, Point, Series
+from sparsecast.benchmark.gahvari.search_space import UNBLOCKED, Point, Series
+from sparsecast.benchmark.gahvari.summary import SUITE, ratings
 from sparsecast.errors import InputError
 from sparsecast.machines.machine import Cache
 from sparsecast.reports.figures import draw_speed_maps, refuse_undrawable, speed_maps, speed_title

@@ -14,12 +14,12 @@ from sparsecast.benchmark.evaluation import EvaluationRow, ModelScore
 from sparsecast.benchmark.plan_check import PlanCheck
 from sparsecast.benchmark.twins import TwinRow, Twins, TwinScore
 from sparsecast.machines.machine import Cache, Machine
+from sparsecast.matrices.analysis import structure
 from sparsecast.matrices.gallery import gallery
-from sparsecast.matrices.structure import structure
+from sparsecast.planning.dynamic_programme import PlannedBlock
 from sparsecast.planning.placement import Placement, compare
 from sparsecast.planning.plan import Plan
-from sparsecast.planning.row_blocks import PlannedBlock
-from sparsecast.records import Candidate, Forecast, Stream
+from sparsecast.records import Bandwidth, Candidate, Forecast
 from sparsecast.reports import tables
 
 GOLDEN = Path(__file__).parents[1] / "data" / "tables"
@@ -163,27 +163,27 @@ def test_machines(matches):
 
 def test_machines_shows_the_bandwidth_over_most_bytes_of_each_kind():
     def stream(kind, device, threads, size, time_s):
-        return Stream(kind, device, threads, size, time_s, 0.0, "", "")
+        return Bandwidth(kind, device, threads, size, time_s, 0.0, "", "")
 
-    streams = [
+    bandwidths = [
         stream("read", "cpu", 2, 10**9, 0.1),
         stream("read", "cpu", 2, 10**6, 1e-5),
         stream("read", "cpu", 1, 10**6, 1e-3),
         stream("to device", "cuda", 1, 10**9, 0.05),
     ]
     text = "cpu 1 thread read 1 GB/s, cpu 2 threads read 10 GB/s, cuda to device 20 GB/s"
-    assert tables.bandwidths(streams) == text
-    assert tables.bandwidths([]) == ""
-    shown = tables.machines(MACHINE, {MACHINE.name: "records", "other": "records"}, {"other": streams})
+    assert tables.bandwidth_sentence(bandwidths) == text
+    assert tables.bandwidth_sentence([]) == ""
+    shown = tables.machines(MACHINE, {MACHINE.name: "records", "other": "records"}, {"other": bandwidths})
     assert list(shown.columns[1].cells) == ["records", "records", text]
 
 
 def test_evaluation(matches, records):
     pairs = zip(FORECASTS, records, strict=True)
-    rows = [EvaluationRow("gallery:rmat?scale=12", "strips", forecast, record) for forecast, record in pairs]
+    rows = [EvaluationRow("gallery:rmat?scale=12", "guo", forecast, record) for forecast, record in pairs]
     scores = {
         "linear": ModelScore(0.091, 0.087, 0.2, 0.9, 0.01, 0.875),
-        "strips": ModelScore(0.3, 0.25, 0.61, None, 0.0, 1.0),
+        "guo": ModelScore(0.3, 0.25, 0.61, None, 0.0, 1.0),
     }
     matches("evaluation", tables.evaluation(rows), tables.scores(scores))
 

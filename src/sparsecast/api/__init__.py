@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from sparsecast.api.doing import check, compile, evaluate, measure, measuring_steps
-from sparsecast.api.forecasting import choice, forecasts_at_hand, place, plan, predict, unmet_devices
-from sparsecast.api.inputs import NamedMatrix, read_matrix, structure
-from sparsecast.api.meeting import (
+from sparsecast.api.calibrating import (
     QUICK_BUDGET_S,
     bench,
     bench_result,
@@ -16,7 +13,10 @@ from sparsecast.api.meeting import (
     profile,
     twins,
 )
-from sparsecast.api.questions import contents, kind, machine_of
+from sparsecast.api.executing import check, compile, evaluate, measure, measuring_steps
+from sparsecast.api.forecasting import choice, forecasts_at_hand, place, plan, predict, unmet_devices
+from sparsecast.api.inputs import NamedMatrix, read_matrix, structure
+from sparsecast.api.resolving import contents, kind, machine_of
 
 __all__ = [
     "QUICK_BUDGET_S",

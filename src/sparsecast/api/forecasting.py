@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from sparsecast.api.calibrating import own_profile
 from sparsecast.api.inputs import as_csr, structure
-from sparsecast.api.meeting import own_profile
-from sparsecast.api.questions import (
+from sparsecast.api.resolving import (
     answers,
     asked_machine,
     fitted_model,
@@ -21,19 +21,19 @@ from sparsecast.api.questions import (
     named_device,
     records_for,
     require_own,
-    setting_of,
+    target_of,
 )
 from sparsecast.errors import InputError, MatrixSizeError
-from sparsecast.machines.device import parse_devices
+from sparsecast.machines.gpu import parse_devices
 from sparsecast.machines.profile import Profile, find_profile
-from sparsecast.matrices.structure import structure as structure_of
+from sparsecast.matrices.analysis import structure as structure_of
 from sparsecast.models import DEFAULT_MODEL, MODELS
-from sparsecast.models.strips import strip_rows
+from sparsecast.models.guo import strip_rows
 from sparsecast.planning.candidates import Choice, refuse_beyond_device, whole_matrix
+from sparsecast.planning.dynamic_programme import strip_statistics
 from sparsecast.planning.placement import Placement, Placements, compare
 from sparsecast.planning.plan import Plan, make_plan
 from sparsecast.planning.prediction import Prediction
-from sparsecast.planning.row_blocks import strip_statistics
 from sparsecast.planning.transfer import transfer_s
 from sparsecast.records import Forecast
 
@@ -77,11 +77,11 @@ def predict(
     MODELS.get(model or DEFAULT_MODEL)  # an unknown name is refused before anything is measured
     profile = profile or own_profile(A, threads=threads, dtype=dtype, device=named_device(device))
     machine = asked_machine(profile, device)
-    setting = setting_of(A, machine, threads, dtype)
+    target = target_of(A, machine, threads, dtype)
     start = perf_counter()
     found = structure(A)
-    fitted = fitted_model(profile, setting, model or DEFAULT_MODEL)
-    choice = whole_matrix(found, setting, fitted.kernels, machine.device)
+    fitted = fitted_model(profile, target, model or DEFAULT_MODEL)
+    choice = whole_matrix(found, target, fitted.kernels, machine.device)
     forecasts = tuple(fitted.forecast(found, choice.candidates))
     refused = choice.refused | _without_forecast(choice, forecasts, fitted.name)
     return Prediction(forecasts, refused, found, profile.name, fitted.name, perf_counter() - start)
@@ -144,13 +144,13 @@ def plan(
         return places.best.plan
     profile = profile or own_profile(matrix, threads=threads, dtype=dtype, device=named_device(device))
     machine = asked_machine(profile, device)
-    setting = setting_of(matrix, machine, threads, dtype)
-    strip = strip_rows(machine, setting.device, setting.threads)
+    target = target_of(matrix, machine, threads, dtype)
+    strip = strip_rows(machine, target.device, target.threads)
     found = structure_of(matrix)
     if machine.device:
-        refuse_beyond_device("csr", found, setting, machine.device)
+        refuse_beyond_device("csr", found, target, machine.device)
     statistics = strip_statistics(matrix.indptr, found, strip)
-    return make_plan(statistics, fitted_model(profile, setting, model or DEFAULT_MODEL), setting, iterations)
+    return make_plan(statistics, fitted_model(profile, target, model or DEFAULT_MODEL), target, iterations)
 
 
 def place(
@@ -225,9 +225,9 @@ def unmet_devices(
     unmet = []
     for name, its_kind in parse_devices(devices).items():
         machine = given[its_kind].machine if its_kind in given else machine_of(name)
-        setting = setting_of(A, machine, threads if its_kind == "cpu" else None, dtype)
+        target = target_of(A, machine, threads if its_kind == "cpu" else None, dtype)
         if its_kind in given:
-            records_for(given[its_kind], setting)
+            records_for(given[its_kind], target)
         else:
             unmet.append(name)
     return unmet
@@ -251,7 +251,7 @@ def choice(A: Any, *, threads: int | None = None, dtype: str | None = None, devi
         As in `predict`.
     """
     machine = machine_of(device)
-    return whole_matrix(structure(A), setting_of(A, machine, threads, dtype), device=machine.device)
+    return whole_matrix(structure(A), target_of(A, machine, threads, dtype), device=machine.device)
 
 
 def forecasts_at_hand(
@@ -272,7 +272,7 @@ def forecasts_at_hand(
     machine = machine_of(device)
     profile = find_profile(wanted) if wanted else met_profile(machine)
     require_own(profile.name, machine)
-    setting = setting_of(A, machine, threads, dtype)
-    if not answers(profile, setting):
+    target = target_of(A, machine, threads, dtype)
+    if not answers(profile, target):
         return None
     return predict(A, profile, threads=threads, dtype=dtype, device=device)

@@ -9,9 +9,9 @@ from typing import Any
 from scipy.sparse import csr_array, issparse
 
 from sparsecast.errors import InputError
+from sparsecast.matrices.analysis import structure as structure_of
 from sparsecast.matrices.gallery import gallery_from_specification
 from sparsecast.matrices.reading import matrix_name, read
-from sparsecast.matrices.structure import structure as structure_of
 from sparsecast.matrices.values import computed_dtype
 from sparsecast.records import Structure
 

@@ -3,7 +3,7 @@
 The benchmark matrices are those of Guo, Wang and Chen (2014), section 3.2, on strips of the processor's own
 size; beside them matrices with rows of varied length, and some gallery matrices that no model is fitted to,
 from which the models learn how far off they are on matrices of other kinds. They are measured in rounds,
-the indispensable ones first, so that a short budget gives a coarse profile and not half of a fine one.
+the required ones first, so that a short budget gives a coarse profile and not half of a fine one.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from typing import Any
 import psutil
 from scipy.sparse import csr_array
 
-from sparsecast.benchmark import five_minutes, search_space
+from sparsecast.benchmark.bandwidths import array_sizes, measure_bandwidths
+from sparsecast.benchmark.gahvari import search_space, summary
+from sparsecast.benchmark.gahvari.search_space import Series
+from sparsecast.benchmark.gahvari.suite import OutOfTime, SyntheticSuite
 from sparsecast.benchmark.measurement import Bench, HostBench, Subject, measure_candidates
-from sparsecast.benchmark.search_space import Series
-from sparsecast.benchmark.streams import measure_streams, stream_sizes
-from sparsecast.benchmark.synthetic import OutOfTime, SyntheticSuite
 from sparsecast.errors import InputError, MatrixSizeError, ProfileError
 from sparsecast.formats import FORMATS
 from sparsecast.kernels import KERNELS
@@ -32,8 +32,8 @@ from sparsecast.kernels.compiling import compiled_in_turn
 from sparsecast.machines import storage
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile, user_path
+from sparsecast.matrices.analysis import structure
 from sparsecast.matrices.gallery import gallery_from_specification
-from sparsecast.matrices.structure import structure
 from sparsecast.matrices.synthesis import (
     block_matrix,
     diagonal_matrix,
@@ -42,11 +42,11 @@ from sparsecast.matrices.synthesis import (
     varied_matrix,
 )
 from sparsecast.measuring.timing import Effort, HostClock
-from sparsecast.models.strips import strip_rows
-from sparsecast.planning.candidates import Setting, whole_matrix
-from sparsecast.records import SCHEMA_VERSION, Candidate, Record, Stream, Structure
+from sparsecast.models.guo import strip_rows
+from sparsecast.planning.candidates import Target, whole_matrix
+from sparsecast.records import SCHEMA_VERSION, Bandwidth, Candidate, Record, Structure
 
-#: Seconds below which not even the indispensable matrices get measured on a cold compilation cache.
+#: Seconds below which not even the required matrices get measured on a cold compilation cache.
 LEAST_BUDGET_S = 10.0
 
 #: Section 3.2.2: strips 1 to 10; non-zeros a row 4, 16 ... 1024 for CSR and ELL, 10, 20 ... 100 for COO.
@@ -60,7 +60,7 @@ _COARSE_ENTRY_STRIPS = (10, 50, 100)
 
 #: Rows, mean row length, distribution of the row lengths and reach of the columns of matrices with rows of
 #: varied length: small and large, short and long rows, near and far columns, each with each other at least
-#: once. The first half is indispensable.
+#: once. The first half is required.
 VARIED = (
     (20_000, 4, "power", 0.01),
     (100_000, 6, "mixed", 0.001),
@@ -157,8 +157,8 @@ GALLERY = (
     "poisson3d?n=90&points=7",
 )
 
-#: So many of them are indispensable: two for each format at least, or its forecasts have no interval.
-_NEEDED_GALLERY = 5
+#: So many of them are required: two for each format at least, or its forecasts have no interval.
+_REQUIRED_GALLERY = 5
 
 #: Share of the free memory that a benchmark matrix may take in all its formats together.
 MEMORY_SHARE = 0.25
@@ -170,20 +170,20 @@ _VALUES_AN_ENTRY, _BYTES_BESIDE = 3, 36
 QUICK_EFFORT = Effort(samples=7, sample_s=0.004)
 FULL_EFFORT = Effort(samples=11, sample_s=0.008)
 
-#: From this budget a setting on, there is time for the full effort.
+#: From this budget a target on, there is time for the full effort.
 _FULL_EFFORT_BUDGET_S = 60.0
 
 #: Share of the budget that the five-minute benchmark gets where its figures are what is wanted, and that
-#: of what the indispensable matrices leave where they are not; less than the seconds is not worth to begin.
+#: of what the required matrices leave where they are not; less than the seconds is not worth to begin.
 _RATING_SHARE, _SHARE_BESIDE, _LEAST_BESIDE_S = 0.75, 0.5, 30.0
 
-#: Seconds of a budget for each setting that is rated; the last ones are left out where they do not suffice.
+#: Seconds of a budget for each target that is rated; the last ones are left out where they do not suffice.
 _SETTING_S = 75.0
 
 #: Of the time of the five-minute benchmark, the share of a type of values, while others are to follow.
 _TYPE_SHARE = 0.6
 
-#: Seconds that measuring the bandwidth of a setting may take.
+#: Seconds that measuring the bandwidth of a target may take.
 _STREAMS_S = 5.0
 
 #: Seconds of the budget for the figures that starting Python, before the run, and saving take.
@@ -219,9 +219,9 @@ class BenchmarkMatrix:
     build: Callable[[], csr_array[Any]]
 
 
-def benchmark_matrices(setting: Setting) -> tuple[list[BenchmarkMatrix], list[BenchmarkMatrix]]:
-    """Return the indispensable matrices for a processor's setting, and those that make its profile finer."""
-    rows = strip_rows(None, setting.device, setting.threads)
+def benchmark_matrices(target: Target) -> tuple[list[BenchmarkMatrix], list[BenchmarkMatrix]]:
+    """Return the required matrices for a processor's target, and those that make its profile optional."""
+    rows = strip_rows(None, target.device, target.threads)
     grid = [(strips, length) for length in NNZ_PER_ROW for strips in STRIPS if length < strips * rows]
 
     def coarse(strips: int, length: int) -> bool:
@@ -230,33 +230,33 @@ def benchmark_matrices(setting: Setting) -> tuple[list[BenchmarkMatrix], list[Be
     # All formats on these: it gives the models that see more than strips a first look at each.
     needed = [strips_benchmark(rows, *point, tuple(FORMATS.names())) for point in grid if coarse(*point)]
     needed += [entry_strips_benchmark(rows, strips) for strips in _COARSE_ENTRY_STRIPS]
-    finer = [
+    optional = [
         entry_strips_benchmark(rows, strips) for strips in ENTRY_STRIPS if strips not in _COARSE_ENTRY_STRIPS
     ]
-    needed_suites, finer_suites = suites_beside_strips()
+    required_suites, optional_suites = suites_beside_strips()
     # Long rows first: they carry the fixed-strips relationships furthest.
     rest = [point for point in grid if not coarse(*point)]
-    finer_strips = [
+    optional_strips = [
         strips_benchmark(rows, *point) for point in sorted(rest, key=lambda p: p[0] not in _COARSE_STRIPS)
     ]
-    return needed + needed_suites, finer + finer_suites + finer_strips
+    return needed + required_suites, optional + optional_suites + optional_strips
 
 
 def suites_beside_strips() -> tuple[list[BenchmarkMatrix], list[BenchmarkMatrix]]:
-    """Return the indispensable matrices and the others of the suites that need no strip of a device."""
+    """Return the required matrices and the others of the suites that need no strip of a device."""
     half = len(VARIED) // 2
     suites = (
         [varied_benchmark(*shape) for shape in VARIED[:half]],
         [blocks_benchmark(*shape) for shape in BLOCKS],
         [symmetric_benchmark(*shape) for shape in SYMMETRIC],
         [diagonals_benchmark(*shape) for shape in DIAGONALS],
-        [gallery_benchmark(specification) for specification in GALLERY[:_NEEDED_GALLERY]],
+        [gallery_benchmark(specification) for specification in GALLERY[:_REQUIRED_GALLERY]],
     )
     # In turn, so that a budget that ends early has left out some of each and none whole.
     needed = [matrix for turn in zip_longest(*suites) for matrix in turn if matrix]
-    finer = [gallery_benchmark(specification) for specification in GALLERY[_NEEDED_GALLERY:]]
-    finer += [varied_benchmark(*shape) for shape in VARIED[half:]]
-    return needed, finer
+    optional = [gallery_benchmark(specification) for specification in GALLERY[_REQUIRED_GALLERY:]]
+    optional += [varied_benchmark(*shape) for shape in VARIED[half:]]
+    return needed, optional
 
 
 def strips_benchmark(
@@ -340,14 +340,14 @@ def gallery_benchmark(specification: str) -> BenchmarkMatrix:
     )
 
 
-def candidates_of(found: Structure, setting: Setting) -> list[Candidate]:
+def candidates_of(found: Structure, target: Target) -> list[Candidate]:
     """Return the Candidates of every format that suits a matrix, with the kernels that the rules choose."""
-    return list(whole_matrix(found, setting).candidates)
+    return list(whole_matrix(found, target).candidates)
 
 
-def host_streams(machine: Machine, threads: int) -> list[Stream]:
+def host_bandwidths(machine: Machine, threads: int) -> list[Bandwidth]:
     """Measure how fast so many threads of the processor read."""
-    return measure_streams(HostClock(), "cpu", threads, stream_sizes(machine, threads))
+    return measure_bandwidths(HostClock(), "cpu", threads, array_sizes(machine, threads))
 
 
 @dataclass(frozen=True)
@@ -357,17 +357,17 @@ class Place:
     Attributes
     ----------
     matrices : callable
-        Setting to the indispensable matrices, and those that make its profile finer.
+        Target to the required matrices, and those that make its profile optional.
     candidates : callable
-        (Structure, Setting) to the Candidates that suit a matrix.
-    streams : callable
+        (Structure, Target) to the Candidates that suit a matrix.
+    bandwidths : callable
         (Machine, threads) to the measured bandwidths.
     bench : Bench
     """
 
-    matrices: Callable[[Setting], tuple[list[BenchmarkMatrix], list[BenchmarkMatrix]]] = benchmark_matrices
-    candidates: Callable[[Structure, Setting], list[Candidate]] = candidates_of
-    streams: Callable[[Machine, int], list[Stream]] = host_streams
+    matrices: Callable[[Target], tuple[list[BenchmarkMatrix], list[BenchmarkMatrix]]] = benchmark_matrices
+    candidates: Callable[[Structure, Target], list[Candidate]] = candidates_of
+    bandwidths: Callable[[Machine, int], list[Bandwidth]] = host_bandwidths
     bench: Bench = field(default_factory=HostBench)
 
 
@@ -378,7 +378,7 @@ class Calibration:
     Attributes
     ----------
     machine : Machine
-    settings : sequence of Setting
+    targets : sequence of Target
         What to measure, the most wanted first.
     budget_s : float
         Seconds that the whole run may take.
@@ -392,7 +392,7 @@ class Calibration:
         Whether its figures are what is wanted, and come first; else the models' matrices do.
     records : list of Record
         What this run has measured so far; what it took over from a killed one is in the profile only.
-    streams : list of Stream
+    bandwidths : list of Bandwidth
         The bandwidths measured so far; quickly measured again, so the journal does without them.
     interrupted : bool
         Whether the user stopped it.
@@ -405,36 +405,36 @@ class Calibration:
     """
 
     machine: Machine
-    settings: Sequence[Setting]
+    targets: Sequence[Target]
     budget_s: float
     on_progress: Progress = no_progress
     place: Place = field(default_factory=Place)
     series: Sequence[Series] = ()
     rates: bool = False
     records: list[Record] = field(default_factory=list)
-    streams: list[Stream] = field(default_factory=list)
+    bandwidths: list[Bandwidth] = field(default_factory=list)
     interrupted: bool = False
     phases: dict[str, float] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     range_ends: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        least = five_minutes.LEAST_BUDGET_S if self.rates else LEAST_BUDGET_S
+        least = summary.LEAST_BUDGET_S if self.rates else LEAST_BUDGET_S
         if not self.budget_s >= least:
             raise InputError(
                 f"budget {self.budget_s:g} s: expected at least {least:g} s, "
-                f"what the indispensable matrices take; raise the budget"
+                f"what the required matrices take; raise the budget"
             )
-        affordable = max(1, int(min(len(self.settings), self.budget_s / _SETTING_S)))
-        if self.rates and affordable < len(self.settings):
+        affordable = max(1, int(min(len(self.targets), self.budget_s / _SETTING_S)))
+        if self.rates and affordable < len(self.targets):
             self.notes.append(
-                f"time for {affordable} of {len(self.settings)} combinations of type and threads"
+                f"time for {affordable} of {len(self.targets)} combinations of type and threads"
             )
-            self.settings = self.settings[:affordable]
-        share = self.budget_s / len(self.settings)
+            self.targets = self.targets[:affordable]
+        share = self.budget_s / len(self.targets)
         self._effort = FULL_EFFORT if share >= _FULL_EFFORT_BUDGET_S else QUICK_EFFORT
         self._pace = 1.0
-        self._ready: set[Setting] = set()
+        self._ready: set[Target] = set()
         self._taken_over: list[Record] = []
         self._end_s = self.budget_s - (_AROUND_S if self.rates else 0.0)
 
@@ -464,7 +464,7 @@ class Calibration:
                         self.records.append(record)
             except KeyboardInterrupt:
                 self.interrupted = True
-            profile = before.with_records((*self._taken_over, *self.records)).with_streams(self.streams)
+            profile = before.with_records((*self._taken_over, *self.records)).with_bandwidths(self.bandwidths)
             if not profile.records and not self.interrupted:
                 raise InputError(
                     f"budget {self.budget_s:g} s: expected time and free memory for one matrix, beside "
@@ -480,40 +480,40 @@ class Calibration:
         return perf_counter() - self._start
 
     def _measure_all(self) -> Iterator[Record]:
-        needed, finer = self._rounds()
+        needed, optional = self._rounds()
         # The figures and the way to a device are told from them; forecasts on a processor are not.
         if self.rates or self.machine.device:
-            self._measure_streams()
+            self._measure_bandwidths()
         if self.rates:
             # A budget that is just enough is enough for the figures only.
-            end = max(_RATING_SHARE * self.budget_s, min(five_minutes.LEAST_BUDGET_S, self.budget_s))
+            end = max(_RATING_SHARE * self.budget_s, min(summary.LEAST_BUDGET_S, self.budget_s))
             yield from self._measure_synthetic(min(end, self._end_s) - self.used_s)
-            yield from self._measure_rounds(needed + finer)
+            yield from self._measure_rounds(needed + optional)
         else:
             yield from self._measure_rounds(needed)
-            if not self.streams and self.used_s + _STREAMS_S * len(self.settings) <= self.budget_s:
-                self._measure_streams()
+            if not self.bandwidths and self.used_s + _STREAMS_S * len(self.targets) <= self.budget_s:
+                self._measure_bandwidths()
             limit = _SHARE_BESIDE * (self.budget_s - self.used_s)
             if limit >= _LEAST_BESIDE_S:
                 yield from self._measure_synthetic(limit)
-            yield from self._measure_rounds(finer)
+            yield from self._measure_rounds(optional)
 
-    def _measure_streams(self) -> None:
+    def _measure_bandwidths(self) -> None:
         with self._phase("bandwidth"):
-            for threads in dict.fromkeys(setting.threads for setting in self.settings):
+            for threads in dict.fromkeys(target.threads for target in self.targets):
                 self.on_progress(self.used_s, self.budget_s, "bandwidth")
-                self.streams += self.place.streams(self.machine, threads)
+                self.bandwidths += self.place.bandwidths(self.machine, threads)
 
     def _measure_synthetic(self, limit_s: float) -> Iterator[Record]:
         """Measure the five-minute benchmark, each type of values with all its thread counts at once."""
         end = self.used_s + limit_s
-        by_type = [list(own) for _, own in groupby(self.settings, lambda setting: setting.dtype)]
-        for number, settings in enumerate(by_type if self.series else (), 1):
+        by_type = [list(own) for _, own in groupby(self.targets, lambda target: target.dtype)]
+        for number, targets in enumerate(by_type if self.series else (), 1):
             left = end - self.used_s
             suite = SyntheticSuite(
-                settings,
+                targets,
                 self.series,
-                self._dimensions(settings[0]),
+                self._dimensions(targets[0]),
                 self.place.bench,
                 lambda name: self.on_progress(self.used_s, self.budget_s, name),
                 processes=self.machine.threads,
@@ -524,37 +524,37 @@ class Calibration:
             finally:
                 self.notes += suite.notes()
 
-    def _dimensions(self, setting: Setting) -> tuple[int, ...]:
-        threads = max(each.threads for each in self.settings)
-        cache_bytes = search_space.last_cache_bytes(self.machine, setting.device, threads)
+    def _dimensions(self, target: Target) -> tuple[int, ...]:
+        threads = max(each.threads for each in self.targets)
+        cache_bytes = search_space.last_cache_bytes(self.machine, target.device, threads)
         whole, fitting = (
-            search_space.dimensions(cache_bytes, setting.value_bytes, entries)
-            for entries in (float("inf"), self._most_entries(setting))
+            search_space.dimensions(cache_bytes, target.value_bytes, entries)
+            for entries in (float("inf"), self._most_entries(target))
         )
-        self.range_ends[setting.dtype] = whole[-1]
+        self.range_ends[target.dtype] = whole[-1]
         if len(fitting) < len(whole):
             self.notes.append(
-                f"{setting.dtype}: memory suffices for dimensions up to {fitting[-1] if fitting else 0:,} of "
+                f"{target.dtype}: memory suffices for dimensions up to {fitting[-1] if fitting else 0:,} of "
                 f"{whole[-1]:,}"
             )
         return fitting
 
-    def _measure_rounds(self, rounds: Sequence[tuple[Setting, BenchmarkMatrix]]) -> Iterator[Record]:
+    def _measure_rounds(self, rounds: Sequence[tuple[Target, BenchmarkMatrix]]) -> Iterator[Record]:
         """Measure the models' matrices in this order, as far as time and memory suffice."""
         expected = self.used_s + sum(self._estimate_s(matrix) for _, matrix in rounds)
-        for setting, matrix in rounds:
+        for target, matrix in rounds:
             total = min(self.budget_s, max(self.used_s, expected))
             self.on_progress(min(self.used_s, total), total, matrix.name)
             estimate = self._estimate_s(matrix)
-            if self._is_due(setting, matrix, estimate):  # else compiling would be for nothing
+            if self._is_due(target, matrix, estimate):  # else compiling would be for nothing
                 with self._phase("compiling"):
-                    self._compile(setting)
-            if not self._is_due(setting, matrix, estimate):
+                    self._compile(target)
+            if not self._is_due(target, matrix, estimate):
                 expected -= estimate
                 continue
             begin = self.used_s
             with self._phase("the models' matrices"), suppress(OutOfTime):
-                yield from self._measure(setting, matrix)
+                yield from self._measure(target, matrix)
             took = self.used_s - begin
             expected += took - estimate
             # Never optimistic: the pace follows slow matrices at once and fast ones slowly.
@@ -566,29 +566,29 @@ class Calibration:
         yield
         self.phases[name] = self.phases.get(name, 0.0) + self.used_s - begin
 
-    def _compile(self, setting: Setting) -> None:
+    def _compile(self, target: Target) -> None:
         """Have every kernel compiled, so that its compilation does not pass for its matrix' time."""
-        if setting in self._ready:
+        if target in self._ready:
             return
-        self._ready.add(setting)
+        self._ready.add(target)
         self.on_progress(
-            self.used_s, self.budget_s, f"compiling for {setting.dtype}, {setting.threads} threads"
+            self.used_s, self.budget_s, f"compiling for {target.dtype}, {target.threads} threads"
         )
         wanted = [
-            Candidate(name, variant, setting.device, setting.dtype, setting.index_bits, setting.threads)
-            for name in KERNELS[setting.device].names()
-            for variant in KERNELS[setting.device].get(name).variants
+            Candidate(name, variant, target.device, target.dtype, target.index_bits, target.threads)
+            for name in KERNELS[target.device].names()
+            for variant in KERNELS[target.device].get(name).variants
         ]
         for _ in compiled_in_turn(wanted, self.machine.threads):
             if self.used_s > self._end_s:
                 return  # nothing will be measured with it
         structure(varied_matrix(1000, 4, "uniform", 1.0, seed=0))
 
-    def _rounds(self) -> tuple[list[tuple[Setting, BenchmarkMatrix]], list[tuple[Setting, BenchmarkMatrix]]]:
-        suites = [(setting, *self.place.matrices(setting)) for setting in self.settings]
-        needed = [(setting, matrix) for setting, first, _ in suites for matrix in first]
-        finer = [(setting, matrix) for setting, _, second in suites for matrix in second]
-        return needed, finer
+    def _rounds(self) -> tuple[list[tuple[Target, BenchmarkMatrix]], list[tuple[Target, BenchmarkMatrix]]]:
+        suites = [(target, *self.place.matrices(target)) for target in self.targets]
+        needed = [(target, matrix) for target, first, _ in suites for matrix in first]
+        optional = [(target, matrix) for target, _, second in suites for matrix in second]
+        return needed, optional
 
     def _estimate_s(self, matrix: BenchmarkMatrix) -> float:
         calls = len(matrix.formats)
@@ -596,29 +596,29 @@ class Calibration:
         # Building, converting and checking take about 200 ns an entry, the samples 3 products each.
         return self._pace * (timing + matrix.entries * (200e-9 + 3e-9 * calls * self._effort.samples))
 
-    def _is_due(self, setting: Setting, matrix: BenchmarkMatrix, estimate_s: float) -> bool:
+    def _is_due(self, target: Target, matrix: BenchmarkMatrix, estimate_s: float) -> bool:
         in_time = self.used_s + estimate_s <= self._end_s
-        fits = in_time and matrix.entries <= self._most_entries(setting)
-        return fits and not self._is_done(setting, matrix)
+        fits = in_time and matrix.entries <= self._most_entries(target)
+        return fits and not self._is_done(target, matrix)
 
-    def _most_entries(self, setting: Setting) -> float:
+    def _most_entries(self, target: Target) -> float:
         """Return the entries of the largest matrix that there is memory for."""
         free: int = psutil.virtual_memory().available
-        return MEMORY_SHARE * free / (_VALUES_AN_ENTRY * setting.value_bytes + _BYTES_BESIDE)
+        return MEMORY_SHARE * free / (_VALUES_AN_ENTRY * target.value_bytes + _BYTES_BESIDE)
 
-    def _is_done(self, setting: Setting, matrix: BenchmarkMatrix) -> bool:
+    def _is_done(self, target: Target, matrix: BenchmarkMatrix) -> bool:
         return any(
             record.matrix == matrix.name
             and record.suite == matrix.suite
-            and record.candidate.threads == setting.threads
-            and record.candidate.dtype == setting.dtype
+            and record.candidate.threads == target.threads
+            and record.candidate.dtype == target.dtype
             for record in (*self._taken_over, *self.records)
         )
 
-    def _measure(self, setting: Setting, matrix: BenchmarkMatrix) -> list[Record]:
+    def _measure(self, target: Target, matrix: BenchmarkMatrix) -> list[Record]:
         A = matrix.build()
         subject = Subject(A, structure(A), matrix.name, matrix.suite)
-        offered = self.place.candidates(subject.structure, setting)
+        offered = self.place.candidates(subject.structure, target)
         wanted = [candidate for candidate in offered if candidate.format in matrix.formats]
         try:
             return measure_candidates(

@@ -12,6 +12,7 @@ from typing import Any, cast
 import numpy as np
 from scipy.sparse import csr_array
 
+from sparsecast.benchmark.bandwidths import array_sizes, measure_bandwidths
 from sparsecast.benchmark.calibration import (
     ENTRY_STRIPS,
     NNZ_PER_ROW,
@@ -26,7 +27,6 @@ from sparsecast.benchmark.calibration import (
     suites_beside_strips,
     varied_benchmark,
 )
-from sparsecast.benchmark.streams import measure_streams, stream_sizes
 from sparsecast.errors import DeviceError
 from sparsecast.kernels import KERNELS
 from sparsecast.kernels.binding import Bound, bind
@@ -38,15 +38,15 @@ from sparsecast.kernels.cuda.launching import (
     scratch,
     upload,
 )
-from sparsecast.machines.device import Device
+from sparsecast.machines.gpu import Device
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.strips import guo_strip, wang_strip
 from sparsecast.matrices.banded_synthesis import banded_matrix
 from sparsecast.measuring.cuda_clock import EventClock
 from sparsecast.measuring.energy import Energy, Meter, NvmlMeter, energy_of
 from sparsecast.measuring.timing import Call, Clock
-from sparsecast.planning.candidates import Setting, whole_matrix
-from sparsecast.records import Candidate, Stream, Structure
+from sparsecast.planning.candidates import Target, whole_matrix
+from sparsecast.records import Bandwidth, Candidate, Structure
 
 #: Non-zeros of the largest benchmark matrix: more would take the host longer to make than the device to use.
 LARGEST_ENTRIES = 30_000_000
@@ -165,25 +165,25 @@ def _in_turn(used: list[tuple[Any, Any, Any]]) -> Call:
     return lambda held=used: next(turns)()  # type: ignore[misc]
 
 
-def device_candidates(structure: Structure, setting: Setting) -> list[Candidate]:
+def device_candidates(structure: Structure, target: Target) -> list[Candidate]:
     """Return the Candidates of every format that suits a matrix, in every variant of its kernels."""
     return [
         replace(candidate, kernel=variant)
-        for candidate in whole_matrix(structure, setting).candidates
-        for variant in KERNELS[setting.device].get(candidate.format).variants
+        for candidate in whole_matrix(structure, target).candidates
+        for variant in KERNELS[target.device].get(candidate.format).variants
     ]
 
 
 def device_place(device: Device) -> Place:
     """Return where and what is measured for the current CUDA device's profile."""
     matrices = device_matrices(device)
-    # They are in turn, so that their first part is a coarse profile; none is indispensable.
-    return Place(lambda setting: (matrices, []), device_candidates, device_streams, DeviceBench())
+    # They are in turn, so that their first part is a coarse profile; none is required.
+    return Place(lambda target: (matrices, []), device_candidates, device_bandwidths, DeviceBench())
 
 
-def device_streams(machine: Machine, threads: int) -> list[Stream]:
+def device_bandwidths(machine: Machine, threads: int) -> list[Bandwidth]:
     """Measure how fast the current CUDA device reads and copies, and the way there and back."""
-    return measure_streams(EventClock(), "cuda", threads, stream_sizes(machine, threads))
+    return measure_bandwidths(EventClock(), "cuda", threads, array_sizes(machine, threads))
 
 
 def device_matrices(device: Device) -> list[BenchmarkMatrix]:
@@ -200,10 +200,10 @@ def device_matrices(device: Device) -> list[BenchmarkMatrix]:
         replace(gallery_benchmark(specification), entries=_LARGE_GALLERY_ENTRIES)
         for specification in LARGE_GALLERY
     ]
-    needed, finer = suites_beside_strips()
+    needed, optional = suites_beside_strips()
     every = tuple(KERNELS["cuda"].names())
     small = [list(suite) for _, suite in groupby(needed, key=lambda matrix: matrix.suite)]
-    whole = [[replace(matrix, formats=every) for matrix in suite] for suite in (*small, finer, large)]
+    whole = [[replace(matrix, formats=every) for matrix in suite] for suite in (*small, optional, large)]
     in_turn = chain.from_iterable(zip_longest(*_guo_suites(device), *_wang_suites(device), *whole))
     return [matrix for matrix in in_turn if matrix and matrix.entries <= LARGEST_ENTRIES]
 

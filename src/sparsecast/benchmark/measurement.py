@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from sparsecast.errors import FormatError, InputError, MatrixSizeError
 from sparsecast.kernels.binding import Bound, bind, prepared, warm_up
 from sparsecast.kernels.reference import ReferenceProduct
-from sparsecast.machines.device import driver_errors
+from sparsecast.machines.gpu import driver_errors
 from sparsecast.measuring.energy import Energy
 from sparsecast.measuring.timing import Call, Clock, Effort, HostClock, Timing, measure
 from sparsecast.records import Candidate, Record, Structure

@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from sparsecast.benchmark.measurement import Bench, right_hand_side
 from sparsecast.kernels.binding import prepared, warm_up
 from sparsecast.kernels.reference import ReferenceProduct
-from sparsecast.machines.device import driver_errors
+from sparsecast.machines.gpu import driver_errors
 from sparsecast.measuring.timing import Effort, measure
 from sparsecast.operators import BlockOperator
 from sparsecast.planning.plan import Plan

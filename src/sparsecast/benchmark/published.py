@@ -15,7 +15,7 @@ greatest) and the deviation. What it takes for granted:
 - between two of the five numbers the lengths follow a power of the rank, one exponent for all four quarters,
   chosen so that the lengths add up to the entries (`row_lengths`). From these lengths are the mode, the empty
   rows, `rows_at_least` and `entries_up_to`, which therefore agree with rows, entries, least and greatest;
-- neighbouring rows are alike: no changes of the row length, no surprises;
+- neighbouring rows are alike: no changes of the row length, no mispredicted rows;
 - nothing is known of the columns: `band_histogram` and `x_reuse_histogram` are empty, and for the rest the
   columns are as far apart as columns can be (band, diagonals, blocks of one entry, a line of x an entry);
 - no symmetry, and zeros among the entries are not known of.
@@ -32,11 +32,11 @@ from numpy.typing import NDArray
 
 from sparsecast.errors import ProfileError
 from sparsecast.formats import FORMATS
-from sparsecast.machines.device import Device
+from sparsecast.machines.gpu import Device
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile
+from sparsecast.matrices.analysis import row_length_statistics
 from sparsecast.matrices.row_blocks import RowBlocks
-from sparsecast.matrices.structure import row_length_statistics
 from sparsecast.records import BLOCK_SIZES, Candidate, Record, Structure
 
 SOURCE = "ginkgo-project/ginkgo-data b9082895"
@@ -187,7 +187,7 @@ def _structure(line: dict[str, Any]) -> Structure | None:
         explicit_zeros=None,
         **known,
         row_length_changes=0,
-        row_length_surprises=0,
+        mispredicted_rows=0,
         half_bandwidth=max(rows, cols) - 1,
         band_histogram=(),
         diagonals=min(nnz, rows + cols - 1),

@@ -1,6 +1,6 @@
 """How near synthetic twins come to real matrices: products with both, sampled in turn.
 
-Gahvari et al. 2007, Figures 8 to 13, show real matrices and their twins as dots joined by lines; here each is
+Gahvari et al. 2007, Summary 8 to 13, show real matrices and their twins as dots joined by lines; here each is
 a ratio of times.
 """
 
@@ -17,18 +17,18 @@ from scipy.sparse import csr_array
 from sparsecast.benchmark.measurement import right_hand_side
 from sparsecast.errors import InputError, PaddingError
 from sparsecast.formats import FORMATS
-from sparsecast.formats.base import StorageFormat
 from sparsecast.formats.bcsr import BCSR, best_block
+from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.kernels import KERNELS
 from sparsecast.kernels.binding import prepared
 from sparsecast.kernels.reference import ReferenceProduct
+from sparsecast.matrices.analysis import structure as structure_of
 from sparsecast.matrices.reading import matrix_name, read
 from sparsecast.matrices.row_blocks import RowBlocks
-from sparsecast.matrices.structure import structure as structure_of
-from sparsecast.matrices.twins import banded_twin, twin
+from sparsecast.matrices.twin_synthesis import banded_twin, twin
 from sparsecast.matrices.values import require_imaginary
 from sparsecast.measuring.timing import Call, Effort, Timing, measure
-from sparsecast.planning.candidates import Setting
+from sparsecast.planning.candidates import Target
 from sparsecast.records import Candidate, Structure
 
 #: What a matrix and its twins take: samples so short and so many that some of them meet no other program.
@@ -141,7 +141,7 @@ def twins_of(
         If a kernel's result differs from the oracle's by more than rounding.
     """
     if dtype is not None:
-        Setting("cpu", dtype, 32, 1)  # refuses an unknown type once, and not every matrix for it
+        Target("cpu", dtype, 32, 1)  # refuses an unknown type once, and not every matrix for it
     rows: list[TwinRow] = []
     refused: dict[str, str] = {}
     interrupted = False
@@ -154,7 +154,7 @@ def twins_of(
             family = _Family.of(name, A, np.dtype(chosen).itemsize)
             index_bits = 32 if max(*A.shape, family.structure.nnz) <= _INT32_MAX else 64
             for count in threads:
-                rows += _rows(family, Setting("cpu", chosen, index_bits, count), effort)
+                rows += _rows(family, Target("cpu", chosen, index_bits, count), effort)
         except InputError as error:
             refused[name] = str(error)
         except KeyboardInterrupt:
@@ -185,12 +185,12 @@ class _Family:
         return cls(name, structure, block, A, paper, ours)
 
 
-def _rows(family: _Family, setting: Setting, effort: Effort) -> list[TwinRow]:
+def _rows(family: _Family, target: Target, effort: Effort) -> list[TwinRow]:
     blocks = RowBlocks.of(family.structure)
-    x = right_hand_side(family.structure.cols, setting.dtype)
+    x = right_hand_side(family.structure.cols, target.dtype)
     rows = []
     for format_name in ("csr", "bcsr") if family.block > 1 else ("csr",):
-        candidate = setting.candidate(format_name, blocks)
+        candidate = target.candidate(format_name, blocks)
         real, bands, own = (
             _product(each, candidate, family.block, x) for each in (family.real, family.paper, family.ours)
         )

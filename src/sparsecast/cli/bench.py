@@ -21,7 +21,7 @@ from sparsecast.cli.options import (
 from sparsecast.errors import InputError
 
 if TYPE_CHECKING:
-    from sparsecast.benchmark.five_minutes import BenchResult
+    from sparsecast.benchmark.gahvari.summary import BenchResult
 
 
 def command(
@@ -98,7 +98,7 @@ def _show(found: BenchResult) -> None:
 
 
 def _compare(first: Path, second: Path, as_json: bool) -> None:
-    from sparsecast.benchmark.comparison import compare, read_result
+    from sparsecast.benchmark.gahvari.comparison import compare, read_result
     from sparsecast.reports import documents, tables
 
     found = compare(read_result(first), read_result(second))

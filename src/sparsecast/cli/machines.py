@@ -16,11 +16,13 @@ def command(as_json: JsonOption = False) -> None:
         name: api.contents(found) if isinstance(found, Profile) else f"cannot be used: {found}"
         for name, found in known.items()
     }
-    streams = {
-        name: found.streams for name, found in known.items() if isinstance(found, Profile) and found.streams
+    bandwidths = {
+        name: found.bandwidths
+        for name, found in known.items()
+        if isinstance(found, Profile) and found.bandwidths
     }
     if as_json:
-        measured = {name: documents.bandwidths(own) for name, own in streams.items()}
-        print_document({"machine": documents.machine(here), "profiles": contents, "streams": measured})
+        measured = {name: documents.bandwidths(own) for name, own in bandwidths.items()}
+        print_document({"machine": documents.machine(here), "profiles": contents, "bandwidths": measured})
     else:
-        page().print(tables.machines(here, contents, streams))
+        page().print(tables.machines(here, contents, bandwidths))

@@ -17,7 +17,7 @@ from sparsecast.cli.options import (
     page,
     print_document,
 )
-from sparsecast.cli.questions import profiles_for
+from sparsecast.cli.profile_choice import profiles_for
 
 
 def command(

@@ -13,7 +13,7 @@ from sparsecast.cli.options import (
     page,
     print_document,
 )
-from sparsecast.cli.questions import profile_for
+from sparsecast.cli.profile_choice import profile_for
 
 
 def command(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from sparsecast.formats.base import StorageFormat
+from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.registry import Registry
 
 #: Every storage format, by name.
-FORMATS: Registry[type[StorageFormat]] = Registry("format", "sparsecast.formats", helpers=("base", "threads"))
+FORMATS: Registry[type[StorageFormat]] = Registry(
+    "format", "sparsecast.formats", helpers=("storage_format", "threads")
+)

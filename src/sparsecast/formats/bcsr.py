@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError
 from sparsecast.formats import FORMATS
-from sparsecast.formats.base import StorageFormat
+from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.formats.threads import even_parts, in_parts, on_threads, unsigned
 from sparsecast.matrices.block_fill import block_fill
 from sparsecast.matrices.row_blocks import RowBlocks

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from sparsecast.formats import FORMATS
-from sparsecast.formats.base import StorageFormat
+from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.formats.threads import equal_parts, even_parts, in_parts
 from sparsecast.matrices.row_blocks import RowBlocks
 

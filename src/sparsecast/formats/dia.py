@@ -13,8 +13,8 @@ from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError, PaddingError
 from sparsecast.formats import FORMATS
-from sparsecast.formats.base import MAX_PADDING_FACTOR, StorageFormat
 from sparsecast.formats.bcsr import sort_columns
+from sparsecast.formats.storage_format import MAX_PADDING_FACTOR, StorageFormat
 from sparsecast.formats.threads import equal_parts, even_parts, in_parts, on_threads
 from sparsecast.matrices.row_blocks import RowBlocks
 
@@ -36,7 +36,7 @@ Integers = NDArray[np.int64]
 class DIA(StorageFormat):
     """Diagonals in chunks of rows: of each chunk the first diagonal's values, then the second's, and so on.
 
-    A product then streams one array from end to end. The values of row i on the diagonal of offset d are
+    A product then bandwidths one array from end to end. The values of row i on the diagonal of offset d are
     multiplied by x[i + d], so nothing is streamed beside them. Every diagonal is stored in all rows; where it
     lies outside the matrix its values are 0 and no kernel multiplies them. Padding inside the matrix reads an
     x that its row need not have: a non-finite x there gives NaN in every row that its diagonals cross, as

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from sparsecast.formats import FORMATS
-from sparsecast.formats.base import StorageFormat
 from sparsecast.formats.ell import pad_rows
+from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.formats.threads import even_parts, in_parts, on_threads, unsigned
 from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.records import ROW_LENGTH_LEVELS

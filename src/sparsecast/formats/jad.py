@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from sparsecast.formats import FORMATS
-from sparsecast.formats.base import StorageFormat
 from sparsecast.formats.sell import sort_rows
+from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.formats.threads import in_parts, threads_for
 from sparsecast.matrices.row_blocks import RowBlocks
 

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError
 from sparsecast.formats import FORMATS
-from sparsecast.formats.base import StorageFormat
+from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.formats.threads import even_parts, in_parts
 from sparsecast.matrices.row_blocks import RowBlocks
 
@@ -30,9 +30,9 @@ WINDOWS = (1, 256, 1024)
 #: windows of 256 than all sorted (benchmarks/sell_window.py).
 PADDING_ABOVE_LEAST = 0.05
 
-#: Up to this share of surprising row lengths the rows are expected to stay in order. Only forecasts of the
+#: Up to this share of mispredicted rows the rows are expected to stay in order. Only forecasts of the
 #: size use it; `from_csr` counts the padding.
-IN_ORDER_SURPRISES = 0.06
+IN_ORDER_MISPREDICTED = 0.06
 
 _U64 = np.uint64
 _ONE, _CHUNK = _U64(1), _U64(CHUNK_ROWS)
@@ -126,9 +126,9 @@ class SELL(StorageFormat):
 
         A window is chosen such that it stores at most PADDING_ABOVE_LEAST more than a sort of all rows. How
         much depends on the order of the rows, which RowBlocks do not tell: half of that is added, or less
-        where hardly any row length surprises. Exact where all rows have one length of at most 64.
+        where hardly any row is mispredicted. Exact where all rows have one length of at most 64.
         """
-        share = blocks.row_length_surprises / np.maximum(blocks.rows, 1)
+        share = blocks.mispredicted_rows / np.maximum(blocks.rows, 1)
         stored = _least_entries(blocks) * (1.0 + np.minimum(share, PADDING_ABOVE_LEAST / 2))
         return np.asarray(np.minimum(stored.astype(np.int64), _most_entries(blocks)))
 
@@ -136,9 +136,9 @@ class SELL(StorageFormat):
     def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> Integers:
         """Estimate the size in bytes of each block, as `stored_entries` does.
 
-        The permutation counts where more than IN_ORDER_SURPRISES of the row lengths surprise.
+        The permutation counts where more than IN_ORDER_MISPREDICTED of the rows are mispredicted.
         """
-        is_sorted = blocks.row_length_surprises > IN_ORDER_SURPRISES * blocks.rows
+        is_sorted = blocks.mispredicted_rows > IN_ORDER_MISPREDICTED * blocks.rows
         stored = cls.stored_entries(blocks)
         # Where even the worst order pads little, the rows stay in theirs.
         is_sorted &= _most_entries(blocks) > (1.0 + PADDING_ABOVE_LEAST) * stored

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from sparsecast.kernels.base import FormatKernels
+from sparsecast.kernels.format_kernels import FormatKernels
 from sparsecast.records import DTYPES
 from sparsecast.registry import Registry
 
 #: For each device, the kernels of every format, by the format's name.
 KERNELS: dict[str, Registry[FormatKernels]] = {
     "cpu": Registry(
-        "CPU kernel for format", "sparsecast.kernels.cpu", helpers=("gathers", "parallel", "several")
+        "CPU kernel for format", "sparsecast.kernels.cpu", helpers=("gathers", "multivector", "parallel")
     ),
     "cuda": Registry(
         "CUDA kernel for format",

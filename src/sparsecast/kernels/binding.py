@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError
 from sparsecast.formats import FORMATS
-from sparsecast.formats.base import StorageFormat
+from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.kernels import KERNELS
 from sparsecast.matrices.values import require_imaginary
 from sparsecast.operators import Product
@@ -21,7 +21,7 @@ class Bound(NamedTuple):
 
     matrix: StorageFormat
     product: Product
-    several: Product | None = None
+    multivector: Product | None = None
 
 
 def bind(A: csr_array[Any], candidate: Candidate) -> Bound:
@@ -35,8 +35,8 @@ def bind(A: csr_array[Any], candidate: Candidate) -> Bound:
     storage: Any = FORMATS.get(candidate.format)
     matrix = storage.from_csr(A, candidate.block) if candidate.block else storage.from_csr(A)
     kernels = KERNELS[candidate.device].get(candidate.format)
-    several = kernels.bind_several(matrix, candidate.threads) if kernels.bind_several else None
-    return Bound(matrix, kernels.bind(matrix, candidate.kernel, candidate.threads), several)
+    multivector = kernels.bind_multivector(matrix, candidate.threads) if kernels.bind_multivector else None
+    return Bound(matrix, kernels.bind(matrix, candidate.kernel, candidate.threads), multivector)
 
 
 def warm_up(candidate: Candidate) -> None:

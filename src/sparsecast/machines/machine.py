@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 
 from sparsecast.errors import DeviceError, InputError
-from sparsecast.machines.device import Device
+from sparsecast.machines.gpu import Device
 
 _CPU_FOLDER = Path("/sys/devices/system/cpu/cpu0")
 _SIMD_FLAGS = ("sse2", "avx", "avx2", "fma", "avx512f", "avx512_bf16", "asimd", "sve", "sve2")

@@ -1,4 +1,4 @@
-"""Profiles: one Parquet file a machine, with its description and every Record and Stream made on it."""
+"""Profiles: one Parquet file a machine, with its description and every Record and Bandwidth made on it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sparsecast.errors import ProfileError, UnknownNameError
 from sparsecast.machines import machine as machines
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.storage import home, write_atomically
-from sparsecast.records import SCHEMA_VERSION, Record, Stream
+from sparsecast.records import SCHEMA_VERSION, Bandwidth, Record
 
 if TYPE_CHECKING:
     import pyarrow
@@ -37,13 +37,13 @@ class Profile:
     ----------
     machine : Machine
     records : tuple of Record
-    streams : tuple of Stream
+    bandwidths : tuple of Bandwidth
         Empty where none was measured.
     """
 
     machine: Machine
     records: tuple[Record, ...]
-    streams: tuple[Stream, ...] = ()
+    bandwidths: tuple[Bandwidth, ...] = ()
 
     @property
     def name(self) -> str:
@@ -64,13 +64,13 @@ class Profile:
         merged = {_identity(record): record for record in (*self.records, *records)}
         return dataclasses.replace(self, records=tuple(merged.values()))
 
-    def with_streams(self, streams: Iterable[Stream]) -> Profile:
-        """Return a Profile with these Streams added; a new one replaces the old one of the same thing.
+    def with_bandwidths(self, bandwidths: Iterable[Bandwidth]) -> Profile:
+        """Return a Profile with these Bandwidths added; a new one replaces the old one of the same thing.
 
         The same are those of one kind, device, number of threads and number of bytes.
         """
-        merged = {(s.kind, s.device, s.threads, s.bytes): s for s in (*self.streams, *streams)}
-        return dataclasses.replace(self, streams=tuple(merged.values()))
+        merged = {(s.kind, s.device, s.threads, s.bytes): s for s in (*self.bandwidths, *bandwidths)}
+        return dataclasses.replace(self, bandwidths=tuple(merged.values()))
 
     def save(self, path: Path | None = None) -> Path:
         """Write the profile atomically and return where: `path`, or its place in the user's data folder.
@@ -88,8 +88,8 @@ class Profile:
             _SCHEMA_KEY: str(SCHEMA_VERSION).encode(),
             _MACHINE_KEY: json.dumps(self.machine.to_dict()).encode(),
         }
-        if self.streams:
-            metadata[_STREAMS_KEY] = json.dumps([dataclasses.asdict(s) for s in self.streams]).encode()
+        if self.bandwidths:
+            metadata[_STREAMS_KEY] = json.dumps([dataclasses.asdict(s) for s in self.bandwidths]).encode()
         table = table.replace_schema_metadata(metadata)
         write_atomically(
             target,
@@ -121,13 +121,13 @@ class Profile:
         try:
             machine = Machine.from_dict(json.loads(metadata[_MACHINE_KEY]))
             records = tuple(Record.from_row(row) for row in table.to_pylist())
-            streams = tuple(Stream(**row) for row in json.loads(metadata.get(_STREAMS_KEY, b"[]")))
+            bandwidths = tuple(Bandwidth(**row) for row in json.loads(metadata.get(_STREAMS_KEY, b"[]")))
         except (KeyError, TypeError, ValueError) as error:
             raise ProfileError(
                 f"{path} lacks {error}: expected a whole profile; "
                 f"remove the file and calibrate the machine again"
             ) from error
-        return cls(machine, records, streams)
+        return cls(machine, records, bandwidths)
 
 
 def user_path(name: str) -> Path:

@@ -11,7 +11,7 @@ Two papers count them, and differ in CSR, because their kernels do:
 from __future__ import annotations
 
 from sparsecast.errors import UnknownNameError
-from sparsecast.machines.device import Device
+from sparsecast.machines.gpu import Device
 
 
 def guo_strip(device: Device, kernel: str) -> int:

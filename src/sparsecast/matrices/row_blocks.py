@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from sparsecast.records import ROW_LENGTH_LEVELS, Structure
 
-#: From which share of rows with a surprising length on a row loop without a branch at its end wins: the
+#: From which share of rows that are mispredicted on a row loop without a branch at its end wins: the
 #: longer the rows, the less their ends count beside the extra work. A line through where it breaks even on
 #: synthetic rows (benchmarks/csr_row_loops.py): 0.2 at 3 entries a row, 0.35 at 8, 0.55 at 20 and 40.
-SURPRISING_SHARE, SURPRISING_SHARE_AN_ENTRY, GREATEST_SURPRISING_SHARE = 0.15, 0.02, 0.55
+MISPREDICTED_SHARE, MISPREDICTED_SHARE_AN_ENTRY, GREATEST_MISPREDICTED_SHARE = 0.15, 0.02, 0.55
 
-#: Places for histories of row lengths in the estimate of surprises, and the longest row it tells apart.
-SURPRISE_HISTORIES = 1 << 16
+#: Places for histories of row lengths in the estimate of mispredicted rows, and the longest row told apart.
+ROW_HISTORIES = 1 << 16
 _LONGEST_REMEMBERED = 65534
 
 Integers = NDArray[np.int64]
@@ -33,7 +33,7 @@ class RowBlocks:
 
     Attributes
     ----------
-    rows, nnz, row_length_mode, row_length_max, row_length_surprises : int64 arrays of shape (b,)
+    rows, nnz, row_length_mode, row_length_max, mispredicted_rows : int64 arrays of shape (b,)
         As in a Structure, for each block.
     rows_at_least, entries_up_to : int64 arrays of shape (b, levels)
         As in a Structure, for each block, at the first `levels` of ROW_LENGTH_LEVELS.
@@ -46,17 +46,17 @@ class RowBlocks:
     nnz: Integers
     row_length_mode: Integers
     row_length_max: Integers
-    row_length_surprises: Integers
+    mispredicted_rows: Integers
     rows_at_least: Integers
     entries_up_to: Integers
     matrix: Structure
 
     @property
-    def is_surprising(self) -> NDArray[np.bool_]:
-        """Whether so many rows of a block have a surprising length that the row loop's end costs most."""
-        share = SURPRISING_SHARE * self.rows + SURPRISING_SHARE_AN_ENTRY * self.nnz
-        greatest = GREATEST_SURPRISING_SHARE * self.rows
-        return np.asarray(self.row_length_surprises > np.minimum(share, greatest))
+    def is_mispredicted(self) -> NDArray[np.bool_]:
+        """Whether so many rows of a block are mispredicted that the row loop's end costs most."""
+        share = MISPREDICTED_SHARE * self.rows + MISPREDICTED_SHARE_AN_ENTRY * self.nnz
+        greatest = GREATEST_MISPREDICTED_SHARE * self.rows
+        return np.asarray(self.mispredicted_rows > np.minimum(share, greatest))
 
     @property
     def levels(self) -> Integers:
@@ -75,7 +75,7 @@ class RowBlocks:
             nnz=one(structure.nnz),
             row_length_mode=one(structure.row_length_mode),
             row_length_max=one(structure.row_length_max),
-            row_length_surprises=one(structure.row_length_surprises),
+            mispredicted_rows=one(structure.mispredicted_rows),
             rows_at_least=np.array([structure.rows_at_least], dtype=np.int64),
             entries_up_to=np.array([structure.entries_up_to], dtype=np.int64),
             matrix=structure,
@@ -94,7 +94,7 @@ class StripStatistics:
     ----------
     bounds : int64 array of shape (strips + 1,)
         First row of each strip, and the number of rows.
-    nnz, surprises : int64 arrays of shape (strips + 1,)
+    nnz, mispredicted : int64 arrays of shape (strips + 1,)
         Prefix sums over strips.
     rows_at_least, entries_up_to : int64 arrays of shape (strips + 1, levels)
         Prefix sums over strips, at the levels of ROW_LENGTH_LEVELS.
@@ -106,7 +106,7 @@ class StripStatistics:
 
     bounds: Integers
     nnz: Integers
-    surprises: Integers
+    mispredicted: Integers
     rows_at_least: Integers
     entries_up_to: Integers
     longest: Integers
@@ -141,7 +141,7 @@ class StripStatistics:
         return cls(
             bounds,
             indptr[bounds].astype(np.int64),
-            _prefix(surprising_rows(lengths))[bounds],
+            _prefix(find_mispredicted_rows(lengths))[bounds],
             _prefix(at_least),
             _prefix(up_to),
             _sparse_table(longest),
@@ -165,7 +165,7 @@ class StripStatistics:
             nnz=self.nnz[last] - self.nnz[first],
             row_length_mode=levels[exactly.argmax(axis=1)],
             row_length_max=np.maximum(self.longest[power, first], self.longest[power, last - (1 << power)]),
-            row_length_surprises=self.surprises[last] - self.surprises[first],
+            mispredicted_rows=self.mispredicted[last] - self.mispredicted[first],
             rows_at_least=at_least,
             entries_up_to=self.entries_up_to[last] - self.entries_up_to[first],
             matrix=self.matrix,
@@ -190,7 +190,7 @@ def _sparse_table(values: Integers) -> Integers:
 
 
 @numba.njit(nogil=True, cache=True)
-def surprising_rows(lengths):  # type: ignore[no-untyped-def]
+def find_mispredicted_rows(lengths):  # type: ignore[no-untyped-def]
     """Tell of each row whether its length is not what followed the same four lengths the last time.
 
     Parameters
@@ -200,20 +200,20 @@ def surprising_rows(lengths):  # type: ignore[no-untyped-def]
     Returns
     -------
     bool array of shape (rows,)
-        A history that was not met before counts as a surprise. Rows above 65,533 entries are alike, and
-        histories share a table of SURPRISE_HISTORIES places: the sum is a Structure's row_length_surprises.
+        A history that was not met before counts as mispredicted. Rows above 65,533 entries are alike, and
+        histories share a table of ROW_HISTORIES places: the sum is a Structure's mispredicted_rows.
     """
-    followers = np.zeros(SURPRISE_HISTORIES, dtype=np.uint16)
-    surprising = np.empty(len(lengths), dtype=np.bool_)
+    followers = np.zeros(ROW_HISTORIES, dtype=np.uint16)
+    mispredicted = np.empty(len(lengths), dtype=np.bool_)
     history = np.uint64(0)
     for i in range(len(lengths)):
         remembered = np.uint64(min(lengths[i], _LONGEST_REMEMBERED)) + np.uint64(1)
         # A multiplicative hash of four lengths of 16 bits each.
         place = (history * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(48)
-        surprising[i] = followers[place] != remembered
+        mispredicted[i] = followers[place] != remembered
         followers[place] = remembered
         history = (history << np.uint64(16)) | remembered
-    return surprising
+    return mispredicted
 
 
 @numba.njit(nogil=True, cache=True)

@@ -47,7 +47,7 @@ _NO_LINE = np.uint64(2**64 - 1)
 _LINE_BITS = np.uint64(X_LINE_COLUMNS.bit_length() - 1)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 # Places of a piece's totals.
-_TIME, _LINE, _LENGTH_CHANGES, _SURPRISES, _LONG_ROWS = range(5)
+_TIME, _LINE, _LENGTH_CHANGES, _MISPREDICTED, _LONG_ROWS = range(5)
 
 Indices = NDArray[np.integer[Any]]
 Counts = NDArray[np.int64]
@@ -104,7 +104,7 @@ class Sweep(NamedTuple):
     lengths: Counts
     length_counts: Counts
     length_changes: int
-    length_surprises: int
+    mispredicted_rows: int
     bands: Counts
     half_bandwidth: int
     diagonals: int
@@ -180,8 +180,8 @@ def sweep(indptr: Indices, indices: Indices, shape: tuple[int, int], work: Work,
         diagonals += marked
         ends += [int(view.first_diagonal) + end for end in (lowest, highest) if marked]
     half_bandwidth = max(abs(each - (shape[0] - 1)) for each in ends)
-    surprises = _joined_surprises(followers[0], followers[1])
-    return _joined(tallies, surprises, (diagonals, half_bandwidth), reuse.astype(np.int64))
+    mispredicted = _joined_mispredicted(followers[0], followers[1])
+    return _joined(tallies, mispredicted, (diagonals, half_bandwidth), reuse.astype(np.int64))
 
 
 def _piece_bounds(indptr: Indices, pieces: int) -> Counts:
@@ -232,7 +232,9 @@ def _view(shape: tuple[int, int], nnz: int, window: int, work: Work) -> _View:
     )
 
 
-def _joined(tallies: Sequence[_Tallies], surprises: int, diagonals: tuple[int, int], reuse: Counts) -> Sweep:
+def _joined(
+    tallies: Sequence[_Tallies], mispredicted: int, diagonals: tuple[int, int], reuse: Counts
+) -> Sweep:
     totals = np.array([each.totals for each in tallies]).astype(np.int64)
     short = np.array([each.short_rows for each in tallies]).sum(axis=0).astype(np.int64)
     listed = [each.long_rows[: int(each.totals[_LONG_ROWS])] for each in tallies]
@@ -243,7 +245,7 @@ def _joined(tallies: Sequence[_Tallies], surprises: int, diagonals: tuple[int, i
         lengths=np.concatenate((present, long)),
         length_counts=np.concatenate((short[present], long_counts)),
         length_changes=int(totals[:, _LENGTH_CHANGES].sum()),
-        length_surprises=int(totals[:, _SURPRISES].sum()) + surprises,
+        mispredicted_rows=int(totals[:, _MISPREDICTED].sum()) + mispredicted,
         bands=bands.sum(axis=0)[:_BANDS],
         half_bandwidth=diagonals[1],
         diagonals=diagonals[0],
@@ -252,27 +254,27 @@ def _joined(tallies: Sequence[_Tallies], surprises: int, diagonals: tuple[int, i
     )
 
 
-def length_surprises(indptr: Indices) -> int:
-    """Return how many rows have a length that surprises, as a Structure counts them, from `indptr` alone."""
+def mispredicted_rows(indptr: Indices) -> int:
+    """Return how many row ends are mispredicted, as a Structure counts them, from `indptr` alone."""
     rows = np.array([0, indptr.size - 1])
     followers = np.zeros((2, 1, _HISTORIES), dtype=np.uint16)
     unread = np.zeros((1, 0), dtype=np.uint32), np.zeros(0, dtype=np.uint8)
     tallies = _tallies(indptr, rows, (*unread, followers[:, 0]))
     _count_lengths(indptr.view(f"u{indptr.itemsize}"), rows[0], rows[1], tallies)
-    return int(tallies.totals[_SURPRISES]) + int(_joined_surprises(followers[0], followers[1]))
+    return int(tallies.totals[_MISPREDICTED]) + int(_joined_mispredicted(followers[0], followers[1]))
 
 
 @numba.njit(cache=True, nogil=True)
-def _joined_surprises(last, first):  # type: ignore[no-untyped-def]
-    """Count the surprises among the rows whose history is the first of its kind in their piece."""
-    surprises = 0
+def _joined_mispredicted(last, first):  # type: ignore[no-untyped-def]
+    """Count the mispredicted rows among those whose history is the first of its kind in their piece."""
+    mispredicted = 0
     for place in range(last.shape[1]):
         before = np.uint16(0)
         for piece in range(last.shape[0]):
             if first[piece, place] != 0:
-                surprises += first[piece, place] != before
+                mispredicted += first[piece, place] != before
                 before = last[piece, place]
-    return surprises
+    return mispredicted
 
 
 @numba.njit(cache=True, nogil=True)
@@ -341,7 +343,7 @@ def _count_lengths(indptr, first_row, last_row, tallies):  # type: ignore[no-unt
         remembered = min(length, np.uint64(_LONGEST_REMEMBERED)) + _ONE
         place = (history * _GOLDEN) >> np.uint64(48)
         known = np.uint64(follower[place])
-        totals[_SURPRISES] += np.uint64(known != remembered) & np.uint64(known != _ZERO)
+        totals[_MISPREDICTED] += np.uint64(known != remembered) & np.uint64(known != _ZERO)
         if known == _ZERO:
             tallies.first_follower[place] = remembered
         follower[place] = remembered

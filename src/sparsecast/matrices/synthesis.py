@@ -143,7 +143,7 @@ def _fill_strip(rows, cells, seed, indices, data):  # type: ignore[no-untyped-de
 def varied_matrix(rows: int, mean_length: int, lengths: str, reach: float, *, seed: int) -> csr_array:
     """Return a benchmark matrix with rows of varied length and columns within a chosen reach.
 
-    It shows a model what matrices with rows of one length cannot: ends of rows that surprise, long rows
+    It shows a model what matrices with rows of one length cannot: mispredicted ends of rows, long rows
     among short ones, and reads of x that miss a cache.
 
     Parameters

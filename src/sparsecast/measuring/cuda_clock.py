@@ -1,4 +1,4 @@
-"""The clock of a CUDA device, and the streams that tell how fast its memory is.
+"""The clock of a CUDA device, and the copies and reads that tell how fast its memory is.
 
 Calls only queue work on the default stream; two events on it tell when the device began and ended. What lies
 before the first event is waited for, so that the host's head start does not count.
@@ -12,7 +12,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from sparsecast.machines.device import numba_cuda
+from sparsecast.machines.gpu import numba_cuda
 from sparsecast.measuring.timing import Call, HostClock
 
 cuda: Any = None  # the simulator finds it in the globals of a kernel only
@@ -34,7 +34,7 @@ class EventClock:
     Parameters
     ----------
     canary_bytes : int
-        What `stream_read` copies.
+        What `memory_read` copies.
 
     Raises
     ------
@@ -60,7 +60,7 @@ class EventClock:
         end.synchronize()
         return float(begin.elapsed_time(end)) / 1e3
 
-    def stream_read(self) -> Call:
+    def memory_read(self) -> Call:
         """Return a copy of the canary's bytes on the device."""
         return device_copy(self._canary_bytes)
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from sparsecast.errors import DeviceError
-from sparsecast.machines.device import device_uuid
+from sparsecast.machines.gpu import device_uuid
 from sparsecast.measuring.timing import Call, Clock
 
 #: Seconds of a run whose energy is read, and of the pause in which idle power is.

@@ -94,7 +94,7 @@ class Clock(Protocol):
         """Return the seconds that so many calls take together."""
         ...
 
-    def stream_read(self) -> Call:
+    def memory_read(self) -> Call:
         """Return a fixed stream read on what is timed."""
         ...
 
@@ -109,7 +109,7 @@ class HostClock:
             call()
         return perf_counter() - start
 
-    def stream_read(self) -> Call:
+    def memory_read(self) -> Call:
         """Return a read of CANARY_BYTES."""
         return np.ones(CANARY_BYTES // 8).sum
 
@@ -125,7 +125,7 @@ class Canary:
 
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock or HostClock()
-        self._call = self._clock.stream_read()
+        self._call = self._clock.memory_read()
         self._readings: list[float] = []
         for _ in range(15):
             self.read()

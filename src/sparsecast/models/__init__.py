@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from sparsecast.models.base import Model
+from sparsecast.models.model import Model
 from sparsecast.registry import Registry
 
 #: Every model, by name.
-MODELS: Registry[type[Model]] = Registry("model", "sparsecast.models", helpers=("base", "conversion"))
+MODELS: Registry[type[Model]] = Registry("model", "sparsecast.models", helpers=("model", "conversion"))
 
 #: The model that forecasts where none is named.
 DEFAULT_MODEL = "linear"

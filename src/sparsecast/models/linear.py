@@ -1,4 +1,4 @@
-"""A linear model of what a product does: bytes streamed by cache level, rows, surprises, misses of x.
+"""A linear model of what a product does: bytes streamed by cache level, rows, mispredicted rows, misses of x.
 
 For each format, the time is a sum of non-negative costs times counts that follow from the structure. The
 costs are fitted to relative residuals on benchmark matrices by non-negative least squares, so that no
@@ -8,15 +8,16 @@ Where the strip models of Guo et al. (2014) see one row length, this sees
 
 - the cache level that a repeated product finds the matrix in. Of W bytes read over and over, a cache of C
   bytes can keep C, so the share beyond it is max(0, 1 - C / W);
-- rows whose length surprises, because the end of the row loop is then mispredicted;
+- rows whose length is not foreseen, because the end of the row loop is then mispredicted;
 - reads of x that miss a cache: a line read again after d bytes of other traffic is found in a cache of more
   than d bytes. The distances come from the reuse histogram of the Structure;
 - the thread with the longest row, which the others wait for.
 
-On a GPU, thousands of rows are on their way at once: surprises cost nothing, and padding is read without a
-miss of x. What counts there is the launch, the rows and entries, the bytes and the lines of x beyond its
-second-level cache, the padding, and the longest row, whose entries one warp or thread goes through while the
-others are done. Each kernel of a format has costs of its own there: each was measured on every matrix.
+On a GPU, thousands of rows are on their way at once: mispredicted rows cost nothing, and padding is read
+without a miss of x. What counts there is the launch, the rows and entries, the bytes and the lines of x
+beyond its second-level cache, the padding, and the longest row, whose entries one warp or thread goes through
+while the others are done. Each kernel of a format has costs of its own there: each was measured on every
+matrix.
 
 A row block of a plan is charged as part of its matrix: in a sweep over all blocks each one finds the caches
 as the others leave them.
@@ -36,7 +37,7 @@ from sparsecast.formats.hyb import HYB
 from sparsecast.machines.machine import Cache, Machine
 from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.models import MODELS
-from sparsecast.models.base import Model
+from sparsecast.models.model import Model
 from sparsecast.records import Candidate, Record
 
 #: Suites it is fitted to.
@@ -171,17 +172,20 @@ class LinearModel(Model):
 
     @staticmethod
     def _row_ends(format_name: str, blocks: RowBlocks) -> dict[str, Floats]:
-        surprises = blocks.row_length_surprises.astype(float)
+        mispredicted = blocks.mispredicted_rows.astype(float)
         if format_name == "csr":
-            branching = np.where(blocks.is_surprising, 0.0, surprises)
-            return {"surprises": branching, "masked rows": np.where(blocks.is_surprising, blocks.rows, 0.0)}
+            branching = np.where(blocks.is_mispredicted, 0.0, mispredicted)
+            return {
+                "mispredicted": branching,
+                "masked rows": np.where(blocks.is_mispredicted, blocks.rows, 0.0),
+            }
         if format_name == "hyb":
             width, overflow = HYB.split(blocks)
             beyond = np.minimum(overflow, _rows_longer_than(blocks, width))
             return {"overflow entries": overflow.astype(float), "overflow rows": beyond.astype(float)}
         if format_name == "bcsr":  # sizes differ in the blocks that hold as many entries
             return {"blocks": BCSR.stored_blocks(blocks).astype(float)}
-        return {"surprises": surprises} if format_name == "coo" else {}
+        return {"mispredicted": mispredicted} if format_name == "coo" else {}
 
     def _streams(self, streamed: Floats, working_set: Floats) -> dict[str, Floats]:
         """Return the bytes beyond each cache but the first, which no matrix worth planning fits in."""

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from sparsecast.errors import FormatError, InputError, MatrixSizeError
 from sparsecast.formats import FORMATS
 from sparsecast.kernels import KERNEL_DTYPES, KERNELS
-from sparsecast.machines.device import Device
+from sparsecast.machines.gpu import Device
 from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.records import Candidate, Structure
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class Target:
     """What all candidates of one question share.
 
     Attributes
@@ -91,7 +91,7 @@ class Choice:
 
 def whole_matrix(
     structure: Structure,
-    setting: Setting,
+    target: Target,
     fitted: Callable[[str], Sequence[str]] = lambda name: (),
     device: Device | None = None,
 ) -> Choice:
@@ -100,31 +100,31 @@ def whole_matrix(
     Parameters
     ----------
     structure : Structure
-    setting : Setting
+    target : Target
     fitted : callable
-        A format's name to the only kernels to choose from, as in `Setting.kernels`.
+        A format's name to the only kernels to choose from, as in `Target.kernels`.
     device : Device, optional
         Whose memory matrix and vectors have to fit in.
     """
     blocks = RowBlocks.of(structure)
     candidates, refused = [], {}
-    for name in KERNELS[setting.device].names():
+    for name in KERNELS[target.device].names():
         storage = FORMATS.get(name)
         stored = int(storage.stored_entries(blocks)[0])
-        types = setting.value_bytes, setting.index_bits // 8
+        types = target.value_bytes, target.index_bits // 8
         try:
             storage.refuse_unsuited(blocks, *types)
             storage.refuse_excess(structure.nnz, stored, int(storage.predicted_bytes(blocks, *types)[0]))
             if device:
-                refuse_beyond_device(name, structure, setting, device)
+                refuse_beyond_device(name, structure, target, device)
         except (FormatError, MatrixSizeError) as error:
             refused[name] = str(error)
         else:
-            candidates.append(setting.candidate(name, blocks, fitted(name)))
+            candidates.append(target.candidate(name, blocks, fitted(name)))
     return Choice(tuple(candidates), refused)
 
 
-def refuse_beyond_device(name: str, structure: Structure, setting: Setting, device: Device) -> None:
+def refuse_beyond_device(name: str, structure: Structure, target: Target, device: Device) -> None:
     """Raise if a matrix in a format, with x and y, exceeds all the memory that a device has.
 
     Raises
@@ -132,9 +132,9 @@ def refuse_beyond_device(name: str, structure: Structure, setting: Setting, devi
     MatrixSizeError
         If it does: known from the description of the device, without one.
     """
-    types = setting.value_bytes, setting.index_bits // 8
+    types = target.value_bytes, target.index_bits // 8
     size = int(FORMATS.get(name).predicted_bytes(RowBlocks.of(structure), *types)[0])
-    size += (structure.rows + structure.cols) * setting.value_bytes
+    size += (structure.rows + structure.cols) * target.value_bytes
     if size > device.memory_bytes:
         raise MatrixSizeError(
             f"{name.upper()} would take {size / 1e9:,.2f} GB with x and y: expected at most the "

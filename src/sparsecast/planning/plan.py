@@ -9,9 +9,9 @@ import numpy as np
 
 from sparsecast.errors import ProfileError
 from sparsecast.matrices.row_blocks import StripStatistics
-from sparsecast.models.base import Model
-from sparsecast.planning.candidates import Setting
-from sparsecast.planning.row_blocks import (
+from sparsecast.models.model import Model
+from sparsecast.planning.candidates import Target
+from sparsecast.planning.dynamic_programme import (
     PlannedBlock,
     best_blocks,
     best_single_block,
@@ -61,7 +61,7 @@ class Plan:
         return self.baseline.candidate.device
 
 
-def make_plan(statistics: StripStatistics, model: Model, setting: Setting, iterations: int) -> Plan:
+def make_plan(statistics: StripStatistics, model: Model, target: Target, iterations: int) -> Plan:
     """Return the plan with the least forecast time of all products and the conversion together.
 
     Plain CSR, then one block in another format, come before what is forecast to be faster by less than
@@ -74,7 +74,7 @@ def make_plan(statistics: StripStatistics, model: Model, setting: Setting, itera
         Of the matrix' strips.
     model : Model
         Fitted.
-    setting : Setting
+    target : Target
     iterations : int
         Products that will be done, at least 1.
 
@@ -89,11 +89,11 @@ def make_plan(statistics: StripStatistics, model: Model, setting: Setting, itera
             f"compared with; calibrate with a larger budget"
         )
     everything = np.array([0]), np.array([statistics.strips])
-    baseline = planned_block(statistics.blocks(*everything), 0, "csr", model, setting)
+    baseline = planned_block(statistics.blocks(*everything), 0, "csr", model, target)
     options = (
         [baseline],
-        [best_single_block(statistics, model, setting, iterations)],
-        best_blocks(statistics, model, setting, iterations),
+        [best_single_block(statistics, model, target, iterations)],
+        best_blocks(statistics, model, target, iterations),
     )
     costs = [math.fsum(b.time_s + b.convert_s / iterations for b in blocks) for blocks in options]
     blocks = next(b for b, cost in zip(options, costs, strict=True) if cost <= min(costs) * (1 + LEAST_GAIN))

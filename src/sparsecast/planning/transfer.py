@@ -12,7 +12,7 @@ def transfer_s(profile: Profile, size_bytes: int, direction: str) -> float:
     """Return the forecast seconds of one copy of a NumPy array, pageable as users have it.
 
     Latency and bandwidth, neither below 0, are those for which the squares of the relative errors on the
-    profile's Streams are least, so that small copies count as much as large ones.
+    profile's Bandwidths are least, so that small copies count as much as large ones.
 
     Parameters
     ----------
@@ -25,12 +25,12 @@ def transfer_s(profile: Profile, size_bytes: int, direction: str) -> float:
     Raises
     ------
     ProfileError
-        If the profile does not have Streams of that kind with two numbers of bytes.
+        If the profile does not have Bandwidths of that kind with two numbers of bytes.
     """
-    own = [stream for stream in profile.streams if stream.kind == direction]
+    own = [stream for stream in profile.bandwidths if stream.kind == direction]
     if len({stream.bytes for stream in own}) < 2:
         raise ProfileError(
-            f"profile {profile.name} cannot forecast copies {direction}: expected streams of at least two "
+            f"profile {profile.name} cannot forecast copies {direction}: expected bandwidths of at least two "
             f"sizes, it has {len(own)}; calibrate the device, or use another profile"
         )
     from scipy.optimize import nnls

@@ -11,17 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from sparsecast.benchmark.comparison import Comparison
 from sparsecast.benchmark.evaluation import Evaluation, EvaluationRow
-from sparsecast.benchmark.five_minutes import FIGURES, BenchResult, Rating
+from sparsecast.benchmark.gahvari.comparison import Comparison
+from sparsecast.benchmark.gahvari.search_space import Point, size_class
+from sparsecast.benchmark.gahvari.summary import FIGURES, BenchResult, Rating
 from sparsecast.benchmark.plan_check import PlanCheck
-from sparsecast.benchmark.search_space import Point, size_class
 from sparsecast.benchmark.twins import Twins
 from sparsecast.machines.machine import Machine
 from sparsecast.planning.placement import Placements
 from sparsecast.planning.plan import Plan
 from sparsecast.planning.prediction import Prediction
-from sparsecast.records import Candidate, Forecast, Record, Stream, Structure
+from sparsecast.records import Bandwidth, Candidate, Forecast, Record, Structure
 from sparsecast.version import VERSION
 
 Document = dict[str, Any]
@@ -167,12 +167,12 @@ def evaluation(found: Evaluation) -> Document:
 
 
 def bench_figures(found: BenchResult) -> Document:
-    """Return the figures of a result: those of its first setting, None where nothing was measured."""
+    """Return the figures of a result: those of its first target, None where nothing was measured."""
     return dataclasses.asdict(found.ratings[0].figures) if found.ratings else dict.fromkeys(FIGURES)
 
 
 def bench(found: BenchResult) -> Document:
-    """Return a result of the five-minute benchmark: its first setting's figures, then every setting."""
+    """Return a result of the five-minute benchmark: its first target's figures, then every target."""
     main = found.ratings[0] if found.ratings else None
     return {
         "figures": bench_figures(found),
@@ -197,7 +197,7 @@ def _rating(rating: Rating) -> Document:
         "figures": dataclasses.asdict(rating.figures),
         "errors": rating.errors,
         "noise": rating.noise,
-        "stream_share": rating.stream_share,
+        "bandwidth_share": rating.bandwidth_share,
         "largest_dimension": rating.largest_dimension,
         "sizes": rating.sizes,
         "refilled": rating.refilled,
@@ -238,7 +238,7 @@ def comparison(found: Comparison) -> Document:
     """Return two results of the five-minute benchmark beside each other."""
     return {
         "machines": list(found.machines),
-        "settings": list(found.settings),
+        "settings": list(found.targets),
         "figures": {
             name: {
                 "first": each.first,
@@ -296,11 +296,11 @@ def machine(described: Machine) -> Document:
     return {"name": described.name, **described.to_dict()}
 
 
-def bandwidths(streams: Iterable[Stream]) -> list[Document]:
-    """Return the streams of a profile with their bandwidths, in the order measured."""
+def bandwidths(bandwidths: Iterable[Bandwidth]) -> list[Document]:
+    """Return the bandwidths of a profile, in the order measured."""
     return [
         {**dataclasses.asdict(stream), "bandwidth_bytes_per_s": stream.bandwidth_bytes_per_s}
-        for stream in streams
+        for stream in bandwidths
     ]
 
 

@@ -1,4 +1,4 @@
-"""Figures: for each, a function that gathers what it shows, and one that draws it."""
+"""Summary: for each, a function that gathers what it shows, and one that draws it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sparsecast.benchmark.five_minutes import Rating, speeds_of
-from sparsecast.benchmark.search_space import NNZ_PER_ROW, UNBLOCKED, Point, Series, problem_bytes
+from sparsecast.benchmark.gahvari.search_space import NNZ_PER_ROW, UNBLOCKED, Point, Series, problem_bytes
+from sparsecast.benchmark.gahvari.summary import Rating, speeds_of
 from sparsecast.errors import InputError
 from sparsecast.machines.machine import Machine
 

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from rich.table import Table
 
-from sparsecast.benchmark.comparison import Comparison
 from sparsecast.benchmark.evaluation import EvaluationRow, ModelScore
-from sparsecast.benchmark.five_minutes import FIGURES, BenchResult, Rating
+from sparsecast.benchmark.gahvari.comparison import Comparison
+from sparsecast.benchmark.gahvari.summary import FIGURES, BenchResult, Rating
 from sparsecast.benchmark.plan_check import PlanCheck
 from sparsecast.benchmark.twins import Twins
 from sparsecast.machines.machine import Machine
 from sparsecast.planning.placement import Placements
 from sparsecast.planning.plan import Plan
-from sparsecast.records import BLOCK_SIZES, Candidate, Forecast, Record, Stream, Structure
+from sparsecast.records import BLOCK_SIZES, Bandwidth, Candidate, Forecast, Record, Structure
 
 #: Blocks of a plan that a table shows before it says how many follow.
 _BLOCKS_SHOWN = 12
@@ -65,7 +65,7 @@ def structure(name: str, found: Structure) -> Table:
         ("row length", f"mean {found.row_length_mean:.2f}, deviation {found.row_length_deviation:.2f}"),
         ("", f"mode {found.row_length_mode}, least {found.row_length_min}, most {found.row_length_max:,}"),
         ("empty rows", f"{found.empty_rows:,}"),
-        ("surprising row lengths", _share(found.row_length_surprises, found.rows)),
+        ("mispredicted rows", _share(found.mispredicted_rows, found.rows)),
         ("half-bandwidth", f"{found.half_bandwidth:,}"),
         ("diagonals occupied", f"{found.diagonals:,}"),
         ("symmetric", "no" if found.triangle_nnz is None else "yes, value by value"),
@@ -241,7 +241,7 @@ def plan_check(made: Plan, check: PlanCheck) -> Table:
 
 
 def machines(
-    here: Machine, contents: Mapping[str, str], streams: Mapping[str, Iterable[Stream]] | None = None
+    here: Machine, contents: Mapping[str, str], bandwidths: Mapping[str, Iterable[Bandwidth]] | None = None
 ) -> Table:
     """Return this machine and, by name, what each profile at hand holds, with the bandwidths it has."""
     caches = (
@@ -256,17 +256,17 @@ def machines(
     table.add_column("holds")
     for name, held in contents.items():
         table.add_row(f"{name} (this machine)" if name == here.name else name, held)
-        if streams and name in streams:
-            table.add_row("", bandwidths(streams[name]))
+        if bandwidths and name in bandwidths:
+            table.add_row("", bandwidth_sentence(bandwidths[name]))
     if here.name not in contents:
         table.add_row(f"{here.name} (this machine)", "not calibrated yet: run sparsecast calibrate")
     return table
 
 
-def bandwidths(streams: Iterable[Stream]) -> str:
+def bandwidth_sentence(bandwidths: Iterable[Bandwidth]) -> str:
     """Return in words the bandwidth of each kind of stream, over the most bytes that it was measured with."""
-    largest: dict[str, Stream] = {}
-    for stream in sorted(streams, key=lambda stream: stream.bytes):
+    largest: dict[str, Bandwidth] = {}
+    for stream in sorted(bandwidths, key=lambda stream: stream.bytes):
         plural = "s" if stream.threads > 1 else ""
         threads = f" {stream.threads} thread{plural}" if stream.device == "cpu" else ""
         largest[f"{stream.device}{threads} {stream.kind}"] = stream
@@ -274,15 +274,15 @@ def bandwidths(streams: Iterable[Stream]) -> str:
 
 
 def bench(found: BenchResult) -> Table:
-    """Return the figures of every setting, each with its error, and below them the phases."""
-    settings = [f"{rating.dtype}, {_threads(rating)}" for rating in found.ratings]
-    table = _numbers(f"MFLOP/s of {found.machine.name}", "figure", *settings)
+    """Return the figures of every target, each with its error, and below them the phases."""
+    targets = [f"{rating.dtype}, {_threads(rating)}" for rating in found.ratings]
+    table = _numbers(f"MFLOP/s of {found.machine.name}", "figure", *targets)
     for name in FIGURES:
         label = name.removesuffix("_mflops").replace("_", " ")
         table.add_row(label, *(_with_error(getattr(r.figures, name), r.errors[name]) for r in found.ratings))
     for label, shown in (
         ("noise", [_percent(rating.noise) for rating in found.ratings]),
-        ("share of the bandwidth", [_percent(rating.stream_share) for rating in found.ratings]),
+        ("share of the bandwidth", [_percent(rating.bandwidth_share) for rating in found.ratings]),
         ("largest dimension", [f"{rating.largest_dimension:,}" for rating in found.ratings]),
         ("small, medium, large", [_sizes(rating) for rating in found.ratings]),
         ("refilled", [f"{rating.refilled:,}" for rating in found.ratings]),
@@ -316,8 +316,8 @@ def comparison(found: Comparison) -> Table:
             differ,
         )
     lines = [
-        f"{which}: {machine}, {setting}"
-        for which, machine, setting in zip(("first", "second"), found.machines, found.settings, strict=True)
+        f"{which}: {machine}, {target}"
+        for which, machine, target in zip(("first", "second"), found.machines, found.targets, strict=True)
     ]
     if found.points_ratio is not None:
         lines.append(

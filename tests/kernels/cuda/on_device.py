@@ -29,15 +29,15 @@ from sparsecast.kernels.cuda.launching import SIMULATED, THREADS, cuda
 from sparsecast.kernels.cuda.operator import DeviceOperator
 from sparsecast.kernels.cuda.tiles import TILE
 from sparsecast.kernels.reference import ReferenceProduct
-from sparsecast.machines.device import Device
+from sparsecast.machines.gpu import Device
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile, user_path
 from sparsecast.matrices.gallery import gallery
 from sparsecast.measuring.cuda_clock import EventClock
 from sparsecast.measuring.timing import Effort
-from sparsecast.planning.candidates import Setting
+from sparsecast.planning.candidates import Target
+from sparsecast.planning.dynamic_programme import PlannedBlock
 from sparsecast.planning.plan import Plan
-from sparsecast.planning.row_blocks import PlannedBlock
 from sparsecast.records import Candidate
 
 CUDA = KERNELS["cuda"]
@@ -368,10 +368,10 @@ def test_a_device_is_met(monkeypatch, tmp_path):
     matrices = [varied_benchmark(30, 2, "uniform", reach) for reach in (0.2, 1.0)]
     small = [replace(each, formats=("csr", "ell"), entries=100) for each in matrices]
     bench = DeviceBench(EventClock(canary_bytes=1 << 10))
-    place = Place(lambda setting: (small, []), streams=lambda machine, threads: [], bench=bench)
+    place = Place(lambda target: (small, []), bandwidths=lambda machine, threads: [], bench=bench)
     machine = replace(detect(), device=Device("simulated or not", 1, 1, 32, 128, 1 << 30, 1 << 12, 1, 1))
     monkeypatch.setattr("sparsecast.benchmark.calibration.QUICK_EFFORT", ONCE)
-    profile = Calibration(machine, [Setting("cuda", "float64", 32, 1)], 50.0, place=place).run()
+    profile = Calibration(machine, [Target("cuda", "float64", 32, 1)], 50.0, place=place).run()
     found = {(record.matrix, record.candidate.format) for record in profile.records}
     assert found == {(each.name, name) for each in small for name in each.formats}
     assert {record.candidate.device for record in profile.records} == {"cuda"}

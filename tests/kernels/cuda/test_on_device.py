@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sparsecast.errors import DeviceError
-from sparsecast.machines.device import detect_device
+from sparsecast.machines.gpu import detect_device
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("numba_cuda") is None, reason="numba-cuda, which has the simulator, is missing"

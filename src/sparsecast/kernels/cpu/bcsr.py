@@ -31,9 +31,9 @@ from numpy.typing import NDArray
 
 from sparsecast.formats.bcsr import BCSR
 from sparsecast.kernels import KERNELS
-from sparsecast.kernels.base import FormatKernels, only_variant
+from sparsecast.kernels.cpu.multivector import panels, row_of_blocks
 from sparsecast.kernels.cpu.parallel import balanced_parts, share, unsigned
-from sparsecast.kernels.cpu.several import panels, row_of_blocks
+from sparsecast.kernels.format_kernels import FormatKernels, only_variant
 from sparsecast.operators import Product
 
 ONE = np.uint64(1)
@@ -303,17 +303,17 @@ def _several_part(starts, columns, data, height, width, lanes, X, Y, first, last
 
 
 @numba.njit(nogil=True, cache=True)
-def _several_serial(starts, columns, data, height, width, lanes, X, Y, parts):  # type: ignore[no-untyped-def]
+def _multivector_serial(starts, columns, data, height, width, lanes, X, Y, parts):  # type: ignore[no-untyped-def]
     _several_part(starts, columns, data, height, width, lanes, X, Y, parts[0], parts[-1])
 
 
 @numba.njit(nogil=True, cache=True, parallel=True)
-def _several_parallel(starts, columns, data, height, width, lanes, X, Y, parts):  # type: ignore[no-untyped-def]
+def _multivector_parallel(starts, columns, data, height, width, lanes, X, Y, parts):  # type: ignore[no-untyped-def]
     for part in numba.prange(len(parts) - 1):
         _several_part(starts, columns, data, height, width, lanes, X, Y, parts[part], parts[part + 1])
 
 
-def _bind_several(matrix: BCSR, threads: int) -> Product:
+def _bind_multivector(matrix: BCSR, threads: int) -> Product:
     if matrix.nnz == 0:
         return lambda X, out: out.fill(0)
     r, c = matrix.block
@@ -322,11 +322,13 @@ def _bind_several(matrix: BCSR, threads: int) -> Product:
     arrays = starts, unsigned(matrix.columns), matrix.data
 
     def product_of(lanes: int) -> Product:
-        return share(_several_serial, _several_parallel, (*arrays, (0,) * r, (0,) * c, (0,) * lanes), parts)
+        return share(
+            _multivector_serial, _multivector_parallel, (*arrays, (0,) * r, (0,) * c, (0,) * lanes), parts
+        )
 
     product = panels(product_of, r, matrix.dtype)
     cols = matrix.shape[1]
     return product if cols >= c else _of_long_x(product, cols, c)
 
 
-KERNELS["cpu"].register("bcsr")(FormatKernels(("vectors",), only_variant, _bind, _bind_several))
+KERNELS["cpu"].register("bcsr")(FormatKernels(("vectors",), only_variant, _bind, _bind_multivector))

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from sparsecast.formats.csr import CSR
 from sparsecast.kernels import KERNELS
-from sparsecast.kernels.base import FormatKernels
 from sparsecast.kernels.cpu.gathers import GATHERS_WIN, gathered_row
+from sparsecast.kernels.cpu.multivector import panels, row_of_blocks
 from sparsecast.kernels.cpu.parallel import balanced_parts, share, unsigned
-from sparsecast.kernels.cpu.several import panels, row_of_blocks
+from sparsecast.kernels.format_kernels import FormatKernels
 from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.operators import Product
 
@@ -23,8 +23,8 @@ from sparsecast.operators import Product
 SHORT_ROW = 3.5
 
 #: From this mean length on gathers win over single reads of x, where they win at all; and from the second one
-#: on also over the loop without a branch, on rows with lengths that surprise.
-GATHERED_ROW, GATHERED_SURPRISING_ROW = 8.0, 20.0
+#: on also over the loop without a branch, on mispredicted rows.
+GATHERED_ROW, GATHERED_MISPREDICTED_ROW = 8.0, 20.0
 
 U32 = np.uint32
 ONE, TWO, THREE, FOUR = U32(1), U32(2), U32(3), U32(4)
@@ -157,8 +157,8 @@ _ROW_LOOPS = {
 def _choose(blocks: RowBlocks) -> NDArray[np.int64]:
     loops = list(_ROW_LOOPS)
     chosen = np.where(blocks.nnz < SHORT_ROW * blocks.rows, loops.index("plain"), loops.index("unrolled"))
-    chosen = np.where(blocks.is_surprising, loops.index("masked"), chosen)
-    least = np.where(blocks.is_surprising, GATHERED_SURPRISING_ROW, GATHERED_ROW)
+    chosen = np.where(blocks.is_mispredicted, loops.index("masked"), chosen)
+    least = np.where(blocks.is_mispredicted, GATHERED_MISPREDICTED_ROW, GATHERED_ROW)
     return np.where(GATHERS_WIN & (blocks.nnz >= least * blocks.rows), loops.index("gathered"), chosen)
 
 
@@ -174,28 +174,28 @@ def _bind(matrix: CSR, variant: str, threads: int) -> Product:
 
 
 @numba.njit(nogil=True, cache=True)
-def _several_serial(indptr, indices, data, height, width, lanes, X, Y, starts):  # type: ignore[no-untyped-def]
+def _multivector_serial(indptr, indices, data, height, width, lanes, X, Y, starts):  # type: ignore[no-untyped-def]
     for i in range(starts[0], starts[-1]):
         row_of_blocks(indices, data, X, Y, (height, width, lanes), indptr[i], indptr[i + ONE], ONE, i)
 
 
 @numba.njit(nogil=True, cache=True, parallel=True)
-def _several_parallel(indptr, indices, data, height, width, lanes, X, Y, starts):  # type: ignore[no-untyped-def]
+def _multivector_parallel(indptr, indices, data, height, width, lanes, X, Y, starts):  # type: ignore[no-untyped-def]
     for part in numba.prange(len(starts) - 1):
         for i in range(starts[part], starts[part + 1]):
             row_of_blocks(indices, data, X, Y, (height, width, lanes), indptr[i], indptr[i + ONE], ONE, i)
 
 
-def _bind_several(matrix: CSR, threads: int) -> Product:
+def _bind_multivector(matrix: CSR, threads: int) -> Product:
     if matrix.nnz == 0:
         return lambda X, out: out.fill(0)
     arrays = unsigned(matrix.indptr), unsigned(matrix.indices), matrix.data
     starts = balanced_parts(arrays[0], threads).astype(arrays[0].dtype)
 
     def product_of(lanes: int) -> Product:
-        return share(_several_serial, _several_parallel, (*arrays, (0,), (0,), (0,) * lanes), starts)
+        return share(_multivector_serial, _multivector_parallel, (*arrays, (0,), (0,), (0,) * lanes), starts)
 
     return panels(product_of, 1, matrix.dtype)
 
 
-KERNELS["cpu"].register("csr")(FormatKernels(tuple(_ROW_LOOPS), _choose, _bind, _bind_several))
+KERNELS["cpu"].register("csr")(FormatKernels(tuple(_ROW_LOOPS), _choose, _bind, _bind_multivector))

@@ -20,8 +20,8 @@ from numba.extending import intrinsic
 
 from sparsecast.formats.dia import DIA
 from sparsecast.kernels import KERNELS
-from sparsecast.kernels.base import FormatKernels, only_variant
 from sparsecast.kernels.cpu.parallel import share
+from sparsecast.kernels.format_kernels import FormatKernels, only_variant
 from sparsecast.operators import Product
 
 #: A product and its addition may become one instruction with one rounding.

@@ -7,8 +7,8 @@ import numpy as np
 
 from sparsecast.formats.ell import ELL
 from sparsecast.kernels import KERNELS
-from sparsecast.kernels.base import FormatKernels, only_variant
 from sparsecast.kernels.cpu.parallel import share, unsigned
+from sparsecast.kernels.format_kernels import FormatKernels, only_variant
 from sparsecast.operators import Product
 
 U64 = np.uint64

@@ -7,9 +7,9 @@ import numpy as np
 
 from sparsecast.formats.hyb import HYB
 from sparsecast.kernels import KERNELS
-from sparsecast.kernels.base import FormatKernels, only_variant
 from sparsecast.kernels.cpu.ell import padded_rows
 from sparsecast.kernels.cpu.parallel import balanced_parts, share, unsigned
+from sparsecast.kernels.format_kernels import FormatKernels, only_variant
 from sparsecast.operators import Product
 
 

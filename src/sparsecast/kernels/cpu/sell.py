@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from sparsecast.formats.sell import CHUNK_ROWS, SELL
 from sparsecast.kernels import KERNELS
-from sparsecast.kernels.base import FormatKernels
 from sparsecast.kernels.cpu.gathers import GATHERS_WIN, gathered_chunk
+from sparsecast.kernels.cpu.multivector import panels, row_of_blocks
 from sparsecast.kernels.cpu.parallel import balanced_parts, share, unsigned
-from sparsecast.kernels.cpu.several import panels, row_of_blocks
+from sparsecast.kernels.format_kernels import FormatKernels
 from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.operators import Product
 
@@ -133,24 +133,24 @@ def _several_part(chunk_starts, indices, data, permutation, height, width, lanes
 
 
 @numba.njit(nogil=True, cache=True)
-def _several_serial(chunk_starts, indices, data, permutation, height, width, lanes, X, Y, starts):  # type: ignore[no-untyped-def]
+def _multivector_serial(chunk_starts, indices, data, permutation, height, width, lanes, X, Y, starts):  # type: ignore[no-untyped-def]
     _several_part(chunk_starts, indices, data, permutation, height, width, lanes, X, Y, starts[0], starts[-1])
 
 
 @numba.njit(nogil=True, cache=True, parallel=True)
-def _several_parallel(chunk_starts, indices, data, permutation, height, width, lanes, X, Y, starts):  # type: ignore[no-untyped-def]
+def _multivector_parallel(chunk_starts, indices, data, permutation, height, width, lanes, X, Y, starts):  # type: ignore[no-untyped-def]
     for part in numba.prange(len(starts) - 1):
         first, last = starts[part], starts[part + 1]
         _several_part(chunk_starts, indices, data, permutation, height, width, lanes, X, Y, first, last)
 
 
-def _bind_several(matrix: SELL, threads: int) -> Product:
+def _bind_multivector(matrix: SELL, threads: int) -> Product:
     if matrix.nnz == 0:
         return lambda X, out: out.fill(0)
     arrays, starts = _shared(matrix, threads)
 
     def product_of(lanes: int) -> Product:
-        return share(_several_serial, _several_parallel, (*arrays, (0,), (0,), (0,) * lanes), starts)
+        return share(_multivector_serial, _multivector_parallel, (*arrays, (0,), (0,), (0,) * lanes), starts)
 
     return panels(product_of, 1, matrix.dtype)
 
@@ -159,4 +159,4 @@ def _choose(blocks: RowBlocks) -> NDArray[np.int64]:
     return np.full(len(blocks.rows), _VARIANTS.index("gathered" if GATHERS_WIN else "chunks"))
 
 
-KERNELS["cpu"].register("sell")(FormatKernels(_VARIANTS, _choose, _bind, _bind_several))
+KERNELS["cpu"].register("sell")(FormatKernels(_VARIANTS, _choose, _bind, _bind_multivector))

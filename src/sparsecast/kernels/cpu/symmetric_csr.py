@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from sparsecast.formats.symmetric_csr import SymmetricCSR
 from sparsecast.kernels import KERNELS
-from sparsecast.kernels.base import FormatKernels
 from sparsecast.kernels.cpu.parallel import balanced_parts, share, unsigned
+from sparsecast.kernels.format_kernels import FormatKernels
 from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.operators import Product
 
 #: Below this mean row length of the whole matrix, four entries at a time cost more to set up than they save,
-#: as they do where the lengths surprise (benchmarks/symmetric_rows.py).
+#: as they do where rows are mispredicted (benchmarks/symmetric_rows.py).
 SHORT_ROW = 12.0
 
 ZERO, ONE, TWO, THREE, FOUR = (np.uint64(number) for number in range(5))
@@ -123,7 +123,7 @@ _STEPS = {"single": 1, "unrolled": 4}
 
 def _choose(blocks: RowBlocks) -> NDArray[np.int64]:
     short = blocks.nnz < SHORT_ROW * blocks.rows
-    return np.where(short | blocks.is_surprising, 0, 1)
+    return np.where(short | blocks.is_mispredicted, 0, 1)
 
 
 def _bind(matrix: SymmetricCSR, variant: str, threads: int) -> Product:

@@ -11,7 +11,6 @@ import numpy as np
 
 from sparsecast.formats.bcsr import BCSR
 from sparsecast.kernels import KERNELS
-from sparsecast.kernels.base import FormatKernels, only_variant
 from sparsecast.kernels.cuda.launching import (
     WARP,
     DeviceProduct,
@@ -23,6 +22,7 @@ from sparsecast.kernels.cuda.launching import (
     offset_type,
     upload,
 )
+from sparsecast.kernels.format_kernels import FormatKernels, only_variant
 
 U32 = np.uint32
 

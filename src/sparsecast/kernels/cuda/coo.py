@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from sparsecast.formats.coo import COO
 from sparsecast.kernels import KERNELS
-from sparsecast.kernels.base import FormatKernels, only_variant
 from sparsecast.kernels.cuda.launching import (
     THREADS,
     DeviceProduct,
@@ -38,6 +37,7 @@ from sparsecast.kernels.cuda.tiles import (
     carry_launches,
     scan,
 )
+from sparsecast.kernels.format_kernels import FormatKernels, only_variant
 
 
 @made_once

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from sparsecast.formats.csr import CSR
 from sparsecast.kernels import KERNELS
-from sparsecast.kernels.base import FormatKernels
 from sparsecast.kernels.cuda.lanes import lane_sum
 from sparsecast.kernels.cuda.launching import (
     THREADS,
@@ -43,6 +42,7 @@ from sparsecast.kernels.cuda.tiles import (
     carry_launches,
     scan,
 )
+from sparsecast.kernels.format_kernels import FormatKernels
 from sparsecast.matrices.row_blocks import RowBlocks
 
 #: Threads a row of the variants before the balanced one.

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from sparsecast.formats.ell import ELL
 from sparsecast.formats.hyb import HYB
 from sparsecast.kernels import KERNELS
-from sparsecast.kernels.base import FormatKernels, only_variant
 from sparsecast.kernels.cuda.launching import (
     WARP,
     DeviceProduct,
@@ -24,6 +23,7 @@ from sparsecast.kernels.cuda.launching import (
     offset_type,
     upload,
 )
+from sparsecast.kernels.format_kernels import FormatKernels, only_variant
 
 #: Rows turned into columns at a time: their part of both arrays stays in the nearest caches.
 _PANEL = 1024

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from sparsecast.formats.hyb import HYB
 from sparsecast.kernels import KERNELS
-from sparsecast.kernels.base import FormatKernels, only_variant
 from sparsecast.kernels.cuda.coo import segment_launches
 from sparsecast.kernels.cuda.ell import column_launch
 from sparsecast.kernels.cuda.launching import DeviceProduct
+from sparsecast.kernels.format_kernels import FormatKernels, only_variant
 
 
 def _bind(matrix: HYB, variant: str, threads: int) -> DeviceProduct:

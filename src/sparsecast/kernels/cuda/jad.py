@@ -11,7 +11,6 @@ import numpy as np
 
 from sparsecast.formats.jad import JAD, sorted_lengths
 from sparsecast.kernels import KERNELS
-from sparsecast.kernels.base import FormatKernels, only_variant
 from sparsecast.kernels.cuda.launching import (
     DeviceProduct,
     Kernel,
@@ -22,6 +21,7 @@ from sparsecast.kernels.cuda.launching import (
     offset_type,
     upload,
 )
+from sparsecast.kernels.format_kernels import FormatKernels, only_variant
 
 
 @made_once

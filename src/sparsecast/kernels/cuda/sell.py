@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from sparsecast.formats.sell import CHUNK_ROWS, SELL
 from sparsecast.formats.threads import even_parts, in_parts
 from sparsecast.kernels import KERNELS
-from sparsecast.kernels.base import FormatKernels, only_variant
 from sparsecast.kernels.cuda.launching import (
     WARP,
     DeviceProduct,
@@ -26,6 +25,7 @@ from sparsecast.kernels.cuda.launching import (
     offset_type,
     upload,
 )
+from sparsecast.kernels.format_kernels import FormatKernels, only_variant
 
 _U64 = np.uint64
 _ONE, _NARROW, _WIDE = _U64(1), _U64(CHUNK_ROWS), _U64(WARP)

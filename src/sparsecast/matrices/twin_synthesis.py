@@ -3,7 +3,7 @@
 The paper's twin (Gahvari et al. 2007, section III) has the matrix's dimension, density, block size and bands.
 Its first band is a tenth of the dimension wide and its rows are equally long, so it loses what decides the
 time of many products: how soon a cache line of x is read again, and how well the ends of rows are foreseen.
-Ours has the row lengths, as many of them surprising, and reads as many lines of x, each again after as many
+Ours has the row lengths, as many of them mispredicted, and reads as many lines of x, each again after as many
 others.
 """
 
@@ -29,7 +29,7 @@ from sparsecast.matrices.banded_synthesis import (
     stream_of,
     uniform,
 )
-from sparsecast.matrices.sweep import X_REUSE_ELEMENTS, length_surprises
+from sparsecast.matrices.sweep import X_REUSE_ELEMENTS, mispredicted_rows
 from sparsecast.matrices.synthesis import csr_bytes, mixed, require_memory
 from sparsecast.records import BLOCK_SIZES, ROW_LENGTH_LEVELS, X_LINE_COLUMNS, Structure
 
@@ -91,7 +91,7 @@ def twin(structure: Structure, block: int = 1, *, seed: int) -> csr_array:
     """Return our twin: what the time of a product depends on, as far as a Structure knows it.
 
     It has the real matrix's dimensions and entries; its row lengths, exactly up to 64 and to an eighth above;
-    about as many lengths that surprise; about as many reads of new cache lines of x, with the ages of the
+    about as many mispredicted rows; about as many reads of new cache lines of x, with the ages of the
     lines read again; entries within its bandwidth where that is possible; and, in blocks, their fill. Bands
     only say where lines that were never read are likely.
 
@@ -121,7 +121,7 @@ def twin(structure: Structure, block: int = 1, *, seed: int) -> csr_array:
         empty = np.zeros(structure.rows + 1, dtype=index)
         return _filled(empty, np.empty(0, dtype=index), structure.cols, seed)
     block = block if structure.row_length_max <= structure.cols // block * block else 1
-    lengths = _ordered(row_lengths(structure), block, structure.row_length_surprises, seed)
+    lengths = _ordered(row_lengths(structure), block, structure.mispredicted_rows, seed)
     indptr = np.zeros(structure.rows + 1, dtype=index)
     np.cumsum(lengths, out=indptr[1:])
     wanted = structure.x_line_changes
@@ -170,11 +170,11 @@ def row_lengths(structure: Structure) -> Whole:
     return np.sort(np.concatenate(lengths))
 
 
-def _ordered(lengths: Whole, block: int, surprises: int, seed: int) -> Whole:
-    """Return ascending `lengths` in an order with about so many surprises.
+def _ordered(lengths: Whole, block: int, mispredicted: int, seed: int) -> Whole:
+    """Return ascending `lengths` in an order with about so many mispredicted rows.
 
     Groups of `block` rows stay together. A share of them change places at random: the more, the more
-    surprises.
+    mispredicted rows.
     """
     whole = len(lengths) // block
     # The longest in the middle, where the columns within reach are as many as they can be.
@@ -189,7 +189,7 @@ def _ordered(lengths: Whole, block: int, surprises: int, seed: int) -> Whole:
         moved = groups.copy()
         moved[moves] = groups[turn[moves[turn]]]
         ordered = np.concatenate((moved.reshape(-1), lengths[whole * block :]))
-        if length_surprises(np.concatenate(([0], np.cumsum(ordered)))) < surprises:
+        if mispredicted_rows(np.concatenate(([0], np.cumsum(ordered)))) < mispredicted:
             low = share
         else:
             high = share

@@ -9,11 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparsecast.benchmark.estimator import SCOUTS, chosen_values
-from sparsecast.benchmark.five_minutes import (
+from sparsecast.benchmark.gahvari.estimator import SCOUTS, chosen_values
+from sparsecast.benchmark.gahvari.search_space import (
+    NNZ_PER_ROW,
+    SYMMETRIC,
+    UNBLOCKED,
+    Point,
+    Series,
+    all_series,
+)
+from sparsecast.benchmark.gahvari.summary import (
     AGAIN,
     FIGURES,
     SUITE,
+    bandwidth_share,
     drift_of,
     errors,
     figures,
@@ -22,18 +31,9 @@ from sparsecast.benchmark.five_minutes import (
     ratings,
     refilled,
     speeds_of,
-    stream_share,
-)
-from sparsecast.benchmark.search_space import (
-    NNZ_PER_ROW,
-    SYMMETRIC,
-    UNBLOCKED,
-    Point,
-    Series,
-    all_series,
 )
 from sparsecast.machines.machine import Cache
-from sparsecast.records import Stream
+from sparsecast.records import Bandwidth
 
 TWO, FOUR = Series((2, 2)), Series((4, 1))
 SERIES = (UNBLOCKED, TWO, FOUR)
@@ -235,16 +235,16 @@ def test_records_of_other_suites_have_no_rating(recorded):
 
 def test_the_share_of_the_bandwidth_is_taken_at_the_bytes_of_each_product(record_of):
     def stream(size, bandwidth, kind="read", threads=1):
-        return Stream(kind, "cpu", threads, size, size / bandwidth, 0.0, "", "")
+        return Bandwidth(kind, "cpu", threads, size, size / bandwidth, 0.0, "", "")
 
     record = record_of(Point(UNBLOCKED, 512, 29), 100.0, threads=1)
     size, bandwidth = record.traffic_bytes, record.traffic_bytes / record.time_s
     others = [stream(size, 1.0, "copy"), stream(size, 1.0, threads=2)]
-    assert stream_share([record], [stream(size, 4 * bandwidth), *others]) == pytest.approx(0.25)
+    assert bandwidth_share([record], [stream(size, 4 * bandwidth), *others]) == pytest.approx(0.25)
     ends = [stream(size // 4, 8 * bandwidth), stream(4 * (size // 4) * 4, 4 * bandwidth)]
-    assert 1 / 8 < stream_share([record], ends) < 1 / 4
-    assert stream_share([record], others) is None
-    assert stream_share([], ends) is None
+    assert 1 / 8 < bandwidth_share([record], ends) < 1 / 4
+    assert bandwidth_share([record], others) is None
+    assert bandwidth_share([], ends) is None
 
 
 @pytest.mark.parametrize(("noise", "is_disturbed"), [(0.5, True), (0.01, False)])

@@ -42,7 +42,7 @@ from sparsecast.machines.machine import Machine
 from sparsecast.machines.strips import guo_strip
 from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.models import MODELS
-from sparsecast.models.base import Model
+from sparsecast.models.model import Model
 from sparsecast.records import Record
 
 #: Rows (CSR, ELL) and non-zeros (COO) of a strip for each thread of a processor. A processor has no thread
@@ -321,11 +321,11 @@ class ELLModel:
         return {"f(Y)": slope, "g(Y)": intercept, "time_s": time_s}
 
 
-@MODELS.register("strips")
-class StripModel(Model):
+@MODELS.register("guo")
+class GuoModel(Model):
     """Guo's four models, each fitted where the Profile has the benchmark matrices it needs."""
 
-    name: ClassVar[str] = "strips"
+    name: ClassVar[str] = "guo"
 
     def _fit(self, records: Sequence[Record], machine: Machine | None) -> None:
         threads = records[0].candidate.threads if records else 1

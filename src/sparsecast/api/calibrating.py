@@ -7,18 +7,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from sparsecast.api.questions import answers, checked_threads, kind, machine_of, met_profile, setting_of
-from sparsecast.benchmark import five_minutes, search_space
+from sparsecast.api.resolving import answers, checked_threads, kind, machine_of, met_profile, target_of
 from sparsecast.benchmark.calibration import Calibration, Place, Progress, no_progress
-from sparsecast.benchmark.five_minutes import BenchResult
+from sparsecast.benchmark.gahvari import search_space, summary
+from sparsecast.benchmark.gahvari.summary import BenchResult
 from sparsecast.benchmark.twins import Twins, twins_of
 from sparsecast.errors import ProfileError
 from sparsecast.machines.machine import Machine, detect
 from sparsecast.machines.profile import Profile, find_profile, known_profiles, missing_profiles
-from sparsecast.planning.candidates import Setting
+from sparsecast.planning.candidates import Target
 
 #: Seconds of the calibration that a question starts by itself when the machine has not been met: about twenty
-#: for compiling, the first time, and what the indispensable matrices take.
+#: for compiling, the first time, and what the required matrices take.
 QUICK_BUDGET_S = 55.0
 
 
@@ -164,20 +164,20 @@ def twins(
     counts = [machine.checked_threads(threads)]
     if threads is None and counts[0] > 1:
         counts.append(1)
-    Setting("cpu", dtype or "float64", 32, 1)  # an unknown type is refused once, not for every matrix
+    Target("cpu", dtype or "float64", 32, 1)  # an unknown type is refused once, not for every matrix
     return twins_of(paths, counts, dtype, on_matrix)
 
 
 def bench_result(run: Calibration) -> BenchResult:
     """Return the figures of what a calibration has measured of the five-minute benchmark."""
-    found = five_minutes.ratings(run.records, run.machine, run.streams, run.range_ends)
+    found = summary.ratings(run.records, run.machine, run.bandwidths, run.range_ends)
     return BenchResult(
         machine=run.machine,
         budget_s=run.budget_s,
         used_s=run.used_s,
         ratings=tuple(found),
         phases=run.phases,
-        notes=(*run.notes, *five_minutes.notes(found)),
+        notes=(*run.notes, *summary.notes(found)),
         interrupted=run.interrupted,
     )
 
@@ -196,13 +196,13 @@ def calibration(
     thread_counts = [checked_threads(machine, threads)]
     if threads is None and thread_counts[0] > 1:
         thread_counts.append(1)
-    settings = [
-        Setting(kind(machine), values, 32, count)
+    targets = [
+        Target(kind(machine), values, 32, count)
         for values in (("float64", "float32") if dtype is None else (dtype,))
         for count in thread_counts
     ]
     series = search_space.all_series(blocks)
-    return Calibration(machine, settings, budget_s, place=_place(machine), series=series, rates=rates)
+    return Calibration(machine, targets, budget_s, place=_place(machine), series=series, rates=rates)
 
 
 def own_profile(
@@ -226,16 +226,16 @@ def own_profile(
         As in `calibrate`.
     """
     machine = machine_of(device)
-    setting = setting_of(A, machine, threads, dtype)
+    target = target_of(A, machine, threads, dtype)
     profile = met_profile(machine)
-    if answers(profile, setting):
+    if answers(profile, target):
         return profile
-    plural = "s" if setting.threads > 1 else ""
-    on = setting.device if machine.device else f"{setting.threads} thread{plural}"
-    what = f"{on} and {setting.dtype}"
+    plural = "s" if target.threads > 1 else ""
+    on = target.device if machine.device else f"{target.threads} thread{plural}"
+    what = f"{on} and {target.dtype}"
     notify(f"This machine has not been met with {what}: calibrating for {QUICK_BUDGET_S:.0f} s first.")
     return calibrate(
-        QUICK_BUDGET_S, threads=setting.threads, dtype=setting.dtype, device=device, on_progress=on_progress
+        QUICK_BUDGET_S, threads=target.threads, dtype=target.dtype, device=device, on_progress=on_progress
     )
 
 

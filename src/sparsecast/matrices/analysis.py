@@ -86,7 +86,7 @@ def structure(A: csr_array | csr_matrix, *, threads: int | None = None) -> Struc
         explicit_zeros=sum(zeros),
         **row_length_statistics(found.lengths, found.length_counts),
         row_length_changes=found.length_changes,
-        row_length_surprises=found.length_surprises,
+        mispredicted_rows=found.mispredicted_rows,
         half_bandwidth=found.half_bandwidth,
         band_histogram=tuple((found.bands / max(nnz, 1)).tolist()),
         diagonals=found.diagonals,

@@ -13,7 +13,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from sparsecast.errors import DeviceError, InputError, MatrixSizeError
-from sparsecast.machines.device import (
+from sparsecast.machines.gpu import (
     Device,
     detect_device,
     device_uuid,

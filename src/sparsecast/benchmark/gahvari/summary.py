@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.benchmark.search_space import (
+from sparsecast.benchmark.gahvari.search_space import (
     MIDDLE,
     NNZ_PER_ROW,
     SIZES,
@@ -27,7 +27,7 @@ from sparsecast.benchmark.search_space import (
     size_class,
 )
 from sparsecast.machines.machine import Machine
-from sparsecast.records import Record, Stream
+from sparsecast.records import Bandwidth, Record
 
 #: Suites of the Records: each point once, and some of them again at the end, for the noise.
 SUITE, AGAIN = "synthetic", "synthetic again"
@@ -45,7 +45,7 @@ DISTURBED = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class Summary:
     """What the benchmark comes to, in 1e6 flops a second; None where nothing was measured.
 
     Attributes
@@ -66,14 +66,14 @@ class Figures:
     symmetric_median_mflops: float | None = None
 
 
-FIGURES = tuple(each.name for each in fields(Figures))
+FIGURES = tuple(each.name for each in fields(Summary))
 
 #: Speed in MFLOP/s of each point that was measured.
 Speeds = Mapping[Point, float]
 
 
 def speeds_of(records: Iterable[Record], suite: str = SUITE) -> dict[Point, float]:
-    """Return the speed of every point among the Records of one setting; of two Records the later counts."""
+    """Return the speed of every point among the Records of one target; of two Records the later counts."""
     return {Point.named(r.matrix): 1e3 * r.gflops for r in records if r.suite == suite}
 
 
@@ -139,12 +139,12 @@ def _interpolated(row: Mapping[int, float]) -> NDArray[np.float64]:
     return np.interp(NNZ_PER_ROW, [k for k, _ in known], [speed for _, speed in known])
 
 
-def figures(speeds: Speeds, end: int = 0) -> Figures:
+def figures(speeds: Speeds, end: int = 0) -> Summary:
     """Return the figures: maxima of what was measured, medians after refilling up to dimension `end`."""
     filled = refilled(speeds, end)
     blocked = filled.keys() - {UNBLOCKED, SYMMETRIC}
     kinds = (filled.keys() & {UNBLOCKED}, blocked, filled.keys() & {SYMMETRIC})
-    return Figures(*(summary for kind in kinds for summary in _summary(kind, speeds, filled)))
+    return Summary(*(summary for kind in kinds for summary in _summary(kind, speeds, filled)))
 
 
 def _summary(
@@ -213,20 +213,20 @@ def errors(speeds: Speeds, again: Speeds, end: int = 0) -> dict[str, float | Non
     return {name: error(name) for name in FIGURES}
 
 
-def stream_share(records: Iterable[Record], streams: Iterable[Stream]) -> float | None:
+def bandwidth_share(records: Iterable[Record], bandwidths: Iterable[Bandwidth]) -> float | None:
     """Return the median share of the read bandwidth that products reach, at the bytes that each streams.
 
     Parameters
     ----------
     records : iterable of Record
-        Of one setting.
-    streams : iterable of Stream
+        Of one target.
+    bandwidths : iterable of Bandwidth
         Of the machine; those of other devices, threads and kinds count for nothing.
 
     Returns
     -------
     float or None
-        None without a stream. Above 1 where products find more in the caches than the streams did.
+        None without a stream. Above 1 where products find more in the caches than the stream reads did.
     """
     found = list(records)
     if not found:
@@ -234,32 +234,32 @@ def stream_share(records: Iterable[Record], streams: Iterable[Stream]) -> float 
     first = found[0].candidate
     reads = sorted(
         (stream.bytes, stream.bandwidth_bytes_per_s)
-        for stream in streams
+        for stream in bandwidths
         if (stream.kind, stream.device, stream.threads) == ("read", first.device, first.threads)
     )
     if not reads:
         return None
-    sizes, bandwidths = np.log([size for size, _ in reads]), [bandwidth for _, bandwidth in reads]
-    limits = np.interp(np.log([record.traffic_bytes for record in found]), sizes, bandwidths)
+    sizes, speeds = np.log([size for size, _ in reads]), [speed for _, speed in reads]
+    limits = np.interp(np.log([record.traffic_bytes for record in found]), sizes, speeds)
     reached = np.array([record.traffic_bytes / record.time_s for record in found])
     return float(np.median(reached / limits))
 
 
 @dataclass(frozen=True)
 class Rating:
-    """The figures of one setting: device, type of the values and threads.
+    """The figures of one target: device, type of the values and threads.
 
     Attributes
     ----------
     device, dtype : str
     threads : int
-    figures : Figures
+    figures : Summary
     errors : dict of str to float or None
         Relative error of each figure, as `errors` estimates it.
     noise : float or None
         As `noise_of`; None where nothing was measured twice.
-    stream_share : float or None
-        As `stream_share`.
+    bandwidth_share : float or None
+        As `bandwidth_share`.
     records : tuple of Record
         What was measured of the suite, each point once.
     refilled : int
@@ -275,10 +275,10 @@ class Rating:
     device: str
     dtype: str
     threads: int
-    figures: Figures
+    figures: Summary
     errors: dict[str, float | None]
     noise: float | None
-    stream_share: float | None
+    bandwidth_share: float | None
     records: tuple[Record, ...]
     refilled: int
     sizes: dict[str, int]
@@ -306,10 +306,10 @@ class Rating:
 def ratings(
     records: Iterable[Record],
     machine: Machine,
-    streams: Iterable[Stream] = (),
+    bandwidths: Iterable[Bandwidth] = (),
     range_ends: Mapping[str, int] | None = None,
 ) -> list[Rating]:
-    """Return a rating for each setting among the Records, in their order.
+    """Return a rating for each target among the Records, in their order.
 
     Parameters
     ----------
@@ -317,7 +317,7 @@ def ratings(
         Any; those of other suites count for nothing. Of two of the same thing the later counts.
     machine : Machine
         They were made on.
-    streams : iterable of Stream
+    bandwidths : iterable of Bandwidth
         Measured on it.
     range_ends : mapping of str to int, optional
         For a type of values, the largest dimension before any were cut: that which was measured if missing.
@@ -329,12 +329,15 @@ def ratings(
             key = candidate.device, candidate.dtype, candidate.threads
             by_setting.setdefault(key, {})[record.suite, record.matrix] = record
     found = [list(own.values()) for own in by_setting.values()]
-    ends, kept = range_ends or {}, tuple(streams)
+    ends, kept = range_ends or {}, tuple(bandwidths)
     return [_rating(own, machine, kept, ends) for own in found if speeds_of(own)]
 
 
 def _rating(
-    records: Sequence[Record], machine: Machine, streams: Sequence[Stream], range_ends: Mapping[str, int]
+    records: Sequence[Record],
+    machine: Machine,
+    bandwidths: Sequence[Bandwidth],
+    range_ends: Mapping[str, int],
 ) -> Rating:
     candidate = records[0].candidate
     first = tuple(record for record in records if record.suite == SUITE)
@@ -356,7 +359,7 @@ def _rating(
         figures(speeds, end),
         errors(speeds, again, end),
         noise_of(speeds, again),
-        stream_share(first, streams),
+        bandwidth_share(first, bandwidths),
         first,
         sum(values.size for values in refilled(speeds, end).values()) - len(speeds),
         sizes,
@@ -376,7 +379,7 @@ class BenchResult:
     budget_s, used_s : float
         Seconds it was given, and took.
     ratings : tuple of Rating
-        The most wanted setting first; empty where nothing could be measured.
+        The most wanted target first; empty where nothing could be measured.
     phases : dict of str to float
         Seconds used by each part of the run.
     notes : tuple of str
@@ -398,33 +401,33 @@ def notes(found: Iterable[Rating]) -> list[str]:
     """Return what a reader of the figures must know, in sentences."""
     said: list[str] = []
     for rating in found:
-        setting = f"{rating.dtype}, {rating.threads} thread{'s' if rating.threads > 1 else ''}"
+        target = f"{rating.dtype}, {rating.threads} thread{'s' if rating.threads > 1 else ''}"
         if rating.is_disturbed:
             said.append(
-                f"{setting}: repeated measurements differ by {100 * (rating.disturbance or 0):.1f} %, "
+                f"{target}: repeated measurements differ by {100 * (rating.disturbance or 0):.1f} %, "
                 f"more than {100 * DISTURBED:.0f} %: another program, or another virtual machine, seems to "
                 f"be at work; measure again without it"
             )
         if rating.noise is None:
-            said.append(f"{setting}: nothing was measured twice, so noise and errors are not known")
+            said.append(f"{target}: nothing was measured twice, so noise and errors are not known")
         if not rating.cache_bytes:
-            said.append(f"{setting}: the caches are unknown, so small and large are not told apart")
+            said.append(f"{target}: the caches are unknown, so small and large are not told apart")
         missing = [size for size, count in rating.sizes.items() if not count]
         if missing:
             said.append(
-                f"{setting}: no {' or '.join(missing)} problem up to dimension "
+                f"{target}: no {' or '.join(missing)} problem up to dimension "
                 f"{rating.largest_dimension:,}, for the last cache holds {rating.cache_bytes / 1e6:,.0f} MB"
             )
-        said += _scouted(setting, rating.records)
+        said += _scouted(target, rating.records)
         if rating.largest_dimension < rating.range_end:
             said.append(
-                f"{setting}: dimensions above {rating.largest_dimension:,} cut from a range up to "
+                f"{target}: dimensions above {rating.largest_dimension:,} cut from a range up to "
                 f"{rating.range_end:,}"
             )
     return said
 
 
-def _scouted(setting: str, records: Sequence[Record]) -> list[str]:
+def _scouted(target: str, records: Sequence[Record]) -> list[str]:
     """Say which dimensions only some series were tested at."""
     series: dict[int, set[Series]] = {}
     for point in speeds_of(records):
@@ -434,6 +437,6 @@ def _scouted(setting: str, records: Sequence[Record]) -> list[str]:
     if not few:
         return []
     return [
-        f"{setting}: from dimension {few[0]:,} on {len(series[few[0]])} of {every} series were measured; the "
+        f"{target}: from dimension {few[0]:,} on {len(series[few[0]])} of {every} series were measured; the "
         f"others are refilled by how the speed of those changes"
     ]

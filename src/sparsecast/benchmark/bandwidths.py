@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from sparsecast.machines.device import driver_errors
+from sparsecast.machines.gpu import driver_errors
 from sparsecast.machines.machine import Machine
-from sparsecast.measuring.stream import stream_read
+from sparsecast.measuring.memory_read import memory_read
 from sparsecast.measuring.timing import Call, Clock, Effort, measure
-from sparsecast.records import Stream
+from sparsecast.records import Bandwidth
 from sparsecast.version import VERSION
 
 #: A second or two for all sizes of a device: a large array is gone through 14 times.
-STREAM_EFFORT = Effort(samples=3, sample_s=0.002)
+BANDWIDTH_EFFORT = Effort(samples=3, sample_s=0.002)
 
 #: Largest arrays that a processor reads, which it has to fill first, within its caches and beyond them: the
 #: latter exceeds what one virtual machine gets of the largest caches, though not always the caches.
@@ -28,7 +28,7 @@ _TRANSFER_BYTES = (1 << 12, 1 << 16, 1 << 20, 1 << 24, 1 << 26)
 MOST_TRANSFER_BYTES = 1 << 28
 
 
-def stream_sizes(machine: Machine, threads: int) -> list[int]:
+def array_sizes(machine: Machine, threads: int) -> list[int]:
     """Return the bytes of the arrays to measure with, the smallest first.
 
     Parameters
@@ -47,10 +47,10 @@ def stream_sizes(machine: Machine, threads: int) -> list[int]:
 
 
 @driver_errors()
-def measure_streams(
-    clock: Clock, device: str, threads: int, sizes: Sequence[int], effort: Effort = STREAM_EFFORT
-) -> list[Stream]:
-    """Measure every kind of Stream that a device has: on the CPU reads, on a GPU all.
+def measure_bandwidths(
+    clock: Clock, device: str, threads: int, sizes: Sequence[int], effort: Effort = BANDWIDTH_EFFORT
+) -> list[Bandwidth]:
+    """Measure every kind of Bandwidth that a device has: on the CPU reads, on a GPU all.
 
     Parameters
     ----------
@@ -73,10 +73,10 @@ def measure_streams(
     """
     found = []
     for size in sizes:
-        calls = _device_calls(size) if device == "cuda" else {"read": stream_read(size, threads)}
+        calls = _device_calls(size) if device == "cuda" else {"read": memory_read(size, threads)}
         for kind, timing in measure(calls, effort, clock=clock).items():
             found.append(
-                Stream(
+                Bandwidth(
                     kind=kind,
                     device=device,
                     threads=threads,

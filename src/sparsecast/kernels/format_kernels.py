@@ -27,7 +27,7 @@ class FormatKernels:
         (matrix in the format, variant, threads) to a Product that can be called any number of times. On a
         CUDA device, whose threads all take part whatever `threads` says, it is a DeviceProduct, for x and y
         that lie on the device.
-    bind_several : callable, optional
+    bind_multivector : callable, optional
         (matrix in the format, threads) to a Product with several vectors: X and out are C-contiguous, of
         shape (cols, vectors) and (rows, vectors), with at least one vector. None where the format has no
         kernel for that, and takes one vector after the other.
@@ -36,7 +36,7 @@ class FormatKernels:
     variants: tuple[str, ...]
     choose: Callable[[RowBlocks], NDArray[np.int64]]
     bind: Callable[[Any, str, int], Product]
-    bind_several: Callable[[Any, int], Product] | None = None
+    bind_multivector: Callable[[Any, int], Product] | None = None
 
 
 def only_variant(blocks: RowBlocks) -> NDArray[np.int64]:

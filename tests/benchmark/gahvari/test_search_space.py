@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparsecast.benchmark.search_space import (
+from sparsecast.benchmark.gahvari.search_space import (
     NNZ_PER_ROW,
     SYMMETRIC,
     UNBLOCKED,

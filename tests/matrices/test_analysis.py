@@ -17,8 +17,8 @@ from scipy.sparse import coo_array, csr_array, csr_matrix
 
 from sparsecast.errors import InputError
 from sparsecast.matrices import structure as structure_module
+from sparsecast.matrices.analysis import structure
 from sparsecast.matrices.gallery import gallery
-from sparsecast.matrices.structure import structure
 from sparsecast.matrices.sweep import X_REUSE_ELEMENTS, Work, cut, sweep
 from sparsecast.records import BLOCK_SIZES, DTYPES, ROW_LENGTH_LEVELS, Structure
 
@@ -33,12 +33,12 @@ def row_length_oracle(lengths: list[int]) -> dict:
         levels.append(level)
         if level >= longest:
             break
-    followers, surprises, history = {}, 0, 0
+    followers, mispredicted, history = {}, 0, 0
     for length in lengths:
         # Four lengths of 16 bits, of which a multiplicative hash makes one of 65,536 places.
         place = history * 0x9E3779B97F4A7C15 % 2**64 >> 48
         remembered = min(length, 65534) + 1
-        surprises += followers.get(place) != remembered
+        mispredicted += followers.get(place) != remembered
         followers[place] = remembered
         history = (history << 16 | remembered) % 2**64
     return {
@@ -51,7 +51,7 @@ def row_length_oracle(lengths: list[int]) -> dict:
         "row_length_max": longest,
         "empty_rows": counts[0],
         "row_length_changes": sum(a != b for a, b in itertools.pairwise(lengths)),
-        "row_length_surprises": surprises,
+        "mispredicted_rows": mispredicted,
         "rows_at_least": tuple(sum(each >= level for each in lengths) for level in levels),
         "entries_up_to": tuple(sum(min(each, level) for each in lengths) for level in levels),
     }
@@ -271,7 +271,7 @@ def test_one_thread_starts_no_pool(monkeypatch):
     def refuse(*_):
         raise AssertionError("a pool was started")
 
-    monkeypatch.setattr("sparsecast.matrices.structure.ThreadPoolExecutor", refuse)
+    monkeypatch.setattr("sparsecast.matrices.analysis.ThreadPoolExecutor", refuse)
     structure(gallery("banded", n=100_000), threads=1)
 
 

@@ -6,7 +6,7 @@ import numba
 import numpy as np
 import pytest
 
-from sparsecast.measuring.stream import stream_read
+from sparsecast.measuring.memory_read import memory_read
 
 LIMIT = int(numba.config.NUMBA_NUM_THREADS)
 
@@ -14,10 +14,10 @@ LIMIT = int(numba.config.NUMBA_NUM_THREADS)
 @pytest.mark.parametrize("size, words", [(0, 1), (1, 1), (8, 1), (9, 2), (80_000, 10_000)])
 def test_every_word_is_read_once(size, words):
     for threads in range(1, LIMIT + 1):
-        assert np.sum(stream_read(size, threads)()) == words
+        assert np.sum(memory_read(size, threads)()) == words
 
 
 def test_the_number_of_threads_of_numba_is_left_as_it_was():
     before = numba.get_num_threads()
-    stream_read(1_000, LIMIT)()
+    memory_read(1_000, LIMIT)()
     assert numba.get_num_threads() == before

@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from sparsecast.formats.base import MAX_PADDING_FACTOR
-from sparsecast.matrices.structure import structure
+from sparsecast.formats.storage_format import MAX_PADDING_FACTOR
+from sparsecast.matrices.analysis import structure
 from sparsecast.models import MODELS
-from sparsecast.models.base import Model
-from sparsecast.planning.candidates import Setting
-from sparsecast.planning.row_blocks import MAX_STRIPS, best_blocks, best_single_block, strip_statistics
+from sparsecast.models.model import Model
+from sparsecast.planning.candidates import Target
+from sparsecast.planning.dynamic_programme import MAX_STRIPS, best_blocks, best_single_block, strip_statistics
 
-SETTING = Setting("cpu", "float64", 32, 1)
+SETTING = Target("cpu", "float64", 32, 1)
 FORMATS = ("csr", "coo", "hyb")
 MOST_STRIPS = 9
 

@@ -12,16 +12,16 @@ from scipy.sparse import csr_array
 from sparsecast.api.forecasting import choice, predict
 from sparsecast.api.forecasting import plan as plan_of  # `compile` has a parameter of that name
 from sparsecast.api.inputs import NamedMatrix, as_csr, read_matrix
-from sparsecast.api.questions import kind, machine_of, require_own
+from sparsecast.api.resolving import kind, machine_of, require_own
 from sparsecast.benchmark.evaluation import Evaluation, EvaluationRow, pair, scores
 from sparsecast.benchmark.measurement import LeftOut, Subject, bench_of, measure_candidates
 from sparsecast.benchmark.plan_check import PlanCheck, check_plan
 from sparsecast.errors import InputError
 from sparsecast.kernels.binding import bind, prepared, row_slice
-from sparsecast.machines.device import parse_device, parse_devices
+from sparsecast.machines.gpu import parse_device, parse_devices
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
-from sparsecast.matrices.structure import structure as structure_of
+from sparsecast.matrices.analysis import structure as structure_of
 from sparsecast.measuring.timing import DEFAULT_EFFORT, Effort
 from sparsecast.models import MODELS
 from sparsecast.operators import BlockOperator, RowProduct
@@ -86,7 +86,9 @@ def compile(
 
         products: list[Any] = [(*rows, each.product) for rows, each in zip(ends, bound, strict=True)]
         return DeviceOperator(matrix.shape, np.dtype(first.dtype), products)
-    blocks = [RowProduct(*rows, each.product, each.several) for rows, each in zip(ends, bound, strict=True)]
+    blocks = [
+        RowProduct(*rows, each.product, each.multivector) for rows, each in zip(ends, bound, strict=True)
+    ]
     return BlockOperator(matrix.shape, np.dtype(first.dtype), blocks)
 
 
@@ -239,13 +241,13 @@ def evaluate(
     return Evaluation(machine.name, tuple(rows), scores(rows), refused)
 
 
-def _evaluated(found: NamedMatrix, profile: Profile | None, **setting: Any) -> list[EvaluationRow]:
-    predictions = [predict(found.matrix, profile, **setting, model=model) for model in MODELS.names()]
+def _evaluated(found: NamedMatrix, profile: Profile | None, **target: Any) -> list[EvaluationRow]:
+    predictions = [predict(found.matrix, profile, **target, model=model) for model in MODELS.names()]
     # A model may know other kernels than those that the rules choose.
-    open_here = choice(found.matrix, **setting).candidates
+    open_here = choice(found.matrix, **target).candidates
     forecast = (item.candidate for prediction in predictions for item in prediction)
     table = list(dict.fromkeys((*open_here, *forecast)))
-    records = measure(found.matrix, table, **setting, name=found.name, reads_energy=False)
+    records = measure(found.matrix, table, **target, name=found.name, reads_energy=False)
     rows = [row for p in predictions for row in pair(found.name, p.model, p, records)]
     return sorted(rows, key=lambda row: row.record.time_s)
 

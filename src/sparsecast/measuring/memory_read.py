@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def stream_read(size_bytes: int, threads: int) -> Callable[[], object]:
+def memory_read(size_bytes: int, threads: int) -> Callable[[], object]:
     """Return a callable that reads an array once.
 
     Parameters

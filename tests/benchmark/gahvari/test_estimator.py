@@ -7,8 +7,15 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from sparsecast.benchmark.estimator import SCOUTS, Search, Trial, abbreviated, chosen_values, points_again
-from sparsecast.benchmark.search_space import (
+from sparsecast.benchmark.gahvari.estimator import (
+    SCOUTS,
+    Search,
+    Trial,
+    abbreviated,
+    chosen_values,
+    points_again,
+)
+from sparsecast.benchmark.gahvari.search_space import (
     MIDDLE,
     NNZ_PER_ROW,
     UNBLOCKED,

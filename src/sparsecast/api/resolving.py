@@ -1,4 +1,4 @@
-"""What a question is about: which machine, setting, Records and model."""
+"""What a question is about: which machine, target, Records and model."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from dataclasses import replace
 from typing import Any
 
 from sparsecast.api.inputs import as_csr
-from sparsecast.benchmark import five_minutes
+from sparsecast.benchmark.gahvari import summary
 from sparsecast.errors import InputError, ProfileError
-from sparsecast.machines.device import detect_device, parse_device
+from sparsecast.machines.gpu import detect_device, parse_device
 from sparsecast.machines.machine import Machine, detect
 from sparsecast.machines.profile import Profile, find_profile, user_path
 from sparsecast.matrices.values import require_imaginary
 from sparsecast.models import MODELS
-from sparsecast.models.base import Model
-from sparsecast.planning.candidates import Setting
+from sparsecast.models.model import Model
+from sparsecast.planning.candidates import Target
 from sparsecast.records import Record, Structure
 
 
@@ -61,7 +61,7 @@ def checked_threads(machine: Machine, threads: int | None) -> int:
     return 1
 
 
-def setting_of(A: Any, machine: Machine, threads: int | None, dtype: str | None) -> Setting:
+def target_of(A: Any, machine: Machine, threads: int | None, dtype: str | None) -> Target:
     """Return what all candidates of a question share.
 
     Parameters
@@ -80,13 +80,13 @@ def setting_of(A: Any, machine: Machine, threads: int | None, dtype: str | None)
     device, threads = kind(machine), checked_threads(machine, threads)
     if isinstance(A, Structure):
         index_bits = 32 if max(A.nnz, A.rows, A.cols) < 2**31 else 64
-        return Setting(device, "float64" if dtype is None else dtype, index_bits, threads)
+        return Target(device, "float64" if dtype is None else dtype, index_bits, threads)
     matrix = as_csr(A)
     # SciPy counts more than 2**31 - 1 entries with 64 bits, the columns may still have 32.
     index_bytes = max(matrix.indptr.itemsize, matrix.indices.itemsize)
-    setting = Setting(device, matrix.dtype.name if dtype is None else dtype, 8 * index_bytes, threads)
-    require_imaginary(matrix.dtype, setting.dtype, f"a {matrix.dtype} matrix")
-    return setting
+    target = Target(device, matrix.dtype.name if dtype is None else dtype, 8 * index_bytes, threads)
+    require_imaginary(matrix.dtype, target.dtype, f"a {matrix.dtype} matrix")
+    return target
 
 
 def met_profile(machine: Machine) -> Profile:
@@ -104,38 +104,38 @@ def require_own(profile_name: str, machine: Machine) -> None:
         )
 
 
-def answers(profile: Profile, setting: Setting) -> bool:
-    """Tell whether a profile has Records to forecast a setting from."""
-    return bool(_model_records(profile, setting))
+def answers(profile: Profile, target: Target) -> bool:
+    """Tell whether a profile has Records to forecast a target from."""
+    return bool(_model_records(profile, target))
 
 
-def _model_records(profile: Profile, setting: Setting) -> list[Record]:
-    """Return a setting's Records but those of the five-minute benchmark, which no model is fitted to."""
-    own = profile.select(device=setting.device, dtype=setting.dtype, threads=setting.threads)
-    return [record for record in own if record.suite not in (five_minutes.SUITE, five_minutes.AGAIN)]
+def _model_records(profile: Profile, target: Target) -> list[Record]:
+    """Return a target's Records but those of the five-minute benchmark, which no model is fitted to."""
+    own = profile.select(device=target.device, dtype=target.dtype, threads=target.threads)
+    return [record for record in own if record.suite not in (summary.SUITE, summary.AGAIN)]
 
 
-def records_for(profile: Profile, setting: Setting) -> list[Record]:
-    """Return the Records to forecast a setting from.
+def records_for(profile: Profile, target: Target) -> list[Record]:
+    """Return the Records to forecast a target from.
 
     Raises
     ------
     ProfileError
         If there are none.
     """
-    records = _model_records(profile, setting)
+    records = _model_records(profile, target)
     if not records:
-        threads = f" {setting.threads} threads" if setting.device == "cpu" else ""
+        threads = f" {target.threads} threads" if target.device == "cpu" else ""
         raise ProfileError(
-            f"profile {profile.name} has no records for {setting.device} {setting.dtype}{threads}: "
+            f"profile {profile.name} has no records for {target.device} {target.dtype}{threads}: "
             f"it has {contents(profile)}; calibrate for it, or ask for what it has"
         )
     return records
 
 
-def fitted_model(profile: Profile, setting: Setting, name: str) -> Model:
-    """Return the model of that name, fitted to a profile's Records of a setting."""
-    return MODELS.get(name)().fit(records_for(profile, setting), profile.machine)
+def fitted_model(profile: Profile, target: Target, name: str) -> Model:
+    """Return the model of that name, fitted to a profile's Records of a target."""
+    return MODELS.get(name)().fit(records_for(profile, target), profile.machine)
 
 
 def contents(profile: Profile) -> str:

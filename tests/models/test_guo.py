@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from sparsecast.errors import ProfileError
 from sparsecast.formats import FORMATS
+from sparsecast.matrices.analysis import structure
 from sparsecast.matrices.gallery import gallery_from_specification
 from sparsecast.matrices.row_blocks import RowBlocks
-from sparsecast.matrices.structure import structure
-from sparsecast.models.strips import Line, StripModel, strip_rows
+from sparsecast.models.guo import GuoModel, Line, strip_rows
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden-forecasts.json"
 #: Set to write the golden file anew instead of comparing with it.
@@ -91,14 +91,14 @@ def target(request, of_lengths):
 
 
 def test_csr_reproduces_a_law_that_is_a_product_of_two_lines(records, target):
-    model = StripModel().fit(records(product_law))
+    model = GuoModel().fit(records(product_law))
     mode = max(target.row_length_mode, 1)
     assert time_s(model, "csr", target) == pytest.approx(product_law(mode, strips(target.rows)), rel=1e-9)
 
 
 def test_csr_is_t1_over_t2_times_t3(records, target):
     x0, y0 = max(target.row_length_mode, 1), strips(target.rows)
-    model = StripModel().fit(records(sum_law))
+    model = GuoModel().fit(records(sum_law))
     terms = model.terms("csr", RowBlocks.of(target))
     fixed = 10  # every number of strips was measured with three row lengths; the largest is taken
     nearest = min(LENGTHS, key=lambda x: abs(math.log(x) - math.log(x0)))
@@ -109,7 +109,7 @@ def test_csr_is_t1_over_t2_times_t3(records, target):
 
 def test_ell_is_f_x_plus_g_with_g_from_the_fixed_row_length(records, target):
     x, y = max(target.row_length_max, 1), strips(target.rows)
-    terms = StripModel().fit(records(sum_law)).terms("ell", RowBlocks.of(target))
+    terms = GuoModel().fit(records(sum_law)).terms("ell", RowBlocks.of(target))
     slope = ENTRY_S * y
     at_x1 = sum_law(LENGTHS[0], y)
     assert float(terms["f(Y)"][0]) == pytest.approx(slope, rel=1e-9)
@@ -119,7 +119,7 @@ def test_ell_is_f_x_plus_g_with_g_from_the_fixed_row_length(records, target):
 
 
 def test_coo_follows_strips_of_entries(records, target):
-    model = StripModel().fit(records(sum_law))
+    model = GuoModel().fit(records(sum_law))
     assert time_s(model, "coo", target) == pytest.approx(coo_law(strips(max(target.nnz, 1))), rel=1e-9)
 
 
@@ -137,7 +137,7 @@ def test_hyb_is_the_sum_of_its_parts(records, of_lengths, shape, width, overflow
     target = of_lengths([length for length, rows in shape for _ in range(rows)])
     t1 = sum_law(width, strips(target.rows)) if width else 0.0
     t2 = coo_law(strips(max(overflow, 1))) if overflow or not width else 0.0
-    terms = StripModel().fit(records(sum_law)).terms("hyb", RowBlocks.of(target))
+    terms = GuoModel().fit(records(sum_law)).terms("hyb", RowBlocks.of(target))
     assert [float(terms[name][0]) for name in ("T1", "T2", "time_s")] == pytest.approx([t1, t2, t1 + t2])
 
 
@@ -149,7 +149,7 @@ def test_few_records_drop_a_format_instead_of_inventing_it(records):
     everything = records(sum_law)
 
     def formats(keep):
-        return set(StripModel().fit([r for r in everything if keep(r)]).formats())
+        return set(GuoModel().fit([r for r in everything if keep(r)]).formats())
 
     assert formats(lambda r: True) == {"csr", "ell", "coo", "hyb"}
     assert formats(lambda r: r.candidate.format != "ell") == {"csr", "coo"}
@@ -165,7 +165,7 @@ def test_few_records_drop_a_format_instead_of_inventing_it(records):
 
 def test_a_format_without_records_is_not_forecast(records, target):
     everything = records(sum_law)
-    model = StripModel().fit([r for r in everything if r.candidate.format != "ell"])
+    model = GuoModel().fit([r for r in everything if r.candidate.format != "ell"])
     candidates = [dataclasses.replace(everything[0].candidate, format=name) for name in FORMATS.names()]
     assert {forecast.candidate.format for forecast in model.forecast(target, candidates)} == {"csr", "coo"}
 
@@ -173,7 +173,7 @@ def test_a_format_without_records_is_not_forecast(records, target):
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_hardly_any_records_are_too_few(records, count):
     with pytest.raises(ProfileError, match=rf"^the profile's {count} records do not suffice for the strips"):
-        StripModel().fit(records(sum_law)[:count])
+        GuoModel().fit(records(sum_law)[:count])
 
 
 positive = st.floats(1e-9, 1e3)
@@ -230,7 +230,7 @@ SPECIFICATIONS = (
 
 
 def golden_forecasts(recorded, dtype):
-    model = StripModel().fit(recorded.select(dtype=dtype), recorded.machine)
+    model = GuoModel().fit(recorded.select(dtype=dtype), recorded.machine)
     found = {}
     for specification in SPECIFICATIONS:
         blocks = RowBlocks.of(structure(gallery_from_specification(specification)))

@@ -10,20 +10,20 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
-from sparsecast.benchmark import synthetic
-from sparsecast.benchmark.five_minutes import AGAIN, SUITE
+from sparsecast.benchmark.gahvari import suite as suite_module
+from sparsecast.benchmark.gahvari.search_space import NNZ_PER_ROW, SYMMETRIC, UNBLOCKED, Point, Series
+from sparsecast.benchmark.gahvari.suite import SyntheticSuite, candidate_of, measured_subject
+from sparsecast.benchmark.gahvari.summary import AGAIN, SUITE
 from sparsecast.benchmark.measurement import HostBench
-from sparsecast.benchmark.search_space import NNZ_PER_ROW, SYMMETRIC, UNBLOCKED, Point, Series
-from sparsecast.benchmark.synthetic import SyntheticSuite, candidate_of, measured_subject
 from sparsecast.errors import MatrixSizeError
 from sparsecast.kernels import compiling
 from sparsecast.kernels.compiling import compile_as_told, compiled_beside
-from sparsecast.matrices.structure import structure
+from sparsecast.matrices.analysis import structure
 from sparsecast.measuring.timing import Effort
-from sparsecast.planning.candidates import Setting
+from sparsecast.planning.candidates import Target
 from sparsecast.records import Candidate
 
-SETTING = Setting("cpu", "float64", 32, 1)
+SETTING = Target("cpu", "float64", 32, 1)
 SERIES = (UNBLOCKED, Series((2, 3)), SYMMETRIC)
 QUICK = Effort(samples=2, sample_s=1e-4)
 
@@ -83,7 +83,7 @@ def test_a_candidate_is_that_of_its_series():
 def clock(monkeypatch):
     """Seconds that only what the tests say moves."""
     now = [0.0]
-    monkeypatch.setattr(synthetic, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(suite_module, "perf_counter", lambda: now[0])
     return now
 
 
@@ -94,7 +94,7 @@ def test_a_measurement_is_given_up_when_the_time_is_over(suite, clock, monkeypat
             on_sample()
         return []
 
-    monkeypatch.setattr(synthetic, "measure_candidates", measure)
+    monkeypatch.setattr(suite_module, "measure_candidates", measure)
     run = suite()
     assert list(run.run(24.0)) == []
     assert clock[0] == 25.0, "one sample beyond the limit"
@@ -103,14 +103,14 @@ def test_a_measurement_is_given_up_when_the_time_is_over(suite, clock, monkeypat
 
 
 def test_a_matrix_that_there_is_no_memory_for_does_not_end_the_run(suite, monkeypatch):
-    inner = synthetic.measured_subject
+    inner = suite_module.measured_subject
 
     def short_of_memory(point, suite):
         if point.dimension == 1024:
             raise MatrixSizeError("a synthetic matrix would take too much")
         return inner(point, suite)
 
-    monkeypatch.setattr(synthetic, "measured_subject", short_of_memory)
+    monkeypatch.setattr(suite_module, "measured_subject", short_of_memory)
     run = suite(effort=QUICK, effort_of_few=QUICK, series=(UNBLOCKED,))
     assert {Point.named(record.matrix).dimension for record in run.run(60.0)} == {512}
     assert run.notes() == ["float64: no memory for 11 points, refilled like those cut"]
@@ -140,7 +140,7 @@ def test_sizes_that_there_is_no_time_to_compile_are_left_out(suite, clock, monke
         return compiled_beside((), 0)
 
     monkeypatch.setattr(compiling, "warm_up", slow)
-    monkeypatch.setattr(synthetic, "measure_candidates", lambda *arguments: [])
+    monkeypatch.setattr(suite_module, "measure_candidates", lambda *arguments: [])
     monkeypatch.setattr(compiling, "compiled_beside", beside)
     monkeypatch.setattr(compiling, "perf_counter", lambda: clock[0])
     wanted = [UNBLOCKED, *(Series((2, c)) for c in (2, 3, 4, 6, 8))]
@@ -152,10 +152,12 @@ def test_sizes_that_there_is_no_time_to_compile_are_left_out(suite, clock, monke
 
 
 def test_a_series_without_a_kernel_on_the_device_is_none_of_the_suite(suite, monkeypatch):
-    monkeypatch.setitem(synthetic.KERNELS, "cpu", type("None but CSR", (), {"names": lambda self: ["csr"]})())
+    monkeypatch.setitem(
+        suite_module.KERNELS, "cpu", type("None but CSR", (), {"names": lambda self: ["csr"]})()
+    )
     monkeypatch.setattr(compiling, "warm_up", lambda candidate: None)
     monkeypatch.setattr(
-        synthetic, "candidate_of", lambda series, found, setting: Candidate("csr", "", "cpu", "", 32, 1)
+        suite_module, "candidate_of", lambda series, found, target: Candidate("csr", "", "cpu", "", 32, 1)
     )
     assert suite()._compiled(lambda: 1.0, 1.0) == [UNBLOCKED]
 

@@ -7,18 +7,18 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 
-from sparsecast.benchmark.estimator import Search, points_again
-from sparsecast.benchmark.five_minutes import AGAIN, AGAIN_SHARE, SUITE
+from sparsecast.benchmark.gahvari.estimator import Search, points_again
+from sparsecast.benchmark.gahvari.search_space import SYMMETRIC, UNBLOCKED, Point, Series
+from sparsecast.benchmark.gahvari.summary import AGAIN, AGAIN_SHARE, SUITE
 from sparsecast.benchmark.measurement import Bench, Subject, measure_candidates
-from sparsecast.benchmark.search_space import SYMMETRIC, UNBLOCKED, Point, Series
 from sparsecast.errors import MatrixSizeError
 from sparsecast.kernels import KERNELS
 from sparsecast.kernels.compiling import compiled_in_turn
+from sparsecast.matrices.analysis import structure
 from sparsecast.matrices.banded_synthesis import banded_matrix
 from sparsecast.matrices.row_blocks import RowBlocks
-from sparsecast.matrices.structure import structure
 from sparsecast.measuring.timing import Effort
-from sparsecast.planning.candidates import Setting
+from sparsecast.planning.candidates import Target
 from sparsecast.records import Candidate, Record, Structure
 
 #: Many matrices and few samples of each: medians are taken over the matrices. Of those without blocks and of
@@ -41,9 +41,9 @@ def measured_subject(point: Point, suite: str = SUITE) -> Subject:
     return Subject(A, structure(A), point.name, suite)
 
 
-def candidate_of(series: Series, found: Structure, setting: Setting) -> Candidate:
+def candidate_of(series: Series, found: Structure, target: Target) -> Candidate:
     """Return the one Candidate that a series is measured with: in BCSR, that of exactly its block size."""
-    candidate = setting.candidate(series.format, RowBlocks.of(found))
+    candidate = target.candidate(series.format, RowBlocks.of(found))
     return replace(candidate, block=series.block) if series.format == "bcsr" else candidate
 
 
@@ -57,7 +57,7 @@ class SyntheticSuite:
 
     Attributes
     ----------
-    settings : sequence of Setting
+    targets : sequence of Target
         Of one device, type of values and width of indices: all are measured on each matrix, in turn.
     series : sequence of Series
         What is asked for; those that the device has no kernels for are left out.
@@ -81,7 +81,7 @@ class SyntheticSuite:
         Those that there was no memory for.
     """
 
-    settings: Sequence[Setting]
+    targets: Sequence[Target]
     series: Sequence[Series]
     dimensions: Sequence[int]
     bench: Bench
@@ -128,7 +128,7 @@ class SyntheticSuite:
 
     def notes(self) -> list[str]:
         """Return in sentences what the time did not suffice for."""
-        dtype, said = self.settings[0].dtype, []
+        dtype, said = self.targets[0].dtype, []
         if self.left_out:
             names = ", ".join(series.name for series in self.left_out)
             said.append(f"{dtype}: no time to compile {names}")
@@ -141,12 +141,12 @@ class SyntheticSuite:
     def _compiled(self, left_s: Callable[[], float], limit_s: float) -> list[Series]:
         """Have the kernels of the series compiled, and return those for which the time sufficed."""
         begin = perf_counter()
-        known = KERNELS[self.settings[0].device].names()
+        known = KERNELS[self.targets[0].device].names()
         wanted = [series for series in self.series if series.format in known]
         # Symmetric ones have a kernel of their own, which the rules choose for symmetric matrices only.
         tiny = {kind: structure(banded_matrix(48, 24, symmetric=kind, seed=0)) for kind in (False, True)}
         kernels = {
-            series: [candidate_of(series, tiny[series.is_symmetric], setting) for setting in self.settings]
+            series: [candidate_of(series, tiny[series.is_symmetric], target) for target in self.targets]
             for series in wanted
         }
         ready: list[Series] = []
@@ -175,7 +175,7 @@ class SyntheticSuite:
         subject = measured_subject(point, suite)
         self._spent("making matrices", begin)
         begin = perf_counter()
-        candidates = [candidate_of(point.series, subject.structure, setting) for setting in self.settings]
+        candidates = [candidate_of(point.series, subject.structure, target) for target in self.targets]
         effort = self.effort_of_few if point.series in (UNBLOCKED, SYMMETRIC) else self.effort
         try:
             return measure_candidates(subject, candidates, effort, watch, self.bench)

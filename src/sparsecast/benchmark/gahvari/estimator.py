@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from sparsecast.benchmark.search_space import MIDDLE, NNZ_PER_ROW, UNBLOCKED, Point, Series
+from sparsecast.benchmark.gahvari.search_space import MIDDLE, NNZ_PER_ROW, UNBLOCKED, Point, Series
 
 #: Series that go on where the time does not suffice for all, and the share of the time that they get at most.
 SCOUTS = (UNBLOCKED, Series((2, 2)), Series((4, 4)))

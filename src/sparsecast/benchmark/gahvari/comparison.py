@@ -60,7 +60,7 @@ class Comparison:
     ----------
     machines : (str, str)
         Names of the machines.
-    settings : (str, str)
+    targets : (str, str)
         Type of the values and threads of both figures.
     figures : dict of str to ComparedFigure
     points : int
@@ -70,7 +70,7 @@ class Comparison:
     """
 
     machines: tuple[str, str]
-    settings: tuple[str, str]
+    targets: tuple[str, str]
     figures: dict[str, ComparedFigure]
     points: int
     points_ratio: float | None
@@ -118,7 +118,7 @@ def _is_result(document: Any) -> bool:
 
 
 def compare(first: Document, second: Document) -> Comparison:
-    """Compare the main settings of two results.
+    """Compare the main targets of two results.
 
     Parameters
     ----------
@@ -149,9 +149,9 @@ def _together(first: float | None, second: float | None) -> float | None:
     return None if first is None or second is None else math.hypot(first, second)
 
 
-def _speeds(setting: Document) -> dict[tuple[str, str], float]:
-    return {(setting["dtype"], point["matrix"]): point["mflops"] for point in setting["points"]}
+def _speeds(target: Document) -> dict[tuple[str, str], float]:
+    return {(target["dtype"], point["matrix"]): point["mflops"] for point in target["points"]}
 
 
-def _setting(setting: Document) -> str:
-    return f"{setting['device']} {setting['dtype']} {setting['threads']} threads"
+def _setting(target: Document) -> str:
+    return f"{target['device']} {target['dtype']} {target['threads']} threads"
