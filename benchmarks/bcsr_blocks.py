@@ -27,9 +27,9 @@ from sparsecast.formats.bcsr import BCSR, BLOCK_SIDES
 from sparsecast.formats.csr import CSR
 from sparsecast.kernels import KERNELS
 from sparsecast.kernels.reference import ReferenceProduct
-from sparsecast.matrices.analysis import structure
+from sparsecast.features.analysis import structure
 from sparsecast.matrices.gallery import gallery_from_specification
-from sparsecast.matrices.row_blocks import RowBlocks
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.measuring.timing import Call, Effort, measure
 from sparsecast.records import DTYPES, product_flops
 

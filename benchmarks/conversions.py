@@ -33,8 +33,8 @@ from sparsecast.errors import InputError
 from sparsecast.formats import FORMATS
 from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.kernels import KERNELS
-from sparsecast.matrices.analysis import structure
-from sparsecast.matrices.row_blocks import RowBlocks
+from sparsecast.features.analysis import structure
+from sparsecast.features.row_blocks import RowBlocks
 
 MATRICES = (
     "gallery:poisson3d?n=90",

@@ -29,10 +29,10 @@ from sparsecast.errors import SparsecastError
 from sparsecast.kernels import KERNELS
 from sparsecast.kernels.binding import bind
 from sparsecast.kernels.reference import ReferenceProduct
-from sparsecast.matrices.analysis import structure
+from sparsecast.features.analysis import structure
 from sparsecast.matrices.gallery import gallery_from_specification
 from sparsecast.matrices.reading import load, matrix_name
-from sparsecast.matrices.row_blocks import RowBlocks
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.measuring.timing import Call, Effort, Timing, measure
 from sparsecast.records import Candidate
 

@@ -25,8 +25,8 @@ from sparsecast.benchmark.measurement import right_hand_side
 from sparsecast.formats.csr import CSR
 from sparsecast.kernels import KERNELS
 from sparsecast.kernels.reference import ReferenceProduct
-from sparsecast.matrices.analysis import structure
-from sparsecast.matrices.row_blocks import RowBlocks
+from sparsecast.features.analysis import structure
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.measuring.timing import Call, Effort, Timing, measure
 from sparsecast.records import DTYPES
 

@@ -31,8 +31,8 @@ from sparsecast.formats.dia import CHUNKS, DIA
 from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.kernels import KERNELS
 from sparsecast.kernels.reference import ReferenceProduct
-from sparsecast.matrices.analysis import structure
-from sparsecast.matrices.row_blocks import RowBlocks
+from sparsecast.features.analysis import structure
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.measuring.timing import Call, Effort, measure
 
 MATRICES = (

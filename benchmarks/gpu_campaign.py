@@ -56,9 +56,9 @@ from sparsecast.machines import storage
 from sparsecast.machines.gpu import Device, detect_device
 from sparsecast.machines.machine import Machine, detect
 from sparsecast.machines.profile import Profile
-from sparsecast.matrices.analysis import structure
+from sparsecast.features.analysis import structure
 from sparsecast.matrices.gallery import gallery, gallery_from_specification
-from sparsecast.matrices.row_blocks import RowBlocks
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.measuring.cuda_clock import CANARY_BYTES, EventClock
 from sparsecast.measuring.energy import NvmlMeter, idle_power_w
 from sparsecast.measuring.timing import Call, Effort, measure

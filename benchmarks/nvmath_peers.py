@@ -18,9 +18,9 @@ from scipy.sparse import bsr_array, csr_array
 
 from sparsecast.formats.bcsr import best_block
 from sparsecast.kernels.cuda.launching import interface, upload
-from sparsecast.matrices.block_fill import block_fill
+from sparsecast.features.blocks import block_fill
 from sparsecast.measuring.timing import Call
-from sparsecast.records import BLOCK_SIZES
+from sparsecast.features.levels import BLOCK_SIZES
 
 #: Rows of a slice of sliced ELL: a warp.
 SLICE_ROWS = 32

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 import sparsecast as sc
-from sparsecast.matrices.row_blocks import StripStatistics
+from sparsecast.features.row_blocks import StripStatistics
 from sparsecast.models import DEFAULT_MODEL, MODELS
 from sparsecast.models.model import Model
 from sparsecast.planning.candidates import Target

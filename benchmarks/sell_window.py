@@ -27,8 +27,8 @@ from sparsecast.formats.sell import SELL
 from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.kernels import KERNELS
 from sparsecast.kernels.reference import ReferenceProduct
-from sparsecast.matrices.analysis import structure
-from sparsecast.matrices.row_blocks import RowBlocks
+from sparsecast.features.analysis import structure
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.matrices.synthesis import varied_matrix
 from sparsecast.measuring.timing import Call, Effort, Timing, measure
 from sparsecast.records import DTYPES

@@ -20,8 +20,8 @@ from scipy.sparse import csr_array
 from sparsecast.formats import FORMATS
 from sparsecast.kernels import KERNELS
 from sparsecast.kernels.reference import ReferenceProduct
-from sparsecast.matrices.analysis import structure
-from sparsecast.matrices.row_blocks import RowBlocks
+from sparsecast.features.analysis import structure
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.matrices.synthesis import mirrored, varied_matrix
 from sparsecast.measuring.timing import Call, Effort, measure
 

@@ -14,7 +14,7 @@ from sparsecast.benchmark.device import LARGEST_ENTRIES, device_candidates, devi
 from sparsecast.kernels import KERNELS
 from sparsecast.machines.gpu import Device
 from sparsecast.machines.strips import guo_strip, wang_strip
-from sparsecast.matrices.analysis import structure
+from sparsecast.features.analysis import structure
 from sparsecast.matrices.gallery import gallery
 from sparsecast.planning.candidates import Target
 
@@ -88,7 +88,7 @@ from sparsecast.kernels.cuda import launching
 from sparsecast.kernels.binding import Bound
 from sparsecast.kernels.cuda.launching import DeviceProduct
 from sparsecast.matrices.gallery import gallery
-from sparsecast.matrices.analysis import structure
+from sparsecast.features.analysis import structure
 from sparsecast.measuring import energy
 from sparsecast.measuring.cuda_clock import EventClock
 from sparsecast.measuring.timing import Effort

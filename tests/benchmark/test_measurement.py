@@ -12,7 +12,7 @@ from sparsecast.benchmark.measurement import HostBench, Subject, measure_candida
 from sparsecast.errors import DeviceError, InputError, MatrixSizeError, WrongResultError
 from sparsecast.formats import FORMATS
 from sparsecast.kernels.binding import Bound
-from sparsecast.matrices.analysis import structure
+from sparsecast.features.analysis import structure
 from sparsecast.matrices.gallery import gallery
 from sparsecast.measuring.energy import Energy
 from sparsecast.measuring.timing import Effort

@@ -16,7 +16,8 @@ from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile, missing_profiles
 from sparsecast.matrices.gallery import gallery, gallery_names
 from sparsecast.models import MODELS
-from sparsecast.records import Bandwidth, Structure
+from sparsecast.features.structure import Structure
+from sparsecast.records import Bandwidth
 
 SMALL = "gallery:poisson2d?n=30"
 DENSE_ROW = "gallery:arrow?n=3000&dense_rows=1"

@@ -10,8 +10,8 @@ from scipy.sparse import csr_array
 from sparsecast.errors import FormatError
 from sparsecast.formats import FORMATS
 from sparsecast.formats.storage_format import StorageFormat
-from sparsecast.matrices.analysis import structure
-from sparsecast.matrices.row_blocks import RowBlocks
+from sparsecast.features.analysis import structure
+from sparsecast.features.row_blocks import RowBlocks
 
 
 class Builder:

@@ -13,9 +13,9 @@ import pytest
 from sparsecast.errors import MatrixSizeError
 from sparsecast.formats import FORMATS, threads
 from sparsecast.kernels.binding import row_slice
-from sparsecast.matrices.analysis import structure
+from sparsecast.features.analysis import structure
 from sparsecast.matrices.gallery import gallery
-from sparsecast.matrices.row_blocks import RowBlocks, StripStatistics
+from sparsecast.features.row_blocks import RowBlocks, StripStatistics
 from sparsecast.records import DTYPES
 
 every_format = pytest.mark.parametrize("name", FORMATS.names())

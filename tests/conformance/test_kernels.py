@@ -17,10 +17,10 @@ from sparsecast.errors import InputError
 from sparsecast.formats import FORMATS
 from sparsecast.kernels import KERNELS
 from sparsecast.kernels.reference import ReferenceProduct
-from sparsecast.matrices.analysis import structure
+from sparsecast.features.analysis import structure
 from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.reading import load
-from sparsecast.matrices.row_blocks import RowBlocks, StripStatistics
+from sparsecast.features.row_blocks import RowBlocks, StripStatistics
 from sparsecast.records import DTYPES
 
 KERNEL_NAMES = [

@@ -16,7 +16,7 @@ import pyarrow.parquet
 from sparsecast.benchmark.calibration import benchmark_matrices
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile
-from sparsecast.matrices.analysis import structure
+from sparsecast.features.analysis import structure
 from sparsecast.planning.candidates import Target
 from sparsecast.records import Record
 

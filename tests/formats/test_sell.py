@@ -23,8 +23,8 @@ from sparsecast.formats.sell import (
     sort_rows,
 )
 from sparsecast.kernels import KERNELS
-from sparsecast.matrices.analysis import structure
-from sparsecast.matrices.row_blocks import RowBlocks
+from sparsecast.features.analysis import structure
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.matrices.synthesis import varied_matrix
 
 row_lengths = st.lists(st.one_of(st.integers(0, 5), st.integers(0, 300)), max_size=60)

@@ -11,9 +11,9 @@ from scipy.sparse import csr_array, tril
 from sparsecast.errors import PaddingError, SymmetryError
 from sparsecast.formats.symmetric_csr import SymmetricCSR
 from sparsecast.kernels import KERNELS
-from sparsecast.matrices.analysis import structure
+from sparsecast.features.analysis import structure
 from sparsecast.matrices.gallery import gallery
-from sparsecast.matrices.row_blocks import RowBlocks, StripStatistics
+from sparsecast.features.row_blocks import RowBlocks, StripStatistics
 from sparsecast.planning.candidates import Target, whole_matrix
 
 KERNELS_OF_FORMAT = KERNELS["cpu"].get("symmetric_csr")

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparsecast.formats.threads import equal_parts, even_parts, in_parts, on_threads, unsigned
-from sparsecast.matrices.sweep import ENTRIES_PER_THREAD
+from sparsecast.features.sweep import ENTRIES_PER_THREAD
 
 LIMIT = int(numba.config.NUMBA_NUM_THREADS)
 

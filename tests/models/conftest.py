@@ -10,8 +10,9 @@ import pytest
 from scipy.sparse import csr_array
 
 from sparsecast.machines.profile import Profile
-from sparsecast.matrices.analysis import structure
-from sparsecast.records import Record, Structure
+from sparsecast.features.analysis import structure
+from sparsecast.features.structure import Structure
+from sparsecast.records import Record
 
 
 @pytest.fixture(scope="session")

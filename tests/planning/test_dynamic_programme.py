@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from sparsecast.formats.storage_format import MAX_PADDING_FACTOR
-from sparsecast.matrices.analysis import structure
+from sparsecast.features.analysis import structure
 from sparsecast.models import MODELS
 from sparsecast.models.model import Model
 from sparsecast.planning.candidates import Target

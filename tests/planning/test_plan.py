@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from sparsecast.matrices.analysis import structure
+from sparsecast.features.analysis import structure
 from sparsecast.matrices.gallery import gallery
 from sparsecast.models import MODELS
 from sparsecast.models.model import Model

@@ -15,12 +15,12 @@ from sparsecast.api.calibrating import (
 )
 from sparsecast.api.executing import check, compile, evaluate, measure, measuring_steps
 from sparsecast.api.forecasting import choice, forecasts_at_hand, place, plan, predict, unmet_devices
-from sparsecast.api.inputs import NamedMatrix, read_matrix, structure
+from sparsecast.api.inputs import as_problem, read_matrix, structure
 from sparsecast.api.resolving import contents, kind, machine_of
 
 __all__ = [
     "QUICK_BUDGET_S",
-    "NamedMatrix",
+    "as_problem",
     "bench",
     "bench_result",
     "calibrate",

@@ -11,17 +11,17 @@ from scipy.sparse import csr_array
 
 from sparsecast.api.forecasting import choice, predict
 from sparsecast.api.forecasting import plan as plan_of  # `compile` has a parameter of that name
-from sparsecast.api.inputs import NamedMatrix, as_csr, read_matrix
+from sparsecast.api.inputs import as_problem, read_matrix
 from sparsecast.api.resolving import kind, machine_of, require_own
 from sparsecast.benchmark.evaluation import Evaluation, EvaluationRow, pair, scores
-from sparsecast.benchmark.measurement import LeftOut, Subject, bench_of, measure_candidates
+from sparsecast.benchmark.measurement import LeftOut, bench_of, measure_candidates
 from sparsecast.benchmark.plan_check import PlanCheck, check_plan
 from sparsecast.errors import InputError
 from sparsecast.kernels.binding import bind, prepared, row_slice
 from sparsecast.machines.gpu import parse_device, parse_devices
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
-from sparsecast.matrices.analysis import structure as structure_of
+from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.timing import DEFAULT_EFFORT, Effort
 from sparsecast.models import MODELS
 from sparsecast.operators import BlockOperator, RowProduct
@@ -62,8 +62,9 @@ def compile(
     DeviceError
         If the device of the plan is not there.
     """
-    matrix = as_csr(A)
-    made = plan or plan_of(matrix, threads=threads, dtype=dtype, device=device)
+    problem = as_problem(A)
+    matrix = problem.matrix
+    made = plan or plan_of(problem, threads=threads, dtype=dtype, device=device)
     first = made.baseline.candidate
     if first.device == "cpu":
         detect().checked_threads(first.threads)
@@ -124,9 +125,9 @@ def check(A: Any, made: Plan, effort: Effort = DEFAULT_EFFORT, *, device: str | 
     WrongResultError
         If the operator is wrong.
     """
-    matrix = as_csr(A)
+    problem = as_problem(A)
     _select(device, made)
-    return check_plan(matrix, made, lambda: compile(matrix, made), effort, bench_of(made.device))
+    return check_plan(problem.matrix, made, lambda: compile(problem, made), effort, bench_of(made.device))
 
 
 def measure(
@@ -172,12 +173,10 @@ def measure(
     WrongResultError
         If a kernel is wrong.
     """
-    matrix = as_csr(A)
-    found = table.structure if isinstance(table, Prediction) else structure_of(matrix)
+    problem = as_problem(A, name)
     profile_name = table.profile if isinstance(table, Prediction) else None
     if table is None:
-        values = matrix.dtype.name if dtype is None else dtype
-        table = choice(found, threads=threads, dtype=values, device=device).candidates
+        table = choice(problem, threads=threads, dtype=dtype, device=device).candidates
     candidates = [item.candidate if isinstance(item, Forecast) else item for item in table]
     kinds = {candidate.device for candidate in candidates}
     machine = machine_of(device if parse_device(device)[0] in kinds else max(kinds, default="cpu"))
@@ -186,7 +185,6 @@ def measure(
     for candidate in candidates:
         if candidate.device == "cpu":
             machine.checked_threads(candidate.threads)
-    subject = Subject(matrix, found, name, "user")
     bench = bench_of(kind(machine), reads_energy)
     refused: list[InputError] = []
 
@@ -194,7 +192,7 @@ def measure(
         refused.append(why)
         on_left_out(candidate, why)
 
-    records = measure_candidates(subject, candidates, DEFAULT_EFFORT, on_sample, bench, leave_out)
+    records = measure_candidates(problem, "user", candidates, DEFAULT_EFFORT, on_sample, bench, leave_out)
     if refused and not records:
         raise refused[0]
     return sorted(records, key=lambda record: record.time_s)
@@ -232,7 +230,7 @@ def evaluate(
     for number, item in enumerate(matrices, 1):
         name = str(item) if isinstance(item, str | Path) else f"matrix {number}"
         try:
-            found = read_matrix(item) if isinstance(item, str | Path) else NamedMatrix(name, as_csr(item), ())
+            found = read_matrix(item) if isinstance(item, str | Path) else as_problem(item, name)
         except InputError as error:
             refused[name] = str(error)
         else:
@@ -241,13 +239,13 @@ def evaluate(
     return Evaluation(machine.name, tuple(rows), scores(rows), refused)
 
 
-def _evaluated(found: NamedMatrix, profile: Profile | None, **target: Any) -> list[EvaluationRow]:
-    predictions = [predict(found.matrix, profile, **target, model=model) for model in MODELS.names()]
+def _evaluated(found: Problem, profile: Profile | None, **target: Any) -> list[EvaluationRow]:
+    predictions = [predict(found, profile, **target, model=model) for model in MODELS.names()]
     # A model may know other kernels than those that the rules choose.
-    open_here = choice(found.matrix, **target).candidates
+    open_here = choice(found, **target).candidates
     forecast = (item.candidate for prediction in predictions for item in prediction)
     table = list(dict.fromkeys((*open_here, *forecast)))
-    records = measure(found.matrix, table, **target, name=found.name, reads_energy=False)
+    records = measure(found, table, **target, reads_energy=False)
     rows = [row for p in predictions for row in pair(found.name, p.model, p, records)]
     return sorted(rows, key=lambda row: row.record.time_s)
 

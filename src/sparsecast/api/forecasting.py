@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from sparsecast.api.calibrating import own_profile
-from sparsecast.api.inputs import as_csr, structure
+from sparsecast.api.inputs import as_problem, structure
 from sparsecast.api.resolving import (
     answers,
     asked_machine,
@@ -24,11 +24,11 @@ from sparsecast.api.resolving import (
     target_of,
 )
 from sparsecast.errors import InputError, MatrixSizeError
+from sparsecast.features.structure import Structure
 from sparsecast.machines.gpu import parse_devices
 from sparsecast.machines.profile import Profile, find_profile
-from sparsecast.matrices.analysis import structure as structure_of
+from sparsecast.machines.strips import strip_rows
 from sparsecast.models import DEFAULT_MODEL, MODELS
-from sparsecast.models.guo import strip_rows
 from sparsecast.planning.candidates import Choice, refuse_beyond_device, whole_matrix
 from sparsecast.planning.dynamic_programme import strip_statistics
 from sparsecast.planning.placement import Placement, Placements, compare
@@ -75,6 +75,7 @@ def predict(
         If `profile` has no Records for them.
     """
     MODELS.get(model or DEFAULT_MODEL)  # an unknown name is refused before anything is measured
+    A = A if isinstance(A, Structure) else as_problem(A)
     profile = profile or own_profile(A, threads=threads, dtype=dtype, device=named_device(device))
     machine = asked_machine(profile, device)
     target = target_of(A, machine, threads, dtype)
@@ -135,7 +136,7 @@ def plan(
     if objective != "time":
         raise InputError(f"objective '{objective}': expected 'time', the only one measured; name it")
     MODELS.get(model or DEFAULT_MODEL)
-    matrix = as_csr(A)
+    matrix = as_problem(A)
     if device is not None and "," in device:
         profiles = () if profile is None else (profile,)
         places = place(
@@ -145,11 +146,11 @@ def plan(
     profile = profile or own_profile(matrix, threads=threads, dtype=dtype, device=named_device(device))
     machine = asked_machine(profile, device)
     target = target_of(matrix, machine, threads, dtype)
-    strip = strip_rows(machine, target.device, target.threads)
-    found = structure_of(matrix)
+    strip = strip_rows(machine, target.threads)
+    found = matrix.structure
     if machine.device:
         refuse_beyond_device("csr", found, target, machine.device)
-    statistics = strip_statistics(matrix.indptr, found, strip)
+    statistics = strip_statistics(matrix.matrix.indptr, found, strip)
     return make_plan(statistics, fitted_model(profile, target, model or DEFAULT_MODEL), target, iterations)
 
 
@@ -182,7 +183,7 @@ def place(
     InputError, ProfileError
         As `plan`, and if a GPU's profile has no measured transfers.
     """
-    matrix = as_csr(A)
+    matrix = as_problem(A)
     given = {kind(profile.machine): profile for profile in profiles}
     unmet_devices(matrix, devices, profiles, threads=threads, dtype=dtype)
     found, refused = [], {}
@@ -194,7 +195,7 @@ def place(
         except MatrixSizeError as error:
             refused[name] = str(error)
         else:
-            found.append(Placement(chosen.name, made, _vectors_s(chosen, matrix, made)))
+            found.append(Placement(chosen.name, made, _vectors_s(chosen, matrix.matrix, made)))
     if not found:
         raise MatrixSizeError("; ".join(refused.values()))
     return compare(found, refused)

@@ -5,17 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from sparsecast.api.inputs import as_csr
+from sparsecast.api.inputs import as_problem
 from sparsecast.benchmark.gahvari import summary
 from sparsecast.errors import InputError, ProfileError
+from sparsecast.features.structure import Structure
+from sparsecast.kernels import KERNELS
 from sparsecast.machines.gpu import detect_device, parse_device
 from sparsecast.machines.machine import Machine, detect
 from sparsecast.machines.profile import Profile, find_profile, user_path
 from sparsecast.matrices.values import require_imaginary
 from sparsecast.models import MODELS
 from sparsecast.models.model import Model
+from sparsecast.models.store import fitted
+from sparsecast.models.training import TrainingSet
 from sparsecast.planning.candidates import Target
-from sparsecast.records import Record, Structure
+from sparsecast.records import Record
 
 
 def kind(machine: Machine) -> str:
@@ -81,7 +85,7 @@ def target_of(A: Any, machine: Machine, threads: int | None, dtype: str | None) 
     if isinstance(A, Structure):
         index_bits = 32 if max(A.nnz, A.rows, A.cols) < 2**31 else 64
         return Target(device, "float64" if dtype is None else dtype, index_bits, threads)
-    matrix = as_csr(A)
+    matrix = as_problem(A).matrix
     # SciPy counts more than 2**31 - 1 entries with 64 bits, the columns may still have 32.
     index_bytes = max(matrix.indptr.itemsize, matrix.indices.itemsize)
     target = Target(device, matrix.dtype.name if dtype is None else dtype, 8 * index_bytes, threads)
@@ -112,7 +116,16 @@ def answers(profile: Profile, target: Target) -> bool:
 def _model_records(profile: Profile, target: Target) -> list[Record]:
     """Return a target's Records but those of the five-minute benchmark, which no model is fitted to."""
     own = profile.select(device=target.device, dtype=target.dtype, threads=target.threads)
-    return [record for record in own if record.suite not in (summary.SUITE, summary.AGAIN)]
+    return [
+        record for record in own if record.suite not in (summary.SUITE, summary.AGAIN) and is_current(record)
+    ]
+
+
+def is_current(record: Record) -> bool:
+    """Tell whether a Record is of a kernel as it is now."""
+    candidate = record.candidate
+    known = KERNELS[candidate.device]
+    return candidate.format in known.names() and record.kernel_version == known.get(candidate.format).version
 
 
 def records_for(profile: Profile, target: Target) -> list[Record]:
@@ -135,7 +148,7 @@ def records_for(profile: Profile, target: Target) -> list[Record]:
 
 def fitted_model(profile: Profile, target: Target, name: str) -> Model:
     """Return the model of that name, fitted to a profile's Records of a target."""
-    return MODELS.get(name)().fit(records_for(profile, target), profile.machine)
+    return fitted(MODELS.get(name)(), TrainingSet.of(profile, records_for(profile, target)))
 
 
 def contents(profile: Profile) -> str:

@@ -8,43 +8,39 @@ the required ones first, so that a short budget gives a coarse profile and not h
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import groupby, zip_longest
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
 import psutil
-from scipy.sparse import csr_array
 
 from sparsecast.benchmark.bandwidths import array_sizes, measure_bandwidths
 from sparsecast.benchmark.gahvari import search_space, summary
 from sparsecast.benchmark.gahvari.search_space import Series
 from sparsecast.benchmark.gahvari.suite import OutOfTime, SyntheticSuite
-from sparsecast.benchmark.measurement import Bench, HostBench, Subject, measure_candidates
+from sparsecast.benchmark.journal import Measurements, journal, read_journal
+from sparsecast.benchmark.measurement import Bench, HostBench, measure_candidates
 from sparsecast.errors import InputError, MatrixSizeError, ProfileError
+from sparsecast.features.analysis import structure
+from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
 from sparsecast.kernels import KERNELS
 from sparsecast.kernels.compiling import compiled_in_turn
 from sparsecast.machines import storage
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile, user_path
-from sparsecast.matrices.analysis import structure
-from sparsecast.matrices.gallery import gallery_from_specification
+from sparsecast.machines.strips import CPU_STRIP_ROWS_A_THREAD
+from sparsecast.matrices.families import specification
+from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.synthesis import (
-    block_matrix,
-    diagonal_matrix,
-    mirrored,
-    strip_matrix,
     varied_matrix,
 )
 from sparsecast.measuring.timing import Effort, HostClock
-from sparsecast.models.guo import strip_rows
 from sparsecast.planning.candidates import Target, whole_matrix
-from sparsecast.records import SCHEMA_VERSION, Bandwidth, Candidate, Record, Structure
+from sparsecast.records import Bandwidth, Candidate, Record
 
 #: Seconds below which not even the required matrices get measured on a cold compilation cache.
 LEAST_BUDGET_S = 10.0
@@ -197,38 +193,57 @@ def no_progress(done_s: float, total_s: float, item: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class BenchmarkMatrix:
-    """A matrix to be measured, not yet built.
+class SuiteMatrix:
+    """A matrix of a suite: what is measured on it, and why.
 
     Attributes
     ----------
-    name, suite : str
+    problem : Problem
+    suite : str
         As in a Record.
-    entries : int
-        Estimate of its non-zeros, for the time and memory it will take.
     formats : tuple of str
-        Formats to measure on it.
-    build : callable
-        Makes the matrix.
+        Formats to measure on it; empty for all.
     """
 
-    name: str
+    problem: Problem
     suite: str
-    entries: int
-    formats: tuple[str, ...]
-    build: Callable[[], csr_array[Any]]
+    formats: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Name of the matrix."""
+        return self.problem.name
+
+    @property
+    def entries(self) -> int:
+        """About its number of entries."""
+        return self.problem.expected_nnz
+
+    def takes(self, format_name: str) -> bool:
+        """Tell whether a format is measured on it."""
+        return not self.formats or format_name in self.formats
 
 
-def benchmark_matrices(target: Target) -> tuple[list[BenchmarkMatrix], list[BenchmarkMatrix]]:
+Shape = dict[str, int | float | str]
+
+
+def suite_matrix(
+    family: str, suite: str, formats: tuple[str, ...] = (), /, **parameters: int | float | str
+) -> SuiteMatrix:
+    """Return a matrix of FAMILIES as one of a suite."""
+    return SuiteMatrix(Problem.named(specification(family, **parameters)), suite, formats)
+
+
+def benchmark_matrices(target: Target) -> tuple[list[SuiteMatrix], list[SuiteMatrix]]:
     """Return the required matrices for a processor's target, and those that make its profile optional."""
-    rows = strip_rows(None, target.device, target.threads)
+    rows = target.threads * CPU_STRIP_ROWS_A_THREAD
     grid = [(strips, length) for length in NNZ_PER_ROW for strips in STRIPS if length < strips * rows]
 
     def coarse(strips: int, length: int) -> bool:
         return strips in _COARSE_STRIPS and length in _COARSE_NNZ_PER_ROW
 
     # All formats on these: it gives the models that see more than strips a first look at each.
-    needed = [strips_benchmark(rows, *point, tuple(FORMATS.names())) for point in grid if coarse(*point)]
+    needed = [strips_benchmark(rows, *point, ()) for point in grid if coarse(*point)]
     needed += [entry_strips_benchmark(rows, strips) for strips in _COARSE_ENTRY_STRIPS]
     optional = [
         entry_strips_benchmark(rows, strips) for strips in ENTRY_STRIPS if strips not in _COARSE_ENTRY_STRIPS
@@ -242,7 +257,7 @@ def benchmark_matrices(target: Target) -> tuple[list[BenchmarkMatrix], list[Benc
     return needed + required_suites, optional + optional_suites + optional_strips
 
 
-def suites_beside_strips() -> tuple[list[BenchmarkMatrix], list[BenchmarkMatrix]]:
+def suites_beside_strips() -> tuple[list[SuiteMatrix], list[SuiteMatrix]]:
     """Return the required matrices and the others of the suites that need no strip of a device."""
     half = len(VARIED) // 2
     suites = (
@@ -261,83 +276,49 @@ def suites_beside_strips() -> tuple[list[BenchmarkMatrix], list[BenchmarkMatrix]
 
 def strips_benchmark(
     strip: int, strips: int, nnz_per_row: int, formats: tuple[str, ...] = ("csr", "ell")
-) -> BenchmarkMatrix:
+) -> SuiteMatrix:
     """Return the matrix of so many strips of `strip` rows of one length."""
-    rows = strips * strip
-    return BenchmarkMatrix(
-        f"strips?rows={rows}&nnz_per_row={nnz_per_row}",
-        "strips",
-        rows * nnz_per_row,
-        formats,
-        lambda: strip_matrix(rows, nnz_per_row, seed=0),
-    )
+    return suite_matrix("strips", "strips", formats, rows=strips * strip, nnz_per_row=nnz_per_row)
 
 
-def entry_strips_benchmark(strip: int, strips: int) -> BenchmarkMatrix:
-    """Return the matrix of so many strips of `strip` non-zeros."""
-    # One strip of rows and as many non-zeros a row as there shall be strips of non-zeros.
-    return BenchmarkMatrix(
-        f"strips?rows={strip}&nnz_per_row={strips}",
-        "entry strips",
-        strip * strips,
-        ("coo",),
-        lambda: strip_matrix(strip, strips, seed=0),
-    )
+def entry_strips_benchmark(strip: int, strips: int) -> SuiteMatrix:
+    """Return the matrix of so many strips of `strip` non-zeros.
+
+    It has one strip of rows, and as many non-zeros a row as there shall be strips of non-zeros.
+    """
+    return suite_matrix("strips", "entry strips", ("coo",), rows=strip, nnz_per_row=strips)
 
 
-def varied_benchmark(rows: int, mean_length: int, lengths: str, reach: float) -> BenchmarkMatrix:
+def varied_benchmark(rows: int, mean_length: int, lengths: str, reach: float) -> SuiteMatrix:
     """Return the matrix of a line of VARIED."""
-    return BenchmarkMatrix(
-        f"varied?rows={rows}&mean_length={mean_length}&lengths={lengths}&reach={reach:g}",
-        "varied",
-        rows * mean_length,
-        tuple(FORMATS.names()),
-        lambda: varied_matrix(rows, mean_length, lengths, reach, seed=0),
-    )
+    shape: Shape = {"rows": rows, "mean_length": mean_length, "lengths": lengths, "reach": reach}
+    return suite_matrix("varied", "varied", **shape)
 
 
-def blocks_benchmark(block_rows: int, blocks_per_row: int, block: int, reach: float) -> BenchmarkMatrix:
+def blocks_benchmark(block_rows: int, blocks_per_row: int, block: int, reach: float) -> SuiteMatrix:
     """Return the matrix of a line of BLOCKS."""
-    return BenchmarkMatrix(
-        f"blocks?block_rows={block_rows}&blocks_per_row={blocks_per_row}&block={block}&reach={reach:g}",
-        "blocks",
-        block_rows * blocks_per_row * block**2,
-        _BLOCK_FORMATS,
-        lambda: block_matrix(block_rows, blocks_per_row, block, reach, seed=0),
-    )
+    shape = {"block_rows": block_rows, "blocks_per_row": blocks_per_row, "block": block, "reach": reach}
+    return suite_matrix("blocks", "blocks", _BLOCK_FORMATS, **shape)
 
 
-def symmetric_benchmark(rows: int, mean_length: int, lengths: str, reach: float) -> BenchmarkMatrix:
+def symmetric_benchmark(rows: int, mean_length: int, lengths: str, reach: float) -> SuiteMatrix:
     """Return the matrix of a line of SYMMETRIC."""
-    return BenchmarkMatrix(
-        f"symmetric?rows={rows}&mean_length={mean_length}&lengths={lengths}&reach={reach:g}",
-        "symmetric",
-        rows * mean_length,
-        _SYMMETRIC_FORMATS,
-        lambda: mirrored(varied_matrix(rows, mean_length, lengths, reach, seed=0)),
-    )
+    shape: Shape = {"rows": rows, "mean_length": mean_length, "lengths": lengths, "reach": reach}
+    return suite_matrix("symmetric", "symmetric", _SYMMETRIC_FORMATS, **shape)
 
 
-def diagonals_benchmark(rows: int, diagonals: int, reach: float) -> BenchmarkMatrix:
+def diagonals_benchmark(rows: int, diagonals: int, reach: float) -> SuiteMatrix:
     """Return the matrix of a line of DIAGONALS."""
-    return BenchmarkMatrix(
-        f"diagonals?rows={rows}&diagonals={diagonals}&reach={reach:g}",
-        "diagonals",
-        rows * diagonals,
-        _DIAGONAL_FORMATS,
-        lambda: diagonal_matrix(rows, diagonals, reach, seed=0),
+    return suite_matrix(
+        "diagonals", "diagonals", _DIAGONAL_FORMATS, rows=rows, diagonals=diagonals, reach=reach
     )
 
 
-def gallery_benchmark(specification: str) -> BenchmarkMatrix:
-    """Return the matrix of a gallery specification, held out of the fit."""
-    return BenchmarkMatrix(
-        f"gallery:{specification}",
-        "gallery",
-        1_000_000,
-        tuple(FORMATS.names()),
-        lambda: gallery_from_specification(specification),
-    )
+def gallery_benchmark(specification: str, entries: int = 1_000_000) -> SuiteMatrix:
+    """Return the matrix of a gallery specification, held out of the fit, with about so many entries."""
+    problem = Problem.named(f"gallery:{specification}")
+    problem.expected_nnz = entries
+    return SuiteMatrix(problem, "gallery")
 
 
 def candidates_of(found: Structure, target: Target) -> list[Candidate]:
@@ -365,7 +346,7 @@ class Place:
     bench : Bench
     """
 
-    matrices: Callable[[Target], tuple[list[BenchmarkMatrix], list[BenchmarkMatrix]]] = benchmark_matrices
+    matrices: Callable[[Target], tuple[list[SuiteMatrix], list[SuiteMatrix]]] = benchmark_matrices
     candidates: Callable[[Structure, Target], list[Candidate]] = candidates_of
     bandwidths: Callable[[Machine, int], list[Bandwidth]] = host_bandwidths
     bench: Bench = field(default_factory=HostBench)
@@ -390,7 +371,7 @@ class Calibration:
         What is measured of the five-minute benchmark.
     rates : bool
         Whether its figures are what is wanted, and come first; else the models' matrices do.
-    records : list of Record
+    measured : Measurements
         What this run has measured so far; what it took over from a killed one is in the profile only.
     bandwidths : list of Bandwidth
         The bandwidths measured so far; quickly measured again, so the journal does without them.
@@ -411,7 +392,7 @@ class Calibration:
     place: Place = field(default_factory=Place)
     series: Sequence[Series] = ()
     rates: bool = False
-    records: list[Record] = field(default_factory=list)
+    measured: Measurements = field(default_factory=Measurements)
     bandwidths: list[Bandwidth] = field(default_factory=list)
     interrupted: bool = False
     phases: dict[str, float] = field(default_factory=dict)
@@ -435,7 +416,7 @@ class Calibration:
         self._effort = FULL_EFFORT if share >= _FULL_EFFORT_BUDGET_S else QUICK_EFFORT
         self._pace = 1.0
         self._ready: set[Target] = set()
-        self._taken_over: list[Record] = []
+        self._taken_over = Measurements()
         self._end_s = self.budget_s - (_AROUND_S if self.rates else 0.0)
 
     def run(self) -> Profile:
@@ -458,13 +439,13 @@ class Calibration:
             before = _existing(path, self.machine)
             self._taken_over = read_journal(journal_path)
             try:
-                with storage.journal(journal_path) as append:
-                    for record in self._measure_all():
-                        append(json.dumps({"schema": SCHEMA_VERSION, **record.to_row()}))
-                        self.records.append(record)
+                with journal(journal_path, self._taken_over.matrices) as writer:
+                    for problem, records in self._measure_all():
+                        writer.add(problem, records)
+                        self.measured.add(problem, records)
             except KeyboardInterrupt:
                 self.interrupted = True
-            profile = before.with_records((*self._taken_over, *self.records)).with_bandwidths(self.bandwidths)
+            profile = self.measured.into(self._taken_over.into(before)).with_bandwidths(self.bandwidths)
             if not profile.records and not self.interrupted:
                 raise InputError(
                     f"budget {self.budget_s:g} s: expected time and free memory for one matrix, beside "
@@ -475,11 +456,16 @@ class Calibration:
         return profile
 
     @property
+    def records(self) -> list[Record]:
+        """The Records that this run has measured so far."""
+        return self.measured.records
+
+    @property
     def used_s(self) -> float:
         """Seconds since the run began."""
         return perf_counter() - self._start
 
-    def _measure_all(self) -> Iterator[Record]:
+    def _measure_all(self) -> Iterator[tuple[Problem, list[Record]]]:
         needed, optional = self._rounds()
         # The figures and the way to a device are told from them; forecasts on a processor are not.
         if self.rates or self.machine.device:
@@ -504,7 +490,7 @@ class Calibration:
                 self.on_progress(self.used_s, self.budget_s, "bandwidth")
                 self.bandwidths += self.place.bandwidths(self.machine, threads)
 
-    def _measure_synthetic(self, limit_s: float) -> Iterator[Record]:
+    def _measure_synthetic(self, limit_s: float) -> Iterator[tuple[Problem, list[Record]]]:
         """Measure the five-minute benchmark, each type of values with all its thread counts at once."""
         end = self.used_s + limit_s
         by_type = [list(own) for _, own in groupby(self.targets, lambda target: target.dtype)]
@@ -539,7 +525,9 @@ class Calibration:
             )
         return fitting
 
-    def _measure_rounds(self, rounds: Sequence[tuple[Target, BenchmarkMatrix]]) -> Iterator[Record]:
+    def _measure_rounds(
+        self, rounds: Sequence[tuple[Target, SuiteMatrix]]
+    ) -> Iterator[tuple[Problem, list[Record]]]:
         """Measure the models' matrices in this order, as far as time and memory suffice."""
         expected = self.used_s + sum(self._estimate_s(matrix) for _, matrix in rounds)
         for target, matrix in rounds:
@@ -554,7 +542,8 @@ class Calibration:
                 continue
             begin = self.used_s
             with self._phase("the models' matrices"), suppress(OutOfTime):
-                yield from self._measure(target, matrix)
+                problem = matrix.problem.released()  # made here, and gone when it was measured
+                yield problem, self._measure(target, problem, matrix)
             took = self.used_s - begin
             expected += took - estimate
             # Never optimistic: the pace follows slow matrices at once and fast ones slowly.
@@ -584,19 +573,19 @@ class Calibration:
                 return  # nothing will be measured with it
         structure(varied_matrix(1000, 4, "uniform", 1.0, seed=0))
 
-    def _rounds(self) -> tuple[list[tuple[Target, BenchmarkMatrix]], list[tuple[Target, BenchmarkMatrix]]]:
+    def _rounds(self) -> tuple[list[tuple[Target, SuiteMatrix]], list[tuple[Target, SuiteMatrix]]]:
         suites = [(target, *self.place.matrices(target)) for target in self.targets]
         needed = [(target, matrix) for target, first, _ in suites for matrix in first]
         optional = [(target, matrix) for target, _, second in suites for matrix in second]
         return needed, optional
 
-    def _estimate_s(self, matrix: BenchmarkMatrix) -> float:
-        calls = len(matrix.formats)
+    def _estimate_s(self, matrix: SuiteMatrix) -> float:
+        calls = len(matrix.formats) or len(FORMATS.names())
         timing = calls * self._effort.samples * (1.3 * self._effort.sample_s + 0.001)
         # Building, converting and checking take about 200 ns an entry, the samples 3 products each.
         return self._pace * (timing + matrix.entries * (200e-9 + 3e-9 * calls * self._effort.samples))
 
-    def _is_due(self, target: Target, matrix: BenchmarkMatrix, estimate_s: float) -> bool:
+    def _is_due(self, target: Target, matrix: SuiteMatrix, estimate_s: float) -> bool:
         in_time = self.used_s + estimate_s <= self._end_s
         fits = in_time and matrix.entries <= self._most_entries(target)
         return fits and not self._is_done(target, matrix)
@@ -606,23 +595,21 @@ class Calibration:
         free: int = psutil.virtual_memory().available
         return MEMORY_SHARE * free / (_VALUES_AN_ENTRY * target.value_bytes + _BYTES_BESIDE)
 
-    def _is_done(self, target: Target, matrix: BenchmarkMatrix) -> bool:
+    def _is_done(self, target: Target, matrix: SuiteMatrix) -> bool:
         return any(
-            record.matrix == matrix.name
+            record.matrix == matrix.problem.specification
             and record.suite == matrix.suite
             and record.candidate.threads == target.threads
             and record.candidate.dtype == target.dtype
-            for record in (*self._taken_over, *self.records)
+            for record in (*self._taken_over.records, *self.records)
         )
 
-    def _measure(self, target: Target, matrix: BenchmarkMatrix) -> list[Record]:
-        A = matrix.build()
-        subject = Subject(A, structure(A), matrix.name, matrix.suite)
-        offered = self.place.candidates(subject.structure, target)
-        wanted = [candidate for candidate in offered if candidate.format in matrix.formats]
+    def _measure(self, target: Target, problem: Problem, matrix: SuiteMatrix) -> list[Record]:
+        offered = self.place.candidates(problem.structure, target)
+        wanted = [candidate for candidate in offered if matrix.takes(candidate.format)]
         try:
             return measure_candidates(
-                subject, wanted, self._effort, on_sample=self._watch, bench=self.place.bench
+                problem, matrix.suite, wanted, self._effort, on_sample=self._watch, bench=self.place.bench
             )
         except MatrixSizeError as error:  # another one may fit
             self.notes.append(f"{matrix.name}: {error}")
@@ -644,26 +631,3 @@ def _existing(path: Path, machine: Machine) -> Profile:
             f"{path} describes another machine ({profile.name}): expected {machine.name}; remove the file"
         )
     return profile
-
-
-def read_journal(path: Path) -> list[Record]:
-    """Return what a killed run had measured; a last line that was cut short counts for nothing."""
-    if not path.exists():
-        return []
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    records = []
-    for number, line in enumerate(lines, 1):
-        try:
-            row = json.loads(line)
-            schema = row["schema"]
-            record = Record.from_row(row) if schema == SCHEMA_VERSION else None
-        except (ValueError, KeyError, TypeError) as error:
-            if number == len(lines):
-                break
-            raise ProfileError(
-                f"{path} line {number} is damaged: expected a record; remove the file"
-            ) from error
-        if record is None:
-            raise ProfileError(f"{path} has schema {schema}: expected {SCHEMA_VERSION}; remove the file")
-        records.append(record)
-    return records

@@ -17,17 +17,19 @@ from sparsecast.benchmark.calibration import (
     ENTRY_STRIPS,
     NNZ_PER_ROW,
     STRIPS,
-    BenchmarkMatrix,
     Place,
+    SuiteMatrix,
     blocks_benchmark,
     diagonals_benchmark,
     entry_strips_benchmark,
     gallery_benchmark,
     strips_benchmark,
+    suite_matrix,
     suites_beside_strips,
     varied_benchmark,
 )
 from sparsecast.errors import DeviceError
+from sparsecast.features.structure import Structure
 from sparsecast.kernels import KERNELS
 from sparsecast.kernels.binding import Bound, bind
 from sparsecast.kernels.cuda.launching import (
@@ -41,12 +43,11 @@ from sparsecast.kernels.cuda.launching import (
 from sparsecast.machines.gpu import Device
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.strips import guo_strip, wang_strip
-from sparsecast.matrices.banded_synthesis import banded_matrix
 from sparsecast.measuring.cuda_clock import EventClock
 from sparsecast.measuring.energy import Energy, Meter, NvmlMeter, energy_of
 from sparsecast.measuring.timing import Call, Clock
 from sparsecast.planning.candidates import Target, whole_matrix
-from sparsecast.records import Bandwidth, Candidate, Structure
+from sparsecast.records import Bandwidth, Candidate
 
 #: Non-zeros of the largest benchmark matrix: more would take the host longer to make than the device to use.
 LARGEST_ENTRIES = 30_000_000
@@ -59,9 +60,6 @@ CSR_NNZ_PER_ROW = (*NNZ_PER_ROW, 2048)
 #: warp a row, and for CSR, ELL and JAD with a thread a row. Of their values every other one or so.
 WANG_VECTOR = ((1, 3, 5, 10, 20, 30, 40, 50), (4, 16, 64, 256, 1024, 2048, 3072))
 WANG_THREAD = ((1, 3, 5, 7, 10), (4, 16, 64, 256, 1024))
-
-#: Shares of ten bands in a matrix whose columns are uniform: distance d has 1 - d of the places.
-_UNIFORM_BANDS = tuple((1 - k / 10) ** 2 - (0.9 - k / 10) ** 2 for k in range(10))
 
 #: As VARIED, BLOCKS and DIAGONALS of a processor's calibration, and gallery matrices held out of the fit,
 #: larger than the caches of a device.
@@ -186,7 +184,7 @@ def device_bandwidths(machine: Machine, threads: int) -> list[Bandwidth]:
     return measure_bandwidths(EventClock(), "cuda", threads, array_sizes(machine, threads))
 
 
-def device_matrices(device: Device) -> list[BenchmarkMatrix]:
+def device_matrices(device: Device) -> list[SuiteMatrix]:
     """Return the benchmark matrices of a device, the suites in turn, so that a short budget sees each.
 
     They are those of Guo et al. (2014) and of Wang et al. (2017) on the device's own strips, as far as
@@ -196,10 +194,7 @@ def device_matrices(device: Device) -> list[BenchmarkMatrix]:
     large = [varied_benchmark(*shape) for shape in LARGE_VARIED]
     large += [blocks_benchmark(*shape) for shape in LARGE_BLOCKS]
     large += [diagonals_benchmark(*shape) for shape in LARGE_DIAGONALS]
-    large += [
-        replace(gallery_benchmark(specification), entries=_LARGE_GALLERY_ENTRIES)
-        for specification in LARGE_GALLERY
-    ]
+    large += [gallery_benchmark(specification, _LARGE_GALLERY_ENTRIES) for specification in LARGE_GALLERY]
     needed, optional = suites_beside_strips()
     every = tuple(KERNELS["cuda"].names())
     small = [list(suite) for _, suite in groupby(needed, key=lambda matrix: matrix.suite)]
@@ -208,7 +203,7 @@ def device_matrices(device: Device) -> list[BenchmarkMatrix]:
     return [matrix for matrix in in_turn if matrix and matrix.entries <= LARGEST_ENTRIES]
 
 
-def _guo_suites(device: Device) -> list[list[BenchmarkMatrix]]:
+def _guo_suites(device: Device) -> list[list[SuiteMatrix]]:
     """Return the matrices for CSR, for ELL and for COO, each in strips of its own kernel."""
     rows = {name: guo_strip(device, name) for name in ("csr", "ell", "coo")}
     # The shortest and the longest rows and the fewest and the most strips first.
@@ -224,7 +219,7 @@ def _guo_suites(device: Device) -> list[list[BenchmarkMatrix]]:
     return [*suites, [entry_strips_benchmark(rows["coo"], strips) for strips in _ends_first(ENTRY_STRIPS)]]
 
 
-def _wang_suites(device: Device) -> list[list[BenchmarkMatrix]]:
+def _wang_suites(device: Device) -> list[list[SuiteMatrix]]:
     """Return the matrices with normal and uniform row lengths, for half a warp and for a thread a row."""
     kinds = (("csr-vector", WANG_VECTOR, ("csr",)), ("csr-scalar", WANG_THREAD, ("csr", "ell", "jad")))
     return [
@@ -239,16 +234,10 @@ def _wang_suites(device: Device) -> list[list[BenchmarkMatrix]]:
     ]
 
 
-def row_lengths_benchmark(
-    rows: int, mean_length: int, lengths: str, formats: tuple[str, ...]
-) -> BenchmarkMatrix:
+def row_lengths_benchmark(rows: int, mean_length: int, lengths: str, formats: tuple[str, ...]) -> SuiteMatrix:
     """Return the matrix of Wang et al. (2017) with row lengths of a distribution and uniform columns."""
-    return BenchmarkMatrix(
-        f"row lengths?rows={rows}&mean_length={mean_length}&lengths={lengths}",
-        "row lengths",
-        rows * mean_length,
-        formats,
-        lambda: banded_matrix(rows, mean_length, bands=_UNIFORM_BANDS, lengths=lengths, seed=0),
+    return suite_matrix(
+        "row lengths", "row lengths", formats, rows=rows, mean_length=mean_length, lengths=lengths
     )
 
 

@@ -12,36 +12,18 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from sparsecast.errors import FormatError, InputError, MatrixSizeError
+from sparsecast.kernels import KERNELS
 from sparsecast.kernels.binding import Bound, bind, prepared, warm_up
 from sparsecast.kernels.reference import ReferenceProduct
 from sparsecast.machines.gpu import driver_errors
+from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.energy import Energy
 from sparsecast.measuring.timing import Call, Clock, Effort, HostClock, Timing, measure
-from sparsecast.records import Candidate, Record, Structure
+from sparsecast.records import Candidate, Record
 from sparsecast.version import VERSION
 
 #: Told which Candidate is left out, and why.
 LeftOut = Callable[[Candidate, InputError], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """A matrix to measure on.
-
-    Attributes
-    ----------
-    matrix : csr_array
-    structure : Structure
-        Of `matrix`.
-    name : str
-    suite : str
-        As in a Record.
-    """
-
-    matrix: csr_array[Any]
-    structure: Structure
-    name: str
-    suite: str
 
 
 class Bench(Protocol):
@@ -160,7 +142,8 @@ def right_hand_side(cols: int, dtype: str) -> np.ndarray[Any, np.dtype[Any]]:
 
 @driver_errors()
 def measure_candidates(
-    subject: Subject,
+    problem: Problem,
+    suite: str,
     candidates: Sequence[Candidate],
     effort: Effort,
     on_sample: Callable[[], None] = lambda: None,
@@ -173,7 +156,9 @@ def measure_candidates(
 
     Parameters
     ----------
-    subject : Subject
+    problem : Problem
+    suite : str
+        As in a Record.
     candidates : sequence of Candidate
     effort : Effort
     on_sample : callable
@@ -196,7 +181,7 @@ def measure_candidates(
         return []
     first = candidates[0]
     bench = bench or bench_of(first.device)
-    A = prepared(subject.matrix, first.dtype, first.index_bits)
+    A = prepared(problem.matrix, first.dtype, first.index_bits)
     x = right_hand_side(A.shape[1], first.dtype)
     reference = ReferenceProduct.of(A, x)
     placed = bench.put(x)
@@ -214,7 +199,7 @@ def measure_candidates(
         energy = bench.energy(calls[key])
         if energy:
             on_sample()
-        records.append(_record(subject, item, timings[key], bench.regime, energy))
+        records.append(_record(problem, suite, item, timings[key], bench.regime, energy))
     return records
 
 
@@ -231,12 +216,14 @@ def _prepare(
     return _Prepared(candidate, bound, convert_s, error)
 
 
-def _record(subject: Subject, item: _Prepared, timing: Timing, regime: str, energy: Energy | None) -> Record:
+def _record(
+    problem: Problem, suite: str, item: _Prepared, timing: Timing, regime: str, energy: Energy | None
+) -> Record:
     return Record(
         candidate=item.candidate,
-        structure=subject.structure,
-        matrix=subject.name,
-        suite=subject.suite,
+        matrix=problem.specification,
+        nnz=int(problem.matrix.nnz),
+        suite=suite,
         samples_s=timing.samples_s,
         time_s=timing.time_s,
         spread=timing.spread,
@@ -251,4 +238,5 @@ def _record(subject: Subject, item: _Prepared, timing: Timing, regime: str, ener
         energy_source=energy.source if energy else None,
         measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
         version=VERSION,
+        kernel_version=KERNELS[item.candidate.device].get(item.candidate.format).version,
     )

@@ -35,8 +35,8 @@ def command(
     from sparsecast.reports.progress import counted_bar
 
     found = api.read_matrix(matrix)
-    choice = api.choice(found.matrix, threads=threads, dtype=dtype, device=device)
-    prediction = api.forecasts_at_hand(found.matrix, profile, threads=threads, dtype=dtype, device=device)
+    choice = api.choice(found, threads=threads, dtype=dtype, device=device)
+    prediction = api.forecasts_at_hand(found, profile, threads=threads, dtype=dtype, device=device)
     refused = dict(choice.refused)
 
     def leave_out(candidate: Candidate, why: InputError) -> None:
@@ -45,10 +45,9 @@ def command(
     forecasts = {forecast.candidate: forecast for forecast in prediction or ()}
     with counted_bar(screen(), "measuring", api.measuring_steps(choice.candidates)) as advance:
         records = api.measure(
-            found.matrix,
+            found,
             choice.candidates,
             device=device,
-            name=found.name,
             on_sample=advance,
             on_left_out=leave_out,
         )

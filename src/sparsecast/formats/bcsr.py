@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError
+from sparsecast.features.blocks import block_fill
+from sparsecast.features.levels import BLOCK_SIZES
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.formats.threads import even_parts, in_parts, on_threads, unsigned
-from sparsecast.matrices.block_fill import block_fill
-from sparsecast.matrices.row_blocks import RowBlocks
-from sparsecast.records import BLOCK_SIZES
 
 #: What a block may be high and wide: the sizes of OSKI's register blocking that Gahvari et al. (2007) use.
 BLOCK_SIDES = (1, 2, 3, 4, 6, 8)
@@ -135,28 +135,28 @@ class BCSR(StorageFormat):
         rows hold no duplicates; otherwise an estimate, which takes the fill of a row block for that of
         the matrix.
         """
-        side = best_block(blocks.matrix.block_fill)
+        side = best_block(blocks.matrix.blocks.fill)
         return cls.stored_blocks(blocks) * side**2
 
     @classmethod
     def stored_blocks(cls, blocks: RowBlocks) -> NDArray[np.int64]:
         """Return the number of small dense blocks that hold `stored_entries`."""
-        side = best_block(blocks.matrix.block_fill)
-        fill = blocks.matrix.block_fill[BLOCK_SIZES.index(side)]
+        side = best_block(blocks.matrix.blocks.fill)
+        fill = blocks.matrix.blocks.fill[BLOCK_SIZES.index(side)]
         whole: NDArray[np.int64] = np.rint(blocks.nnz * (fill / side**2)).astype(np.int64)
         return whole
 
     @classmethod
     def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> NDArray[np.int64]:
         """Return the size in bytes of each block, exact where `stored_entries` is and rows are sorted."""
-        side = best_block(blocks.matrix.block_fill)
+        side = best_block(blocks.matrix.blocks.fill)
         bookkeeping: NDArray[np.int64] = cls.stored_blocks(blocks) * side
         size: NDArray[np.int64] = bookkeeping + cls._streamed_bytes(blocks, value_bytes, index_bytes)
         return size
 
     @classmethod
     def _streamed_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> NDArray[np.int64]:
-        side = best_block(blocks.matrix.block_fill)
+        side = best_block(blocks.matrix.blocks.fill)
         indices = cls.stored_blocks(blocks) - (-blocks.rows // side) + 1
         streamed: NDArray[np.int64] = cls.stored_entries(blocks) * value_bytes + indices * index_bytes
         return streamed
@@ -170,7 +170,7 @@ class BCSR(StorageFormat):
         PaddingError
             With the bytes a non-zero of both.
         """
-        side = best_block(blocks.matrix.block_fill)
+        side = best_block(blocks.matrix.blocks.fill)
         how = f"in blocks of {side} x {side}, the best of its squares"
         streamed = cls._streamed_bytes(blocks, value_bytes, index_bytes)
         cls.refuse_unless_below_csr(blocks, streamed, value_bytes, index_bytes, how)

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError, PaddingError
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.bcsr import sort_columns
 from sparsecast.formats.storage_format import MAX_PADDING_FACTOR, StorageFormat
 from sparsecast.formats.threads import equal_parts, even_parts, in_parts, on_threads
-from sparsecast.matrices.row_blocks import RowBlocks
 
 #: Rows that a chunk may have: one bit each in a word that tells entries from padding.
 CHUNKS = (8, 16, 32, 64)
@@ -123,18 +123,20 @@ class DIA(StorageFormat):
 
         A row block is taken for the matrix in small: it may have fewer diagonals.
         """
-        return np.asarray(blocks.rows * blocks.matrix.diagonals)
+        return np.asarray(blocks.rows * blocks.matrix.bands.diagonals)
 
     @classmethod
     def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> Integers:
         """Return the size in bytes of each block, exact where `stored_entries` is and rows are sorted."""
         chunk_rows = _default_chunk(value_bytes)
-        bits = -(-blocks.rows // chunk_rows) * blocks.matrix.diagonals * chunk_rows
+        bits = -(-blocks.rows // chunk_rows) * blocks.matrix.bands.diagonals * chunk_rows
         return np.asarray(cls._streamed_bytes(blocks, value_bytes, index_bytes) + bits // 8)
 
     @classmethod
     def _streamed_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> Integers:
-        return np.asarray(cls.stored_entries(blocks) * value_bytes + blocks.matrix.diagonals * index_bytes)
+        return np.asarray(
+            cls.stored_entries(blocks) * value_bytes + blocks.matrix.bands.diagonals * index_bytes
+        )
 
     @classmethod
     def refuse_unsuited(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> None:
@@ -145,7 +147,7 @@ class DIA(StorageFormat):
         PaddingError
             With the bytes a non-zero of both.
         """
-        how = f"on {blocks.matrix.diagonals:,} diagonals"
+        how = f"on {blocks.matrix.bands.diagonals:,} diagonals"
         streamed = cls._streamed_bytes(blocks, value_bytes, index_bytes)
         cls.refuse_unless_below_csr(blocks, streamed, value_bytes, index_bytes, how)
 

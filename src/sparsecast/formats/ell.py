@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.formats.threads import equal_parts, in_parts
-from sparsecast.matrices.row_blocks import RowBlocks
 
 _U64 = np.uint64
 _ONE = _U64(1)

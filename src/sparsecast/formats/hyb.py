@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from sparsecast.features.levels import ROW_LENGTH_LEVELS
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.ell import pad_rows
 from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.formats.threads import even_parts, in_parts, on_threads, unsigned
-from sparsecast.matrices.row_blocks import RowBlocks
-from sparsecast.records import ROW_LENGTH_LEVELS
 
 #: A column joins the ELL part while at least this share of the rows reaches it: Bell and Garland (2009,
 #: section 4.4) found ELL about three times as fast as COO. Their second condition, 4,096 such rows, keeps a

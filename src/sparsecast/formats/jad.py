@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.sell import sort_rows
 from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.formats.threads import in_parts, threads_for
-from sparsecast.matrices.row_blocks import RowBlocks
 
 _ONE = np.uint64(1)
 

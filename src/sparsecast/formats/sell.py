@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.formats.threads import even_parts, in_parts
-from sparsecast.matrices.row_blocks import RowBlocks
 
 #: Rows of a chunk, C. Eight sums hide the latency of the addition and stay in registers; more rows would pad
 #: more. No benchmark here compares other sizes yet.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from sparsecast.errors import MatrixSizeError, PaddingError
-from sparsecast.matrices.row_blocks import RowBlocks
+from sparsecast.features.row_blocks import RowBlocks
 
 #: A format that would store more than this many times the non-zeros is refused: beyond it the padding
 #: alone streams longer than any other format needs for the whole product.

@@ -10,7 +10,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.matrices.sweep import ENTRIES_PER_THREAD
+from sparsecast.features.sweep import ENTRIES_PER_THREAD
 
 T = TypeVar("T")
 

@@ -33,7 +33,7 @@ def bind(A: csr_array[Any], candidate: Candidate) -> Bound:
         If the format does not suit the matrix.
     """
     storage: Any = FORMATS.get(candidate.format)
-    matrix = storage.from_csr(A, candidate.block) if candidate.block else storage.from_csr(A)
+    matrix = storage.from_csr(A, **candidate.parameters)
     kernels = KERNELS[candidate.device].get(candidate.format)
     multivector = kernels.bind_multivector(matrix, candidate.threads) if kernels.bind_multivector else None
     return Bound(matrix, kernels.bind(matrix, candidate.kernel, candidate.threads), multivector)
@@ -41,8 +41,9 @@ def bind(A: csr_array[Any], candidate: Candidate) -> Bound:
 
 def warm_up(candidate: Candidate) -> None:
     """Compile, or load from the cache, what `bind` and its product need, on a tiny matrix."""
-    entries = np.ones(candidate.block) if candidate.block else np.eye(2)
-    tiny = prepared(csr_array(entries), candidate.dtype, candidate.index_bits)
+    # A dense one of the block's size, where there is one: its kernel is compiled for that size.
+    shape: Any = candidate.parameters.get("block", (2, 2))
+    tiny = prepared(csr_array(np.ones(shape)), candidate.dtype, candidate.index_bits)
     product = bind(tiny, candidate).product
     if candidate.device == "cpu":
         product(np.ones(tiny.shape[1], candidate.dtype), np.empty(tiny.shape[0], candidate.dtype))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.matrices.row_blocks import RowBlocks
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.operators import Product
 
 
@@ -31,12 +31,16 @@ class FormatKernels:
         (matrix in the format, threads) to a Product with several vectors: X and out are C-contiguous, of
         shape (cols, vectors) and (rows, vectors), with at least one vector. None where the format has no
         kernel for that, and takes one vector after the other.
+    version : int
+        Raised whenever a kernel takes another time on the same matrix: Records of earlier ones count no
+        longer.
     """
 
     variants: tuple[str, ...]
     choose: Callable[[RowBlocks], NDArray[np.int64]]
     bind: Callable[[Any, str, int], Product]
     bind_multivector: Callable[[Any, int], Product] | None = None
+    version: int = 1
 
 
 def only_variant(blocks: RowBlocks) -> NDArray[np.int64]:

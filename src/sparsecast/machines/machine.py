@@ -75,6 +75,11 @@ class Machine:
     device: Device | None = None
 
     @property
+    def gpu(self) -> Device | None:
+        """The GPU that goes with it."""
+        return self.device
+
+    @property
     def name(self) -> str:
         """A name for files: device, or processor and threads, and a digest of all that sets the speed.
 

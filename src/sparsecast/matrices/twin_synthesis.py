@@ -17,6 +17,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError
+from sparsecast.features.levels import BLOCK_SIZES, ROW_LENGTH_LEVELS, X_LINE_COLUMNS, X_REUSE_ELEMENTS
+from sparsecast.features.structure import Structure
+from sparsecast.features.sweep import mispredicted_rows
 from sparsecast.matrices.banded_synthesis import (
     Index,
     Indices,
@@ -29,9 +32,7 @@ from sparsecast.matrices.banded_synthesis import (
     stream_of,
     uniform,
 )
-from sparsecast.matrices.sweep import X_REUSE_ELEMENTS, mispredicted_rows
 from sparsecast.matrices.synthesis import csr_bytes, mixed, require_memory
-from sparsecast.records import BLOCK_SIZES, ROW_LENGTH_LEVELS, X_LINE_COLUMNS, Structure
 
 _INT32_MAX = 2**31 - 1
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -81,7 +82,7 @@ def banded_twin(structure: Structure, block: int = 1, *, seed: int) -> csr_array
         return _filled(indptr, np.empty(0, dtype=index), cols, seed)
     grid = grid_of(rows // block, cols // block, -(-nnz // block**2), False)
     equal = np.ones(grid.block_rows, dtype=np.int64)
-    starts, indices = pattern_of(grid, np.array(structure.band_histogram), equal, seed, index)
+    starts, indices = pattern_of(grid, np.array(structure.bands.histogram), equal, seed, index)
     starts, indices = opened(starts, indices, (block, block))
     np.minimum(starts, nnz, out=indptr[: len(starts)])
     return _filled(indptr, indices[:nnz], cols, seed)
@@ -120,11 +121,11 @@ def twin(structure: Structure, block: int = 1, *, seed: int) -> csr_array:
     if structure.nnz == 0:
         empty = np.zeros(structure.rows + 1, dtype=index)
         return _filled(empty, np.empty(0, dtype=index), structure.cols, seed)
-    block = block if structure.row_length_max <= structure.cols // block * block else 1
-    lengths = _ordered(row_lengths(structure), block, structure.mispredicted_rows, seed)
+    block = block if structure.row_lengths.max <= structure.cols // block * block else 1
+    lengths = _ordered(row_lengths(structure), block, structure.row_lengths.mispredicted or 0, seed)
     indptr = np.zeros(structure.rows + 1, dtype=index)
     np.cumsum(lengths, out=indptr[1:])
-    wanted = structure.x_line_changes
+    wanted = structure.locality.line_changes
     indices = _drawn(structure, _Groups.of(structure, lengths, block, wanted), indptr, seed)
     if block > 1:
         # Blocks that lie across the ends of lines read more of them than they were counted for.
@@ -157,8 +158,8 @@ def _filled(indptr: Indices, indices: Indices, cols: int, seed: int) -> csr_arra
 
 def row_lengths(structure: Structure) -> Whole:
     """Return ascending row lengths with a Structure's counts: exact up to 64, and in every sum above."""
-    at_least = np.array([*structure.rows_at_least, 0])
-    up_to = np.array(structure.entries_up_to)
+    at_least = np.array([*structure.row_lengths.rows_at_least, 0])
+    up_to = np.array(structure.row_lengths.entries_up_to)
     levels = np.array(ROW_LENGTH_LEVELS[: len(up_to)])
     rows = at_least[:-1] - at_least[1:]
     # What the rows between two levels have above the lower one; those above both have the whole step.
@@ -213,7 +214,7 @@ class _Groups(NamedTuple):
     def of(cls, structure: Structure, lengths: Whole, block: int, line_changes: int) -> _Groups:
         starts = np.arange(0, len(lengths), block)
         longest, entries = np.maximum.reduceat(lengths, starts), np.add.reduceat(lengths, starts)
-        fill = 1.0 if block == 1 else structure.block_fill[BLOCK_SIZES.index(block)]
+        fill = 1.0 if block == 1 else structure.blocks.fill[BLOCK_SIZES.index(block)]
         most = np.minimum(entries, structure.cols // block)
         least = np.minimum(-(-longest // block), most)
         blocks = _between(least, most, round(structure.nnz * fill / block**2))
@@ -221,7 +222,7 @@ class _Groups(NamedTuple):
         cells = -(-(structure.cols // block) // slots)
         lack = cells * slots - structure.cols // block
         least = np.minimum(-(-(blocks + lack * (blocks > 0)) // slots), np.minimum(blocks, cells))
-        within_reach = min(cells, 2 * structure.half_bandwidth // (slots * block) + 1)
+        within_reach = min(cells, 2 * structure.bands.half_bandwidth // (slots * block) + 1)
         most = np.maximum(least, np.minimum(blocks, within_reach))
         return cls(block, slots, cells, lack, blocks, _between(least, most, round(line_changes / block)))
 
@@ -258,7 +259,9 @@ class _State(NamedTuple):
 def _drawn(structure: Structure, groups: _Groups, indptr: Indices, seed: int) -> Indices:
     """Return the columns of all entries."""
     quotas = np.zeros(X_REUSE_ELEMENTS + 1, dtype=np.int64)
-    quotas[:X_REUSE_ELEMENTS] = np.rint(np.array(structure.x_reuse_histogram) * structure.x_line_changes)
+    quotas[:X_REUSE_ELEMENTS] = np.rint(
+        np.array(structure.locality.reuse_histogram) * structure.locality.line_changes
+    )
     # All rows of a group but the first read again what the row before them read.
     repeats = (groups.block - 1) * groups.visits
     octaves = np.frexp(np.maximum(groups.visits, 1))[1] - 1
@@ -270,8 +273,8 @@ def _drawn(structure: Structure, groups: _Groups, indptr: Indices, seed: int) ->
         groups.slots,
         groups.lack,
         groups.cells / len(groups.visits),
-        1 + structure.half_bandwidth / width,
-        np.cumsum(structure.band_histogram),
+        1 + structure.bands.half_bandwidth / width,
+        np.cumsum(structure.bands.histogram),
     )
     state = _State(
         np.zeros(int(groups.visits.sum()) * groups.block, dtype=np.int32),

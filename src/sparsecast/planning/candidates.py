@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.errors import FormatError, InputError, MatrixSizeError
+from sparsecast.errors import FeatureError, FormatError, InputError, MatrixSizeError
+from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
 from sparsecast.kernels import KERNEL_DTYPES, KERNELS
 from sparsecast.machines.gpu import Device
-from sparsecast.matrices.row_blocks import RowBlocks
-from sparsecast.records import Candidate, Structure
+from sparsecast.records import Candidate
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +118,7 @@ def whole_matrix(
             storage.refuse_excess(structure.nnz, stored, int(storage.predicted_bytes(blocks, *types)[0]))
             if device:
                 refuse_beyond_device(name, structure, target, device)
-        except (FormatError, MatrixSizeError) as error:
+        except (FeatureError, FormatError, MatrixSizeError) as error:
             refused[name] = str(error)
         else:
             candidates.append(target.candidate(name, blocks, fitted(name)))

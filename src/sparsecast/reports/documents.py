@@ -17,11 +17,12 @@ from sparsecast.benchmark.gahvari.search_space import Point, size_class
 from sparsecast.benchmark.gahvari.summary import FIGURES, BenchResult, Rating
 from sparsecast.benchmark.plan_check import PlanCheck
 from sparsecast.benchmark.twins import Twins
+from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import Machine
 from sparsecast.planning.placement import Placements
 from sparsecast.planning.plan import Plan
 from sparsecast.planning.prediction import Prediction
-from sparsecast.records import Bandwidth, Candidate, Forecast, Record, Structure
+from sparsecast.records import Bandwidth, Candidate, Forecast, Record
 from sparsecast.version import VERSION
 
 Document = dict[str, Any]
@@ -36,7 +37,7 @@ def structure(name: str, found: Structure, notes: Sequence[str]) -> Document:
     """Return every field of a Structure, and what was noticed on reading the matrix."""
     return {
         "matrix": matrix(name, (found.rows, found.cols), found.nnz),
-        "structure": dataclasses.asdict(found),
+        "structure": found.to_dict(),
         "notes": list(notes),
     }
 
@@ -216,7 +217,7 @@ def _bench_point(record: Record, rating: Rating) -> Document:
         "size": size_class(point.dimension, point.nnz_per_row, value_bytes, rating.cache_bytes),
         "format": record.candidate.format,
         "kernel": record.candidate.kernel,
-        "nnz": record.structure.nnz,
+        "nnz": record.nnz,
         "bytes": record.traffic_bytes,
         "mflops": 1e3 * record.gflops,
         "time_s": record.time_s,
@@ -322,4 +323,5 @@ def _candidate(candidate: Candidate) -> Document:
         "device": candidate.device,
         "dtype": candidate.dtype,
         "threads": candidate.threads,
+        "parameters": dict(candidate.parameters),
     }

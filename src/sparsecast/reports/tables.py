@@ -11,10 +11,12 @@ from sparsecast.benchmark.gahvari.comparison import Comparison
 from sparsecast.benchmark.gahvari.summary import FIGURES, BenchResult, Rating
 from sparsecast.benchmark.plan_check import PlanCheck
 from sparsecast.benchmark.twins import Twins
+from sparsecast.features.levels import BLOCK_SIZES
+from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import Machine
 from sparsecast.planning.placement import Placements
 from sparsecast.planning.plan import Plan
-from sparsecast.records import BLOCK_SIZES, Bandwidth, Candidate, Forecast, Record, Structure
+from sparsecast.records import Bandwidth, Candidate, Forecast, Record
 
 #: Blocks of a plan that a table shows before it says how many follow.
 _BLOCKS_SHOWN = 12
@@ -56,22 +58,21 @@ def size(count: float) -> str:
 def structure(name: str, found: Structure) -> Table:
     """Return a Structure as a table of two columns."""
     table = Table(title=name, show_header=False, title_justify="left")
-    fill = ", ".join(f"{b}x{b} {value:.2f}" for b, value in zip(BLOCK_SIZES, found.block_fill, strict=True))
-    bands = " ".join(f"{100 * share:.0f}" for share in found.band_histogram)
-    zeros = "not read" if found.explicit_zeros is None else f"{found.explicit_zeros:,}"
+    fill = ", ".join(f"{b}x{b} {value:.2f}" for b, value in zip(BLOCK_SIZES, found.blocks.fill, strict=True))
+    bands = " ".join(f"{100 * share:.0f}" for share in found.bands.histogram)
     for label, text in (
         ("rows x columns", f"{found.rows:,} x {found.cols:,}"),
-        ("non-zeros", f"{found.nnz:,} (of them stored zeros: {zeros})"),
-        ("row length", f"mean {found.row_length_mean:.2f}, deviation {found.row_length_deviation:.2f}"),
-        ("", f"mode {found.row_length_mode}, least {found.row_length_min}, most {found.row_length_max:,}"),
-        ("empty rows", f"{found.empty_rows:,}"),
-        ("mispredicted rows", _share(found.mispredicted_rows, found.rows)),
-        ("half-bandwidth", f"{found.half_bandwidth:,}"),
-        ("diagonals occupied", f"{found.diagonals:,}"),
-        ("symmetric", "no" if found.triangle_nnz is None else "yes, value by value"),
+        ("non-zeros", f"{found.nnz:,} (of them stored zeros: {found.stored_values.explicit_zeros:,})"),
+        ("row length", f"mean {found.row_lengths.mean:.2f}, deviation {found.row_lengths.deviation:.2f}"),
+        ("", f"mode {found.row_lengths.mode}, least {found.row_lengths.min}, most {found.row_lengths.max:,}"),
+        ("empty rows", f"{found.row_lengths.empty_rows:,}"),
+        ("mispredicted rows", _share(found.row_lengths.mispredicted or 0, found.rows)),
+        ("half-bandwidth", f"{found.bands.half_bandwidth:,}"),
+        ("diagonals occupied", f"{found.bands.diagonals:,}"),
+        ("symmetric", "no" if found.symmetry.triangle_nnz is None else "yes, value by value"),
         ("share by distance, %", f"{bands}  (ten bands from the diagonal outwards)"),
         ("block fill", f"{fill}  (stored / non-zeros)"),
-        ("new cache lines of x", _share(found.x_line_changes, found.nnz)),
+        ("new cache lines of x", _share(found.locality.line_changes, found.nnz)),
     ):
         table.add_row(label, text)
     return table

@@ -18,7 +18,7 @@ from sparsecast.benchmark.measurement import HostBench
 from sparsecast.errors import MatrixSizeError
 from sparsecast.kernels import compiling
 from sparsecast.kernels.compiling import compile_as_told, compiled_beside
-from sparsecast.matrices.analysis import structure
+from sparsecast.features.analysis import structure
 from sparsecast.measuring.timing import Effort
 from sparsecast.planning.candidates import Target
 from sparsecast.records import Candidate

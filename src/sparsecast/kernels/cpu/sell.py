@@ -11,13 +11,13 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.sell import CHUNK_ROWS, SELL
 from sparsecast.kernels import KERNELS
 from sparsecast.kernels.cpu.gathers import GATHERS_WIN, gathered_chunk
 from sparsecast.kernels.cpu.multivector import panels, row_of_blocks
 from sparsecast.kernels.cpu.parallel import balanced_parts, share, unsigned
 from sparsecast.kernels.format_kernels import FormatKernels
-from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.operators import Product
 
 _VARIANTS = ("chunks", "gathered")

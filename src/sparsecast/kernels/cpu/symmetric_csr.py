@@ -14,11 +14,11 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.symmetric_csr import SymmetricCSR
 from sparsecast.kernels import KERNELS
 from sparsecast.kernels.cpu.parallel import balanced_parts, share, unsigned
 from sparsecast.kernels.format_kernels import FormatKernels
-from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.operators import Product
 
 #: Below this mean row length of the whole matrix, four entries at a time cost more to set up than they save,

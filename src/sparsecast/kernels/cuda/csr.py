@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.csr import CSR
 from sparsecast.kernels import KERNELS
 from sparsecast.kernels.cuda.lanes import lane_sum
@@ -43,7 +44,6 @@ from sparsecast.kernels.cuda.tiles import (
     scan,
 )
 from sparsecast.kernels.format_kernels import FormatKernels
-from sparsecast.matrices.row_blocks import RowBlocks
 
 #: Threads a row of the variants before the balanced one.
 LANES = (1, 2, 4, 8, 16, 32)

@@ -17,10 +17,13 @@ from scipy.sparse import coo_array, csr_array, csr_matrix
 
 from sparsecast.errors import InputError
 from sparsecast.matrices import structure as structure_module
-from sparsecast.matrices.analysis import structure
+from sparsecast.features.analysis import structure
 from sparsecast.matrices.gallery import gallery
-from sparsecast.matrices.sweep import X_REUSE_ELEMENTS, Work, cut, sweep
-from sparsecast.records import BLOCK_SIZES, DTYPES, ROW_LENGTH_LEVELS, Structure
+from sparsecast.features.levels import X_REUSE_ELEMENTS
+from sparsecast.features.sweep import Work, cut, sweep
+from sparsecast.features.levels import BLOCK_SIZES, ROW_LENGTH_LEVELS
+from sparsecast.features.structure import Structure
+from sparsecast.records import DTYPES
 
 
 def row_length_oracle(lengths: list[int]) -> dict:
@@ -271,7 +274,7 @@ def test_one_thread_starts_no_pool(monkeypatch):
     def refuse(*_):
         raise AssertionError("a pool was started")
 
-    monkeypatch.setattr("sparsecast.matrices.analysis.ThreadPoolExecutor", refuse)
+    monkeypatch.setattr("sparsecast.features.analysis.ThreadPoolExecutor", refuse)
     structure(gallery("banded", n=100_000), threads=1)
 
 
@@ -312,8 +315,8 @@ def test_estimates_are_near_the_truth(name, monkeypatch):
     }
     A = gallery(name, **parameters.get(name, {"n": 60_000}))
     estimated = structure(A)
-    monkeypatch.setattr("sparsecast.matrices.sweep._MAX_REUSE_SHIFT", 0)
-    monkeypatch.setattr("sparsecast.matrices.block_fill._EXACT_FILL_NNZ", 2**21)
+    monkeypatch.setattr("sparsecast.features.sweep._MAX_REUSE_SHIFT", 0)
+    monkeypatch.setattr("sparsecast.features.blocks._EXACT_FILL_NNZ", 2**21)
     exact = structure(A)
     assert estimated.block_fill != exact.block_fill
     assert estimated.x_reuse_histogram != exact.x_reuse_histogram

@@ -19,12 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, csr_matrix
 
-from sparsecast.records import X_LINE_COLUMNS
+from sparsecast.features.levels import BANDS, X_LINE_COLUMNS, X_REUSE_ELEMENTS
 
-#: Elements of a Structure's x_reuse_histogram: element 31 also holds longer reuse, the last first reads.
-X_REUSE_ELEMENTS = 33
-
-_BANDS = 10
 #: Work arrays may take this share of the CSR arrays, or this many bytes where the matrix is small.
 _WORK_SHARE, _SMALL_WORK_BYTES, _SMALL_NNZ = 0.1, 4_000_000, 1_000_000
 #: Bytes of work arrays that do not grow with the matrix: a piece's histories and counts; and those of the
@@ -224,7 +220,7 @@ def _view(shape: tuple[int, int], nnz: int, window: int, work: Work) -> _View:
         rows=np.uint64(rows),
         row_step=np.uint64(cols // common),
         col_step=np.uint64(rows // common),
-        bands_per_distance=_BANDS / max(rows * cols // common, 1),
+        bands_per_distance=BANDS / max(rows * cols // common, 1),
         reuse_shift=np.uint64(shift),
         first_line=np.uint64(window * work.lines),
         first_diagonal=np.uint64(window * work.diagonals),
@@ -246,7 +242,7 @@ def _joined(
         length_counts=np.concatenate((short[present], long_counts)),
         length_changes=int(totals[:, _LENGTH_CHANGES].sum()),
         mispredicted_rows=int(totals[:, _MISPREDICTED].sum()) + mispredicted,
-        bands=bands.sum(axis=0)[:_BANDS],
+        bands=bands.sum(axis=0)[:BANDS],
         half_bandwidth=diagonals[1],
         diagonals=diagonals[0],
         line_changes=int(totals[:, _TIME].sum()),
@@ -393,7 +389,7 @@ def _count_bands(indices, entries, rows, columns, view, tallies):  # type: ignor
         return
     for entry in range(start, stop):
         row = first + np.uint64(steps[entry - start])
-        away[entry - start] = min(np.int32(_bands_away(row, np.uint64(indices[entry]), view)), _BANDS - 1)
+        away[entry - start] = min(np.int32(_bands_away(row, np.uint64(indices[entry]), view)), BANDS - 1)
     # In a loop of its own, so that the one above is vectorised. Eight copies of the counts, since adding to
     # the one just added to has to wait for it.
     for entry in range(stop - start):

@@ -1,15 +1,19 @@
-"""Whether a matrix equals its transpose, found in one streaming pass and without building the transpose."""
+"""Symmetry: whether a matrix equals its transpose, found in one streaming pass, without building that."""
 
 from __future__ import annotations
 
 from concurrent.futures import Executor
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.matrices.sweep import CHUNK, SPREAD, Indices, spread
+from sparsecast.features import FEATURES
+from sparsecast.features.feature_group import FeatureGroup
+from sparsecast.features.source import MatrixSource
+from sparsecast.features.sweep import CHUNK, SPREAD, Indices, spread
 
 #: Entries whose mirror image is looked for first: one of them betrays most matrices that are not symmetric.
 _SAMPLE = 64
@@ -17,6 +21,41 @@ _SAMPLE = 64
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 # Odd multipliers: each a bijection of 64 bits that carries low bits upwards.
 _LOW, _MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
+
+
+@FEATURES.register("symmetry")
+@dataclass(frozen=True, slots=True)
+class Symmetry(FeatureGroup):
+    """Whether the matrix equals its transpose.
+
+    Attributes
+    ----------
+    triangle_nnz : int or None
+        Entries on and below the diagonal of a matrix that equals its transpose and whose rows are sorted and
+        free of duplicates; None for every other matrix.
+    """
+
+    name: ClassVar[str] = "symmetry"
+
+    triangle_nnz: int | None
+
+    @classmethod
+    def compute(cls, source: MatrixSource) -> Self:
+        """Return the features of a matrix, exactly but for one chance in 2**64."""
+        found = triangle_nnz(
+            source.indptr, source.indices, source.data, source.shape, source.pool, source.workers
+        )
+        return cls(found)
+
+    def contradiction(self, rows: int, cols: int, nnz: int) -> str | None:
+        """Return what is wrong with the triangle."""
+        if self.triangle_nnz is None:
+            return None
+        if rows != cols:
+            return "it is symmetric and not square"
+        most = min(nnz, (nnz + rows) // 2)
+        holds = -(-nnz // 2) <= self.triangle_nnz <= most
+        return None if holds else f"one triangle has {self.triangle_nnz:,} of its entries"
 
 
 def triangle_nnz(

@@ -1,14 +1,19 @@
-"""Block fill: how much larger a matrix gets when it is stored in aligned square blocks."""
+"""Blocks: how much larger a matrix gets when it is stored in aligned square blocks."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import ClassVar, Self
 
 import numba
 import numpy as np
 
-from sparsecast.matrices.sweep import Counts, Indices
-from sparsecast.records import BLOCK_SIZES
+from sparsecast.features import FEATURES
+from sparsecast.features.feature_group import FeatureGroup
+from sparsecast.features.levels import BLOCK_SIZES
+from sparsecast.features.source import MatrixSource
+from sparsecast.features.sweep import Counts, Indices
 
 #: Rows, and columns, that a whole number of blocks of every size spans.
 _SPAN = math.lcm(*BLOCK_SIZES)
@@ -25,6 +30,43 @@ _ZERO, _ONE = np.uint64(0), np.uint64(1)
 _ALL_BITS = np.uint64(2**64 - 1)
 _GOLDEN_RATIO = (math.sqrt(5.0) - 1.0) / 2.0
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+@FEATURES.register("blocks")
+@dataclass(frozen=True, slots=True)
+class Blocks(FeatureGroup):
+    """Fill of dense blocks.
+
+    Attributes
+    ----------
+    fill : tuple of float
+        For each size b of BLOCK_SIZES: values stored in aligned b x b blocks over nnz (>= 1); 1.0 without
+        entries.
+    """
+
+    name: ClassVar[str] = "blocks"
+
+    fill: tuple[float, ...]
+
+    @classmethod
+    def compute(cls, source: MatrixSource) -> Self:
+        """Return the features of a matrix; above 65,536 entries they are estimated.
+
+        Groups of 24 rows are drawn with a chance proportional to their entries, evenly over the stored
+        entries, and of a long group only a scattered selection of columns is looked at.
+        """
+        return cls(block_fill(source.indptr, source.indices))
+
+    def contradiction(self, rows: int, cols: int, nnz: int) -> str | None:
+        """Return what is wrong with the fill."""
+        if len(self.fill) != len(BLOCK_SIZES):
+            return f"the fill is that of {len(self.fill)} block sizes, not {len(BLOCK_SIZES)}"
+        wrong = [
+            f"blocks of {size}x{size} store {fill:g} values a non-zero"
+            for size, fill in zip(BLOCK_SIZES, self.fill, strict=True)
+            if not 0.999 <= fill <= size * size * 1.001
+        ]
+        return wrong[0] if wrong else None
 
 
 def block_fill(indptr: Indices, indices: Indices) -> tuple[float, ...]:
