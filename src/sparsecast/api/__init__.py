@@ -13,7 +13,7 @@ from sparsecast.api.calibrating import (
     profile,
     twins,
 )
-from sparsecast.api.executing import check, compile, evaluate, measure, measuring_steps
+from sparsecast.api.executing import check, compile, evaluate, measure, measuring_steps, replay
 from sparsecast.api.forecasting import choice, forecasts_at_hand, place, plan, predict, unmet_devices
 from sparsecast.api.inputs import as_problem, read_matrix, structure
 from sparsecast.api.resolving import contents, kind, machine_of
@@ -42,6 +42,7 @@ __all__ = [
     "predict",
     "profile",
     "read_matrix",
+    "replay",
     "structure",
     "twins",
     "unmet_devices",

@@ -9,22 +9,36 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from sparsecast.api.forecasting import choice, predict
+from sparsecast.api.calibrating import own_profile
+from sparsecast.api.forecasting import choice
 from sparsecast.api.forecasting import plan as plan_of  # `compile` has a parameter of that name
 from sparsecast.api.inputs import as_problem, read_matrix
-from sparsecast.api.resolving import kind, machine_of, require_own
-from sparsecast.benchmark.evaluation import Evaluation, EvaluationRow, pair, scores
+from sparsecast.api.resolving import (
+    asked_machine,
+    checked_threads,
+    fitted_model,
+    kind,
+    machine_of,
+    named_device,
+    require_own,
+    target_of,
+    training_for,
+)
+from sparsecast.benchmark.evaluation import Evaluation, Scoring
+from sparsecast.benchmark.kept import keep
 from sparsecast.benchmark.measurement import LeftOut, bench_of, measure_candidates
 from sparsecast.benchmark.plan_check import PlanCheck, check_plan
-from sparsecast.errors import InputError
+from sparsecast.benchmark.replay import replay as replay_records
+from sparsecast.errors import FeatureError, InputError, ProfileError
 from sparsecast.kernels.binding import bind, prepared, row_slice
 from sparsecast.machines.gpu import parse_device, parse_devices
 from sparsecast.machines.machine import detect
-from sparsecast.machines.profile import Profile
+from sparsecast.machines.profile import Profile, find_profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.timing import DEFAULT_EFFORT, Effort
 from sparsecast.models import MODELS
 from sparsecast.operators import BlockOperator, RowProduct
+from sparsecast.planning.candidates import Target, whole_matrix
 from sparsecast.planning.plan import Plan
 from sparsecast.planning.prediction import Prediction
 from sparsecast.records import Candidate, Forecast, Record
@@ -139,6 +153,7 @@ def measure(
     device: str = "cpu",
     name: str = "matrix",
     reads_energy: bool = True,
+    keeps: bool = True,
     on_sample: Callable[[], None] = lambda: None,
     on_left_out: LeftOut = lambda candidate, why: None,
 ) -> list[Record]:
@@ -155,6 +170,8 @@ def measure(
         The matrix' name in the Records.
     reads_energy : bool
         Whether energy is read where something counts it: on a GPU, for two seconds a candidate.
+    keeps : bool
+        Whether the Records are kept in the data folder, for models to learn from and to be scored on.
     on_sample : callable
         Called after every sample, and after every reading of energy.
     on_left_out : callable
@@ -195,6 +212,8 @@ def measure(
     records = measure_candidates(problem, "user", candidates, DEFAULT_EFFORT, on_sample, bench, leave_out)
     if refused and not records:
         raise refused[0]
+    if keeps:
+        keep(machine, problem, records)
     return sorted(records, key=lambda record: record.time_s)
 
 
@@ -210,44 +229,94 @@ def evaluate(
     threads: int | None = None,
     dtype: str | None = None,
     device: str = "cpu",
+    keeps: bool = True,
     on_matrix: Callable[[], None] = lambda: None,
 ) -> Evaluation:
     """Forecast a collection of matrices with every model, and measure them on this machine.
+
+    A matrix or a model that refuses is left out with its reason; an interrupted run gives what was done.
 
     Parameters
     ----------
     matrices : sequence of paths, gallery specifications or sparse matrices
     profile, threads, dtype, device
         As in `predict`.
+    keeps : bool
+        As in `measure`.
     on_matrix : callable
         Called after each matrix.
     """
     machine = machine_of(device)
     if profile is not None:
         require_own(profile.name, machine)
-    rows: list[EvaluationRow] = []
-    refused: dict[str, str] = {}
+    scoring, interrupted = Scoring(), False
     for number, item in enumerate(matrices, 1):
         name = str(item) if isinstance(item, str | Path) else f"matrix {number}"
         try:
-            found = read_matrix(item) if isinstance(item, str | Path) else as_problem(item, name)
+            problem = read_matrix(item) if isinstance(item, str | Path) else as_problem(item, name)
+            _evaluate(problem, profile, scoring, keeps, threads=threads, dtype=dtype, device=device)
         except InputError as error:
-            refused[name] = str(error)
-        else:
-            rows += _evaluated(found, profile, threads=threads, dtype=dtype, device=device)
+            scoring.refused[name] = str(error)
+        except KeyboardInterrupt:
+            interrupted = True
+            break
         on_matrix()
-    return Evaluation(machine.name, tuple(rows), scores(rows), refused)
+    return scoring.evaluation(machine.name, interrupted)
 
 
-def _evaluated(found: Problem, profile: Profile | None, **target: Any) -> list[EvaluationRow]:
-    predictions = [predict(found, profile, **target, model=model) for model in MODELS.names()]
-    # A model may know other kernels than those that the rules choose.
-    open_here = choice(found, **target).candidates
-    forecast = (item.candidate for prediction in predictions for item in prediction)
+def _evaluate(problem: Problem, profile: Profile | None, scoring: Scoring, keeps: bool, **asked: Any) -> None:
+    """Measure a matrix in every way that is open to it or forecast, and add what each model says of them."""
+    profile = profile or own_profile(problem, **asked)
+    target = target_of(problem, profile.machine, asked["threads"], asked["dtype"])
+    open_here = list(choice(problem, **asked).candidates)
+    estimates = []
+    for name in MODELS.names():
+        try:
+            model = fitted_model(profile, target, name)
+            # A model may know other kernels than those that the rules choose.
+            known = whole_matrix(problem.structure, target, model.kernels, profile.machine.device).candidates
+            estimates.append((model, model.estimates(problem.structure, known)))
+        except (FeatureError, ProfileError) as error:
+            scoring.refused.setdefault(f"model {name}", str(error))
+    forecast = (each.candidate for _, found in estimates for each in found)
     table = list(dict.fromkeys((*open_here, *forecast)))
-    records = measure(found, table, **target, reads_energy=False)
-    rows = [row for p in predictions for row in pair(found.name, p.model, p, records)]
-    return sorted(rows, key=lambda row: row.record.time_s)
+    scoring.add_records(problem.name, measure(problem, table, **asked, reads_energy=False, keeps=keeps))
+    for model, found in estimates:
+        scoring.add_estimates(problem.name, model.name, model.quantity, found)
+
+
+def replay(
+    profile: Profile | None = None,
+    *,
+    threads: int | None = None,
+    dtype: str = "float64",
+    device: str | None = None,
+    on_fold: Callable[[], None] = lambda: None,
+) -> Evaluation:
+    """Score every model on stored Records, on matrices that it has not seen, with no hardware.
+
+    Parameters
+    ----------
+    profile : Profile, optional
+        Whose Records; by default this machine's. Those that were kept of its machine join them.
+    threads, device
+        As in `predict`.
+    dtype : str
+        One of DTYPES.
+    on_fold : callable
+        Called after each fit: FOLDS times for each model.
+
+    Raises
+    ------
+    ProfileError
+        If there are too few Records.
+    """
+    profile = profile or find_profile(here=machine_of(named_device(device)))
+    machine = asked_machine(profile, device)
+    target = Target(kind(machine), dtype, 32, checked_threads(machine, threads))
+    return replay_records(
+        training_for(profile, target), [MODELS.get(n) for n in MODELS.names()], on_fold=on_fold
+    )
 
 
 def _rows(A: csr_array[Any], first: int, last: int) -> csr_array[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
@@ -14,6 +15,7 @@ from sparsecast.api.inputs import as_problem, structure
 from sparsecast.api.resolving import (
     answers,
     asked_machine,
+    energy_model,
     fitted_model,
     kind,
     machine_of,
@@ -29,6 +31,7 @@ from sparsecast.machines.gpu import parse_devices
 from sparsecast.machines.profile import Profile, find_profile
 from sparsecast.machines.strips import strip_rows
 from sparsecast.models import DEFAULT_MODEL, MODELS
+from sparsecast.models.model import Model
 from sparsecast.planning.candidates import Choice, refuse_beyond_device, whole_matrix
 from sparsecast.planning.dynamic_programme import strip_statistics
 from sparsecast.planning.placement import Placement, Placements, compare
@@ -74,18 +77,53 @@ def predict(
     ProfileError
         If `profile` has no Records for them.
     """
-    MODELS.get(model or DEFAULT_MODEL)  # an unknown name is refused before anything is measured
+    name = time_model(model)  # an unknown name is refused before anything is measured
     A = A if isinstance(A, Structure) else as_problem(A)
     profile = profile or own_profile(A, threads=threads, dtype=dtype, device=named_device(device))
     machine = asked_machine(profile, device)
     target = target_of(A, machine, threads, dtype)
     start = perf_counter()
     found = structure(A)
-    fitted = fitted_model(profile, target, model or DEFAULT_MODEL)
+    fitted = fitted_model(profile, target, name)
     choice = whole_matrix(found, target, fitted.kernels, machine.device)
-    forecasts = tuple(fitted.forecast(found, choice.candidates))
+    forecasts = fitted.forecast(found, choice.candidates)
     refused = choice.refused | _without_forecast(choice, forecasts, fitted.name)
-    return Prediction(forecasts, refused, found, profile.name, fitted.name, perf_counter() - start)
+    energy = energy_model(profile, target)
+    if energy is not None:
+        forecasts = _with_energy(forecasts, energy, found)
+    took = perf_counter() - start
+    return Prediction(tuple(forecasts), refused, found, profile.name, fitted.name, took)
+
+
+def time_model(name: str | None) -> str:
+    """Return the model that forecasts times: `name`, or the default.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such model.
+    InputError
+        If it forecasts something else.
+    """
+    if name is None:
+        return DEFAULT_MODEL
+    quantity = MODELS.get(name).quantity
+    if quantity != "time":
+        raise InputError(
+            f"model '{name}' forecasts {quantity}: expected one of time; it is used beside one by itself"
+        )
+    return name
+
+
+def _with_energy(forecasts: Sequence[Forecast], energy: Model, found: Structure) -> list[Forecast]:
+    """Return the forecasts with what a model of energy says of them."""
+    expected = {each.candidate: each for each in energy.estimates(found, [f.candidate for f in forecasts])}
+    return [
+        replace(f, energy_j=e.value, energy_low_j=e.low, energy_high_j=e.high)
+        if (e := expected.get(f.candidate))
+        else f
+        for f in forecasts
+    ]
 
 
 def _without_forecast(choice: Choice, forecasts: Sequence[Forecast], model: str) -> dict[str, str]:
@@ -135,7 +173,7 @@ def plan(
         raise InputError(f"iterations {iterations}: expected at least 1; name the products you will do")
     if objective != "time":
         raise InputError(f"objective '{objective}': expected 'time', the only one measured; name it")
-    MODELS.get(model or DEFAULT_MODEL)
+    name = time_model(model)
     matrix = as_problem(A)
     if device is not None and "," in device:
         profiles = () if profile is None else (profile,)
@@ -151,7 +189,7 @@ def plan(
     if machine.device:
         refuse_beyond_device("csr", found, target, machine.device)
     statistics = strip_statistics(matrix.matrix.indptr, found, strip)
-    return make_plan(statistics, fitted_model(profile, target, model or DEFAULT_MODEL), target, iterations)
+    return make_plan(statistics, fitted_model(profile, target, name), target, iterations)
 
 
 def place(

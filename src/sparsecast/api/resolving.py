@@ -7,6 +7,7 @@ from typing import Any
 
 from sparsecast.api.inputs import as_problem
 from sparsecast.benchmark.gahvari import summary
+from sparsecast.benchmark.kept import with_kept
 from sparsecast.errors import InputError, ProfileError
 from sparsecast.features.structure import Structure
 from sparsecast.kernels import KERNELS
@@ -146,9 +147,35 @@ def records_for(profile: Profile, target: Target) -> list[Record]:
     return records
 
 
+def training_for(profile: Profile, target: Target) -> TrainingSet:
+    """Return what models learn from for a target: a profile's Records, and those that are kept.
+
+    Raises
+    ------
+    ProfileError
+        If the profile has none.
+    """
+    records_for(profile, target)
+    whole = with_kept(profile)
+    return TrainingSet.of(whole, _model_records(whole, target))
+
+
 def fitted_model(profile: Profile, target: Target, name: str) -> Model:
-    """Return the model of that name, fitted to a profile's Records of a target."""
-    return fitted(MODELS.get(name)(), TrainingSet.of(profile, records_for(profile, target)))
+    """Return the model of that name, fitted to the Records for a target."""
+    return fitted(MODELS.get(name)(), training_for(profile, target))
+
+
+def energy_model(profile: Profile, target: Target) -> Model | None:
+    """Return the first model of energy that the Records for a target suffice for, if there is one."""
+    if not any(record.energy_j is not None for record in profile.records):
+        return None
+    for name in MODELS.names():
+        if MODELS.get(name).quantity == "energy":
+            try:
+                return fitted_model(profile, target, name)
+            except ProfileError:
+                continue  # another one may need less
+    return None
 
 
 def contents(profile: Profile) -> str:

@@ -8,6 +8,7 @@ from sparsecast.cli.options import (
     DeviceOption,
     DtypeOption,
     JsonOption,
+    KeepOption,
     MatrixArgument,
     ProfileOption,
     ThreadsOption,
@@ -27,6 +28,7 @@ def command(
     threads: ThreadsOption = None,
     dtype: DtypeOption = None,
     device: DeviceOption = "cpu",
+    keep: KeepOption = True,
     as_json: JsonOption = False,
 ) -> None:
     """Measure the product here in every format that suits, beside the forecasts if this machine was met."""
@@ -48,6 +50,7 @@ def command(
             found,
             choice.candidates,
             device=device,
+            keeps=keep,
             on_sample=advance,
             on_left_out=leave_out,
         )

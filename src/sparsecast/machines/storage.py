@@ -115,13 +115,19 @@ def journal(path: Path) -> Iterator[Callable[[str], None]]:
 
 
 @contextmanager
-def exclusive(path: Path) -> Iterator[None]:
+def exclusive(path: Path, waits: bool = False) -> Iterator[None]:
     """Hold the lock file `path` while the body runs; the system lets go of it if the process dies.
+
+    Parameters
+    ----------
+    path : Path
+    waits : bool
+        Whether to wait for another process that holds it: for what takes a moment.
 
     Raises
     ------
     BusyError
-        If another process holds it.
+        If another process holds it and `waits` is False.
     StorageError
         If the lock file cannot be written.
     """
@@ -130,7 +136,7 @@ def exclusive(path: Path) -> Iterator[None]:
         stream = path.open("a+", encoding="utf-8")
     with stream:
         try:
-            _lock(stream.fileno())
+            _lock(stream.fileno(), waits)
         except OSError as error:
             stream.seek(0)
             holder = stream.read().strip() or "unknown"
@@ -147,12 +153,13 @@ def exclusive(path: Path) -> Iterator[None]:
 if os.name == "nt":
     import msvcrt
 
-    def _lock(descriptor: int) -> None:
+    def _lock(descriptor: int, waits: bool) -> None:
         # A byte far behind the text, so that the holder's number stays readable.
         os.lseek(descriptor, 1 << 20, os.SEEK_SET)
-        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+        mode = msvcrt.LK_LOCK if waits else msvcrt.LK_NBLCK  # type: ignore[attr-defined]
+        msvcrt.locking(descriptor, mode, 1)  # type: ignore[attr-defined]
 else:
     import fcntl
 
-    def _lock(descriptor: int) -> None:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    def _lock(descriptor: int, waits: bool) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))

@@ -311,6 +311,7 @@ class GuoModel(Model):
     """Guo's four models, each fitted where the Profile has the benchmark matrices it needs."""
 
     name: ClassVar[str] = "guo"
+    suites: ClassVar[tuple[str, ...]] = ("strips", "entry strips", "published")
 
     def _fit(self, training: TrainingSet) -> None:
         records = training.records

@@ -64,6 +64,7 @@ class LinearModel(Model):
     """
 
     name: ClassVar[str] = "linear"
+    suites: ClassVar[tuple[str, ...]] = SUITES
 
     def _fit(self, training: TrainingSet) -> None:
         self.costs_: dict[str, dict[str, float]] = {}

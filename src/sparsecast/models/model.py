@@ -23,6 +23,9 @@ from sparsecast.records import Candidate, Estimate, Forecast, Record
 #: matrices held out of the fit.
 INTERVAL_SHARE = 0.9
 
+#: Suite that no model is fitted to: it tells the size of the errors.
+HELD_OUT_SUITE = "gallery"
+
 #: What models forecast: the term that a model of each quantity gives, and that Records measure.
 QUANTITIES = {"time": "time_s", "energy": "energy_j"}
 
@@ -41,6 +44,8 @@ class Model(ABC):
         What it forecasts: a name of QUANTITIES.
     devices : tuple of str or None
         Names of the devices that it can forecast; None is all.
+    suites : tuple of str or None
+        Suites of Records that it learns from; None is all.
     groups : tuple of str
         Feature groups without which it can neither learn nor forecast.
     version : int
@@ -58,6 +63,7 @@ class Model(ABC):
     name: ClassVar[str]
     quantity: ClassVar[str] = "time"
     devices: ClassVar[tuple[str, ...] | None] = None
+    suites: ClassVar[tuple[str, ...] | None] = None
     groups: ClassVar[tuple[str, ...]] = ("row_lengths",)
     version: ClassVar[int] = 1
 
@@ -75,7 +81,7 @@ class Model(ABC):
         DeviceError
             If they are of a GPU that the machine does not describe.
         """
-        warm = training.where(lambda record: record.regime == "warm" and self.measured(record) is not None)
+        warm = self.used(training)
         used = warm.having(self.groups)
         self.machine_ = training.machine
         self.device_ = used.records[0].candidate.device if used.records else "cpu"
@@ -91,8 +97,18 @@ class Model(ABC):
                 f"expected a calibration that ran to its end; calibrate with a larger budget"
             )
         self.conversion_ = ConversionCost().fit(warm)
-        self.ratios_ = self._held_out_ratios(used.where(lambda record: record.suite == "gallery"))
+        self.ratios_ = self._held_out_ratios(used.where(lambda record: record.suite == HELD_OUT_SUITE))
         return self
+
+    @classmethod
+    def used(cls, training: TrainingSet) -> TrainingSet:
+        """Return the part of a training set that such a model can learn from."""
+
+        def is_used(record: Record) -> bool:
+            is_of_suite = cls.suites is None or record.suite in (*cls.suites, HELD_OUT_SUITE)
+            return is_of_suite and record.regime == "warm" and cls.measured(record) is not None
+
+        return training.where(is_used)
 
     @classmethod
     def measured(cls, record: Record) -> float | None:

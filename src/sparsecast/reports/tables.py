@@ -355,7 +355,7 @@ def evaluation(rows: Sequence[EvaluationRow]) -> Table:
         forecasts = [
             text
             for row in (by_model.get(model) for model in models)
-            for text in ((time(row.forecast.time_s), f"{100 * row.error:+.0f} %") if row else ("-", "-"))
+            for text in ((_value(row), f"{100 * row.error:+.0f} %") if row else ("-", "-"))
         ]
         noise = _percent(record.noise)
         table.add_row(
@@ -363,6 +363,10 @@ def evaluation(rows: Sequence[EvaluationRow]) -> Table:
         )
         matrix = name
     return table
+
+
+def _value(row: EvaluationRow) -> str:
+    return time(row.estimate.value) if row.quantity == "time" else energy(row.estimate.value)
 
 
 def scores(models: Mapping[str, ModelScore]) -> Table:
@@ -376,6 +380,7 @@ def scores(models: Mapping[str, ModelScore]) -> Table:
         "in the interval",
         "regret",
         "best found",
+        "not forecast",
     )
     for name, score in models.items():
         table.add_row(
@@ -384,6 +389,7 @@ def scores(models: Mapping[str, ModelScore]) -> Table:
             "-" if score.coverage is None else f"{100 * score.coverage:.0f} %",
             f"{100 * score.regret:.1f} %",
             f"{100 * score.top1:.0f} %",
+            str(score.unforecast),
         )
     return table
 
