@@ -10,9 +10,9 @@ import numpy as np
 import psutil
 import pytest
 
+from sparsecast.devices.binding import row_slice
 from sparsecast.errors import MatrixSizeError
 from sparsecast.formats import FORMATS, threads
-from sparsecast.kernels.binding import row_slice
 from sparsecast.matrices.analysis import structure
 from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.row_blocks import RowBlocks, StripStatistics

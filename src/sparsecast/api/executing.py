@@ -12,19 +12,20 @@ from scipy.sparse import csr_array
 from sparsecast.api.forecasting import choice, predict
 from sparsecast.api.forecasting import plan as plan_of  # `compile` has a parameter of that name
 from sparsecast.api.inputs import NamedMatrix, as_csr, read_matrix
-from sparsecast.api.resolving import kind, machine_of, require_own
+from sparsecast.api.resolving import machine_of, require_own
 from sparsecast.benchmark.evaluation import Evaluation, EvaluationRow, pair, scores
-from sparsecast.benchmark.measurement import LeftOut, Subject, bench_of, measure_candidates
+from sparsecast.benchmark.measurement import LeftOut, Subject, measure_candidates
 from sparsecast.benchmark.plan_check import PlanCheck, check_plan
+from sparsecast.devices import DEVICES
+from sparsecast.devices.binding import bind, prepared, row_slice
+from sparsecast.devices.naming import parse_device, parse_devices
 from sparsecast.errors import InputError
-from sparsecast.kernels.binding import bind, prepared, row_slice
-from sparsecast.machines.gpu import parse_device, parse_devices
-from sparsecast.machines.machine import detect
+from sparsecast.machines.machine import PROCESSOR, Machine, detect
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.analysis import structure as structure_of
 from sparsecast.measuring.timing import DEFAULT_EFFORT, Effort
 from sparsecast.models import MODELS
-from sparsecast.operators import BlockOperator, RowProduct
+from sparsecast.operators import BlockOperator
 from sparsecast.planning.plan import Plan
 from sparsecast.planning.prediction import Prediction
 from sparsecast.records import Candidate, Forecast, Record
@@ -65,8 +66,8 @@ def compile(
     matrix = as_csr(A)
     made = plan or plan_of(matrix, threads=threads, dtype=dtype, device=device)
     first = made.baseline.candidate
-    if first.device == "cpu":
-        detect().checked_threads(first.threads)
+    computing = DEVICES.get(first.device)
+    computing.threads(detect(), first.threads)
     for asked, planned in ((threads, first.threads), (dtype, first.dtype)):
         if asked is not None and asked != planned:
             raise InputError(
@@ -79,24 +80,22 @@ def compile(
         )
     _select(device, made)
     ready = prepared(matrix, first.dtype, first.index_bits)
-    bound = [bind(_rows(ready, block.first_row, block.last_row), block.candidate) for block in made.blocks]
-    ends = [(block.first_row, block.last_row + 1) for block in made.blocks]
-    if first.device == "cuda":
-        from sparsecast.kernels.cuda.operator import DeviceOperator  # asks for a device's libraries
-
-        products: list[Any] = [(*rows, each.product) for rows, each in zip(ends, bound, strict=True)]
-        return DeviceOperator(matrix.shape, np.dtype(first.dtype), products)
     blocks = [
-        RowProduct(*rows, each.product, each.multivector) for rows, each in zip(ends, bound, strict=True)
+        (
+            block.first_row,
+            block.last_row + 1,
+            bind(_rows(ready, block.first_row, block.last_row), block.candidate),
+        )
+        for block in made.blocks
     ]
-    return BlockOperator(matrix.shape, np.dtype(first.dtype), blocks)
+    return computing.operator(matrix.shape, np.dtype(first.dtype), blocks)
 
 
 def _select(device: str | None, made: Plan) -> None:
     """Compute on a plan's device from now on, the one of its kind that `device` names; without it stay."""
     if device is None:
         return
-    names = [name for name, its_kind in parse_devices(device).items() if its_kind == made.device]
+    names = [name for name, kind in parse_devices(device).items() if kind == made.device]
     if not names:
         raise InputError(
             f"{device} beside a plan for {made.device}: expected the same; plan it so, or leave it out"
@@ -126,7 +125,7 @@ def check(A: Any, made: Plan, effort: Effort = DEFAULT_EFFORT, *, device: str | 
     """
     matrix = as_csr(A)
     _select(device, made)
-    return check_plan(matrix, made, lambda: compile(matrix, made), effort, bench_of(made.device))
+    return check_plan(matrix, made, lambda: compile(matrix, made), effort, DEVICES.get(made.device))
 
 
 def measure(
@@ -135,7 +134,7 @@ def measure(
     *,
     threads: int | None = None,
     dtype: str | None = None,
-    device: str = "cpu",
+    device: str | None = None,
     name: str = "matrix",
     reads_energy: bool = True,
     on_sample: Callable[[], None] = lambda: None,
@@ -148,8 +147,11 @@ def measure(
     A : sparse matrix
     table : Prediction, or sequence of Forecast or Candidate, optional
         What to measure; without it, every format that suits the matrix.
-    threads, dtype, device
+    threads, dtype
         For choosing what to measure where `table` is None.
+    device : str, optional
+        Where is measured: by default on the processor, or, where `table` is of another device, on the current
+        one of its kind.
     name : str
         The matrix' name in the Records.
     reads_energy : bool
@@ -177,32 +179,43 @@ def measure(
     profile_name = table.profile if isinstance(table, Prediction) else None
     if table is None:
         values = matrix.dtype.name if dtype is None else dtype
-        table = choice(found, threads=threads, dtype=values, device=device).candidates
+        table = choice(found, threads=threads, dtype=values, device=device or PROCESSOR).candidates
     candidates = [item.candidate if isinstance(item, Forecast) else item for item in table]
-    kinds = {candidate.device for candidate in candidates}
-    machine = machine_of(device if parse_device(device)[0] in kinds else max(kinds, default="cpu"))
+    machine = _measured_machine(device, candidates)
+    computing = DEVICES.get(machine.device)
     if profile_name is not None:
         require_own(profile_name, machine)
     for candidate in candidates:
-        if candidate.device == "cpu":
-            machine.checked_threads(candidate.threads)
+        computing.threads(machine, candidate.threads)
     subject = Subject(matrix, found, name, "user")
-    bench = bench_of(kind(machine), reads_energy)
+    meter = computing.meter() if reads_energy else None
     refused: list[InputError] = []
 
     def leave_out(candidate: Candidate, why: InputError) -> None:
         refused.append(why)
         on_left_out(candidate, why)
 
-    records = measure_candidates(subject, candidates, DEFAULT_EFFORT, on_sample, bench, leave_out)
+    records = measure_candidates(
+        subject, candidates, DEFAULT_EFFORT, on_sample, computing, leave_out, meter=meter
+    )
     if refused and not records:
         raise refused[0]
     return sorted(records, key=lambda record: record.time_s)
 
 
+def _measured_machine(device: str | None, candidates: Sequence[Candidate]) -> Machine:
+    """Return this machine with the device to measure on: the one that is named, if candidates are of it."""
+    kinds = {candidate.device for candidate in candidates}
+    if device is not None and (not kinds or parse_device(device)[0] in kinds):
+        return machine_of(device)
+    return DEVICES.get(max(kinds, default=PROCESSOR)).describe()
+
+
 def measuring_steps(candidates: Sequence[Candidate]) -> int:
-    """Return how often `measure` calls `on_sample` for Candidates, on a GPU if it counts its energy."""
-    return sum(DEFAULT_EFFORT.samples + (candidate.device == "cuda") for candidate in candidates)
+    """Return how often `measure` calls `on_sample` for Candidates, where a device may count energy, as if it did."""
+    return sum(
+        DEFAULT_EFFORT.samples + DEVICES.get(candidate.device).may_read_energy for candidate in candidates
+    )
 
 
 def evaluate(

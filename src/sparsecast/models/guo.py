@@ -36,19 +36,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.errors import DeviceError
-from sparsecast.formats.hyb import HYB
+from sparsecast.formats.hyb import HYB, LEAST_ROWS_ON_GPUS
 from sparsecast.machines.machine import Machine
-from sparsecast.machines.strips import guo_strip
+from sparsecast.machines.strips import strip_rows
 from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.models import MODELS
 from sparsecast.models.model import Model
 from sparsecast.records import Record
-
-#: Rows (CSR, ELL) and non-zeros (COO) of a strip for each thread of a processor. A processor has no thread
-#: blocks to fill; what it has to fill is the time beside which waking its threads counts little: at 1,024
-#: rows of four non-zeros a thread works for about 2 microseconds, about what the waking costs.
-CPU_STRIP_ROWS_A_THREAD = 1024
 
 #: The kernel of section 3.5.1 among those that are measured on a GPU: a warp a row.
 GPU_CSR_KERNEL = "vector32"
@@ -57,33 +51,6 @@ GPU_CSR_KERNEL = "vector32"
 LEAST_SCATTERED = 8
 
 Floats = NDArray[np.float64]
-
-
-def strip_rows(machine: Machine | None, device: str, threads: int, kernel: str = "csr") -> int:
-    """Return the rows, or non-zeros for COO, of a strip (section 3.1: S).
-
-    Parameters
-    ----------
-    machine : Machine or None
-        Whose GPU it is; not needed for ``"cpu"``.
-    device : str
-    threads : int
-        Of the processor.
-    kernel : str
-        ``"csr"``, ``"ell"`` or ``"coo"``, which differ on a GPU.
-
-    Raises
-    ------
-    DeviceError
-        If the strip of a GPU is asked for that is not described.
-    """
-    if device == "cpu":
-        return threads * CPU_STRIP_ROWS_A_THREAD
-    if machine is None:
-        raise DeviceError(
-            f"device '{device}' has strips that its description tells: expected a machine with one; name it"
-        )
-    return guo_strip(machine.described_device(device), kernel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,15 +296,13 @@ class GuoModel(Model):
 
     def _fit(self, records: Sequence[Record], machine: Machine | None) -> None:
         threads = records[0].candidate.threads if records else 1
-        self.strips_ = {
-            name: strip_rows(machine, self.device_, threads, name) for name in ("csr", "ell", "coo")
-        }
+        self.strips_ = {name: strip_rows(machine, threads, name) for name in ("csr", "ell", "coo")}
         found = {name: self._records(records, name) for name in self.strips_}
         grids = {name: Grid.of(found[name], name, self.strips_[name]) for name in found}
         is_on_grid = not any(record.suite == "published" for record in records)
         fit_csr = CSRModel.fit if is_on_grid else CSRModel.fit_scattered
         fit_ell = ELLModel.fit if is_on_grid else ELLModel.fit_scattered
-        gpu = machine.described_device(self.device_) if machine and self.device_ != "cpu" else None
+        gpu = self.gpu_
         self.threshold_ = float(gpu.threads_per_block) if gpu else np.inf
         self.csr_ = fit_csr(grids["csr"].up_to(self.threshold_))
         self.csr_beyond_ = fit_csr(grids["csr"].at_least(self.threshold_))
@@ -346,13 +311,13 @@ class GuoModel(Model):
         coo = grids["coo"]
         self.coo_ = Line.through(coo.strips, coo.time_s) if len(np.unique(coo.strips)) >= 2 else None
         kernels = dict.fromkeys(record.candidate.kernel for record in found["csr"])
-        self._csr_kernels = () if self.device_ == "cpu" else tuple(kernels)
+        self._csr_kernels = tuple(kernels) if gpu else ()
 
     def _records(self, records: Sequence[Record], format_name: str) -> list[Record]:
         """Return the Records that the relationships of a format are established with."""
         suites = "entry strips" if format_name == "coo" else "strips", "published"
         own = [r for r in records if r.candidate.format == format_name and r.suite in suites]
-        if self.device_ == "cpu" or not own:
+        if not self.gpu_ or not own:
             return own
         # A format has one kernel, but for CSR's, and for the libraries of published results: their first one.
         is_papers = format_name == "csr" and own[0].suite != "published"
@@ -400,7 +365,7 @@ class GuoModel(Model):
         """Section 3.5.4: T0 = T1 + T2, the ELL part at the threshold's width and the COO part."""
         assert self.ell_ is not None
         assert self.coo_ is not None
-        width, overflow = HYB.split(blocks)  # z0, the threshold
+        width, overflow = HYB.split(blocks, LEAST_ROWS_ON_GPUS if self.gpu_ else 1)  # z0, the threshold
         ell = self.ell_.terms(np.maximum(width, 1).astype(float), self._strips("ell", blocks.rows))["time_s"]
         time_1 = np.where(width > 0, ell, 0.0)
         # A part without entries is not run; a matrix without entries costs one strip of COO.

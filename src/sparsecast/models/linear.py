@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from sparsecast.formats import FORMATS
 from sparsecast.formats.bcsr import BCSR
-from sparsecast.formats.hyb import HYB
+from sparsecast.formats.hyb import HYB, LEAST_ROWS_ON_GPUS
 from sparsecast.machines.machine import Cache, Machine
 from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.models import MODELS
@@ -71,10 +71,10 @@ class LinearModel(Model):
         if not used:
             return
         self._candidate: Candidate = used[0].candidate
-        self._caches = machine.caches_of(self.device_) if machine else ()
+        self._caches = machine.product_caches if machine else ()
         alike: dict[tuple[str, str], list[Record]] = {}
         for record in used:
-            kernel = "" if self.device_ == "cpu" else record.candidate.kernel
+            kernel = record.candidate.kernel if self.gpu_ else ""
             alike.setdefault((record.candidate.format, kernel), []).append(record)
         for (name, kernel), own in sorted(alike.items(), key=lambda item: item[0]):
             if len(own) >= LEAST_RECORDS:
@@ -124,7 +124,7 @@ class LinearModel(Model):
         matrix_bytes = storage.predicted_bytes(blocks, value_bytes, index_bytes)
         streamed = (matrix_bytes + blocks.rows * value_bytes).astype(float)
         working_set = streamed + self._rest_bytes(blocks, value_bytes, index_bytes)
-        if self.device_ != "cpu":
+        if self.gpu_:
             return {
                 "start": np.ones(len(blocks.rows)),
                 "rows": blocks.rows.astype(float),
@@ -166,7 +166,7 @@ class LinearModel(Model):
         if format_name == "coo" or kernel == "balanced":
             return {}
         if format_name == "hyb":
-            width, overflow = HYB.split(blocks)
+            width, overflow = HYB.split(blocks, LEAST_ROWS_ON_GPUS)
             return {"longest row": width.astype(float), "overflow entries": overflow.astype(float)}
         return {"longest row": blocks.row_length_max.astype(float)}
 

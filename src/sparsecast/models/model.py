@@ -9,9 +9,9 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.errors import ProfileError
+from sparsecast.errors import DeviceError, ProfileError
 from sparsecast.formats import FORMATS
-from sparsecast.machines.machine import Machine
+from sparsecast.machines.machine import PROCESSOR, Machine
 from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.models.conversion import ConversionCost
 from sparsecast.records import Candidate, Forecast, Record, Structure
@@ -30,6 +30,8 @@ class Model(ABC):
     ----------
     device_ : str
         What the Records are of.
+    gpu_ : GPU or None
+        That device, where it is one.
     ratios_ : dict of str to (float, float)
         For each format, or format and kernel, as `label` calls them, the ends of the interval of measured
         over forecast time, from the held-out Records.
@@ -54,10 +56,17 @@ class Model(ABC):
         ProfileError
             If they do not suffice for any format.
         DeviceError
-            If they are of a GPU, and `machine` does not describe one.
+            If they are of another device than `machine`, or than a processor where there is none.
         """
         records = [record for record in records if record.regime == "warm"]
-        self.device_ = records[0].candidate.device if records else "cpu"
+        described = machine.device if machine else PROCESSOR
+        self.device_ = records[0].candidate.device if records else described
+        if self.device_ != described:
+            raise DeviceError(
+                f"records of device '{self.device_}': expected those of {described}, which the machine is "
+                f"described as; name the profile of such a machine"
+            )
+        self.gpu_ = machine.gpu if machine else None
         self._fit(records, machine)
         if not self.formats():
             raise ProfileError(

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from sparsecast.errors import FormatError
 from sparsecast.formats import FORMATS
+from sparsecast.machines.machine import Machine
 from sparsecast.matrices.row_blocks import RowBlocks, StripStatistics
 from sparsecast.models.model import Model
 from sparsecast.planning.candidates import Target
@@ -84,7 +85,7 @@ def strip_statistics(indptr: NDArray[Any], matrix: Structure, strip_rows: int) -
 
 
 def best_blocks(
-    statistics: StripStatistics, model: Model, target: Target, iterations: int
+    statistics: StripStatistics, model: Model, target: Target, machine: Machine, iterations: int
 ) -> list[PlannedBlock]:
     """Return the row blocks with the least forecast time of `iterations` products and the conversions.
 
@@ -96,41 +97,43 @@ def best_blocks(
         Forecasts a block as if it were a matrix.
     target : Target
         Device, dtype and threads of every block.
+    machine : Machine
+        That is asked about.
     iterations : int
         Products that each conversion is paid for by.
     """
     formats = _open_formats(statistics, model, target)
-    tables = _best_splits(statistics, model, formats, target, iterations)
+    tables = _best_splits(statistics, model, formats, target, machine, iterations)
     blocks: list[PlannedBlock] = []
     end = statistics.strips
     while end > 0:  # PRINT_OPTIMAL_STRATEGY of Fig. 11, from the last block to the first
         start = int(tables.split[end])
         name = formats[int(tables.format_index[end])]
         block = statistics.blocks(np.array([start]), np.array([end]))
-        blocks.append(planned_block(block, int(statistics.bounds[start]), name, model, target))
+        blocks.append(planned_block(block, int(statistics.bounds[start]), name, model, target, machine))
         end = start
     return blocks[::-1]
 
 
 def best_single_block(
-    statistics: StripStatistics, model: Model, target: Target, iterations: int
+    statistics: StripStatistics, model: Model, target: Target, machine: Machine, iterations: int
 ) -> PlannedBlock:
     """Return all rows in one block, in the format that `best_blocks` would choose for it."""
     block = statistics.blocks(np.array([0]), np.array([statistics.strips]))
     formats = _open_formats(statistics, model, target)
-    costs = [_block_cost(model, name, block, target, iterations)[0] for name in formats]
-    return planned_block(block, 0, formats[int(np.argmin(costs))], model, target)
+    costs = [_block_cost(model, name, block, target, machine, iterations)[0] for name in formats]
+    return planned_block(block, 0, formats[int(np.argmin(costs))], model, target, machine)
 
 
 def planned_block(
-    block: RowBlocks, first_row: int, format_name: str, model: Model, target: Target
+    block: RowBlocks, first_row: int, format_name: str, model: Model, target: Target, machine: Machine
 ) -> PlannedBlock:
     """Return one block, from `first_row` on, with the forecasts of a format."""
     return PlannedBlock(
         first_row,
         first_row + int(block.rows[0]) - 1,
-        target.candidate(format_name, block, model.kernels(format_name)),
-        float(_product_s(model, format_name, block, target)[0]),
+        target.candidate(format_name, block, machine, model.kernels(format_name)),
+        float(_product_s(model, format_name, block, target, machine)[0]),
         float(model.conversion_.seconds(format_name, block)[0]),
     )
 
@@ -149,7 +152,12 @@ def _open_formats(statistics: StripStatistics, model: Model, target: Target) -> 
 
 
 def _best_splits(
-    statistics: StripStatistics, model: Model, formats: list[str], target: Target, iterations: int
+    statistics: StripStatistics,
+    model: Model,
+    formats: list[str],
+    target: Target,
+    machine: Machine,
+    iterations: int,
 ) -> _BestSplits:
     """Run SPMV_OPTIMAL_SOLUTION of Fig. 11; all blocks that end at one strip are forecast at once."""
     strips = statistics.strips
@@ -159,7 +167,7 @@ def _best_splits(
     for j in range(1, strips + 1):  # lines 03 to 13
         starts = np.arange(j)
         blocks = statistics.blocks(starts, np.full(j, j))
-        costs = np.array([_block_cost(model, name, blocks, target, iterations) for name in formats])
+        costs = np.array([_block_cost(model, name, blocks, target, machine, iterations) for name in formats])
         best = costs.argmin(axis=0)  # F[k + 1, j]
         total = cost[:j] + costs[best, starts]  # line 07: q = T[1, k] + E[k + 1, j], k = 0 for one block
         # Of equals the fewest blocks: argmin takes the smallest k, and k = 0 is the block of all strips.
@@ -168,20 +176,22 @@ def _best_splits(
     return _BestSplits(cost, split, format_index)
 
 
-def _block_cost(model: Model, format_name: str, blocks: RowBlocks, target: Target, iterations: int) -> Floats:
+def _block_cost(
+    model: Model, format_name: str, blocks: RowBlocks, target: Target, machine: Machine, iterations: int
+) -> Floats:
     """Return E[i, j] for one format: the time of a product, with its share of the conversion."""
     storage = FORMATS.get(format_name)
     conversion_s = model.conversion_.seconds(format_name, blocks)
-    cost = _product_s(model, format_name, blocks, target) + conversion_s / iterations
+    cost = _product_s(model, format_name, blocks, target, machine) + conversion_s / iterations
     return np.where(storage.can_hold(blocks), cost, np.inf)
 
 
-def _product_s(model: Model, format_name: str, blocks: RowBlocks, target: Target) -> Floats:
+def _product_s(model: Model, format_name: str, blocks: RowBlocks, target: Target, machine: Machine) -> Floats:
     """Return the forecast of each block with the kernel that it would be done with."""
     fitted = model.kernels(format_name)
     if len(fitted) < 2:
         return model.time_s(format_name, blocks, *fitted)
-    chosen = target.kernels(format_name, blocks, fitted)
+    chosen = target.kernels(format_name, blocks, machine, fitted)
     time_s = np.empty(len(blocks.rows))
     for kernel in np.unique(chosen):
         is_done_so = chosen == kernel

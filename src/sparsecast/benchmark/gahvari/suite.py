@@ -10,10 +10,11 @@ from time import perf_counter
 from sparsecast.benchmark.gahvari.estimator import Search, points_again
 from sparsecast.benchmark.gahvari.search_space import SYMMETRIC, UNBLOCKED, Point, Series
 from sparsecast.benchmark.gahvari.summary import AGAIN, AGAIN_SHARE, SUITE
-from sparsecast.benchmark.measurement import Bench, Subject, measure_candidates
+from sparsecast.benchmark.measurement import Subject, measure_candidates
+from sparsecast.devices.compiling import compiled_in_turn
+from sparsecast.devices.device import Device
 from sparsecast.errors import MatrixSizeError
-from sparsecast.kernels import KERNELS
-from sparsecast.kernels.compiling import compiled_in_turn
+from sparsecast.machines.machine import Machine
 from sparsecast.matrices.analysis import structure
 from sparsecast.matrices.banded_synthesis import banded_matrix
 from sparsecast.matrices.row_blocks import RowBlocks
@@ -41,9 +42,9 @@ def measured_subject(point: Point, suite: str = SUITE) -> Subject:
     return Subject(A, structure(A), point.name, suite)
 
 
-def candidate_of(series: Series, found: Structure, target: Target) -> Candidate:
+def candidate_of(series: Series, found: Structure, target: Target, machine: Machine) -> Candidate:
     """Return the one Candidate that a series is measured with: in BCSR, that of exactly its block size."""
-    candidate = target.candidate(series.format, RowBlocks.of(found))
+    candidate = target.candidate(series.format, RowBlocks.of(found), machine)
     return replace(candidate, block=series.block) if series.format == "bcsr" else candidate
 
 
@@ -63,8 +64,10 @@ class SyntheticSuite:
         What is asked for; those that the device has no kernels for are left out.
     dimensions : sequence of int
         The whole range.
-    bench : Bench
-        Where is measured.
+    device : Device
+        What is measured.
+    machine : Machine
+        This one, with that device.
     on_point : callable
         Told what is done next.
     processes : int
@@ -84,7 +87,8 @@ class SyntheticSuite:
     targets: Sequence[Target]
     series: Sequence[Series]
     dimensions: Sequence[int]
-    bench: Bench
+    device: Device
+    machine: Machine
     on_point: Callable[[str], None] = lambda name: None
     processes: int = 1
     effort: Effort = EFFORT
@@ -141,12 +145,15 @@ class SyntheticSuite:
     def _compiled(self, left_s: Callable[[], float], limit_s: float) -> list[Series]:
         """Have the kernels of the series compiled, and return those for which the time sufficed."""
         begin = perf_counter()
-        known = KERNELS[self.targets[0].device].names()
+        known = self.device.kernels.names()
         wanted = [series for series in self.series if series.format in known]
         # Symmetric ones have a kernel of their own, which the rules choose for symmetric matrices only.
         tiny = {kind: structure(banded_matrix(48, 24, symmetric=kind, seed=0)) for kind in (False, True)}
         kernels = {
-            series: [candidate_of(series, tiny[series.is_symmetric], target) for target in self.targets]
+            series: [
+                candidate_of(series, tiny[series.is_symmetric], target, self.machine)
+                for target in self.targets
+            ]
             for series in wanted
         }
         ready: list[Series] = []
@@ -175,10 +182,12 @@ class SyntheticSuite:
         subject = measured_subject(point, suite)
         self._spent("making matrices", begin)
         begin = perf_counter()
-        candidates = [candidate_of(point.series, subject.structure, target) for target in self.targets]
+        candidates = [
+            candidate_of(point.series, subject.structure, target, self.machine) for target in self.targets
+        ]
         effort = self.effort_of_few if point.series in (UNBLOCKED, SYMMETRIC) else self.effort
         try:
-            return measure_candidates(subject, candidates, effort, watch, self.bench)
+            return measure_candidates(subject, candidates, effort, watch, self.device)
         finally:
             self._spent("measuring" if suite == SUITE else "measuring again", begin)
 
