@@ -35,23 +35,24 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
+from sparsecast.benchmark.bandwidths import measure_bandwidths
+from sparsecast.benchmark.device import LARGE_GALLERY, DeviceBench, device_candidates, device_matrices
 
 from nvmath_peers import NVMATH_PEERS, MissingPeerError, Peer
 from sparsecast.api import read_matrix
-from sparsecast.benchmark.bandwidths import measure_bandwidths
 from sparsecast.benchmark.calibration import (
     BenchmarkMatrix,
     gallery_benchmark,
     read_journal,
     varied_benchmark,
 )
-from sparsecast.benchmark.device import LARGE_GALLERY, DeviceBench, device_candidates, device_matrices
 from sparsecast.benchmark.evaluation import pair, scores
 from sparsecast.benchmark.measurement import Subject, measure_candidates, right_hand_side
+from sparsecast.devices.binding import prepared
+from sparsecast.devices.cuda.clock import CANARY_BYTES, EventClock
+from sparsecast.devices.cuda.launching import SIMULATED
+from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.errors import DeviceError, FormatError, InputError, MatrixSizeError, SparsecastError
-from sparsecast.kernels.binding import prepared
-from sparsecast.kernels.cuda.launching import SIMULATED
-from sparsecast.kernels.reference import ReferenceProduct
 from sparsecast.machines import storage
 from sparsecast.machines.gpu import Device, detect_device
 from sparsecast.machines.machine import Machine, detect
@@ -60,6 +61,7 @@ from sparsecast.features.analysis import structure
 from sparsecast.matrices.gallery import gallery, gallery_from_specification
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.measuring.cuda_clock import CANARY_BYTES, EventClock
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.measuring.energy import NvmlMeter, idle_power_w
 from sparsecast.measuring.timing import Call, Effort, measure
 from sparsecast.models import MODELS
@@ -611,7 +613,7 @@ def beside_graph(campaign: Campaign, specification: str, core: Any) -> dict[str,
     builder = device.create_graph_builder().begin_building()
     for _ in range(GRAPHED):
         bound.product(there, out, builder)
-    graph, stream = builder.end_building().complete(), core.Bandwidth.from_handle(0)
+    graph, stream = builder.end_building().complete(), core.Stream.from_handle(0)
     graph.launch(stream)
     error = ReferenceProduct.of(A, x).check(bench.take(out), f"a graph of {candidate.kernel}")
     one = bench.call(candidate, bound, there, out)

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import settings
 from scipy.sparse import csr_array
 
-from sparsecast.kernels import KERNELS
-from sparsecast.kernels.binding import prepared
+from sparsecast.devices import DEVICES
+from sparsecast.devices.binding import prepared
 from sparsecast.machines.gpu import Device
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.gallery import gallery, gallery_names, gallery_parameters
@@ -64,8 +64,8 @@ def gpu_profile() -> Profile:
             "samples_s": (time_s,) * 3,
             "convert_s": 1e-5 + record.stored_bytes / GPU_WAY_BYTES_PER_S,
         }
-        there = name in KERNELS["cuda"].names()
-        for variant in KERNELS["cuda"].get(name).variants if there else ():
+        there = name in DEVICES.get("cuda").kernels.names()
+        for variant in DEVICES.get("cuda").kernels.get(name).variants if there else ():
             candidate = Candidate(name, variant, "cuda", "float64", 32, 1)
             records.append(dataclasses.replace(record, candidate=candidate, **made_up))
     bandwidths = [

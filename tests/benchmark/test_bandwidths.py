@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-
 from sparsecast.benchmark.bandwidths import MOST_TRANSFER_BYTES, array_sizes, measure_bandwidths
+
+from sparsecast.devices.cuda import clock as cuda_clock
 from sparsecast.machines.gpu import Device
 from sparsecast.machines.machine import Cache, Machine
-from sparsecast.measuring import cuda_clock
 from sparsecast.measuring.timing import Effort, HostClock
 
 CACHES = (Cache(1, 1 << 15, 1), Cache(2, 1 << 20, 2), Cache(3, 1 << 25, 8))

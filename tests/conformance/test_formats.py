@@ -10,9 +10,11 @@ import numpy as np
 import psutil
 import pytest
 
+from sparsecast.devices.binding import row_slice
 from sparsecast.errors import MatrixSizeError
 from sparsecast.formats import FORMATS, threads
-from sparsecast.kernels.binding import row_slice
+from sparsecast.devices.binding import row_slice
+from sparsecast.features.analysis import structure
 from sparsecast.features.analysis import structure
 from sparsecast.matrices.gallery import gallery
 from sparsecast.features.row_blocks import RowBlocks, StripStatistics

@@ -13,10 +13,13 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+from sparsecast.devices import DEVICES
+from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.errors import InputError
 from sparsecast.formats import FORMATS
 from sparsecast.kernels import KERNELS
-from sparsecast.kernels.reference import ReferenceProduct
+from sparsecast.devices.reference import ReferenceProduct
+from sparsecast.features.analysis import structure
 from sparsecast.features.analysis import structure
 from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.reading import load
@@ -24,7 +27,9 @@ from sparsecast.features.row_blocks import RowBlocks, StripStatistics
 from sparsecast.records import DTYPES
 
 KERNEL_NAMES = [
-    (name, variant) for name in KERNELS["cpu"].names() for variant in KERNELS["cpu"].get(name).variants
+    (name, variant)
+    for name in DEVICES.get("cpu").kernels.names()
+    for variant in DEVICES.get("cpu").kernels.get(name).variants
 ]
 LIMIT = int(numba.config.NUMBA_NUM_THREADS)
 #: What LIMIT leaves out is tried in a process of its own, below.
@@ -36,7 +41,7 @@ CASES = [(threads, dtype, 32) for threads in THREADS for dtype in DTYPES if thre
 CASES.append((1, "float64", 64))
 GUARD = 7.0
 
-every_format = pytest.mark.parametrize("name", KERNELS["cpu"].names())
+every_format = pytest.mark.parametrize("name", DEVICES.get("cpu").kernels.names())
 every_kernel = pytest.mark.parametrize("kernel", KERNEL_NAMES, ids="-".join)
 every_case = pytest.mark.parametrize("threads, dtype, bits", CASES, ids=str)
 every_usual_case = pytest.mark.parametrize(
@@ -47,7 +52,7 @@ every_usual_case = pytest.mark.parametrize(
 def bound(build, kernel, A, threads):
     name, variant = kernel
     built = build(name, A)
-    return None if built is None else KERNELS["cpu"].get(name).bind(built, variant, threads)
+    return None if built is None else DEVICES.get("cpu").kernels.get(name).bind(built, variant, threads)
 
 
 def product_of(product, rows, x):
@@ -90,7 +95,7 @@ def exact_product(A, x):
 @pytest.mark.parametrize("device", KERNELS)
 def test_no_kernel_lacks_a_format_and_processors_have_them_all(device):
     assert set(KERNELS[device].names()) <= set(FORMATS.names())
-    assert KERNELS["cpu"].names() == FORMATS.names()
+    assert DEVICES.get("cpu").kernels.names() == FORMATS.names()
     for name in KERNELS[device].names():
         variants = KERNELS[device].get(name).variants
         assert variants and len(set(variants)) == len(variants)
@@ -248,7 +253,11 @@ def test_a_result_can_be_written_over_an_old_one(build, kernel):
     assert np.array_equal(out, fresh)
 
 
-SEVERAL = [name for name in KERNELS["cpu"].names() if KERNELS["cpu"].get(name).bind_multivector]
+SEVERAL = [
+    name
+    for name in DEVICES.get("cpu").kernels.names()
+    if DEVICES.get("cpu").kernels.get(name).bind_multivector
+]
 
 
 def test_some_formats_take_several_vectors():
@@ -267,7 +276,7 @@ def test_several_vectors_equal_the_oracle(matrices, in_type, build, name, dtype,
         built = build(name, ready)
         if built is None:
             continue
-        product = KERNELS["cpu"].get(name).bind_multivector(built, threads)
+        product = DEVICES.get("cpu").kernels.get(name).bind_multivector(built, threads)
         X = uniform(A.shape[1] * vectors, dtype).reshape(A.shape[1], vectors)
         rows = A.shape[0]
         buffer = np.full((rows + 16, vectors), GUARD, dtype=dtype)
@@ -284,7 +293,7 @@ def test_several_vectors_equal_the_oracle(matrices, in_type, build, name, dtype,
 
 @every_format
 def test_the_rule_chooses_a_variant_for_every_block(matrices, name):
-    kernels = KERNELS["cpu"].get(name)
+    kernels = DEVICES.get("cpu").kernels.get(name)
     for what, A in matrices.items():
         strips = StripStatistics.of(A.indptr, structure(A, threads=1), 4)
         first = np.arange(strips.strips)

@@ -14,9 +14,17 @@ from sparsecast.api.calibrating import (
     twins,
 )
 from sparsecast.api.executing import check, compile, evaluate, measure, measuring_steps, replay
-from sparsecast.api.forecasting import choice, forecasts_at_hand, place, plan, predict, unmet_devices
+from sparsecast.api.forecasting import (
+    choice,
+    forecasts_at_hand,
+    place,
+    plan,
+    predict,
+    threads_of,
+    unmet_devices,
+)
 from sparsecast.api.inputs import as_problem, read_matrix, structure
-from sparsecast.api.resolving import contents, kind, machine_of
+from sparsecast.api.resolving import contents, machine_of
 
 __all__ = [
     "QUICK_BUDGET_S",
@@ -31,7 +39,6 @@ __all__ = [
     "contents",
     "evaluate",
     "forecasts_at_hand",
-    "kind",
     "machine_of",
     "machines",
     "measure",
@@ -44,6 +51,7 @@ __all__ = [
     "read_matrix",
     "replay",
     "structure",
+    "threads_of",
     "twins",
     "unmet_devices",
 ]

@@ -15,29 +15,27 @@ from sparsecast.api.forecasting import plan as plan_of  # `compile` has a parame
 from sparsecast.api.inputs import as_problem, read_matrix
 from sparsecast.api.resolving import (
     asked_machine,
-    checked_threads,
     fitted_model,
-    kind,
     machine_of,
-    named_device,
     require_own,
     target_of,
     training_for,
 )
 from sparsecast.benchmark.evaluation import Evaluation, Scoring
 from sparsecast.benchmark.kept import keep
-from sparsecast.benchmark.measurement import LeftOut, bench_of, measure_candidates
+from sparsecast.benchmark.measurement import LeftOut, measure_candidates
 from sparsecast.benchmark.plan_check import PlanCheck, check_plan
 from sparsecast.benchmark.replay import replay as replay_records
+from sparsecast.devices import DEVICES
+from sparsecast.devices.binding import bind, prepared, row_slice
+from sparsecast.devices.naming import parse_device, parse_devices
 from sparsecast.errors import FeatureError, InputError, ProfileError
-from sparsecast.kernels.binding import bind, prepared, row_slice
-from sparsecast.machines.gpu import parse_device, parse_devices
-from sparsecast.machines.machine import detect
+from sparsecast.machines.machine import PROCESSOR, Machine, detect
 from sparsecast.machines.profile import Profile, find_profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.timing import DEFAULT_EFFORT, Effort
 from sparsecast.models import MODELS
-from sparsecast.operators import BlockOperator, RowProduct
+from sparsecast.operators import BlockOperator
 from sparsecast.planning.candidates import Target, whole_matrix
 from sparsecast.planning.plan import Plan
 from sparsecast.planning.prediction import Prediction
@@ -80,8 +78,8 @@ def compile(
     matrix = problem.matrix
     made = plan or plan_of(problem, threads=threads, dtype=dtype, device=device)
     first = made.baseline.candidate
-    if first.device == "cpu":
-        detect().checked_threads(first.threads)
+    computing = DEVICES.get(first.device)
+    computing.threads(detect(), first.threads)
     for asked, planned in ((threads, first.threads), (dtype, first.dtype)):
         if asked is not None and asked != planned:
             raise InputError(
@@ -94,24 +92,22 @@ def compile(
         )
     _select(device, made)
     ready = prepared(matrix, first.dtype, first.index_bits)
-    bound = [bind(_rows(ready, block.first_row, block.last_row), block.candidate) for block in made.blocks]
-    ends = [(block.first_row, block.last_row + 1) for block in made.blocks]
-    if first.device == "cuda":
-        from sparsecast.kernels.cuda.operator import DeviceOperator  # asks for a device's libraries
-
-        products: list[Any] = [(*rows, each.product) for rows, each in zip(ends, bound, strict=True)]
-        return DeviceOperator(matrix.shape, np.dtype(first.dtype), products)
     blocks = [
-        RowProduct(*rows, each.product, each.multivector) for rows, each in zip(ends, bound, strict=True)
+        (
+            block.first_row,
+            block.last_row + 1,
+            bind(_rows(ready, block.first_row, block.last_row), block.candidate),
+        )
+        for block in made.blocks
     ]
-    return BlockOperator(matrix.shape, np.dtype(first.dtype), blocks)
+    return computing.operator(matrix.shape, np.dtype(first.dtype), blocks)
 
 
 def _select(device: str | None, made: Plan) -> None:
     """Compute on a plan's device from now on, the one of its kind that `device` names; without it stay."""
     if device is None:
         return
-    names = [name for name, its_kind in parse_devices(device).items() if its_kind == made.device]
+    names = [name for name, kind in parse_devices(device).items() if kind == made.device]
     if not names:
         raise InputError(
             f"{device} beside a plan for {made.device}: expected the same; plan it so, or leave it out"
@@ -141,7 +137,7 @@ def check(A: Any, made: Plan, effort: Effort = DEFAULT_EFFORT, *, device: str | 
     """
     problem = as_problem(A)
     _select(device, made)
-    return check_plan(problem.matrix, made, lambda: compile(problem, made), effort, bench_of(made.device))
+    return check_plan(problem.matrix, made, lambda: compile(problem, made), effort, DEVICES.get(made.device))
 
 
 def measure(
@@ -150,7 +146,7 @@ def measure(
     *,
     threads: int | None = None,
     dtype: str | None = None,
-    device: str = "cpu",
+    device: str | None = None,
     name: str = "matrix",
     reads_energy: bool = True,
     keeps: bool = True,
@@ -164,8 +160,11 @@ def measure(
     A : sparse matrix
     table : Prediction, or sequence of Forecast or Candidate, optional
         What to measure; without it, every format that suits the matrix.
-    threads, dtype, device
+    threads, dtype
         For choosing what to measure where `table` is None.
+    device : str, optional
+        Where is measured: by default on the processor, or, where `table` is of another device, on the current
+        one of its kind.
     name : str
         The matrix' name in the Records.
     reads_energy : bool
@@ -193,23 +192,24 @@ def measure(
     problem = as_problem(A, name)
     profile_name = table.profile if isinstance(table, Prediction) else None
     if table is None:
-        table = choice(problem, threads=threads, dtype=dtype, device=device).candidates
+        table = choice(problem, threads=threads, dtype=dtype, device=device or PROCESSOR).candidates
     candidates = [item.candidate if isinstance(item, Forecast) else item for item in table]
-    kinds = {candidate.device for candidate in candidates}
-    machine = machine_of(device if parse_device(device)[0] in kinds else max(kinds, default="cpu"))
+    machine = _measured_machine(device, candidates)
+    computing = DEVICES.get(machine.device)
     if profile_name is not None:
         require_own(profile_name, machine)
     for candidate in candidates:
-        if candidate.device == "cpu":
-            machine.checked_threads(candidate.threads)
-    bench = bench_of(kind(machine), reads_energy)
+        computing.threads(machine, candidate.threads)
+    meter = computing.meter() if reads_energy else None
     refused: list[InputError] = []
 
     def leave_out(candidate: Candidate, why: InputError) -> None:
         refused.append(why)
         on_left_out(candidate, why)
 
-    records = measure_candidates(problem, "user", candidates, DEFAULT_EFFORT, on_sample, bench, leave_out)
+    records = measure_candidates(
+        problem, "user", candidates, DEFAULT_EFFORT, on_sample, computing, leave_out, meter=meter
+    )
     if refused and not records:
         raise refused[0]
     if keeps:
@@ -217,9 +217,19 @@ def measure(
     return sorted(records, key=lambda record: record.time_s)
 
 
+def _measured_machine(device: str | None, candidates: Sequence[Candidate]) -> Machine:
+    """Return this machine with the device to measure on: the one that is named, if candidates are of it."""
+    kinds = {candidate.device for candidate in candidates}
+    if device is not None and (not kinds or parse_device(device)[0] in kinds):
+        return machine_of(device)
+    return DEVICES.get(max(kinds, default=PROCESSOR)).describe()
+
+
 def measuring_steps(candidates: Sequence[Candidate]) -> int:
-    """Return how often `measure` calls `on_sample` for Candidates, on a GPU if it counts its energy."""
-    return sum(DEFAULT_EFFORT.samples + (candidate.device == "cuda") for candidate in candidates)
+    """Return how often `measure` calls `on_sample`, as if each device that may count energy did so."""
+    return sum(
+        DEFAULT_EFFORT.samples + DEVICES.get(candidate.device).may_read_energy for candidate in candidates
+    )
 
 
 def evaluate(
@@ -274,7 +284,7 @@ def _evaluate(problem: Problem, profile: Profile | None, scoring: Scoring, keeps
         try:
             model = fitted_model(profile, target, name)
             # A model may know other kernels than those that the rules choose.
-            known = whole_matrix(problem.structure, target, model.kernels, profile.machine.device).candidates
+            known = whole_matrix(problem.structure, target, profile.machine, model.kernels).candidates
             estimates.append((model, model.estimates(problem.structure, known)))
         except (FeatureError, ProfileError) as error:
             scoring.refused.setdefault(f"model {name}", str(error))
@@ -311,9 +321,9 @@ def replay(
     ProfileError
         If there are too few Records.
     """
-    profile = profile or find_profile(here=machine_of(named_device(device)))
+    profile = profile or find_profile(here=machine_of(device or PROCESSOR))
     machine = asked_machine(profile, device)
-    target = Target(kind(machine), dtype, 32, checked_threads(machine, threads))
+    target = Target(machine.device, dtype, 32, DEVICES.get(machine.device).threads(machine, threads))
     return replay_records(
         training_for(profile, target), [MODELS.get(n) for n in MODELS.names()], on_fold=on_fold
     )

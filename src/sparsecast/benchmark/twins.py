@@ -15,15 +15,16 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from sparsecast.benchmark.measurement import right_hand_side
+from sparsecast.devices import DEVICES
+from sparsecast.devices.binding import prepared
+from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.errors import InputError, PaddingError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
 from sparsecast.formats.bcsr import BCSR, best_block
 from sparsecast.formats.storage_format import StorageFormat
-from sparsecast.kernels import KERNELS
-from sparsecast.kernels.binding import prepared
-from sparsecast.kernels.reference import ReferenceProduct
+from sparsecast.machines.machine import Machine
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.reading import matrix_name
 from sparsecast.matrices.values import require_imaginary
@@ -114,6 +115,7 @@ class Twins:
 def twins_of(
     paths: Sequence[str | os.PathLike[str]],
     threads: Sequence[int],
+    machine: Machine,
     dtype: str | None = None,
     on_matrix: Callable[[], None] = lambda: None,
     effort: Effort = TWIN_EFFORT,
@@ -126,6 +128,8 @@ def twins_of(
         Matrix files.
     threads : sequence of int
         Each is measured.
+    machine : Machine
+        This one.
     dtype : str, optional
         One of DTYPES; by default each matrix's own.
     on_matrix : callable
@@ -141,7 +145,7 @@ def twins_of(
         If a kernel's result differs from the oracle's by more than rounding.
     """
     if dtype is not None:
-        Target("cpu", dtype, 32, 1)  # refuses an unknown type once, and not every matrix for it
+        Target(machine.device, dtype, 32, 1)  # refuses an unknown type once, and not every matrix for it
     rows: list[TwinRow] = []
     refused: dict[str, str] = {}
     interrupted = False
@@ -158,7 +162,9 @@ def twins_of(
             twins = problem, problem.twin("banded", block), problem.twin("ours", block)
             index_bits = 32 if max(*A.shape, A.nnz) <= _INT32_MAX else 64
             for count in threads:
-                rows += _rows(twins, block, Target("cpu", chosen, index_bits, count), effort)
+                rows += _rows(
+                    twins, block, Target(machine.device, chosen, index_bits, count), machine, effort
+                )
         except InputError as error:
             refused[name] = str(error)
         except KeyboardInterrupt:
@@ -169,7 +175,7 @@ def twins_of(
 
 
 def _rows(
-    twins: tuple[Problem, Problem, Problem], block: int, target: Target, effort: Effort
+    twins: tuple[Problem, Problem, Problem], block: int, target: Target, machine: Machine, effort: Effort
 ) -> list[TwinRow]:
     """Measure a matrix, its banded twin and ours."""
     problem = twins[0]
@@ -177,7 +183,7 @@ def _rows(
     x = right_hand_side(problem.structure.cols, target.dtype)
     rows = []
     for format_name in ("csr", "bcsr") if block > 1 else ("csr",):
-        candidate = target.candidate(format_name, blocks)
+        candidate = target.candidate(format_name, blocks, machine)
         real, bands, own = (_product(each.matrix, candidate, block, x) for each in twins)
         # The real matrix not twice in a row: the second time would find warmer caches than the twins do.
         timings = measure({"real": real, "bands": bands, "again": real, "structure": own}, effort)
@@ -205,7 +211,7 @@ def _product(A: csr_array[Any], candidate: Candidate, block: int, x: np.ndarray[
         stored = BCSR.from_csr(ready, block=(block, block))
     else:
         stored = FORMATS.get(candidate.format).from_csr(ready)
-    kernels = KERNELS[candidate.device].get(candidate.format)
+    kernels = DEVICES.get(candidate.device).kernels.get(candidate.format)
     product = kernels.bind(stored, candidate.kernel, candidate.threads)
     out = np.full(A.shape[0], np.nan, dtype=ready.dtype)
     product(x, out)

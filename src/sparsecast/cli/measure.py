@@ -33,6 +33,7 @@ def command(
 ) -> None:
     """Measure the product here in every format that suits, beside the forecasts if this machine was met."""
     from sparsecast import api
+    from sparsecast.machines.machine import PROCESSOR
     from sparsecast.reports import documents, tables
     from sparsecast.reports.progress import counted_bar
 
@@ -61,7 +62,7 @@ def command(
         return
     page().print(tables.measurements(f"Measured: {found.name}", records, forecasts, refused))
     if prediction is None:
-        asked = "" if device == "cpu" else f" --device {device}"
+        asked = "" if device == PROCESSOR else f" --device {device}"
         page().print(
             f"No forecast: this machine has no calibration for it yet (sparsecast calibrate{asked})."
         )

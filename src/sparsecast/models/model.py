@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.errors import ProfileError
+from sparsecast.errors import DeviceError, ProfileError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
@@ -79,12 +79,17 @@ class Model(ABC):
         ProfileError
             If they do not suffice for any format, or are of a device that the model does not forecast.
         DeviceError
-            If they are of a GPU that the machine does not describe.
+            If they are of another device than the machine is described as.
         """
         warm = self.used(training)
         used = warm.having(self.groups)
-        self.machine_ = training.machine
-        self.device_ = used.records[0].candidate.device if used.records else "cpu"
+        self.machine_, described = training.machine, training.machine.device
+        self.device_ = used.records[0].candidate.device if used.records else described
+        if self.device_ != described:
+            raise DeviceError(
+                f"records of device '{self.device_}': expected those of {described}, which the machine is "
+                f"described as; name the profile of such a machine"
+            )
         if self.devices is not None and self.device_ not in self.devices:
             raise ProfileError(
                 f"the {self.name} model does not forecast {self.device_}: expected one of "

@@ -11,6 +11,7 @@ from sparsecast.benchmark.gahvari.comparison import Comparison
 from sparsecast.benchmark.gahvari.summary import FIGURES, BenchResult, Rating
 from sparsecast.benchmark.plan_check import PlanCheck
 from sparsecast.benchmark.twins import Twins
+from sparsecast.devices import DEVICES
 from sparsecast.features.levels import BLOCK_SIZES
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import Machine
@@ -151,7 +152,7 @@ def plan_sentences(made: Plan, profile: str) -> list[str]:
         f"One product on {profile}: {time(made.time_s)} {_bracketed(made.low_s, made.high_s)}, "
         f"plain CSR {time(made.baseline.time_s)}."
     ]
-    if made.device != "cpu":
+    if not DEVICES.get(made.device).shares_host:
         sentences.append(_device_sentence(made))
     elif made.convert_s == 0:
         sentences.append(f"Nothing to convert: for {made.iterations:,} products plain CSR arrays are best.")
@@ -268,9 +269,8 @@ def bandwidth_sentence(bandwidths: Iterable[Bandwidth]) -> str:
     """Return in words the bandwidth of each kind of stream, over the most bytes that it was measured with."""
     largest: dict[str, Bandwidth] = {}
     for stream in sorted(bandwidths, key=lambda stream: stream.bytes):
-        plural = "s" if stream.threads > 1 else ""
-        threads = f" {stream.threads} thread{plural}" if stream.device == "cpu" else ""
-        largest[f"{stream.device}{threads} {stream.kind}"] = stream
+        threads = DEVICES.get(stream.device).threads_text(stream.threads)
+        largest[" ".join(filter(None, (stream.device, threads, stream.kind)))] = stream
     return ", ".join(f"{key} {size(largest[key].bandwidth_bytes_per_s)}/s" for key in sorted(largest))
 
 
