@@ -75,9 +75,9 @@ def matrices(machine: Machine) -> list[SuiteMatrix]:
     """Return the benchmark matrices of a GPU, the suites in turn, so that a short budget sees each.
 
     They are those of Guo et al. (2014) and of Wang et al. (2017) on the GPU's own strips, then larger ones,
-    and the suites that a processor is measured on. A strip of rows is that of the kernel: Guo's CSR has a warp a
-    row, Wang's half a warp or a thread, ELL and JAD a thread. Those beyond SOON_ENTRIES come last, the smallest
-    of them first.
+    and the suites that a processor is measured on. A strip of rows is that of the kernel: Guo's CSR has a
+    warp a row, Wang's half a warp or a thread, ELL and JAD a thread. Those beyond SOON_ENTRIES come last, the
+    smallest of them first.
     """
     gpu = machine.gpu
     assert gpu is not None
