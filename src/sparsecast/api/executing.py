@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from sparsecast.api.calibrating import own_profile
-from sparsecast.api.forecasting import choice
+from sparsecast.api.forecasting import choice, threads_of
 from sparsecast.api.forecasting import plan as plan_of  # `compile` has a parameter of that name
 from sparsecast.api.inputs import as_problem, read_matrix
 from sparsecast.api.resolving import (
@@ -35,7 +36,7 @@ from sparsecast.machines.profile import Profile, find_profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.timing import DEFAULT_EFFORT, Effort
 from sparsecast.models import MODELS
-from sparsecast.operators import BlockOperator
+from sparsecast.operators import BlockOperator, RowProduct, Transposed
 from sparsecast.planning.candidates import Target, whole_matrix
 from sparsecast.planning.plan import Plan
 from sparsecast.planning.prediction import Prediction
@@ -49,8 +50,13 @@ def compile(
     threads: int | None = None,
     dtype: str | None = None,
     device: str | None = None,
+    transpose: bool | Plan = False,
 ) -> BlockOperator:
     """Build a matrix as a plan says; the result is a SciPy LinearOperator.
+
+    The transpose of a matrix that equals it costs nothing. That of another one is planned and built like any
+    matrix when ``op.T``, ``op.H``, ``op.rmatvec`` or ``op.rmatmat`` is first used; until then the operator
+    keeps `A`, which must not change.
 
     Parameters
     ----------
@@ -60,6 +66,9 @@ def compile(
         Made by `plan`; without one, the matrix is planned for on this machine.
     threads, dtype, device
         For planning, as in `plan`.
+    transpose : bool or Plan
+        Whether to plan and build the transpose now, for as many products; or a plan for it, to build now.
+        Without a plan, the transpose is planned by the profile of this machine.
 
     Returns
     -------
@@ -78,29 +87,70 @@ def compile(
     matrix = problem.matrix
     made = plan or plan_of(problem, threads=threads, dtype=dtype, device=device)
     first = made.baseline.candidate
-    computing = DEVICES.get(first.device)
-    computing.threads(detect(), first.threads)
     for asked, planned in ((threads, first.threads), (dtype, first.dtype)):
         if asked is not None and asked != planned:
             raise InputError(
                 f"{asked} beside a plan for {planned}: expected the same; plan it so, or leave it out"
             )
+    _select(device, made)
+    blocks = _built(matrix, made)
+    planned_transpose = None if isinstance(transpose, bool) else transpose
+    transposed = partial(_transposed, problem, blocks, made, planned_transpose)
+    operator = DEVICES.get(first.device).operator(matrix.shape, np.dtype(first.dtype), blocks, transposed)
+    if transpose:
+        operator.transpose()
+    return operator
+
+
+def _built(matrix: csr_array[Any], made: Plan) -> list[RowProduct]:
+    """Return the row blocks of a matrix, built and bound as a plan says."""
+    first = made.baseline.candidate
+    DEVICES.get(first.device).threads(detect(), first.threads)
     planned_rows = sum(block.last_row + 1 - block.first_row for block in made.blocks)
     if planned_rows != matrix.shape[0]:
         raise InputError(
             f"plan for {planned_rows} rows: expected {matrix.shape[0]}, the rows of the matrix; plan it anew"
         )
-    _select(device, made)
     ready = prepared(matrix, first.dtype, first.index_bits)
-    blocks = [
-        (
-            block.first_row,
-            block.last_row + 1,
-            bind(_rows(ready, block.first_row, block.last_row), block.candidate),
-        )
+    return [
+        RowProduct(block.first_row, block.last_row + 1, each.product, each.multivector)
         for block in made.blocks
+        for each in [bind(_rows(ready, block.first_row, block.last_row), block.candidate)]
     ]
-    return computing.operator(matrix.shape, np.dtype(first.dtype), blocks)
+
+
+def _transposed(
+    problem: Problem, blocks: Sequence[RowProduct], made: Plan, planned: Plan | None
+) -> Transposed:
+    """Return what does products with the transpose: the blocks of the matrix where they can, else its own."""
+    if problem.structure.symmetry.triangle_nnz is not None:
+        return Transposed(blocks)
+    A = problem.matrix
+    transpose = csr_array(A.T)
+    if A.dtype.kind == "c" and _are_equal(transpose, A.conjugate()):
+        return Transposed(blocks, conjugated=True)
+    first = made.baseline.candidate
+    if planned is None:
+        target: dict[str, Any] = {
+            "threads": threads_of(first.device, first.threads),
+            "dtype": first.dtype,
+            "device": first.device,
+        }
+        planned = plan_of(transpose, iterations=made.iterations, **target)
+    own = planned.baseline.candidate
+    if (own.device, own.dtype) != (first.device, first.dtype):
+        raise InputError(
+            f"a plan for {own.device} {own.dtype} of the transpose: expected {first.device} {first.dtype}, "
+            f"as of the matrix; plan it so"
+        )
+    return Transposed(_built(transpose, planned))
+
+
+def _are_equal(A: csr_array[Any], B: csr_array[Any]) -> bool:
+    """Tell whether two matrices have the same arrays."""
+    return A.shape == B.shape and all(
+        np.array_equal(getattr(A, name), getattr(B, name)) for name in ("indptr", "indices", "data")
+    )
 
 
 def _select(device: str | None, made: Plan) -> None:

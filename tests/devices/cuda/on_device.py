@@ -35,6 +35,7 @@ from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile, user_path
 from sparsecast.matrices.gallery import gallery
 from sparsecast.measuring.timing import Effort
+from sparsecast.operators import RowProduct
 from sparsecast.planning.candidates import Target
 from sparsecast.planning.dynamic_programme import PlannedBlock
 from sparsecast.planning.plan import Plan
@@ -262,7 +263,7 @@ def operator():
     for first, last, name in zip(bounds[:-1], bounds[1:], names, strict=True):
         kernels = CUDA.get(name)
         built = FORMATS.get(name).from_csr(row_slice(A, first, last - 1))
-        blocks.append((first, last, kernels.bind(built, kernels.variants[-1], 1)))
+        blocks.append(RowProduct(first, last, kernels.bind(built, kernels.variants[-1], 1)))
     return A, DeviceOperator(A.shape, A.dtype, blocks)
 
 
@@ -324,7 +325,7 @@ def test_the_operator_of_a_matrix_without_entries(shape):
     for name in CUDA.names():
         kernels = CUDA.get(name)
         product = kernels.bind(FORMATS.get(name).from_csr(A), kernels.variants[-1], 1)
-        op = DeviceOperator(shape, A.dtype, [(0, shape[0], product)])
+        op = DeviceOperator(shape, A.dtype, [RowProduct(0, shape[0], product)])
         assert op.matvec(np.ones(shape[1])).tolist() == [0.0] * shape[0], name
 
 
@@ -385,7 +386,7 @@ def test_a_plan_of_several_blocks_is_built_there_and_checked():
     blocks = replace(baseline, last_row=29), replace(baseline, first_row=30, candidate=ell)
     plan = Plan(blocks, 1000, 2e-6, None, None, 2e-6, baseline, None)
     operator = api.compile(A, plan)
-    assert isinstance(operator, DeviceOperator) and len(operator.device_blocks) == 2
+    assert isinstance(operator, DeviceOperator) and len(operator.blocks) == 2
     bench = DeviceBench(EventClock(canary_bytes=1 << 10))
     checked = check_plan(A, plan, lambda: operator, ONCE, bench)
     assert checked.time_s > 0 and checked.baseline_s > 0 and checked.scipy_s > 0
