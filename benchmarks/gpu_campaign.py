@@ -611,7 +611,7 @@ def beside_graph(campaign: Campaign, specification: str, core: Any) -> dict[str,
     builder = device.create_graph_builder().begin_building()
     for _ in range(GRAPHED):
         bound.product(there, out, builder)
-    graph, stream = builder.end_building().complete(), core.Bandwidth.from_handle(0)
+    graph, stream = builder.end_building().complete(), core.Stream.from_handle(0)
     graph.launch(stream)
     error = ReferenceProduct.of(A, x).check(bench.take(out), f"a graph of {candidate.kernel}")
     one = bench.call(candidate, bound, there, out)

@@ -31,7 +31,7 @@ if importlib.util.find_spec("numba_cuda"):
     from numba import cuda
 
     if not SIMULATED:
-        from cuda.core import Bandwidth, LaunchConfig, launch
+        from cuda.core import LaunchConfig, Stream, launch
 
 #: Threads of a block, unless a kernel says otherwise: small enough that a block of long rows keeps few warps
 #: waiting, large enough that a multiprocessor's blocks hold all the threads it can.
@@ -256,7 +256,7 @@ def _queue(compiled: Any, blocks: int, threads: int) -> Callable[..., None]:
         return lambda stream, *arguments: compiled[blocks, threads](*arguments)
     (overload,) = compiled.overloads.values()
     function = overload.library.get_cufunc().kernel
-    config, default = LaunchConfig(grid=blocks, block=threads), Bandwidth.from_handle(0)
+    config, default = LaunchConfig(grid=blocks, block=threads), Stream.from_handle(0)
 
     def queue(stream: Any, *arguments: Any) -> None:
         launch(stream or default, config, function, *arguments)
