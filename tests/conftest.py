@@ -12,6 +12,7 @@ import pytest
 from hypothesis import settings
 from scipy.sparse import csr_array
 
+from sparsecast.formats import FORMATS
 from sparsecast.kernels import KERNELS
 from sparsecast.kernels.binding import prepared
 from sparsecast.machines.gpu import Device
@@ -27,6 +28,18 @@ RECORDED = Path(__file__).parent / "data" / "recorded-profile.parquet"
 
 #: Sizes that keep every matrix of the gallery small, whichever of them it takes.
 SMALL = {"n": 9, "scale": 7}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Have one process run all tests of a format's kernels: two would compile the same ones at once."""
+    for item in items:
+        if item.path.parent.name in ("conformance", "formats", "kernels"):
+            parameters = getattr(getattr(item, "callspec", None), "params", {})
+            name = parameters.get("name") or parameters.get("kernel", ("",))[0]
+            format = name or item.path.stem.removeprefix("test_")
+            if format in FORMATS.names():
+                item.add_marker(pytest.mark.xdist_group(format))
 
 
 @pytest.fixture(scope="session")
