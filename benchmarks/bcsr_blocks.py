@@ -25,14 +25,11 @@ from sparsecast.benchmark.measurement import right_hand_side
 from sparsecast.devices import DEVICES
 from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.errors import PaddingError
+from sparsecast.features.analysis import structure
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.bcsr import BCSR, BLOCK_SIDES
 from sparsecast.formats.csr import CSR
-from sparsecast.kernels import KERNELS
-from sparsecast.devices.reference import ReferenceProduct
-from sparsecast.features.analysis import structure
-from sparsecast.features.analysis import structure
 from sparsecast.matrices.gallery import gallery_from_specification
-from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.measuring.timing import Call, Effort, measure
 from sparsecast.records import DTYPES, product_flops
 

@@ -31,13 +31,10 @@ from scipy.sparse import csr_array
 from sparsecast import api
 from sparsecast.devices import DEVICES
 from sparsecast.errors import InputError
+from sparsecast.features.analysis import structure
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.storage_format import StorageFormat
-from sparsecast.kernels import KERNELS
-from sparsecast.features.analysis import structure
-from sparsecast.features.row_blocks import RowBlocks
-from sparsecast.features.analysis import structure
-from sparsecast.features.row_blocks import RowBlocks
 
 MATRICES = (
     "gallery:poisson3d?n=90",

@@ -29,14 +29,10 @@ from sparsecast.devices import DEVICES
 from sparsecast.devices.binding import bind
 from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.errors import SparsecastError
-from sparsecast.kernels import KERNELS
-from sparsecast.devices.binding import bind
-from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.features.analysis import structure
-from sparsecast.features.analysis import structure
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.matrices.gallery import gallery_from_specification
 from sparsecast.matrices.reading import load, matrix_name
-from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.measuring.timing import Call, Effort, Timing, measure
 from sparsecast.records import Candidate
 

@@ -37,6 +37,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from sparsecast.benchmark.bandwidths import measure_bandwidths
 from sparsecast.benchmark.device import LARGE_GALLERY, DeviceBench, device_candidates, device_matrices
+from sparsecast.measuring.cuda_clock import CANARY_BYTES, EventClock
 
 from nvmath_peers import NVMATH_PEERS, MissingPeerError, Peer
 from sparsecast.api import read_matrix
@@ -53,15 +54,13 @@ from sparsecast.devices.cuda.clock import CANARY_BYTES, EventClock
 from sparsecast.devices.cuda.launching import SIMULATED
 from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.errors import DeviceError, FormatError, InputError, MatrixSizeError, SparsecastError
+from sparsecast.features.analysis import structure
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines import storage
 from sparsecast.machines.gpu import Device, detect_device
 from sparsecast.machines.machine import Machine, detect
 from sparsecast.machines.profile import Profile
-from sparsecast.features.analysis import structure
 from sparsecast.matrices.gallery import gallery, gallery_from_specification
-from sparsecast.features.row_blocks import RowBlocks
-from sparsecast.measuring.cuda_clock import CANARY_BYTES, EventClock
-from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.measuring.energy import NvmlMeter, idle_power_w
 from sparsecast.measuring.timing import Call, Effort, measure
 from sparsecast.models import MODELS

@@ -12,9 +12,9 @@ import pytest
 from sparsecast.benchmark.device import LARGEST_ENTRIES, device_candidates, device_matrices
 
 from sparsecast.devices import DEVICES
+from sparsecast.features.analysis import structure
 from sparsecast.machines.gpu import Device
 from sparsecast.machines.strips import guo_strip, wang_strip
-from sparsecast.features.analysis import structure
 from sparsecast.matrices.gallery import gallery
 from sparsecast.planning.candidates import Target
 

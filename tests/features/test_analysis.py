@@ -16,13 +16,12 @@ from hypothesis import strategies as st
 from scipy.sparse import coo_array, csr_array, csr_matrix
 
 from sparsecast.errors import InputError
-from sparsecast.matrices import structure as structure_module
 from sparsecast.features.analysis import structure
-from sparsecast.matrices.gallery import gallery
-from sparsecast.features.levels import X_REUSE_ELEMENTS
-from sparsecast.features.sweep import Work, cut, sweep
-from sparsecast.features.levels import BLOCK_SIZES, ROW_LENGTH_LEVELS
+from sparsecast.features.levels import BLOCK_SIZES, ROW_LENGTH_LEVELS, X_REUSE_ELEMENTS
 from sparsecast.features.structure import Structure
+from sparsecast.features.sweep import Work, cut, sweep
+from sparsecast.matrices import structure as structure_module
+from sparsecast.matrices.gallery import gallery
 from sparsecast.records import DTYPES
 
 

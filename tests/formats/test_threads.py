@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparsecast.formats.threads import equal_parts, even_parts, in_parts, on_threads, unsigned
 from sparsecast.features.sweep import ENTRIES_PER_THREAD
+from sparsecast.formats.threads import equal_parts, even_parts, in_parts, on_threads, unsigned
 
 LIMIT = int(numba.config.NUMBA_NUM_THREADS)
 

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array, random_array
 
 from sparsecast.errors import InputError, MatrixSizeError
-from sparsecast.matrices import synthesis
 from sparsecast.features.analysis import structure
+from sparsecast.features.levels import BLOCK_SIZES
+from sparsecast.matrices import synthesis
 from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.synthesis import block_matrix, varied_matrix
 from sparsecast.matrices.twin_synthesis import banded_twin, row_lengths, twin
-from sparsecast.features.levels import BLOCK_SIZES
 
 
 @st.composite

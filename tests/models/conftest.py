@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from sparsecast.machines.profile import Profile
 from sparsecast.features.analysis import structure
 from sparsecast.features.structure import Structure
+from sparsecast.machines.profile import Profile
 from sparsecast.records import Record
 
 

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparsecast.errors import ProfileError
-from sparsecast.formats import FORMATS
 from sparsecast.features.analysis import structure
-from sparsecast.matrices.gallery import gallery_from_specification
 from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.formats import FORMATS
+from sparsecast.matrices.gallery import gallery_from_specification
 from sparsecast.models.guo import GuoModel, Line, strip_rows
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden-forecasts.json"

@@ -9,18 +9,15 @@ from dataclasses import asdict
 
 import numpy as np
 import pytest
-from sparsecast.kernels import compiling
 
 from sparsecast.benchmark.gahvari import suite as suite_module
 from sparsecast.benchmark.gahvari.search_space import NNZ_PER_ROW, SYMMETRIC, UNBLOCKED, Point, Series
 from sparsecast.benchmark.gahvari.suite import SyntheticSuite, candidate_of, measured_subject
 from sparsecast.benchmark.gahvari.summary import AGAIN, SUITE
 from sparsecast.benchmark.measurement import HostBench
+from sparsecast.devices import compiling
 from sparsecast.devices.compiling import compile_as_told, compiled_beside
 from sparsecast.errors import MatrixSizeError
-from sparsecast.kernels import compiling
-from sparsecast.devices.compiling import compile_as_told, compiled_beside
-from sparsecast.features.analysis import structure
 from sparsecast.features.analysis import structure
 from sparsecast.measuring.timing import Effort
 from sparsecast.planning.candidates import Target

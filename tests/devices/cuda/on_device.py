@@ -126,7 +126,8 @@ def test_equals_oracle_and_whole_numbers_are_exact(matrices, kernel):
 @every_kernel
 @pytest.mark.parametrize("dtype, bits", OTHER_TYPES)
 def test_equals_oracle_in_every_type(matrices, kernel, dtype, bits):
-    for what in ("lengths 0 to 9", "constant length 4", "duplicates", "last rows empty"):
+    names = ("lengths 0 to 9", "constant length 4", "duplicates", "last rows empty")
+    for what in names[OTHER_TYPES.index((dtype, bits)) % 2 :: 2] if SIMULATED else names:
         check(kernel, what, prepared(matrices[what], dtype, bits))
 
 

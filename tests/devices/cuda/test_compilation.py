@@ -196,7 +196,7 @@ def test_a_launch_hands_on_addresses_and_sizes_of_their_own_width(launches):
     assert arguments[-2:] == (x.address, y.address)
     assert all(type(each) is int for each in arguments[:3]) and len(set(arguments[:3])) == 3
     assert arguments[3] == 400 and isinstance(arguments[3], np.int64)
-    assert type(default).__name__ == "Bandwidth" and stream == "a stream"
+    assert type(default).__name__ == "Stream" and stream == "a stream"
     assert product.nbytes == A.indptr.nbytes + A.indices.nbytes + A.data.nbytes
 
 

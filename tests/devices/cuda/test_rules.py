@@ -9,9 +9,6 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from sparsecast.kernels import KERNELS
-from sparsecast.features.analysis import structure
-from sparsecast.features.row_blocks import RowBlocks, StripStatistics
 from sparsecast.devices import DEVICES
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks, StripStatistics
