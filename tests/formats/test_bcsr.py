@@ -16,7 +16,7 @@ from sparsecast.formats.bcsr import BCSR, best_block
 from sparsecast.matrices.analysis import structure
 from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.row_blocks import RowBlocks, StripStatistics
-from sparsecast.matrices.sweep import ENTRIES_PER_THREAD
+from sparsecast.parallel import ENTRIES_PER_THREAD
 from sparsecast.planning.candidates import Target, whole_matrix
 from sparsecast.records import BLOCK_SIZES
 

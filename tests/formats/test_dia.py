@@ -19,7 +19,7 @@ from sparsecast.formats.storage_format import MAX_PADDING_FACTOR
 from sparsecast.matrices.analysis import structure
 from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.row_blocks import RowBlocks, StripStatistics
-from sparsecast.matrices.sweep import ENTRIES_PER_THREAD
+from sparsecast.parallel import ENTRIES_PER_THREAD
 from sparsecast.planning.candidates import Target, whole_matrix
 
 ascending = st.lists(st.integers(-5, 5), max_size=12).map(sorted)

@@ -17,7 +17,6 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-import psutil
 from scipy.sparse import csr_array
 
 from sparsecast.benchmark.bandwidths import array_sizes, measure_bandwidths
@@ -42,6 +41,7 @@ from sparsecast.matrices.synthesis import (
     varied_matrix,
 )
 from sparsecast.measuring.timing import Effort, HostClock
+from sparsecast.memory import free_bytes
 from sparsecast.models.guo import strip_rows
 from sparsecast.planning.candidates import Target, whole_matrix
 from sparsecast.records import SCHEMA_VERSION, Bandwidth, Candidate, Record, Structure
@@ -603,8 +603,7 @@ class Calibration:
 
     def _most_entries(self, target: Target) -> float:
         """Return the entries of the largest matrix that there is memory for."""
-        free: int = psutil.virtual_memory().available
-        return MEMORY_SHARE * free / (_VALUES_AN_ENTRY * target.value_bytes + _BYTES_BESIDE)
+        return MEMORY_SHARE * free_bytes() / (_VALUES_AN_ENTRY * target.value_bytes + _BYTES_BESIDE)
 
     def _is_done(self, target: Target, matrix: BenchmarkMatrix) -> bool:
         return any(

@@ -19,6 +19,7 @@ from sparsecast.errors import InputError, PaddingError
 from sparsecast.formats import FORMATS
 from sparsecast.formats.bcsr import BCSR, best_block
 from sparsecast.formats.storage_format import StorageFormat
+from sparsecast.integers import index_dtype
 from sparsecast.kernels import KERNELS
 from sparsecast.kernels.binding import prepared
 from sparsecast.kernels.reference import ReferenceProduct
@@ -37,7 +38,7 @@ TWIN_EFFORT = Effort(samples=21, sample_s=0.002)
 #: Which of the samples counts: what disturbs one makes it longer, hardly ever shorter.
 _UNDISTURBED_SHARE = 0.1
 
-_INT32_MAX, _INDEX_BYTES = 2**31 - 1, 4
+_INDEX_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +153,7 @@ def twins_of(
             chosen = A.dtype.name if dtype is None else dtype
             require_imaginary(A.dtype, chosen, f"{name}, a {A.dtype} matrix")
             family = _Family.of(name, A, np.dtype(chosen).itemsize)
-            index_bits = 32 if max(*A.shape, family.structure.nnz) <= _INT32_MAX else 64
+            index_bits = 8 * index_dtype(*A.shape, family.structure.nnz).itemsize
             for count in threads:
                 rows += _rows(family, Target("cpu", chosen, index_bits, count), effort)
         except InputError as error:

@@ -8,9 +8,7 @@ is exact, symmetry but for one chance in 2**64.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import numba
 import numpy as np
@@ -19,13 +17,11 @@ from scipy.sparse import csr_array, csr_matrix, issparse
 
 from sparsecast.errors import InputError
 from sparsecast.matrices.block_fill import block_fill
-from sparsecast.matrices.sweep import ENTRIES_PER_THREAD, Indices, cut, sweep
+from sparsecast.matrices.sweep import Indices, cut, sweep
 from sparsecast.matrices.symmetry import triangle_nnz
 from sparsecast.matrices.values import VALUE_TYPES
+from sparsecast.parallel import ENTRIES_PER_THREAD, equal_parts, on_threads
 from sparsecast.records import ROW_LENGTH_LEVELS, Structure
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 def structure(A: csr_array | csr_matrix, *, threads: int | None = None) -> Structure:
@@ -74,11 +70,8 @@ def structure(A: csr_array | csr_matrix, *, threads: int | None = None) -> Struc
     indptr, indices = _plain_indices(A)
     nnz = int(indptr[-1])
     workers = max(1, min(threads, nnz // ENTRIES_PER_THREAD))
-    with ThreadPoolExecutor(workers) if workers > 1 else _AtOnce() as pool:
-        fill = pool.submit(block_fill, indptr, indices)
-        zeros = pool.map(_count_zeros, np.array_split(A.data[:nnz], workers))
-        found = sweep(indptr, indices, (rows, cols), cut(A, nnz, workers), pool)
-        triangle = triangle_nnz(indptr, indices, A.data[:nnz], (rows, cols), pool, workers)
+    zeros = on_threads(lambda first, last: _count_zeros(A.data[first:last]), equal_parts(nnz, workers))
+    found = sweep(indptr, indices, (rows, cols), cut(A, nnz, workers))
     return Structure(
         rows=rows,
         cols=cols,
@@ -90,8 +83,8 @@ def structure(A: csr_array | csr_matrix, *, threads: int | None = None) -> Struc
         half_bandwidth=found.half_bandwidth,
         band_histogram=tuple((found.bands / max(nnz, 1)).tolist()),
         diagonals=found.diagonals,
-        triangle_nnz=triangle,
-        block_fill=fill.result(),
+        triangle_nnz=triangle_nnz(indptr, indices, A.data[:nnz], (rows, cols), workers),
+        block_fill=block_fill(indptr, indices),
         x_line_changes=found.line_changes,
         x_reuse_histogram=tuple((found.reuse / max(int(found.reuse.sum()), 1)).tolist()),
     )
@@ -103,15 +96,6 @@ def _plain_indices(A: csr_array | csr_matrix) -> tuple[Indices, Indices]:
     index = np.dtype(np.int64 if wide else np.int32)
     indptr = np.ascontiguousarray(A.indptr, dtype=index)
     return indptr, np.ascontiguousarray(A.indices, dtype=index)[: indptr[-1]]
-
-
-class _AtOnce(Executor):
-    """Runs in the caller's thread what is submitted."""
-
-    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        done: Future[T] = Future()
-        done.set_result(fn(*args, **kwargs))
-        return done
 
 
 def _count_zeros(data: NDArray[Any]) -> int:

@@ -30,11 +30,12 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from sparsecast.formats.bcsr import BCSR
+from sparsecast.integers import unsigned
 from sparsecast.kernels import KERNELS
 from sparsecast.kernels.cpu.multivector import panels, row_of_blocks
-from sparsecast.kernels.cpu.parallel import balanced_parts, share, unsigned
 from sparsecast.kernels.format_kernels import FormatKernels, only_variant
 from sparsecast.operators import Product
+from sparsecast.parallel import balanced_parts, share
 
 ONE = np.uint64(1)
 

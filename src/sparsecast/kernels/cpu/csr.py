@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.formats.csr import CSR
+from sparsecast.integers import unsigned
 from sparsecast.kernels import KERNELS
 from sparsecast.kernels.cpu.gathers import GATHERS_WIN, gathered_row
 from sparsecast.kernels.cpu.multivector import panels, row_of_blocks
-from sparsecast.kernels.cpu.parallel import balanced_parts, share, unsigned
 from sparsecast.kernels.format_kernels import FormatKernels
 from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.operators import Product
+from sparsecast.parallel import balanced_parts, share
 
 #: Below this mean length, four accumulators cost more to set up and add than they save.
 SHORT_ROW = 3.5

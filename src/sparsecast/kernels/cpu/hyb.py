@@ -6,11 +6,12 @@ import numba
 import numpy as np
 
 from sparsecast.formats.hyb import HYB
+from sparsecast.integers import unsigned
 from sparsecast.kernels import KERNELS
 from sparsecast.kernels.cpu.ell import padded_rows
-from sparsecast.kernels.cpu.parallel import balanced_parts, share, unsigned
 from sparsecast.kernels.format_kernels import FormatKernels, only_variant
 from sparsecast.operators import Product
+from sparsecast.parallel import balanced_parts, share
 
 
 @numba.njit(nogil=True, cache=True)

@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.formats.sell import CHUNK_ROWS, SELL
+from sparsecast.integers import unsigned
 from sparsecast.kernels import KERNELS
 from sparsecast.kernels.cpu.gathers import GATHERS_WIN, gathered_chunk
 from sparsecast.kernels.cpu.multivector import panels, row_of_blocks
-from sparsecast.kernels.cpu.parallel import balanced_parts, share, unsigned
 from sparsecast.kernels.format_kernels import FormatKernels
 from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.operators import Product
+from sparsecast.parallel import balanced_parts, share
 
 _VARIANTS = ("chunks", "gathered")
 

@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.formats.symmetric_csr import SymmetricCSR
+from sparsecast.integers import unsigned
 from sparsecast.kernels import KERNELS
-from sparsecast.kernels.cpu.parallel import balanced_parts, share, unsigned
 from sparsecast.kernels.format_kernels import FormatKernels
 from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.operators import Product
+from sparsecast.parallel import balanced_parts, share
 
 #: Below this mean row length of the whole matrix, four entries at a time cost more to set up than they save,
 #: as they do where rows are mispredicted (benchmarks/symmetric_rows.py).
