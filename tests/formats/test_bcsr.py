@@ -18,6 +18,7 @@ from sparsecast.features.row_blocks import RowBlocks, StripStatistics
 from sparsecast.features.sweep import ENTRIES_PER_THREAD
 from sparsecast.formats.bcsr import BCSR, best_block
 from sparsecast.matrices.gallery import gallery
+from sparsecast.parallel import ENTRIES_PER_THREAD
 from sparsecast.planning.candidates import Target, whole_matrix
 
 #: Each side high and wide, even and odd; the tests of the kernels build all 36.

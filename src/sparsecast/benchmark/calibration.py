@@ -13,8 +13,6 @@ from itertools import groupby
 from pathlib import Path
 from time import perf_counter
 
-import psutil
-
 from sparsecast.benchmark.gahvari import search_space, summary
 from sparsecast.benchmark.gahvari.search_space import Series
 from sparsecast.benchmark.gahvari.suite import OutOfTime, SyntheticSuite
@@ -35,6 +33,7 @@ from sparsecast.matrices.synthesis import (
     varied_matrix,
 )
 from sparsecast.measuring.timing import Effort
+from sparsecast.memory import free_bytes
 from sparsecast.planning.candidates import Target, whole_matrix
 from sparsecast.records import Bandwidth, Candidate, Record
 
@@ -319,8 +318,7 @@ class Calibration:
 
     def _most_entries(self, target: Target) -> float:
         """Return the entries of the largest matrix that there is memory for."""
-        free: int = psutil.virtual_memory().available
-        return MEMORY_SHARE * free / (_VALUES_AN_ENTRY * target.value_bytes + _BYTES_BESIDE)
+        return MEMORY_SHARE * free_bytes() / (_VALUES_AN_ENTRY * target.value_bytes + _BYTES_BESIDE)
 
     def _is_done(self, target: Target, matrix: SuiteMatrix) -> bool:
         return any(

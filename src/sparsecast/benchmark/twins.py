@@ -24,6 +24,7 @@ from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
 from sparsecast.formats.bcsr import BCSR, best_block
 from sparsecast.formats.storage_format import StorageFormat
+from sparsecast.integers import index_dtype
 from sparsecast.machines.machine import Machine
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.reading import matrix_name
@@ -38,7 +39,7 @@ TWIN_EFFORT = Effort(samples=21, sample_s=0.002)
 #: Which of the samples counts: what disturbs one makes it longer, hardly ever shorter.
 _UNDISTURBED_SHARE = 0.1
 
-_INT32_MAX, _INDEX_BYTES = 2**31 - 1, 4
+_INDEX_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +161,7 @@ def twins_of(
                 raise InputError(f"{name} has no entries: expected some to multiply; leave it out")
             block = _block(problem.structure, np.dtype(chosen).itemsize)
             twins = problem, problem.twin("banded", block), problem.twin("ours", block)
-            index_bits = 32 if max(*A.shape, A.nnz) <= _INT32_MAX else 64
+            index_bits = 8 * index_dtype(*A.shape, A.nnz).itemsize
             for count in threads:
                 rows += _rows(
                     twins, block, Target(machine.device, chosen, index_bits, count), machine, effort

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -71,21 +72,14 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
     """
     with _storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        os.close(handle)
-        temporary = Path(name)
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+        # Not by tempfile, whose files are the owner's alone: the system takes the umask off these bits.
+        os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
         try:
             write(temporary)
-            temporary.chmod(0o666 & ~_umask())  # mkstemp's files are the owner's alone
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 @contextmanager
