@@ -27,15 +27,12 @@ from sparsecast.matrices.reading import matrix_name, read
 from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.matrices.twin_synthesis import banded_twin, twin
 from sparsecast.matrices.values import require_imaginary
-from sparsecast.measuring.timing import Call, Effort, Timing, measure
+from sparsecast.measuring.timing import Call, Effort, measure
 from sparsecast.planning.candidates import Target
 from sparsecast.records import Candidate, Structure
 
-#: What a matrix and its twins take: samples so short and so many that some of them meet no other program.
-TWIN_EFFORT = Effort(samples=21, sample_s=0.002)
-
-#: Which of the samples counts: what disturbs one makes it longer, hardly ever shorter.
-_UNDISTURBED_SHARE = 0.1
+#: What a matrix and its twins take.
+TWIN_EFFORT = Effort(samples=40, sample_s=0.001)
 
 _INT32_MAX, _INDEX_BYTES = 2**31 - 1, 4
 
@@ -196,7 +193,7 @@ def _rows(family: _Family, target: Target, effort: Effort) -> list[TwinRow]:
         )
         # The real matrix not twice in a row: the second time would find warmer caches than the twins do.
         timings = measure({"real": real, "bands": bands, "again": real, "structure": own}, effort)
-        times = {kind: _undisturbed(timing) for kind, timing in timings.items()}
+        times = {kind: timing.time_s for kind, timing in timings.items()}
         time_s = times.pop("real")
         ratios = {kind: each / time_s for kind, each in times.items()}
         rows.append(TwinRow(family.name, family.structure.nnz, candidate, family.block, time_s, **ratios))
@@ -226,10 +223,6 @@ def _product(A: csr_array[Any], candidate: Candidate, block: int, x: np.ndarray[
     product(x, out)
     ReferenceProduct.of(ready, x).check(out, f"{candidate.format} {candidate.kernel}")
     return lambda: product(x, out)
-
-
-def _undisturbed(timing: Timing) -> float:
-    return float(np.quantile(timing.samples_s, _UNDISTURBED_SHARE))
 
 
 def _scores(rows: Sequence[TwinRow]) -> tuple[TwinScore, ...]:
