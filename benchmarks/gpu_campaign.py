@@ -61,6 +61,8 @@ from sparsecast.machines.gpu import Device, detect_device
 from sparsecast.machines.machine import Machine, detect
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.gallery import gallery, gallery_from_specification
+from sparsecast.matrices.row_blocks import RowBlocks
+from sparsecast.measuring.cuda_clock import EventClock
 from sparsecast.measuring.energy import NvmlMeter, idle_power_w
 from sparsecast.measuring.timing import Call, Effort, measure
 from sparsecast.models import MODELS
@@ -120,8 +122,6 @@ class Scope:
     Attributes
     ----------
     effort : Effort
-    canary_bytes : int
-        Of the clock.
     stream_bytes : tuple of int
         Sizes of the arrays that bandwidths read, copy and transfer.
     dtypes : tuple of str
@@ -136,7 +136,6 @@ class Scope:
     """
 
     effort: Effort = EFFORT
-    canary_bytes: int = CANARY_BYTES
     stream_bytes: tuple[int, ...] = tuple(1 << exponent for exponent in (12, 16, 20, 24, 26, 28, 30, 32))
     dtypes: tuple[str, ...] = ("float64", "float32")
     matrices: Callable[[Device], list[BenchmarkMatrix]] = device_matrices
@@ -154,7 +153,6 @@ def tiny_matrices(device: Device) -> list[BenchmarkMatrix]:
 
 TINY = Scope(
     effort=Effort(samples=1, sample_s=1e-6),
-    canary_bytes=1 << 10,
     stream_bytes=(1 << 10, 1 << 12),
     dtypes=("float64",),
     matrices=tiny_matrices,
@@ -205,7 +203,7 @@ class Campaign:
     def __post_init__(self) -> None:
         assert self.machine.device is not None
         self.device: Device = self.machine.device
-        self.clock = EventClock(self.scope.canary_bytes)
+        self.clock = EventClock()
 
     def write(self, name: str, found: Any) -> None:
         """Write a result as JSON, whole or not at all."""

@@ -154,7 +154,7 @@ def _record(
         time_s=timing.time_s,
         spread=timing.spread,
         noise=timing.noise,
-        retaken=timing.retaken,
+        retaken=0,
         regime=regime,
         error=item.error,
         convert_s=item.convert_s,

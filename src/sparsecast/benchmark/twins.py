@@ -29,15 +29,12 @@ from sparsecast.machines.machine import Machine
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.reading import matrix_name
 from sparsecast.matrices.values import require_imaginary
-from sparsecast.measuring.timing import Call, Effort, Timing, measure
+from sparsecast.measuring.timing import Call, Effort, measure
 from sparsecast.planning.candidates import Target
 from sparsecast.records import Candidate
 
-#: What a matrix and its twins take: samples so short and so many that some of them meet no other program.
-TWIN_EFFORT = Effort(samples=21, sample_s=0.002)
-
-#: Which of the samples counts: what disturbs one makes it longer, hardly ever shorter.
-_UNDISTURBED_SHARE = 0.1
+#: What a matrix and its twins take.
+TWIN_EFFORT = Effort(samples=40, sample_s=0.001)
 
 _INDEX_BYTES = 4
 
@@ -188,7 +185,7 @@ def _rows(
         real, bands, own = (_product(each.matrix, candidate, block, x) for each in twins)
         # The real matrix not twice in a row: the second time would find warmer caches than the twins do.
         timings = measure({"real": real, "bands": bands, "again": real, "structure": own}, effort)
-        times = {kind: _undisturbed(timing) for kind, timing in timings.items()}
+        times = {kind: timing.time_s for kind, timing in timings.items()}
         time_s = times.pop("real")
         ratios = {kind: each / time_s for kind, each in times.items()}
         rows.append(TwinRow(problem.name, problem.structure.nnz, candidate, block, time_s, **ratios))
@@ -218,10 +215,6 @@ def _product(A: csr_array[Any], candidate: Candidate, block: int, x: np.ndarray[
     product(x, out)
     ReferenceProduct.of(ready, x).check(out, f"{candidate.format} {candidate.kernel}")
     return lambda: product(x, out)
-
-
-def _undisturbed(timing: Timing) -> float:
-    return float(np.quantile(timing.samples_s, _UNDISTURBED_SHARE))
 
 
 def _scores(rows: Sequence[TwinRow]) -> tuple[TwinScore, ...]:

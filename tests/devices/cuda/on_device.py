@@ -369,7 +369,7 @@ def test_a_device_is_met(monkeypatch, tmp_path):
     monkeypatch.setenv("SPARSECAST_HOME", str(tmp_path))
     matrices = [varied_benchmark(30, 2, "uniform", reach) for reach in (0.2, 1.0)]
     small = [replace(each, formats=("csr", "ell"), entries=100) for each in matrices]
-    bench = DeviceBench(EventClock(canary_bytes=1 << 10))
+    bench = DeviceBench(EventClock())
     place = Place(lambda target: (small, []), bandwidths=lambda machine, threads: [], bench=bench)
     machine = replace(detect(), device=Device("simulated or not", 1, 1, 32, 128, 1 << 30, 1 << 12, 1, 1))
     monkeypatch.setattr("sparsecast.benchmark.calibration.QUICK_EFFORT", ONCE)
@@ -388,6 +388,6 @@ def test_a_plan_of_several_blocks_is_built_there_and_checked():
     plan = Plan(blocks, 1000, 2e-6, None, None, 2e-6, baseline, None)
     operator = api.compile(A, plan)
     assert isinstance(operator, DeviceOperator) and len(operator.blocks) == 2
-    bench = DeviceBench(EventClock(canary_bytes=1 << 10))
+    bench = DeviceBench(EventClock())
     checked = check_plan(A, plan, lambda: operator, ONCE, bench)
     assert checked.time_s > 0 and checked.baseline_s > 0 and checked.scipy_s > 0
