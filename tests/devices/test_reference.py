@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
-from sparsecast.kernels import reference as reference_module
 
+from sparsecast.devices import reference as reference_module
 from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.errors import WrongResultError
 from sparsecast.matrices.gallery import gallery

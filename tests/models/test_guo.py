@@ -15,17 +15,18 @@ from hypothesis import strategies as st
 
 from sparsecast.errors import ProfileError
 from sparsecast.formats import FORMATS
+from sparsecast.machines.strips import strip_rows
 from sparsecast.matrices.analysis import structure
 from sparsecast.matrices.gallery import gallery_from_specification
 from sparsecast.matrices.row_blocks import RowBlocks
-from sparsecast.models.guo import GuoModel, Line, strip_rows
+from sparsecast.models.guo import GuoModel, Line
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden-forecasts.json"
 #: Set to write the golden file anew instead of comparing with it.
 WRITE_GOLDEN = "SPARSECAST_WRITE_GOLDEN"
 
 THREADS = 2
-STRIP = strip_rows(None, "cpu", THREADS)
+STRIP = strip_rows(None, THREADS)
 STRIPS = (1, 5, 10)
 LENGTHS = (4, 16, 64)
 ENTRY_STRIPS = (10, 50, 100)
@@ -142,7 +143,7 @@ def test_hyb_is_the_sum_of_its_parts(records, of_lengths, shape, width, overflow
 
 
 def test_a_strip_is_rows_for_every_thread():
-    assert strip_rows(None, "cpu", 6) == 6 * strip_rows(None, "cpu", 1)
+    assert strip_rows(None, 6) == 6 * strip_rows(None, 1)
 
 
 def test_few_records_drop_a_format_instead_of_inventing_it(records):

@@ -104,9 +104,7 @@ def _compare(first: Path, second: Path, as_json: bool) -> None:
         page().print(tables.comparison(found))
 
 
-def _measure_twins(
-    folder: Path, threads: int | None, dtype: str | None, device: str, as_json: bool
-) -> None:
+def _measure_twins(folder: Path, threads: int | None, dtype: str | None, device: str, as_json: bool) -> None:
     from sparsecast import api
     from sparsecast.matrices.reading import matrix_files
     from sparsecast.reports import documents, tables
