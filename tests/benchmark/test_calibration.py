@@ -21,6 +21,7 @@ from sparsecast.devices.cpu.processor import Processor
 from sparsecast.errors import BusyError, DeviceError, InputError, MatrixSizeError, ProfileError, StorageError
 from sparsecast.formats import FORMATS
 from sparsecast.machines import storage
+from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile, user_path
 from sparsecast.matrices.synthesis import strip_matrix
 from sparsecast.models import DEFAULT_MODEL, MODELS
@@ -369,9 +370,7 @@ def test_a_profile_that_cannot_be_saved_leaves_its_journal(run, measured, path, 
 
 @pytest.mark.parametrize("threads", [1, 2, 64])
 def test_the_suite_has_what_the_models_need(threads):
-    needed, optional = DEVICES.get("cpu").suites(
-        dataclasses.replace(SETTING, threads=threads), recorded.machine
-    )
+    needed, optional = DEVICES.get("cpu").suites(dataclasses.replace(SETTING, threads=threads), detect())
     names = [(matrix.name, matrix.suite) for matrix in (*needed, *optional)]
     assert len(names) == len(set(names))
     suites = {matrix.suite for matrix in needed}

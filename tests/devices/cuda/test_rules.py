@@ -23,7 +23,8 @@ def regular(length, rows=100):
 
 def chosen(A):
     kernels = DEVICES.get("cuda").kernels.get("csr")
-    return kernels.variants[int(kernels.choose(RowBlocks.of(structure(A, threads=1)), detect(), "float64")[0])]
+    blocks = RowBlocks.of(structure(A, threads=1))
+    return kernels.variants[int(kernels.choose(blocks, detect(), "float64")[0])]
 
 
 @pytest.mark.parametrize(
@@ -82,8 +83,7 @@ def test_rules_need_no_gpu_library_and_binding_names_the_extra_that_brings_it():
         "from sparsecast.machines.machine import detect\n"
         "from sparsecast.devices.binding import bind\n"
         "from sparsecast.planning.candidates import Target, whole_matrix\n"
-        "from sparsecast.machines.machine import detect
-from sparsecast.matrices.analysis import structure\n"
+        "from sparsecast.matrices.analysis import structure\n"
         "A = csr_array(np.kron(np.eye(20), np.ones((2, 2))))\n"
         "choice = whole_matrix(structure(A), Target('cuda', 'float64', 32, 1), detect())\n"
         "assert not [name for name in sys.modules if name.startswith(('numba.cuda', 'cuda'))]\n"
