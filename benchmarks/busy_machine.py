@@ -29,9 +29,9 @@ from rich.table import Table
 
 from sparsecast.api.inputs import read_matrix
 from sparsecast.benchmark.measurement import right_hand_side
-from sparsecast.kernels.binding import bind, prepared
-from sparsecast.matrices.analysis import structure
-from sparsecast.matrices.row_blocks import RowBlocks
+from sparsecast.devices.binding import bind, prepared
+from sparsecast.features.analysis import structure
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.planning.candidates import Target
 
 #: Products of 5 us to 10 ms with one thread here.

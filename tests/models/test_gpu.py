@@ -10,12 +10,13 @@ import pytest
 from sparsecast.errors import DeviceError, ProfileError
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks
-from sparsecast.formats.hyb import HYB
-from sparsecast.machines.gpu import Device
+from sparsecast.formats.hyb import HYB, LEAST_ROWS_ON_GPUS
+from sparsecast.machines.gpu import GPU
 from sparsecast.machines.machine import Cache, Machine
+from sparsecast.machines.strips import strip_rows
 from sparsecast.matrices.synthesis import varied_matrix
 from sparsecast.models import MODELS
-from sparsecast.models.guo import LEAST_SCATTERED, GuoModel, strip_rows
+from sparsecast.models.guo import LEAST_SCATTERED, GuoModel
 from sparsecast.models.linear import LEAST_RECORDS, LinearModel
 from sparsecast.planning.candidates import Target
 from sparsecast.planning.dynamic_programme import strip_statistics
@@ -26,12 +27,15 @@ SETTING = Target("cuda", "float64", 32, 1)
 
 
 def gpu(multiprocessors, warps, lanes=32, l2_bytes=1 << 40):
-    device = Device("a device", multiprocessors, warps, lanes, 1024, 1 << 34, l2_bytes, 1, 1)
-    return dataclasses.replace(HOST, device=device)
+    described = GPU("a device", multiprocessors, warps, lanes, 1024, 1 << 34, l2_bytes, 1, 1)
+    return dataclasses.replace(HOST, device="cuda", gpu=described)
 
 
 #: So small that its strips are: 4 rows for CSR, 128 for ELL, 128 entries for COO.
 SMALL = gpu(1, 4)
+
+#: The same, of published results.
+THEIRS = dataclasses.replace(SMALL, device="hip")
 
 
 @pytest.fixture(scope="module")
@@ -54,9 +58,8 @@ def gpu_record(make_record):
 )
 def test_strips_of_a_gpu_are_those_of_the_kernel(multiprocessors, warps, lanes, csr, ell):
     machine = gpu(multiprocessors, warps, lanes)
-    assert strip_rows(machine, "cuda", 1) == strip_rows(machine, "hip", 1, "csr") == csr
-    assert strip_rows(machine, "cuda", 1, "ell") == strip_rows(machine, "cuda", 1, "coo") == ell
-    assert strip_rows(machine, "cpu", 3) == strip_rows(None, "cpu", 3)
+    assert strip_rows(machine, 1) == strip_rows(machine, 1, "csr") == csr
+    assert strip_rows(machine, 1, "ell") == strip_rows(machine, 1, "coo") == ell
 
 
 # Strips.
@@ -116,20 +119,27 @@ def test_a_processor_knows_no_threshold(guo_records, of_lengths):
         for r in guo_records
         if r.candidate.kernel != "scalar"
     ]
-    model = GuoModel().fit(on_host, SMALL)
+    model = GuoModel().fit(on_host, HOST)
     assert model.csr_beyond_ is None and model.kernels("csr") == ()
 
 
 def test_ell_coo_and_hyb_count_their_own_strips(guo_records, of_lengths):
     model = GuoModel().fit(guo_records, SMALL)
     assert set(model.formats()) == {"csr", "ell", "coo", "hyb"}
-    found = of_lengths([5] * 300 + [40] * 20)
+    found = of_lengths([5] * 6000 + [40] * 400)
     blocks = RowBlocks.of(found)
-    assert model.time_s("ell", blocks)[0] == pytest.approx(ell_law(40, 3), rel=1e-9)  # 320 rows of 128
-    assert model.time_s("coo", blocks)[0] == pytest.approx(coo_law(18), rel=1e-9)  # 2,300 entries of 128
-    width, overflow = (int(part[0]) for part in HYB.split(blocks))
-    assert (width, overflow) == (5, 35 * 20)
-    assert model.time_s("hyb", blocks)[0] == pytest.approx(ell_law(5, 3) + coo_law(6), rel=1e-9)
+    assert model.time_s("ell", blocks)[0] == pytest.approx(ell_law(40, 50), rel=1e-9)  # 6,400 rows of 128
+    assert model.time_s("coo", blocks)[0] == pytest.approx(coo_law(360), rel=1e-9)  # 46,000 entries of 128
+    width, overflow = (int(part[0]) for part in HYB.split(blocks, LEAST_ROWS_ON_GPUS))
+    assert (width, overflow) == (5, 35 * 400)
+    assert model.time_s("hyb", blocks)[0] == pytest.approx(ell_law(5, 50) + coo_law(110), rel=1e-9)
+
+
+def test_hyb_on_a_gpu_is_all_coo_below_4096_rows(guo_records, of_lengths):
+    model = GuoModel().fit(guo_records, SMALL)
+    few, enough = (RowBlocks.of(of_lengths([5] * rows)) for rows in (4095, 4096))
+    assert model.terms("hyb", few)["T1"][0] == 0
+    assert model.terms("hyb", enough)["T1"][0] > 0
 
 
 def test_only_the_papers_kernel_is_forecast(guo_records, of_lengths):
@@ -174,19 +184,19 @@ def scattered(of_lengths, gpu_record):
 
 
 def test_csr_off_the_grid_finds_the_law(scattered, of_lengths):
-    model = GuoModel().fit(scattered("csr", csr_law), SMALL)
+    model = GuoModel().fit(scattered("csr", csr_law), THEIRS)
     assert model.kernels("csr") == ("theirs",)
     for x, y in ((9, 2), (60, 30)):
         blocks = RowBlocks.of(of_lengths([x] * (4 * y)))
         assert model.time_s("csr", blocks)[0] == pytest.approx(csr_law(x, y), rel=1e-6)
     # No product of two lines, but at a row length that was measured M is like the target, and T1 = T2.
-    model = GuoModel().fit(scattered("csr", ell_law), SMALL)
+    model = GuoModel().fit(scattered("csr", ell_law), THEIRS)
     blocks = RowBlocks.of(of_lengths([11] * (4 * 30)))
     assert model.time_s("csr", blocks)[0] == pytest.approx(ell_law(11, 30), rel=1e-6)
 
 
 def test_ell_off_the_grid_finds_the_law(scattered, of_lengths):
-    model = GuoModel().fit(scattered("ell", ell_law), SMALL)
+    model = GuoModel().fit(scattered("ell", ell_law), THEIRS)
     for x, y in ((1, 1), (9, 2), (60, 15)):
         blocks = RowBlocks.of(of_lengths([x] * (128 * y)))
         assert model.time_s("ell", blocks)[0] == pytest.approx(ell_law(x, y), rel=1e-6)
@@ -194,12 +204,12 @@ def test_ell_off_the_grid_finds_the_law(scattered, of_lengths):
 
 def test_few_matrices_off_the_grid_are_too_few(scattered):
     records = scattered("ell", ell_law)[: LEAST_SCATTERED - 1] + scattered("csr", csr_law)
-    assert GuoModel().fit(records, SMALL).formats() == ["csr"]
+    assert GuoModel().fit(records, THEIRS).formats() == ["csr"]
 
 
 def test_conversions_that_are_not_known_are_not_free(scattered, of_lengths):
     records = [dataclasses.replace(r, convert_s=None) for r in scattered("ell", ell_law)]
-    model = GuoModel().fit(records, SMALL)
+    model = GuoModel().fit(records, THEIRS)
     blocks = RowBlocks.of(of_lengths([3] * 9))
     with pytest.raises(ProfileError, match="no time of a conversion to ell"):
         model.conversion_.seconds("ell", blocks)
@@ -303,7 +313,7 @@ def test_a_block_is_forecast_with_the_kernel_it_is_planned_with(law_records):
     A = varied_matrix(4_000, 4, "fixed", 1.0, seed=2)
     model = LinearModel().fit([r for r in law_records if r.candidate.format == "csr"], SMALL)
     statistics = strip_statistics(A.indptr, structure(A), 500)
-    plan = make_plan(statistics, model, SETTING, 1000)
+    plan = make_plan(statistics, model, SETTING, SMALL, 1000)
     for block in plan.blocks:
         assert block.candidate.kernel == "vector4"
         assert block.time_s == pytest.approx(vector4_law(structure(A[block.first_row : block.last_row + 1])))
@@ -311,17 +321,17 @@ def test_a_block_is_forecast_with_the_kernel_it_is_planned_with(law_records):
 
 def test_kernels_are_the_rules_where_they_were_fitted(of_lengths):
     long_row, short_rows = RowBlocks.of(of_lengths([2] * 99 + [9000])), RowBlocks.of(of_lengths([4] * 90))
-    assert SETTING.kernels("csr", long_row).tolist() == ["balanced"]
-    assert SETTING.kernels("csr", short_rows).tolist() == ["vector4"]
-    assert SETTING.kernels("csr", short_rows, ("scalar", "vector4")).tolist() == ["vector4"]
-    assert SETTING.kernels("csr", long_row, ("vector32",)).tolist() == ["vector32"]
+    assert SETTING.kernels("csr", long_row, SMALL).tolist() == ["balanced"]
+    assert SETTING.kernels("csr", short_rows, SMALL).tolist() == ["vector4"]
+    assert SETTING.kernels("csr", short_rows, SMALL, ("scalar", "vector4")).tolist() == ["vector4"]
+    assert SETTING.kernels("csr", long_row, SMALL, ("vector32",)).tolist() == ["vector32"]
 
 
 def test_a_plan_by_the_strip_models_runs_the_papers_kernel(guo_records, of_lengths):
     found = of_lengths([4] * 400)
     indptr = np.arange(401) * 4
     model = GuoModel().fit([r for r in guo_records if r.candidate.format == "csr"], SMALL)
-    plan = make_plan(strip_statistics(indptr, found, 4), model, SETTING, 1000)
+    plan = make_plan(strip_statistics(indptr, found, 4), model, SETTING, SMALL, 1000)
     assert {block.candidate.kernel for block in plan.blocks} == {"vector32"}
     assert plan.time_s == pytest.approx(sum(block.time_s for block in plan.blocks))
     assert plan.baseline.time_s == pytest.approx(csr_law(4, 100), rel=1e-9)

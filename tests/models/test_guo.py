@@ -17,6 +17,7 @@ from sparsecast.errors import ProfileError
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
+from sparsecast.machines.strips import strip_rows
 from sparsecast.matrices.gallery import gallery_from_specification
 from sparsecast.models.guo import GuoModel, Line, strip_rows
 
@@ -25,7 +26,7 @@ GOLDEN = Path(__file__).parents[1] / "data" / "golden-forecasts.json"
 WRITE_GOLDEN = "SPARSECAST_WRITE_GOLDEN"
 
 THREADS = 2
-STRIP = strip_rows(None, "cpu", THREADS)
+STRIP = strip_rows(None, THREADS)
 STRIPS = (1, 5, 10)
 LENGTHS = (4, 16, 64)
 ENTRY_STRIPS = (10, 50, 100)
@@ -142,7 +143,7 @@ def test_hyb_is_the_sum_of_its_parts(records, of_lengths, shape, width, overflow
 
 
 def test_a_strip_is_rows_for_every_thread():
-    assert strip_rows(None, "cpu", 6) == 6 * strip_rows(None, "cpu", 1)
+    assert strip_rows(None, 6) == 6 * strip_rows(None, 1)
 
 
 def test_few_records_drop_a_format_instead_of_inventing_it(records):

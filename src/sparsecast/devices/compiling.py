@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from time import perf_counter
 
 from sparsecast.devices import DEVICES
+from sparsecast.devices.binding import warm_up
 from sparsecast.records import Candidate
 
 #: Seconds from which on a kernel was compiled, not found in the cache.
@@ -59,8 +60,8 @@ def compiled_beside(candidates: Sequence[Candidate], processes: int) -> Iterator
 def compiled_in_turn(candidates: Sequence[Candidate], processes: int) -> Generator[Candidate, None, None]:
     """Compile the kernels of `candidates`, and yield each once it is ready.
 
-    As soon as one that other processes can compile is not found in the cache, they compile from the end of
-    the list on.
+    As soon as one that other processes can compile turns out not to be in the cache, they compile from the
+    end of the list on.
 
     Parameters
     ----------
@@ -71,9 +72,10 @@ def compiled_in_turn(candidates: Sequence[Candidate], processes: int) -> Generat
     with ExitStack() as helpers:
         is_helped = False
         for number, candidate in enumerate(candidates):
-            device, start = DEVICES.get(candidate.device), perf_counter()
-            device.warm_up(candidate)
-            is_cold = perf_counter() - start > _COLD_S and device.compiles_apart
+            start = perf_counter()
+            warm_up(candidate)
+            is_slow = perf_counter() - start > _COLD_S
+            is_cold = is_slow and DEVICES.get(candidate.device).compiles_apart
             if is_cold and not is_helped:
                 helpers.enter_context(compiled_beside(candidates[number + 1 :], processes - 1))
                 is_helped = True
