@@ -331,6 +331,6 @@ def test_no_threads_are_refused():
 
 def test_default_threads_are_those_of_numba(monkeypatch):
     asked = []
-    monkeypatch.setattr(structure_module.numba, "get_num_threads", lambda: asked.append(1) or 1)
+    monkeypatch.setattr("numba.get_num_threads", lambda: asked.append(1) or 1)
     structure(csr_array((2, 2)))
     assert asked
