@@ -1,8 +1,8 @@
 """Rutherford-Boeing and Harwell-Boeing files: punched-card columns in fields of fixed width.
 
-SciPy's own reader takes unsymmetric real and integer matrices only. Here are also the complex, the symmetric,
-the Hermitian, the skew-symmetric, the rectangular and the patterns; right-hand sides that follow the matrix
-are not read.
+SciPy's reader takes square unsymmetric matrices of real numbers and integers only
+(tests/matrices/test_scipy_readers.py). Here are also the complex, the symmetric, the Hermitian, the
+skew-symmetric, the rectangular and the patterns; right-hand sides that follow the matrix are not read.
 """
 
 from __future__ import annotations
