@@ -210,7 +210,7 @@ def test_a_matrix_gets_the_block_that_is_foretold_of_it(name, parameters, block)
     A = gallery(name, **parameters)
     found = structure(A, threads=1)
     B = BCSR.from_csr(A)
-    assert B.block == block == (best_block(found.block_fill),) * 2
+    assert B.block == block == (best_block(found.blocks.fill),) * 2
     assert BCSR.stored_blocks(RowBlocks.of(found)).tolist() == [len(B.columns)]
 
 

@@ -237,7 +237,7 @@ def test_a_matrix_of_thin_diagonals_has_no_candidate_and_hears_the_bytes(dtype):
     found = structure(gallery("random", n=50, nnz_per_row=12))
     choice = whole_matrix(found, Target("cpu", dtype, 32, 1))
     reason = choice.refused["dia"]
-    assert f"{found.diagonals} diagonals" in reason and "bytes a non-zero" in reason and "CSR" in reason
+    assert f"{found.bands.diagonals} diagonals" in reason and "bytes a non-zero" in reason and "CSR" in reason
     assert reason.endswith("use another format") and "\n" not in reason
 
 

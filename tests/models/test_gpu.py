@@ -15,7 +15,8 @@ from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.matrices.synthesis import varied_matrix
 from sparsecast.models import MODELS
-from sparsecast.models.guo import LEAST_SCATTERED, GuoModel, strip_rows
+from sparsecast.machines.strips import CPU_STRIP_ROWS_A_THREAD, strip_rows
+from sparsecast.models.guo import LEAST_SCATTERED, GuoModel
 from sparsecast.models.linear import LEAST_RECORDS, LinearModel
 from sparsecast.planning.candidates import Target
 from sparsecast.planning.dynamic_programme import strip_statistics
@@ -54,9 +55,9 @@ def gpu_record(make_record):
 )
 def test_strips_of_a_gpu_are_those_of_the_kernel(multiprocessors, warps, lanes, csr, ell):
     machine = gpu(multiprocessors, warps, lanes)
-    assert strip_rows(machine, "cuda", 1) == strip_rows(machine, "hip", 1, "csr") == csr
-    assert strip_rows(machine, "cuda", 1, "ell") == strip_rows(machine, "cuda", 1, "coo") == ell
-    assert strip_rows(machine, "cpu", 3) == strip_rows(None, "cpu", 3)
+    assert strip_rows(machine, 1) == strip_rows(machine, 1, "csr") == csr
+    assert strip_rows(machine, 1, "ell") == strip_rows(machine, 1, "coo") == ell
+    assert strip_rows(HOST, 3) == 3 * CPU_STRIP_ROWS_A_THREAD
 
 
 # Strips.
@@ -98,16 +99,16 @@ def guo_records(of_lengths, gpu_record):
     [(32, 4 * 7, 7), (1000, 4 * 3 - 3, 3), (1024, 8, 2), (1025, 8, 2), (2500, 4 * 12, 12)],
 )
 def test_csr_has_a_line_on_each_side_of_a_blocks_threads(guo_records, of_lengths, length, rows, strips):
-    model = GuoModel().fit(guo_records, SMALL)
+    model = GuoModel().fit(train(guo_records, SMALL))
     blocks = RowBlocks.of(of_lengths([length] * rows))
-    assert model.time_s("csr", blocks)[0] == pytest.approx(csr_law(length, strips), rel=1e-9)
+    assert seconds(model, way("csr", device="cuda"), blocks.matrix) == pytest.approx(csr_law(length, strips), rel=1e-9)
 
 
 def test_without_matrices_beyond_the_threshold_the_line_goes_on(guo_records, of_lengths):
-    below = [r for r in guo_records if r.structure.row_length_max <= 1024]
+    below = [r for r in guo_records if known[r.matrix].row_lengths.max <= 1024]
     blocks = RowBlocks.of(of_lengths([2048] * 8))
     expected = (1e-5 + 2e-7 * 2048) * (1e-3 + 4e-3 * 2)
-    assert GuoModel().fit(below, SMALL).time_s("csr", blocks)[0] == pytest.approx(expected, rel=1e-9)
+    assert GuoModel().fit(train(below, SMALL)).time_s("csr", blocks)[0] == pytest.approx(expected, rel=1e-9)
 
 
 def test_a_processor_knows_no_threshold(guo_records, of_lengths):
@@ -116,24 +117,24 @@ def test_a_processor_knows_no_threshold(guo_records, of_lengths):
         for r in guo_records
         if r.candidate.kernel != "scalar"
     ]
-    model = GuoModel().fit(on_host, SMALL)
+    model = GuoModel().fit(train(on_host, SMALL))
     assert model.csr_beyond_ is None and model.kernels("csr") == ()
 
 
 def test_ell_coo_and_hyb_count_their_own_strips(guo_records, of_lengths):
-    model = GuoModel().fit(guo_records, SMALL)
+    model = GuoModel().fit(train(guo_records, SMALL))
     assert set(model.formats()) == {"csr", "ell", "coo", "hyb"}
     found = of_lengths([5] * 300 + [40] * 20)
     blocks = RowBlocks.of(found)
-    assert model.time_s("ell", blocks)[0] == pytest.approx(ell_law(40, 3), rel=1e-9)  # 320 rows of 128
-    assert model.time_s("coo", blocks)[0] == pytest.approx(coo_law(18), rel=1e-9)  # 2,300 entries of 128
+    assert seconds(model, way("ell", device="cuda"), blocks.matrix) == pytest.approx(ell_law(40, 3), rel=1e-9)  # 320 rows of 128
+    assert seconds(model, way("coo", device="cuda"), blocks.matrix) == pytest.approx(coo_law(18), rel=1e-9)  # 2,300 entries of 128
     width, overflow = (int(part[0]) for part in HYB.split(blocks))
     assert (width, overflow) == (5, 35 * 20)
-    assert model.time_s("hyb", blocks)[0] == pytest.approx(ell_law(5, 3) + coo_law(6), rel=1e-9)
+    assert seconds(model, way("hyb", device="cuda"), blocks.matrix) == pytest.approx(ell_law(5, 3) + coo_law(6), rel=1e-9)
 
 
 def test_only_the_papers_kernel_is_forecast(guo_records, of_lengths):
-    model = GuoModel().fit(guo_records, SMALL)
+    model = GuoModel().fit(train(guo_records, SMALL))
     offered = {record.candidate for record in guo_records}
     forecast = {f.candidate.kernel for f in model.forecast(of_lengths([4] * 40), offered)}
     assert forecast == {"vector32", "columns", "segmented"}
@@ -144,15 +145,15 @@ def test_records_of_a_gpu_need_its_description(guo_records):
         for name in MODELS.names():
             if machine or name == "guo":
                 with pytest.raises(DeviceError, match="'cuda'"):
-                    MODELS.get(name)().fit(guo_records, machine)
+                    MODELS.get(name)().fit(train(guo_records, machine))
 
 
 def test_cold_records_are_not_fitted(guo_records, of_lengths):
     cold = [dataclasses.replace(r, regime="cold", time_s=100 * r.time_s) for r in guo_records]
     blocks = RowBlocks.of(of_lengths([7] * 50))
     for name in ("csr", "ell", "coo"):
-        warm = GuoModel().fit(guo_records, SMALL).time_s(name, blocks)
-        assert GuoModel().fit(guo_records + cold, SMALL).time_s(name, blocks) == warm
+        warm = GuoModel().fit(train(guo_records, SMALL)).time_s(name, blocks)
+        assert GuoModel().fit(train(guo_records + cold, SMALL)).time_s(name, blocks) == warm
 
 
 # Published results, on no grid.
@@ -174,32 +175,32 @@ def scattered(of_lengths, gpu_record):
 
 
 def test_csr_off_the_grid_finds_the_law(scattered, of_lengths):
-    model = GuoModel().fit(scattered("csr", csr_law), SMALL)
+    model = GuoModel().fit(train(scattered("csr", csr_law), SMALL))
     assert model.kernels("csr") == ("theirs",)
     for x, y in ((9, 2), (60, 30)):
         blocks = RowBlocks.of(of_lengths([x] * (4 * y)))
-        assert model.time_s("csr", blocks)[0] == pytest.approx(csr_law(x, y), rel=1e-6)
+        assert seconds(model, way("csr", device="cuda"), blocks.matrix) == pytest.approx(csr_law(x, y), rel=1e-6)
     # No product of two lines, but at a row length that was measured M is like the target, and T1 = T2.
-    model = GuoModel().fit(scattered("csr", ell_law), SMALL)
+    model = GuoModel().fit(train(scattered("csr", ell_law), SMALL))
     blocks = RowBlocks.of(of_lengths([11] * (4 * 30)))
-    assert model.time_s("csr", blocks)[0] == pytest.approx(ell_law(11, 30), rel=1e-6)
+    assert seconds(model, way("csr", device="cuda"), blocks.matrix) == pytest.approx(ell_law(11, 30), rel=1e-6)
 
 
 def test_ell_off_the_grid_finds_the_law(scattered, of_lengths):
-    model = GuoModel().fit(scattered("ell", ell_law), SMALL)
+    model = GuoModel().fit(train(scattered("ell", ell_law), SMALL))
     for x, y in ((1, 1), (9, 2), (60, 15)):
         blocks = RowBlocks.of(of_lengths([x] * (128 * y)))
-        assert model.time_s("ell", blocks)[0] == pytest.approx(ell_law(x, y), rel=1e-6)
+        assert seconds(model, way("ell", device="cuda"), blocks.matrix) == pytest.approx(ell_law(x, y), rel=1e-6)
 
 
 def test_few_matrices_off_the_grid_are_too_few(scattered):
     records = scattered("ell", ell_law)[: LEAST_SCATTERED - 1] + scattered("csr", csr_law)
-    assert GuoModel().fit(records, SMALL).formats() == ["csr"]
+    assert GuoModel().fit(train(records, SMALL)).formats() == ["csr"]
 
 
 def test_conversions_that_are_not_known_are_not_free(scattered, of_lengths):
     records = [dataclasses.replace(r, convert_s=None) for r in scattered("ell", ell_law)]
-    model = GuoModel().fit(records, SMALL)
+    model = GuoModel().fit(train(records, SMALL))
     blocks = RowBlocks.of(of_lengths([3] * 9))
     with pytest.raises(ProfileError, match="no time of a conversion to ell"):
         model.conversion_.seconds("ell", blocks)
@@ -222,7 +223,7 @@ LAUNCH_S, ROW_S, ENTRY_S, PADDING_S, LONGEST_S = 4e-6, 2e-11, 3e-11, 1e-11, 2e-8
 
 
 def vector4_law(s):
-    return LAUNCH_S + ROW_S * s.rows + ENTRY_S * s.nnz + LONGEST_S * s.row_length_max
+    return LAUNCH_S + ROW_S * s.rows + ENTRY_S * s.nnz + LONGEST_S * s.row_lengths.max
 
 
 def balanced_law(s):
@@ -230,8 +231,8 @@ def balanced_law(s):
 
 
 def padded_law(s):
-    padding = s.rows * s.row_length_max - s.nnz
-    return LAUNCH_S + ENTRY_S * s.nnz + PADDING_S * padding + LONGEST_S * s.row_length_max
+    padding = s.rows * s.row_lengths.max - s.nnz
+    return LAUNCH_S + ENTRY_S * s.nnz + PADDING_S * padding + LONGEST_S * s.row_lengths.max
 
 
 LAWS = {("csr", "vector4"): vector4_law, ("csr", "balanced"): balanced_law, ("ell", "columns"): padded_law}
@@ -254,7 +255,7 @@ def law_records(structures, gpu_record):
 
 @pytest.mark.parametrize("key", LAWS)
 def test_each_kernel_has_costs_of_its_own(law_records, structures, unseen, key):
-    model = LinearModel().fit(law_records, SMALL)
+    model = LinearModel().fit(train(law_records, SMALL))
     for found in (*structures, unseen):
         expected = LAWS[key](found)
         assert model.time_s(key[0], RowBlocks.of(found), key[1])[0] == pytest.approx(expected, rel=1e-4)
@@ -269,7 +270,7 @@ def test_bytes_beyond_the_second_level_are_charged(structures, gpu_record):
         return LAUNCH_S + 1e-9 * streamed * max(0.0, 1 - l2 / (streamed + 8 * s.cols))
 
     records = [gpu_record("csr", "vector32", s, law(s), "varied") for s in structures]
-    model = LinearModel().fit(records, machine)
+    model = LinearModel().fit(train(records, machine))
     for found in structures:
         forecast = model.time_s("csr", RowBlocks.of(found), "vector32")[0]
         assert forecast == pytest.approx(law(found), rel=1e-4)
@@ -278,7 +279,7 @@ def test_bytes_beyond_the_second_level_are_charged(structures, gpu_record):
 
 def test_a_kernel_with_few_records_is_not_forecast(law_records, unseen, gpu_record, structures):
     few = [gpu_record("csr", "scalar", s, 1.0, "varied") for s in structures[: LEAST_RECORDS - 1]]
-    model = LinearModel().fit(law_records + few, SMALL)
+    model = LinearModel().fit(train(law_records + few, SMALL))
     assert model.kernels("csr") == ("balanced", "vector4")
     offered = {record.candidate for record in law_records + few}
     assert {(f.candidate.format, f.candidate.kernel) for f in model.forecast(unseen, offered)} == set(LAWS)
@@ -290,7 +291,7 @@ def test_intervals_are_those_of_the_kernel(law_records, structures, gpu_record):
         for kernel, ratios in (("vector4", (0.99, 1.01, 1.0)), ("balanced", (0.5, 2.0, 1.0)))
         for s, ratio in zip(structures, ratios, strict=False)
     ]
-    model = LinearModel().fit(law_records + held_out, SMALL)
+    model = LinearModel().fit(train(law_records + held_out, SMALL))
     narrow, wide = model.interval("csr", 1.0, "vector4"), model.interval("csr", 1.0, "balanced")
     assert wide[0] < narrow[0] < 1 < narrow[1] < wide[1]
     assert model.interval("ell", 1.0, "columns") == (None, None)
@@ -301,7 +302,7 @@ def test_intervals_are_those_of_the_kernel(law_records, structures, gpu_record):
 
 def test_a_block_is_forecast_with_the_kernel_it_is_planned_with(law_records):
     A = varied_matrix(4_000, 4, "fixed", 1.0, seed=2)
-    model = LinearModel().fit([r for r in law_records if r.candidate.format == "csr"], SMALL)
+    model = LinearModel().fit(train([r for r in law_records if r.candidate.format == "csr"], SMALL))
     statistics = strip_statistics(A.indptr, structure(A), 500)
     plan = make_plan(statistics, model, SETTING, 1000)
     for block in plan.blocks:
@@ -320,7 +321,7 @@ def test_kernels_are_the_rules_where_they_were_fitted(of_lengths):
 def test_a_plan_by_the_strip_models_runs_the_papers_kernel(guo_records, of_lengths):
     found = of_lengths([4] * 400)
     indptr = np.arange(401) * 4
-    model = GuoModel().fit([r for r in guo_records if r.candidate.format == "csr"], SMALL)
+    model = GuoModel().fit(train([r for r in guo_records if r.candidate.format == "csr"], SMALL))
     plan = make_plan(strip_statistics(indptr, found, 4), model, SETTING, 1000)
     assert {block.candidate.kernel for block in plan.blocks} == {"vector32"}
     assert plan.time_s == pytest.approx(sum(block.time_s for block in plan.blocks))
