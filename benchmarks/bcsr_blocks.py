@@ -22,14 +22,14 @@ from rich.table import Table
 from scipy.sparse import csr_array
 
 from sparsecast.benchmark.measurement import right_hand_side
+from sparsecast.devices import DEVICES
+from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.errors import PaddingError
+from sparsecast.features.analysis import structure
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.bcsr import BCSR, BLOCK_SIDES
 from sparsecast.formats.csr import CSR
-from sparsecast.kernels import KERNELS
-from sparsecast.kernels.reference import ReferenceProduct
-from sparsecast.features.analysis import structure
 from sparsecast.matrices.gallery import gallery_from_specification
-from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.measuring.timing import Call, Effort, measure
 from sparsecast.records import DTYPES, product_flops
 
@@ -58,7 +58,7 @@ def block_matrix(rows: int, r: int, c: int, dtype: str) -> csr_array[Any]:
 def product_of(A: csr_array[Any], block: tuple[int, int] | None, threads: int) -> tuple[Call, float]:
     """Return a product with A, of CSR without a block, checked; and the seconds of its first call."""
     name = "bcsr" if block else "csr"
-    kernels = KERNELS["cpu"].get(name)
+    kernels = DEVICES.get("cpu").kernels.get(name)
     matrix = BCSR.from_csr(A, block) if block else CSR.from_csr(A)
     chosen = 0 if block else int(kernels.choose(RowBlocks.of(structure(A)))[0])
     product = kernels.bind(matrix, kernels.variants[chosen], threads)

@@ -29,12 +29,12 @@ from rich.table import Table
 from scipy.sparse import csr_array
 
 from sparsecast import api
+from sparsecast.devices import DEVICES
 from sparsecast.errors import InputError
-from sparsecast.formats import FORMATS
-from sparsecast.formats.storage_format import StorageFormat
-from sparsecast.kernels import KERNELS
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.formats import FORMATS
+from sparsecast.formats.storage_format import StorageFormat
 
 MATRICES = (
     "gallery:poisson3d?n=90",
@@ -64,7 +64,7 @@ class Row:
 
 def product_of(A: csr_array[Any], threads: int) -> Call:
     """Return the product with CSR, in the variant of its rule."""
-    kernels, blocks = KERNELS["cpu"].get("csr"), RowBlocks.of(structure(A))
+    kernels, blocks = DEVICES.get("cpu").kernels.get("csr"), RowBlocks.of(structure(A))
     variant = kernels.variants[int(kernels.choose(blocks)[0])]
     product = kernels.bind(FORMATS.get("csr").from_csr(A), variant, threads)
     x, out = np.ones(A.shape[1], dtype=A.dtype), np.empty(A.shape[0], dtype=A.dtype)

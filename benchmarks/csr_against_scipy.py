@@ -25,14 +25,14 @@ from rich.table import Table
 from scipy.sparse import csr_array
 
 from sparsecast.benchmark.measurement import right_hand_side
+from sparsecast.devices import DEVICES
+from sparsecast.devices.binding import bind
+from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.errors import SparsecastError
-from sparsecast.kernels import KERNELS
-from sparsecast.kernels.binding import bind
-from sparsecast.kernels.reference import ReferenceProduct
 from sparsecast.features.analysis import structure
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.matrices.gallery import gallery_from_specification
 from sparsecast.matrices.reading import load, matrix_name
-from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.measuring.timing import Call, Effort, Timing, measure
 from sparsecast.records import Candidate
 
@@ -78,7 +78,7 @@ def named_matrix(specification: str) -> tuple[str, csr_array[Any]]:
 
 def chosen_kernel(A: csr_array[Any]) -> str:
     """Return the row loop that the rule chooses."""
-    kernels = KERNELS["cpu"].get("csr")
+    kernels = DEVICES.get("cpu").kernels.get("csr")
     return kernels.variants[int(kernels.choose(RowBlocks.of(structure(A)))[0])]
 
 

@@ -22,11 +22,11 @@ from rich.table import Table
 from scipy.sparse import csr_array
 
 from sparsecast.benchmark.measurement import right_hand_side
-from sparsecast.formats.csr import CSR
-from sparsecast.kernels import KERNELS
-from sparsecast.kernels.reference import ReferenceProduct
+from sparsecast.devices import DEVICES
+from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.formats.csr import CSR
 from sparsecast.measuring.timing import Call, Effort, Timing, measure
 from sparsecast.records import DTYPES
 
@@ -98,7 +98,7 @@ def matrix_of(lengths: Lengths, dtype: str) -> csr_array[Any]:
 
 def call_of(A: csr_array[Any], variant: str, x: NDArray[Any]) -> Call:
     """Return the product of one row loop as a callable, after checking its result."""
-    product = KERNELS["cpu"].get("csr").bind(CSR.from_csr(A), variant, 1)
+    product = DEVICES.get("cpu").kernels.get("csr").bind(CSR.from_csr(A), variant, 1)
     out = np.full(A.shape[0], np.nan, dtype=A.dtype)
     product(x, out)
     ReferenceProduct.of(A, x).check(out, f"csr {variant}")
@@ -107,7 +107,7 @@ def call_of(A: csr_array[Any], variant: str, x: NDArray[Any]) -> Call:
 
 def row_of(kind: str, mean: int, A: csr_array[Any]) -> list[str]:
     """Measure the row loops on one matrix and return the table's cells."""
-    kernels, found = KERNELS["cpu"].get("csr"), structure(A)
+    kernels, found = DEVICES.get("cpu").kernels.get("csr"), structure(A)
     x = right_hand_side(A.shape[1], A.dtype.name)
     timings = measure({variant: call_of(A, variant, x) for variant in kernels.variants}, EFFORT)
     chosen = kernels.variants[int(kernels.choose(RowBlocks.of(found))[0])]
@@ -138,7 +138,7 @@ def main() -> None:
     parser.add_argument("--dtype", choices=DTYPES, default="float64")
     parser.add_argument("--nnz", type=int, default=400_000, help="entries of each matrix, about")
     arguments = parser.parse_args()
-    others = [variant for variant in KERNELS["cpu"].get("csr").variants if variant != BASE]
+    others = [variant for variant in DEVICES.get("cpu").kernels.get("csr").variants if variant != BASE]
     table = Table(caption=f"ratios: time over that of '{BASE}'")
     table.add_column("row lengths", no_wrap=True)
     for heading in ("mean", "mispredicted", f"{BASE} ns/nnz", *others):

@@ -26,13 +26,13 @@ from rich.table import Table
 from scipy.sparse import csr_array
 
 from sparsecast import api
+from sparsecast.devices import DEVICES
+from sparsecast.devices.reference import ReferenceProduct
+from sparsecast.features.analysis import structure
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.csr import CSR
 from sparsecast.formats.dia import CHUNKS, DIA
 from sparsecast.formats.storage_format import StorageFormat
-from sparsecast.kernels import KERNELS
-from sparsecast.kernels.reference import ReferenceProduct
-from sparsecast.features.analysis import structure
-from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.measuring.timing import Call, Effort, measure
 
 MATRICES = (
@@ -60,7 +60,7 @@ def stream_sum(values: NDArray[Any]) -> float:
 
 def call_of(matrix: StorageFormat, blocks: RowBlocks, reference: ReferenceProduct, threads: int) -> Call:
     """Return the product of a format, in the variant of its rule, after checking its result."""
-    kernels = KERNELS["cpu"].get(matrix.name)
+    kernels = DEVICES.get("cpu").kernels.get(matrix.name)
     product = kernels.bind(matrix, kernels.variants[int(kernels.choose(blocks)[0])], threads)
     x, out = right_hand_side(matrix), np.full(matrix.shape[0], np.nan, dtype=matrix.dtype)
     product(x, out)

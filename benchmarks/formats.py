@@ -26,8 +26,8 @@ from rich.table import Table
 from scipy.sparse import csr_array
 
 from sparsecast import api
+from sparsecast.devices.binding import Bound, bind, prepared
 from sparsecast.errors import InputError
-from sparsecast.kernels.binding import Bound, bind, prepared
 from sparsecast.measuring.memory_read import memory_read
 from sparsecast.measuring.timing import Call, Effort, measure
 from sparsecast.records import Candidate

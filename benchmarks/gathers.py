@@ -15,10 +15,10 @@ from rich.console import Console
 from rich.table import Table
 from scipy.sparse import csr_array
 
+from sparsecast.devices import DEVICES
+from sparsecast.devices.cpu.gathers import GATHERS_WIN
+from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.formats import FORMATS
-from sparsecast.kernels import KERNELS
-from sparsecast.kernels.cpu.gathers import GATHERS_WIN
-from sparsecast.kernels.reference import ReferenceProduct
 from sparsecast.matrices.synthesis import varied_matrix
 from sparsecast.measuring.timing import Call, Effort, measure
 
@@ -39,7 +39,7 @@ EFFORT = Effort(samples=9, sample_s=0.005)
 
 def call_of(A: csr_array, name: str, variant: str) -> Call:
     """Return a product as a callable, after checking its result."""
-    product = KERNELS["cpu"].get(name).bind(FORMATS.get(name).from_csr(A), variant, 1)
+    product = DEVICES.get("cpu").kernels.get(name).bind(FORMATS.get(name).from_csr(A), variant, 1)
     x = np.random.default_rng(2).uniform(-1.0, 1.0, A.shape[1]).astype(A.dtype)
     out = np.full(A.shape[0], np.nan, dtype=A.dtype)
     product(x, out)

@@ -35,31 +35,34 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
+from sparsecast.benchmark.bandwidths import measure_bandwidths
+from sparsecast.benchmark.device import LARGE_GALLERY, DeviceBench, device_candidates, device_matrices
+from sparsecast.measuring.cuda_clock import CANARY_BYTES, EventClock
 
 from nvmath_peers import NVMATH_PEERS, MissingPeerError, Peer
 from sparsecast.api import read_matrix
-from sparsecast.benchmark.bandwidths import measure_bandwidths
 from sparsecast.benchmark.calibration import (
     BenchmarkMatrix,
     gallery_benchmark,
     read_journal,
     varied_benchmark,
 )
-from sparsecast.benchmark.device import LARGE_GALLERY, DeviceBench, device_candidates, device_matrices
 from sparsecast.benchmark.evaluation import pair, scores
 from sparsecast.benchmark.measurement import Subject, measure_candidates, right_hand_side
+from sparsecast.devices.binding import prepared
+from sparsecast.devices.cuda.clock import CANARY_BYTES, EventClock
+from sparsecast.devices.cuda.launching import SIMULATED
+from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.errors import DeviceError, FormatError, InputError, MatrixSizeError, SparsecastError
-from sparsecast.kernels.binding import prepared
-from sparsecast.kernels.cuda.launching import SIMULATED
-from sparsecast.kernels.reference import ReferenceProduct
+from sparsecast.features.analysis import structure
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines import storage
 from sparsecast.machines.gpu import Device, detect_device
 from sparsecast.machines.machine import Machine, detect
 from sparsecast.machines.profile import Profile
-from sparsecast.features.analysis import structure
 from sparsecast.matrices.gallery import gallery, gallery_from_specification
-from sparsecast.features.row_blocks import RowBlocks
-from sparsecast.measuring.cuda_clock import CANARY_BYTES, EventClock
+from sparsecast.matrices.row_blocks import RowBlocks
+from sparsecast.measuring.cuda_clock import EventClock
 from sparsecast.measuring.energy import NvmlMeter, idle_power_w
 from sparsecast.measuring.timing import Call, Effort, measure
 from sparsecast.models import MODELS
@@ -119,8 +122,6 @@ class Scope:
     Attributes
     ----------
     effort : Effort
-    canary_bytes : int
-        Of the clock.
     stream_bytes : tuple of int
         Sizes of the arrays that bandwidths read, copy and transfer.
     dtypes : tuple of str
@@ -135,7 +136,6 @@ class Scope:
     """
 
     effort: Effort = EFFORT
-    canary_bytes: int = CANARY_BYTES
     stream_bytes: tuple[int, ...] = tuple(1 << exponent for exponent in (12, 16, 20, 24, 26, 28, 30, 32))
     dtypes: tuple[str, ...] = ("float64", "float32")
     matrices: Callable[[Device], list[BenchmarkMatrix]] = device_matrices
@@ -153,7 +153,6 @@ def tiny_matrices(device: Device) -> list[BenchmarkMatrix]:
 
 TINY = Scope(
     effort=Effort(samples=1, sample_s=1e-6),
-    canary_bytes=1 << 10,
     stream_bytes=(1 << 10, 1 << 12),
     dtypes=("float64",),
     matrices=tiny_matrices,
@@ -204,7 +203,7 @@ class Campaign:
     def __post_init__(self) -> None:
         assert self.machine.device is not None
         self.device: Device = self.machine.device
-        self.clock = EventClock(self.scope.canary_bytes)
+        self.clock = EventClock()
 
     def write(self, name: str, found: Any) -> None:
         """Write a result as JSON, whole or not at all."""
@@ -611,7 +610,7 @@ def beside_graph(campaign: Campaign, specification: str, core: Any) -> dict[str,
     builder = device.create_graph_builder().begin_building()
     for _ in range(GRAPHED):
         bound.product(there, out, builder)
-    graph, stream = builder.end_building().complete(), core.Bandwidth.from_handle(0)
+    graph, stream = builder.end_building().complete(), core.Stream.from_handle(0)
     graph.launch(stream)
     error = ReferenceProduct.of(A, x).check(bench.take(out), f"a graph of {candidate.kernel}")
     one = bench.call(candidate, bound, there, out)

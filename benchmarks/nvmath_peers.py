@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from scipy.sparse import bsr_array, csr_array
 
-from sparsecast.formats.bcsr import best_block
-from sparsecast.kernels.cuda.launching import interface, upload
+from sparsecast.devices.cuda.launching import interface, upload
 from sparsecast.features.blocks import block_fill
-from sparsecast.measuring.timing import Call
 from sparsecast.features.levels import BLOCK_SIZES
+from sparsecast.formats.bcsr import best_block
+from sparsecast.measuring.timing import Call
 
 #: Rows of a slice of sliced ELL: a warp.
 SLICE_ROWS = 32

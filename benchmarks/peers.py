@@ -31,9 +31,9 @@ from scipy.sparse import csr_array
 
 from sparsecast import api
 from sparsecast.benchmark.measurement import right_hand_side
+from sparsecast.devices.binding import bind, prepared
+from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.errors import InputError, ProfileError
-from sparsecast.kernels.binding import bind, prepared
-from sparsecast.kernels.reference import ReferenceProduct
 from sparsecast.measuring.timing import DEFAULT_EFFORT, measure
 
 Call = Callable[[], Any]

@@ -14,8 +14,8 @@ from rich.table import Table
 
 from sparsecast import api
 from sparsecast.benchmark.measurement import right_hand_side
+from sparsecast.devices.binding import bind, prepared
 from sparsecast.errors import InputError
-from sparsecast.kernels.binding import bind, prepared
 from sparsecast.measuring.timing import DEFAULT_EFFORT, measure
 from sparsecast.reports.tables import time
 

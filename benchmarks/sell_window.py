@@ -22,13 +22,13 @@ from rich.table import Table
 from scipy.sparse import csr_array
 
 from sparsecast.benchmark.measurement import right_hand_side
+from sparsecast.devices import DEVICES
+from sparsecast.devices.reference import ReferenceProduct
+from sparsecast.features.analysis import structure
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.sell import SELL
 from sparsecast.formats.storage_format import StorageFormat
-from sparsecast.kernels import KERNELS
-from sparsecast.kernels.reference import ReferenceProduct
-from sparsecast.features.analysis import structure
-from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.matrices.synthesis import varied_matrix
 from sparsecast.measuring.timing import Call, Effort, Timing, measure
 from sparsecast.records import DTYPES
@@ -42,7 +42,7 @@ EFFORT = Effort(samples=9, sample_s=0.004)
 
 def call_of(matrix: StorageFormat, blocks: RowBlocks, reference: ReferenceProduct, x: NDArray[Any]) -> Call:
     """Return the product of a format, in the variant of its rule, after checking its result."""
-    kernels = KERNELS["cpu"].get(matrix.name)
+    kernels = DEVICES.get("cpu").kernels.get(matrix.name)
     product = kernels.bind(matrix, kernels.variants[int(kernels.choose(blocks)[0])], 1)
     out = np.full(matrix.shape[0], np.nan, dtype=matrix.dtype)
     product(x, out)

@@ -17,7 +17,7 @@ PROCESSES = 9
 
 MATRIX = 'A = sc.gallery("poisson2d", n=100); x = np.ones(A.shape[1])'
 BIND = (
-    "import numpy as np; import sparsecast as sc; from sparsecast.kernels.binding import bind; "
+    "import numpy as np; import sparsecast as sc; from sparsecast.devices.binding import bind; "
     f'{MATRIX}; c = sc.Candidate("csr", "KERNEL", "cpu", "float64", 32, 1); '
     "bind(A, c).product(x, np.empty(A.shape[0]))"
 )
@@ -29,9 +29,9 @@ PLAN = (
 
 def codes() -> dict[str, str]:
     """Return what each line of the table runs."""
-    from sparsecast.kernels import KERNELS
+    from sparsecast.devices import DEVICES
 
-    kernel = KERNELS["cpu"].get("csr").variants[0]
+    kernel = DEVICES.get("cpu").kernels.get("csr").variants[0]
     return {
         "python alone": "pass",
         "import numpy": "import numpy",

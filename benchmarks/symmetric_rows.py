@@ -17,11 +17,11 @@ from rich.console import Console
 from rich.table import Table
 from scipy.sparse import csr_array
 
-from sparsecast.formats import FORMATS
-from sparsecast.kernels import KERNELS
-from sparsecast.kernels.reference import ReferenceProduct
+from sparsecast.devices import DEVICES
+from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.formats import FORMATS
 from sparsecast.matrices.synthesis import mirrored, varied_matrix
 from sparsecast.measuring.timing import Call, Effort, measure
 
@@ -32,7 +32,7 @@ EFFORT = Effort(samples=9, sample_s=0.004)
 
 def call_of(A: csr_array, name: str, variant: str) -> Call:
     """Return the product of one row loop as a callable, after checking its result."""
-    product = KERNELS["cpu"].get(name).bind(FORMATS.get(name).from_csr(A), variant, 1)
+    product = DEVICES.get("cpu").kernels.get(name).bind(FORMATS.get(name).from_csr(A), variant, 1)
     x, out = np.random.default_rng(2).uniform(-1.0, 1.0, A.shape[1]), np.full(A.shape[0], np.nan)
     product(x, out)
     ReferenceProduct.of(A, x).check(out, f"{name} {variant}")
@@ -41,14 +41,14 @@ def call_of(A: csr_array, name: str, variant: str) -> Call:
 
 def chosen(name: str, A: csr_array) -> str:
     """Return the variant that the rule of a format chooses."""
-    kernels = KERNELS["cpu"].get(name)
+    kernels = DEVICES.get("cpu").kernels.get(name)
     return kernels.variants[int(kernels.choose(RowBlocks.of(structure(A)))[0])]
 
 
 def row_of(kind: str, reach: float, mean: int, nnz: int) -> list[str]:
     """Measure one matrix and return the table's cells."""
     A = mirrored(varied_matrix(nnz // mean, mean, kind, reach, seed=0))
-    variants, rule = KERNELS["cpu"].get("symmetric_csr").variants, chosen("symmetric_csr", A)
+    variants, rule = DEVICES.get("cpu").kernels.get("symmetric_csr").variants, chosen("symmetric_csr", A)
     calls = {variant: call_of(A, "symmetric_csr", variant) for variant in variants}
     found = measure({"csr": call_of(A, "csr", chosen("csr", A)), **calls}, EFFORT)
     noise = max(timing.noise for timing in found.values())
@@ -73,7 +73,7 @@ def main() -> None:
     arguments = parser.parse_args()
     table = Table(caption="ratios: time over that of CSR")
     table.add_column("row lengths")
-    for heading in ("reach", "mean", "CSR ns/nnz", *KERNELS["cpu"].get("symmetric_csr").variants):
+    for heading in ("reach", "mean", "CSR ns/nnz", *DEVICES.get("cpu").kernels.get("symmetric_csr").variants):
         table.add_column(heading, justify="right")
     table.add_column("chosen")
     table.add_column("noise", justify="right")

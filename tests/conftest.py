@@ -12,8 +12,9 @@ import pytest
 from hypothesis import settings
 from scipy.sparse import csr_array
 
-from sparsecast.kernels import KERNELS
-from sparsecast.kernels.binding import prepared
+from sparsecast.devices import DEVICES
+from sparsecast.devices.binding import prepared
+from sparsecast.formats import FORMATS
 from sparsecast.machines.gpu import Device
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.gallery import gallery, gallery_names, gallery_parameters
@@ -27,6 +28,18 @@ RECORDED = Path(__file__).parent / "data" / "recorded-profile.parquet"
 
 #: Sizes that keep every matrix of the gallery small, whichever of them it takes.
 SMALL = {"n": 9, "scale": 7}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Have one process run all tests of a format's kernels: two would compile the same ones at once."""
+    for item in items:
+        if item.path.parent.name in ("conformance", "formats", "kernels"):
+            parameters = getattr(getattr(item, "callspec", None), "params", {})
+            name = parameters.get("name") or parameters.get("kernel", ("",))[0]
+            format = name or item.path.stem.removeprefix("test_")
+            if format in FORMATS.names():
+                item.add_marker(pytest.mark.xdist_group(format))
 
 
 @pytest.fixture(scope="session")
@@ -64,8 +77,8 @@ def gpu_profile() -> Profile:
             "samples_s": (time_s,) * 3,
             "convert_s": 1e-5 + record.stored_bytes / GPU_WAY_BYTES_PER_S,
         }
-        there = name in KERNELS["cuda"].names()
-        for variant in KERNELS["cuda"].get(name).variants if there else ():
+        there = name in DEVICES.get("cuda").kernels.names()
+        for variant in DEVICES.get("cuda").kernels.get(name).variants if there else ():
             candidate = Candidate(name, variant, "cuda", "float64", 32, 1)
             records.append(dataclasses.replace(record, candidate=candidate, **made_up))
     bandwidths = [

@@ -14,10 +14,10 @@ import sparsecast as sc
 from sparsecast import api
 from sparsecast.benchmark import calibration
 from sparsecast.benchmark.measurement import right_hand_side
+from sparsecast.devices.binding import prepared
+from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.errors import DeviceError, InputError, MatrixSizeError, ProfileError
 from sparsecast.formats import FORMATS
-from sparsecast.kernels.binding import prepared
-from sparsecast.kernels.reference import ReferenceProduct
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.gallery import gallery_names, gallery_parameters

@@ -13,7 +13,7 @@ CODE = """
 import numpy as np
 import sparsecast as sc
 from sparsecast.formats.coo import COO
-from sparsecast.kernels.cpu import coo
+from sparsecast.devices.cpu.kernels import coo
 A = sc.gallery("poisson2d", n=9)
 out = np.empty(81)
 coo._bind(COO.from_csr(A), "segmented", 1)(np.ones(81), out)

@@ -9,10 +9,10 @@ import pytest
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator, aslinearoperator, cg, eigsh, gmres
 
+from sparsecast.devices import DEVICES
+from sparsecast.devices.binding import bind, prepared, row_slice
 from sparsecast.errors import InputError
 from sparsecast.formats import FORMATS
-from sparsecast.kernels import KERNELS
-from sparsecast.kernels.binding import bind, prepared, row_slice
 from sparsecast.matrices.gallery import gallery
 from sparsecast.operators import BlockOperator, RowProduct
 from sparsecast.records import Candidate
@@ -24,7 +24,7 @@ def operator(A, blocks=1, threads=1):
     names, parts = [name for name in FORMATS.names() if name != "symmetric_csr"], []
     for number, (first, end) in enumerate(itertools.pairwise(bounds)):
         name = names[number % len(names)]
-        variant = KERNELS["cpu"].get(name).variants[-1]
+        variant = DEVICES.get("cpu").kernels.get(name).variants[-1]
         candidate = Candidate(name, variant, "cpu", A.dtype.name, 32, threads)
         part = A if blocks == 1 else row_slice(A, int(first), int(end) - 1)
         bound = bind(part, candidate)

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparsecast.machines.machine import Machine
-from sparsecast.machines.profile import Profile
 from sparsecast.features.levels import ROW_LENGTH_LEVELS
 from sparsecast.features.structure import Structure
+from sparsecast.machines.machine import Machine
+from sparsecast.machines.profile import Profile
 from sparsecast.records import DTYPES, SCHEMA_VERSION, Bandwidth, Candidate, Forecast, Record, product_flops
 
 REAL = st.floats(allow_nan=False, allow_infinity=False)

@@ -72,7 +72,8 @@ def test_register_returns_what_it_enters():
 
 
 @pytest.mark.parametrize(
-    "package, attribute", [("sparsecast.formats", "FORMATS"), ("sparsecast.kernels", "KERNELS['cpu']")]
+    "package, attribute",
+    [("sparsecast.formats", "FORMATS"), ("sparsecast.kernels", "DEVICES.get('cpu').kernels")],
 )
 def test_names_of_the_real_registries_import_no_implementation(package, attribute):
     script = (

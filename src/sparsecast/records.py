@@ -176,14 +176,15 @@ class Record:
     samples_s : tuple of float
         Every sample that was kept, in the order taken: seconds a product.
     time_s : float
-        What the samples say of an undisturbed product.
+        Their low quantile: a tenth of them is shorter.
     spread : float or None
-        How far the samples scatter: their interquartile range over `time_s`.
+        Their interquartile range over `time_s`.
     noise : float or None
-        Relative difference of the times that the earlier and the later half of the samples give; None for a
-        single sample. It, `spread`, `error` and `convert_s` are None where others published the time without.
+        Relative difference of the low quantiles of the earlier and the later half of the samples. It and
+        `spread` are None of a single sample; they, `error` and `convert_s` are None where others published
+        the time without them.
     retaken : int
-        Samples that were thrown away because the machine was disturbed.
+        Samples that were thrown away: none today; earlier versions did.
     regime : str
         ``"warm"`` or ``"cold"`` caches.
     error : float or None
@@ -303,8 +304,8 @@ class Bandwidth:
         Moved by one call. A copy reads and writes, so the array's count twice; between host and device they
         count once.
     time_s : float
-        Median of the samples: seconds a call.
-    noise : float
+        Low quantile of the samples: seconds a call.
+    noise : float or None
         As in a Record.
     measured_at : str
         UTC time in ISO 8601.
@@ -317,7 +318,7 @@ class Bandwidth:
     threads: int
     bytes: int
     time_s: float
-    noise: float
+    noise: float | None
     measured_at: str
     version: str
 

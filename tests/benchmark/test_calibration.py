@@ -56,6 +56,7 @@ def measured(monkeypatch, clock, recorded):
         return [dataclasses.replace(template, candidate=c, **changes) for c in candidates]
 
     monkeypatch.setattr(calibration, "measure_candidates", measure)
+    monkeypatch.setattr(calibration, "compiled_in_turn", lambda wanted, processes: [])
     return names
 
 

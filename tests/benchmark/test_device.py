@@ -9,12 +9,12 @@ import sys
 
 import numpy as np
 import pytest
-
 from sparsecast.benchmark.device import LARGEST_ENTRIES, device_candidates, device_matrices
-from sparsecast.kernels import KERNELS
+
+from sparsecast.devices import DEVICES
+from sparsecast.features.analysis import structure
 from sparsecast.machines.gpu import Device
 from sparsecast.machines.strips import guo_strip, wang_strip
-from sparsecast.features.analysis import structure
 from sparsecast.matrices.gallery import gallery
 from sparsecast.planning.candidates import Target
 
@@ -65,9 +65,9 @@ def test_row_lengths_are_distributed_over_wangs_strips():
 def test_candidates_are_all_variants_of_the_formats_that_suit():
     target = Target("cuda", "float64", 32, 1)
     found = device_candidates(structure(gallery("elasticity3d", n=4)), target)
-    assert {each.format for each in found} == set(KERNELS["cuda"].names())
+    assert {each.format for each in found} == set(DEVICES.get("cuda").kernels.names())
     variants = [each.kernel for each in found if each.format == "csr"]
-    assert variants == list(KERNELS["cuda"].get("csr").variants)
+    assert variants == list(DEVICES.get("cuda").kernels.get("csr").variants)
     assert "bcsr" not in {
         each.format for each in device_candidates(structure(gallery("circuit", n=90)), target)
     }
@@ -84,13 +84,13 @@ import pytest
 from sparsecast.benchmark.device import DeviceBench, device_candidates
 from sparsecast.benchmark.measurement import Subject, measure_candidates, right_hand_side
 from sparsecast.errors import MatrixSizeError, WrongResultError
-from sparsecast.kernels.cuda import launching
-from sparsecast.kernels.binding import Bound
-from sparsecast.kernels.cuda.launching import DeviceProduct
+from sparsecast.devices.cuda import launching
+from sparsecast.devices.binding import Bound
+from sparsecast.devices.cuda.launching import DeviceProduct
 from sparsecast.matrices.gallery import gallery
 from sparsecast.features.analysis import structure
 from sparsecast.measuring import energy
-from sparsecast.measuring.cuda_clock import EventClock
+from sparsecast.devices.cuda.clock import EventClock
 from sparsecast.measuring.timing import Effort
 from sparsecast.planning.candidates import Target
 

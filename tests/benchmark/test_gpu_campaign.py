@@ -169,7 +169,7 @@ sys.path.insert(0, "benchmarks")
 from types import SimpleNamespace
 
 import gpu_campaign
-from sparsecast.kernels.cuda.launching import DeviceProduct
+from sparsecast.devices.cuda.launching import DeviceProduct
 
 gpu_campaign.GRAPHED = 2
 queued, launched = [], []

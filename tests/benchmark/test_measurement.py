@@ -9,10 +9,10 @@ import pytest
 
 from sparsecast.benchmark import measurement
 from sparsecast.benchmark.measurement import HostBench, Subject, measure_candidates, right_hand_side
+from sparsecast.devices.binding import Bound
 from sparsecast.errors import DeviceError, InputError, MatrixSizeError, WrongResultError
-from sparsecast.formats import FORMATS
-from sparsecast.kernels.binding import Bound
 from sparsecast.features.analysis import structure
+from sparsecast.formats import FORMATS
 from sparsecast.matrices.gallery import gallery
 from sparsecast.measuring.energy import Energy
 from sparsecast.measuring.timing import Effort

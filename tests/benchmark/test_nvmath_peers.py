@@ -129,7 +129,7 @@ bindings.cusparse = fake
 sys.modules |= {"nvmath": package, "nvmath.bindings": bindings, "nvmath.bindings.cusparse": fake}
 
 import nvmath_peers
-from sparsecast.kernels.binding import prepared
+from sparsecast.devices.binding import prepared
 from sparsecast.matrices.gallery import gallery
 from scipy.sparse import csr_array, eye_array
 

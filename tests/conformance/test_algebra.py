@@ -9,12 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from sparsecast.devices import DEVICES
 from sparsecast.errors import FormatError
 from sparsecast.formats import FORMATS
-from sparsecast.kernels import KERNELS
 
 KERNEL_NAMES = [
-    (name, variant) for name in KERNELS["cpu"].names() for variant in KERNELS["cpu"].get(name).variants
+    (name, variant)
+    for name in DEVICES.get("cpu").kernels.names()
+    for variant in DEVICES.get("cpu").kernels.get(name).variants
 ]
 every_kernel = pytest.mark.parametrize("kernel", KERNEL_NAMES, ids="-".join)
 whole_numbers = st.integers(-50, 50)
@@ -52,7 +54,7 @@ def multiply(kernel, A, x, threads=1):
     except FormatError:
         return None
     out = np.full(A.shape[0], np.nan, dtype=A.dtype)
-    KERNELS["cpu"].get(name).bind(built, variant, threads)(x, out)
+    DEVICES.get("cpu").kernels.get(name).bind(built, variant, threads)(x, out)
     return out
 
 

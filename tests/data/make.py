@@ -14,9 +14,9 @@ from typing import Any
 import pyarrow.parquet
 
 from sparsecast.benchmark.calibration import benchmark_matrices
+from sparsecast.features.analysis import structure
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile
-from sparsecast.features.analysis import structure
 from sparsecast.planning.candidates import Target
 from sparsecast.records import Record
 

@@ -7,7 +7,6 @@ import itertools
 import math
 import tracemalloc
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -16,13 +15,12 @@ from hypothesis import strategies as st
 from scipy.sparse import coo_array, csr_array, csr_matrix
 
 from sparsecast.errors import InputError
-from sparsecast.matrices import structure as structure_module
 from sparsecast.features.analysis import structure
-from sparsecast.matrices.gallery import gallery
-from sparsecast.features.levels import X_REUSE_ELEMENTS
-from sparsecast.features.sweep import Work, cut, sweep
-from sparsecast.features.levels import BLOCK_SIZES, ROW_LENGTH_LEVELS
+from sparsecast.features.levels import BLOCK_SIZES, ROW_LENGTH_LEVELS, X_REUSE_ELEMENTS
 from sparsecast.features.structure import Structure
+from sparsecast.features.sweep import Work, cut, sweep
+from sparsecast.matrices import structure as structure_module
+from sparsecast.matrices.gallery import gallery
 from sparsecast.records import DTYPES
 
 
@@ -225,8 +223,7 @@ def in_pieces(A: csr_array, pieces: int, windows: int):
     lines, diagonals = -(-A.shape[1] // 8), sum(A.shape) - 1
     bytes_a_window = 2 ** math.ceil(math.log2(max(diagonals / windows / 8, 1)))
     work = Work(pieces, windows, -(-lines // windows), 8 * bytes_a_window)
-    with ThreadPoolExecutor(2) as pool:
-        return sweep(A.indptr, A.indices, A.shape, work, pool)
+    return sweep(A.indptr, A.indices, A.shape, work)
 
 
 @given(matrices(), st.integers(1, 7), st.integers(1, 4))
@@ -274,7 +271,7 @@ def test_one_thread_starts_no_pool(monkeypatch):
     def refuse(*_):
         raise AssertionError("a pool was started")
 
-    monkeypatch.setattr("sparsecast.features.analysis.ThreadPoolExecutor", refuse)
+    monkeypatch.setattr("sparsecast.parallel._workers", refuse)
     structure(gallery("banded", n=100_000), threads=1)
 
 

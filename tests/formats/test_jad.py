@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from sparsecast.devices import DEVICES
+from sparsecast.devices.cpu.kernels.jad import BLOCK_ROWS
 from sparsecast.errors import MatrixSizeError
 from sparsecast.formats.jad import JAD, sorted_lengths
-from sparsecast.kernels import KERNELS
-from sparsecast.kernels.cpu.jad import BLOCK_ROWS
 from sparsecast.matrices.synthesis import varied_matrix
 
 row_lengths = st.lists(st.one_of(st.integers(0, 5), st.integers(0, 300)), max_size=60)
@@ -31,7 +31,7 @@ def products_agree(A):
     x = np.arange(A.shape[1]) % 7 - 3.0
     for threads in {1, int(numba.config.NUMBA_NUM_THREADS)}:
         out = np.full(A.shape[0], np.nan)
-        KERNELS["cpu"].get("jad").bind(JAD.from_csr(A), "blocks", threads)(x, out)
+        DEVICES.get("cpu").kernels.get("jad").bind(JAD.from_csr(A), "blocks", threads)(x, out)
         assert np.array_equal(out, A @ x)
 
 

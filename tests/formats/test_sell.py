@@ -13,7 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from sparsecast.devices import DEVICES
 from sparsecast.errors import InputError, MatrixSizeError
+from sparsecast.features.analysis import structure
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.sell import (
     CHUNK_ROWS,
     PADDING_ABOVE_LEAST,
@@ -22,9 +25,6 @@ from sparsecast.formats.sell import (
     best_window,
     sort_rows,
 )
-from sparsecast.kernels import KERNELS
-from sparsecast.features.analysis import structure
-from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.matrices.synthesis import varied_matrix
 
 row_lengths = st.lists(st.one_of(st.integers(0, 5), st.integers(0, 300)), max_size=60)
@@ -154,7 +154,7 @@ def test_every_window_gives_the_same_product(sigma, rows):
     threads = int(numba.config.NUMBA_NUM_THREADS)
     for count in {1, threads}:
         out = np.full(rows, np.nan)
-        KERNELS["cpu"].get("sell").bind(SELL.from_csr(A, sigma=sigma), "chunks", count)(x, out)
+        DEVICES.get("cpu").kernels.get("sell").bind(SELL.from_csr(A, sigma=sigma), "chunks", count)(x, out)
         assert np.array_equal(out, A @ x)
 
 

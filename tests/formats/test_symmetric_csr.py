@@ -8,15 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, tril
 
+from sparsecast.devices import DEVICES
 from sparsecast.errors import PaddingError, SymmetryError
-from sparsecast.formats.symmetric_csr import SymmetricCSR
-from sparsecast.kernels import KERNELS
 from sparsecast.features.analysis import structure
-from sparsecast.matrices.gallery import gallery
 from sparsecast.features.row_blocks import RowBlocks, StripStatistics
+from sparsecast.formats.symmetric_csr import SymmetricCSR
+from sparsecast.matrices.gallery import gallery
 from sparsecast.planning.candidates import Target, whole_matrix
 
-KERNELS_OF_FORMAT = KERNELS["cpu"].get("symmetric_csr")
+KERNELS_OF_FORMAT = DEVICES.get("cpu").kernels.get("symmetric_csr")
 SETTING = Target("cpu", "float64", 32, 1)
 
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from sparsecast.errors import DeviceError, ProfileError
+from sparsecast.features.analysis import structure
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.hyb import HYB
 from sparsecast.machines.gpu import Device
 from sparsecast.machines.machine import Cache, Machine
-from sparsecast.features.analysis import structure
-from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.matrices.synthesis import varied_matrix
 from sparsecast.models import MODELS
 from sparsecast.machines.strips import CPU_STRIP_ROWS_A_THREAD, strip_rows

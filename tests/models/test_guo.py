@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparsecast.errors import ProfileError
-from sparsecast.formats import FORMATS
 from sparsecast.features.analysis import structure
-from sparsecast.matrices.gallery import gallery_from_specification
 from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.formats import FORMATS
 from sparsecast.machines.strips import CPU_STRIP_ROWS_A_THREAD, strip_rows
+from sparsecast.matrices.gallery import gallery_from_specification
 from sparsecast.models.guo import GuoModel, Line
 from sparsecast.models.training import TrainingSet
 

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from sparsecast.errors import InputError
-from sparsecast.formats import FORMATS
 from sparsecast.features.analysis import structure
+from sparsecast.formats import FORMATS
 from sparsecast.matrices.gallery import gallery
 from sparsecast.planning.candidates import Target, whole_matrix
 from sparsecast.records import DTYPES

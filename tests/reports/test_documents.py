@@ -8,8 +8,8 @@ import math
 
 from sparsecast.benchmark.twins import TwinRow, Twins, TwinScore
 from sparsecast.features.analysis import structure
-from sparsecast.matrices.gallery import gallery
 from sparsecast.features.structure import Structure
+from sparsecast.matrices.gallery import gallery
 from sparsecast.records import Bandwidth, Forecast
 from sparsecast.reports import documents
 

@@ -13,10 +13,18 @@ from sparsecast.api.calibrating import (
     profile,
     twins,
 )
-from sparsecast.api.executing import check, compile, evaluate, measure, measuring_steps
-from sparsecast.api.forecasting import choice, forecasts_at_hand, place, plan, predict, unmet_devices
+from sparsecast.api.executing import check, compile, evaluate, measure, measuring_steps, replay
+from sparsecast.api.forecasting import (
+    choice,
+    forecasts_at_hand,
+    place,
+    plan,
+    predict,
+    threads_of,
+    unmet_devices,
+)
 from sparsecast.api.inputs import as_problem, read_matrix, structure
-from sparsecast.api.resolving import contents, kind, machine_of
+from sparsecast.api.resolving import contents, machine_of
 
 __all__ = [
     "QUICK_BUDGET_S",
@@ -31,7 +39,6 @@ __all__ = [
     "contents",
     "evaluate",
     "forecasts_at_hand",
-    "kind",
     "machine_of",
     "machines",
     "measure",
@@ -42,7 +49,9 @@ __all__ = [
     "predict",
     "profile",
     "read_matrix",
+    "replay",
     "structure",
+    "threads_of",
     "twins",
     "unmet_devices",
 ]

@@ -7,12 +7,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from sparsecast.api.resolving import answers, checked_threads, kind, machine_of, met_profile, target_of
-from sparsecast.benchmark.calibration import Calibration, Place, Progress, no_progress
+from sparsecast.api.resolving import answers, machine_of, met_profile, target_of
+from sparsecast.benchmark.calibration import Calibration, Progress, no_progress
 from sparsecast.benchmark.gahvari import search_space, summary
 from sparsecast.benchmark.gahvari.summary import BenchResult
 from sparsecast.benchmark.twins import Twins, twins_of
-from sparsecast.errors import ProfileError
+from sparsecast.devices import DEVICES
+from sparsecast.devices.naming import parse_device
+from sparsecast.errors import InputError, ProfileError
 from sparsecast.machines.machine import Machine, detect
 from sparsecast.machines.profile import Profile, find_profile, known_profiles, missing_profiles
 from sparsecast.planning.candidates import Target
@@ -140,6 +142,7 @@ def twins(
     *,
     threads: int | None = None,
     dtype: str | None = None,
+    device: str = "cpu",
     on_matrix: Callable[[], None] = lambda: None,
 ) -> Twins:
     """Measure matrices beside their synthetic twins, on the processor.
@@ -152,20 +155,25 @@ def twins(
         By default all of the machine's, and one.
     dtype : str, optional
         One of DTYPES; by default each matrix' own.
+    device : str
+        One that computes on the host.
     on_matrix : callable
         Called after each matrix.
 
     Raises
     ------
     InputError
-        If the threads or dtype cannot be.
+        If the threads, dtype or device cannot be.
     """
-    machine = detect()
-    counts = [machine.checked_threads(threads)]
+    computing = DEVICES.get(parse_device(device)[0])
+    if not computing.shares_host:
+        raise InputError(f"device '{device}' with twins: expected cpu, where they are compared; name that")
+    machine = computing.describe()
+    counts = [computing.threads(machine, threads)]
     if threads is None and counts[0] > 1:
         counts.append(1)
-    Target("cpu", dtype or "float64", 32, 1)  # an unknown type is refused once, not for every matrix
-    return twins_of(paths, counts, dtype, on_matrix)
+    Target(machine.device, dtype or "float64", 32, 1)  # an unknown type is refused once, not for every matrix
+    return twins_of(paths, counts, machine, dtype, on_matrix)
 
 
 def bench_result(run: Calibration) -> BenchResult:
@@ -193,16 +201,16 @@ def calibration(
 ) -> Calibration:
     """Return the calibration that `calibrate` and, with `rates`, `bench` run, for who asks how it went."""
     machine = machine_of(device)
-    thread_counts = [checked_threads(machine, threads)]
+    thread_counts = [DEVICES.get(machine.device).threads(machine, threads)]
     if threads is None and thread_counts[0] > 1:
         thread_counts.append(1)
     targets = [
-        Target(kind(machine), values, 32, count)
+        Target(machine.device, values, 32, count)
         for values in (("float64", "float32") if dtype is None else (dtype,))
         for count in thread_counts
     ]
     series = search_space.all_series(blocks)
-    return Calibration(machine, targets, budget_s, place=_place(machine), series=series, rates=rates)
+    return Calibration(machine, targets, budget_s, series=series, rates=rates)
 
 
 def own_profile(
@@ -230,18 +238,9 @@ def own_profile(
     profile = met_profile(machine)
     if answers(profile, target):
         return profile
-    plural = "s" if target.threads > 1 else ""
-    on = target.device if machine.device else f"{target.threads} thread{plural}"
-    what = f"{on} and {target.dtype}"
+    threads_text = DEVICES.get(target.device).threads_text(target.threads)
+    what = f"{threads_text or target.device} and {target.dtype}"
     notify(f"This machine has not been met with {what}: calibrating for {QUICK_BUDGET_S:.0f} s first.")
     return calibrate(
         QUICK_BUDGET_S, threads=target.threads, dtype=target.dtype, device=device, on_progress=on_progress
     )
-
-
-def _place(machine: Machine) -> Place:
-    if machine.device is None:
-        return Place()
-    from sparsecast.benchmark.device import device_place  # asks for a device's libraries
-
-    return device_place(machine.device)

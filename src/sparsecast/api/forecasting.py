@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
@@ -14,22 +15,24 @@ from sparsecast.api.inputs import as_problem, structure
 from sparsecast.api.resolving import (
     answers,
     asked_machine,
+    energy_model,
     fitted_model,
-    kind,
     machine_of,
     met_profile,
-    named_device,
     records_for,
     require_own,
     target_of,
 )
+from sparsecast.devices import DEVICES
+from sparsecast.devices.naming import parse_device, parse_devices
 from sparsecast.errors import InputError, MatrixSizeError
 from sparsecast.features.structure import Structure
-from sparsecast.machines.gpu import parse_devices
+from sparsecast.machines.machine import PROCESSOR
 from sparsecast.machines.profile import Profile, find_profile
 from sparsecast.machines.strips import strip_rows
 from sparsecast.models import DEFAULT_MODEL, MODELS
-from sparsecast.planning.candidates import Choice, refuse_beyond_device, whole_matrix
+from sparsecast.models.model import Model
+from sparsecast.planning.candidates import Choice, whole_matrix
 from sparsecast.planning.dynamic_programme import strip_statistics
 from sparsecast.planning.placement import Placement, Placements, compare
 from sparsecast.planning.plan import Plan, make_plan
@@ -74,18 +77,55 @@ def predict(
     ProfileError
         If `profile` has no Records for them.
     """
-    MODELS.get(model or DEFAULT_MODEL)  # an unknown name is refused before anything is measured
+    name = time_model(model)  # an unknown name is refused before anything is measured
     A = A if isinstance(A, Structure) else as_problem(A)
-    profile = profile or own_profile(A, threads=threads, dtype=dtype, device=named_device(device))
+    profile = profile or own_profile(
+        A, threads=threads, dtype=dtype, device=PROCESSOR if device is None else device
+    )
     machine = asked_machine(profile, device)
     target = target_of(A, machine, threads, dtype)
     start = perf_counter()
     found = structure(A)
-    fitted = fitted_model(profile, target, model or DEFAULT_MODEL)
-    choice = whole_matrix(found, target, fitted.kernels, machine.device)
-    forecasts = tuple(fitted.forecast(found, choice.candidates))
+    fitted = fitted_model(profile, target, name)
+    choice = whole_matrix(found, target, machine, fitted.kernels)
+    forecasts = fitted.forecast(found, choice.candidates)
     refused = choice.refused | _without_forecast(choice, forecasts, fitted.name)
-    return Prediction(forecasts, refused, found, profile.name, fitted.name, perf_counter() - start)
+    energy = energy_model(profile, target)
+    if energy is not None:
+        forecasts = _with_energy(forecasts, energy, found)
+    took = perf_counter() - start
+    return Prediction(tuple(forecasts), refused, found, profile.name, fitted.name, took)
+
+
+def time_model(name: str | None) -> str:
+    """Return the model that forecasts times: `name`, or the default.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such model.
+    InputError
+        If it forecasts something else.
+    """
+    if name is None:
+        return DEFAULT_MODEL
+    quantity = MODELS.get(name).quantity
+    if quantity != "time":
+        raise InputError(
+            f"model '{name}' forecasts {quantity}: expected one of time; it is used beside one by itself"
+        )
+    return name
+
+
+def _with_energy(forecasts: Sequence[Forecast], energy: Model, found: Structure) -> list[Forecast]:
+    """Return the forecasts with what a model of energy says of them."""
+    expected = {each.candidate: each for each in energy.estimates(found, [f.candidate for f in forecasts])}
+    return [
+        replace(f, energy_j=e.value, energy_low_j=e.low, energy_high_j=e.high)
+        if (e := expected.get(f.candidate))
+        else f
+        for f in forecasts
+    ]
 
 
 def _without_forecast(choice: Choice, forecasts: Sequence[Forecast], model: str) -> dict[str, str]:
@@ -135,7 +175,7 @@ def plan(
         raise InputError(f"iterations {iterations}: expected at least 1; name the products you will do")
     if objective != "time":
         raise InputError(f"objective '{objective}': expected 'time', the only one measured; name it")
-    MODELS.get(model or DEFAULT_MODEL)
+    name = time_model(model)
     matrix = as_problem(A)
     if device is not None and "," in device:
         profiles = () if profile is None else (profile,)
@@ -143,15 +183,15 @@ def plan(
             matrix, device, profiles, iterations=iterations, threads=threads, dtype=dtype, model=model
         )
         return places.best.plan
-    profile = profile or own_profile(matrix, threads=threads, dtype=dtype, device=named_device(device))
+    profile = profile or own_profile(
+        matrix, threads=threads, dtype=dtype, device=PROCESSOR if device is None else device
+    )
     machine = asked_machine(profile, device)
     target = target_of(matrix, machine, threads, dtype)
     strip = strip_rows(machine, target.threads)
     found = matrix.structure
-    if machine.device:
-        refuse_beyond_device("csr", found, target, machine.device)
     statistics = strip_statistics(matrix.matrix.indptr, found, strip)
-    return make_plan(statistics, fitted_model(profile, target, model or DEFAULT_MODEL), target, iterations)
+    return make_plan(statistics, fitted_model(profile, target, name), target, machine, iterations)
 
 
 def place(
@@ -184,12 +224,12 @@ def place(
         As `plan`, and if a GPU's profile has no measured transfers.
     """
     matrix = as_problem(A)
-    given = {kind(profile.machine): profile for profile in profiles}
+    given = {profile.machine.device: profile for profile in profiles}
     unmet_devices(matrix, devices, profiles, threads=threads, dtype=dtype)
     found, refused = [], {}
-    for name, its_kind in parse_devices(devices).items():
-        asked: dict[str, Any] = {"threads": threads if its_kind == "cpu" else None, "dtype": dtype}
-        chosen = given.get(its_kind) or own_profile(matrix, **asked, device=name)
+    for name, kind in parse_devices(devices).items():
+        asked: dict[str, Any] = {"threads": threads_of(name, threads), "dtype": dtype}
+        chosen = given.get(kind) or own_profile(matrix, **asked, device=name)
         try:
             made = plan(matrix, chosen, iterations=iterations, **asked, device=name, model=model)
         except MatrixSizeError as error:
@@ -222,22 +262,27 @@ def unmet_devices(
         If a device is not there, cannot do such a product, or its profile has no Records for it: known
         before another one is calibrated for.
     """
-    given = {kind(profile.machine): profile for profile in profiles}
+    given = {profile.machine.device: profile for profile in profiles}
     unmet = []
-    for name, its_kind in parse_devices(devices).items():
-        machine = given[its_kind].machine if its_kind in given else machine_of(name)
-        target = target_of(A, machine, threads if its_kind == "cpu" else None, dtype)
-        if its_kind in given:
-            records_for(given[its_kind], target)
+    for name, kind in parse_devices(devices).items():
+        machine = given[kind].machine if kind in given else machine_of(name)
+        target = target_of(A, machine, threads_of(name, threads), dtype)
+        if kind in given:
+            records_for(given[kind], target)
         else:
             unmet.append(name)
     return unmet
 
 
+def threads_of(device: str, threads: int | None) -> int | None:
+    """Return the threads that a question about several devices means for one of them: none for a GPU."""
+    return threads if DEVICES.get(parse_device(device)[0]).shares_host else None
+
+
 def _vectors_s(profile: Profile, matrix: csr_array[Any], made: Plan) -> float:
     """Return the forecast seconds to bring x to the device of a plan and y back."""
     candidate = made.baseline.candidate
-    if candidate.device == "cpu":
+    if DEVICES.get(candidate.device).shares_host:
         return 0.0
     rows, cols = (size * np.dtype(candidate.dtype).itemsize for size in matrix.shape)
     return transfer_s(profile, cols, "to device") + transfer_s(profile, rows, "from device")
@@ -252,7 +297,7 @@ def choice(A: Any, *, threads: int | None = None, dtype: str | None = None, devi
         As in `predict`.
     """
     machine = machine_of(device)
-    return whole_matrix(structure(A), target_of(A, machine, threads, dtype), device=machine.device)
+    return whole_matrix(structure(A), target_of(A, machine, threads, dtype), machine)
 
 
 def forecasts_at_hand(

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from sparsecast.api.inputs import as_problem
 from sparsecast.benchmark.gahvari import summary
+from sparsecast.benchmark.kept import with_kept
+from sparsecast.devices import DEVICES
+from sparsecast.devices.naming import parse_device
 from sparsecast.errors import InputError, ProfileError
 from sparsecast.features.structure import Structure
-from sparsecast.kernels import KERNELS
-from sparsecast.machines.gpu import detect_device, parse_device
-from sparsecast.machines.machine import Machine, detect
+from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile, find_profile, user_path
 from sparsecast.matrices.values import require_imaginary
 from sparsecast.models import MODELS
@@ -19,50 +19,29 @@ from sparsecast.models.model import Model
 from sparsecast.models.store import fitted
 from sparsecast.models.training import TrainingSet
 from sparsecast.planning.candidates import Target
-from sparsecast.records import Record
-
-
-def kind(machine: Machine) -> str:
-    """Return what a machine with this description computes on: ``"cuda"`` or ``"cpu"``."""
-    return "cuda" if machine.device else "cpu"
+from sparsecast.records import Candidate, Record
 
 
 def machine_of(device: str) -> Machine:
-    """Return this machine, with its GPU where `device` is ``"cuda"`` or ``"cuda:N"``.
+    """Return this machine with the device of a name such as ``"cuda:1"``, and compute on that from now on.
 
     Raises
     ------
     InputError, DeviceError
-        If `device` is nothing of that kind, or is not there.
+        If `device` is no such name, or is not there.
     """
-    named, index = parse_device(device)
-    return replace(detect(), device=detect_device(index)) if named == "cuda" else detect()
+    name, index = parse_device(device)
+    return DEVICES.get(name).describe(index)
 
 
 def asked_machine(profile: Profile, device: str | None) -> Machine:
     """Return the machine of a profile as `device` asks for it: its GPU, or its processor."""
-    if device is None or parse_device(device)[0] == kind(profile.machine):
+    if device is None or parse_device(device)[0] == profile.machine.device:
         return profile.machine
     raise ProfileError(
-        f"device '{device}' of profile {profile.name}: expected {kind(profile.machine)}, which it is of; "
+        f"device '{device}' of profile {profile.name}: expected {profile.machine.device}, which it is of; "
         f"name that, or another profile"
     )
-
-
-def named_device(device: str | None) -> str:
-    """Return the device that a question without a profile is about."""
-    return "cpu" if device is None else device
-
-
-def checked_threads(machine: Machine, threads: int | None) -> int:
-    """Return the threads that share the rows: of a GPU all take part, whatever a matrix looks like."""
-    if machine.device is None:
-        return machine.checked_threads(threads)
-    if threads not in (None, 1):
-        raise InputError(
-            f"threads {threads} on a GPU: expected none, for all of its threads take part; leave them out"
-        )
-    return 1
 
 
 def target_of(A: Any, machine: Machine, threads: int | None, dtype: str | None) -> Target:
@@ -81,14 +60,14 @@ def target_of(A: Any, machine: Machine, threads: int | None, dtype: str | None) 
     InputError
         If the machine cannot do that.
     """
-    device, threads = kind(machine), checked_threads(machine, threads)
+    threads = DEVICES.get(machine.device).threads(machine, threads)
     if isinstance(A, Structure):
         index_bits = 32 if max(A.nnz, A.rows, A.cols) < 2**31 else 64
-        return Target(device, "float64" if dtype is None else dtype, index_bits, threads)
+        return Target(machine.device, "float64" if dtype is None else dtype, index_bits, threads)
     matrix = as_problem(A).matrix
     # SciPy counts more than 2**31 - 1 entries with 64 bits, the columns may still have 32.
     index_bytes = max(matrix.indptr.itemsize, matrix.indices.itemsize)
-    target = Target(device, matrix.dtype.name if dtype is None else dtype, 8 * index_bytes, threads)
+    target = Target(machine.device, matrix.dtype.name if dtype is None else dtype, 8 * index_bytes, threads)
     require_imaginary(matrix.dtype, target.dtype, f"a {matrix.dtype} matrix")
     return target
 
@@ -124,7 +103,7 @@ def _model_records(profile: Profile, target: Target) -> list[Record]:
 def is_current(record: Record) -> bool:
     """Tell whether a Record is of a kernel as it is now."""
     candidate = record.candidate
-    known = KERNELS[candidate.device]
+    known = DEVICES.get(candidate.device).kernels
     return candidate.format in known.names() and record.kernel_version == known.get(candidate.format).version
 
 
@@ -138,26 +117,53 @@ def records_for(profile: Profile, target: Target) -> list[Record]:
     """
     records = _model_records(profile, target)
     if not records:
-        threads = f" {target.threads} threads" if target.device == "cpu" else ""
         raise ProfileError(
-            f"profile {profile.name} has no records for {target.device} {target.dtype}{threads}: "
+            f"profile {profile.name} has no records for {_described(target)}: "
             f"it has {contents(profile)}; calibrate for it, or ask for what it has"
         )
     return records
 
 
+def training_for(profile: Profile, target: Target) -> TrainingSet:
+    """Return what models learn from for a target: a profile's Records, and those that are kept.
+
+    Raises
+    ------
+    ProfileError
+        If the profile has none.
+    """
+    records_for(profile, target)
+    whole = with_kept(profile)
+    return TrainingSet.of(whole, _model_records(whole, target))
+
+
 def fitted_model(profile: Profile, target: Target, name: str) -> Model:
-    """Return the model of that name, fitted to a profile's Records of a target."""
-    return fitted(MODELS.get(name)(), TrainingSet.of(profile, records_for(profile, target)))
+    """Return the model of that name, fitted to the Records for a target."""
+    return fitted(MODELS.get(name)(), training_for(profile, target))
+
+
+def energy_model(profile: Profile, target: Target) -> Model | None:
+    """Return the first model of energy that the Records for a target suffice for, if there is one."""
+    if not any(record.energy_j is not None for record in profile.records):
+        return None
+    for name in MODELS.names():
+        if MODELS.get(name).quantity == "energy":
+            try:
+                return fitted_model(profile, target, name)
+            except ProfileError:
+                continue  # another one may need less
+    return None
 
 
 def contents(profile: Profile) -> str:
     """Return in words what a profile has Records for."""
     counts: dict[str, int] = {}
     for record in profile.records:
-        candidate = record.candidate
-        plural = "s" if candidate.threads > 1 else ""
-        threads = f" {candidate.threads} thread{plural}" if candidate.device == "cpu" else ""
-        key = f"{candidate.device} {candidate.dtype}{threads}"
+        key = _described(record.candidate)
         counts[key] = counts.get(key, 0) + 1
     return ", ".join(f"{key} ({count} records)" for key, count in counts.items()) or "no records"
+
+
+def _described(about: Target | Candidate) -> str:
+    threads = DEVICES.get(about.device).threads_text(about.threads)
+    return f"{about.device} {about.dtype} {threads}".rstrip()

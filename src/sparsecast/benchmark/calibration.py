@@ -1,8 +1,6 @@
 """Meeting a machine: the benchmark matrices, measured within a budget, kept as they come.
 
-The benchmark matrices are those of Guo, Wang and Chen (2014), section 3.2, on strips of the processor's own
-size; beside them matrices with rows of varied length, and some gallery matrices that no model is fitted to,
-from which the models learn how far off they are on matrices of other kinds. They are measured in rounds,
+They are measured in rounds,
 the required ones first, so that a short budget gives a coarse profile and not half of a fine one.
 """
 
@@ -11,150 +9,36 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from itertools import groupby, zip_longest
+from itertools import groupby
 from pathlib import Path
 from time import perf_counter
 
-import psutil
-
-from sparsecast.benchmark.bandwidths import array_sizes, measure_bandwidths
 from sparsecast.benchmark.gahvari import search_space, summary
 from sparsecast.benchmark.gahvari.search_space import Series
 from sparsecast.benchmark.gahvari.suite import OutOfTime, SyntheticSuite
 from sparsecast.benchmark.journal import Measurements, journal, read_journal
-from sparsecast.benchmark.measurement import Bench, HostBench, measure_candidates
+from sparsecast.benchmark.measurement import measure_candidates
+from sparsecast.devices import DEVICES
+from sparsecast.devices.compiling import compiled_in_turn
+from sparsecast.devices.device import Device
 from sparsecast.errors import InputError, MatrixSizeError, ProfileError
 from sparsecast.features.analysis import structure
-from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
-from sparsecast.kernels import KERNELS
-from sparsecast.kernels.compiling import compiled_in_turn
 from sparsecast.machines import storage
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile, user_path
-from sparsecast.machines.strips import CPU_STRIP_ROWS_A_THREAD
-from sparsecast.matrices.families import specification
+from sparsecast.matrices.benchmark_matrices import SuiteMatrix
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.synthesis import (
     varied_matrix,
 )
-from sparsecast.measuring.timing import Effort, HostClock
+from sparsecast.measuring.timing import Effort
+from sparsecast.memory import free_bytes
 from sparsecast.planning.candidates import Target, whole_matrix
 from sparsecast.records import Bandwidth, Candidate, Record
 
 #: Seconds below which not even the required matrices get measured on a cold compilation cache.
 LEAST_BUDGET_S = 10.0
-
-#: Section 3.2.2: strips 1 to 10; non-zeros a row 4, 16 ... 1024 for CSR and ELL, 10, 20 ... 100 for COO.
-STRIPS = tuple(range(1, 11))
-NNZ_PER_ROW = (4, 16, 64, 256, 1024)
-ENTRY_STRIPS = tuple(range(10, 101, 10))
-
-_COARSE_STRIPS = (1, 5, 10)
-_COARSE_NNZ_PER_ROW = (4, 16, 64)
-_COARSE_ENTRY_STRIPS = (10, 50, 100)
-
-#: Rows, mean row length, distribution of the row lengths and reach of the columns of matrices with rows of
-#: varied length: small and large, short and long rows, near and far columns, each with each other at least
-#: once. The first half is required.
-VARIED = (
-    (20_000, 4, "power", 0.01),
-    (100_000, 6, "mixed", 0.001),
-    (200_000, 3, "uniform", 0.001),
-    (100_000, 10, "uniform", 1.0),
-    (5_000, 40, "power", 1.0),
-    (300_000, 4, "fixed", 1.0),
-    (10_000, 30, "mixed", 0.1),
-    (30_000, 20, "fixed", 0.1),
-    (150_000, 12, "fixed", 0.001),
-    (60_000, 50, "uniform", 0.02),
-    (400_000, 3, "power", 0.2),
-    (4_000, 8, "uniform", 0.1),
-    (400_000, 8, "mixed", 0.3),
-    (1_000_000, 3, "fixed", 0.0),
-    (250_000, 20, "power", 0.05),
-    (80_000, 30, "fixed", 1.0),
-    (100_000, 60, "mixed", 0.0),
-    (400_000, 12, "uniform", 0.0),
-    (12_000, 100, "power", 0.1),
-    (20_000, 6, "fixed", 1.0),
-    (600_000, 6, "uniform", 0.3),
-    (120_000, 60, "fixed", 0.01),
-)
-
-#: Block rows, blocks a row, block size and reach of matrices of dense blocks: from cache to memory, small and
-#: large blocks. Only formats that could be chosen for them are measured on them.
-BLOCKS = (
-    (1_000, 10, 8, 0.5),
-    (2_000, 9, 3, 1.0),
-    (4_000, 20, 6, 0.1),
-    (10_000, 12, 4, 0.05),
-    (20_000, 8, 3, 0.01),
-    (60_000, 6, 2, 0.001),
-    (300, 8, 4, 0.3),
-    (5_000, 30, 2, 0.02),
-    (30_000, 14, 3, 0.0),
-    (12_000, 16, 6, 0.01),
-    (150_000, 7, 2, 0.1),
-    (50_000, 10, 4, 0.002),
-    (8_000, 6, 3, 0.5),
-    (6_000, 12, 8, 0.0),
-)
-_BLOCK_FORMATS = ("bcsr", "csr", "sell")
-
-#: As VARIED, for matrices that are mirrored at the diagonal.
-SYMMETRIC = (
-    (3_000, 20, "uniform", 0.3),
-    (20_000, 5, "power", 0.01),
-    (100_000, 6, "mixed", 0.001),
-    (60_000, 10, "uniform", 1.0),
-    (200_000, 4, "fixed", 1.0),
-    (30_000, 20, "fixed", 0.1),
-    (10_000, 60, "mixed", 0.1),
-    (150_000, 12, "fixed", 0.001),
-    (40_000, 50, "uniform", 0.02),
-    (8_000, 130, "power", 1.0),
-    (300_000, 7, "fixed", 0.0),
-    (30_000, 80, "mixed", 0.0),
-    (5_000, 8, "fixed", 1.0),
-    (120_000, 25, "mixed", 0.3),
-)
-_SYMMETRIC_FORMATS = ("csr", "sell", "symmetric_csr")
-#: Rows, diagonals and reach of matrices of full diagonals: from cache to memory, few and many diagonals, side
-#: by side and far apart. The format for them is measured on them, beside CSR.
-DIAGONALS = (
-    (2_000, 5, 0.05),
-    (20_000, 3, 0.0),
-    (1_000, 101, 0.2),
-    (100_000, 5, 0.01),
-    (8_000, 27, 0.1),
-    (40_000, 7, 0.3),
-    (10_000, 60, 0.0),
-    (400_000, 3, 0.2),
-    (40_000, 27, 0.02),
-    (150_000, 7, 0.005),
-    (200_000, 5, 0.0),
-    (60_000, 13, 0.1),
-    (20_000, 41, 0.0),
-    (800_000, 1, 0.0),
-    (5_000, 15, 0.0),
-)
-_DIAGONAL_FORMATS = ("csr", "dia")
-
-#: Kinds that differ in what the strip models do not see: row lengths, reach of the columns, size.
-GALLERY = (
-    "poisson2d?n=400",
-    "rmat?scale=15&degree=12",
-    "elasticity3d?n=18",
-    "circuit?n=60000",
-    "banded?n=40000&half_bandwidth=12",
-    "poisson3d?n=40&points=27",
-    "random?n=150000&nnz_per_row=6",
-    "poisson3d?n=90&points=7",
-)
-
-#: So many of them are required: two for each format at least, or its forecasts have no interval.
-_REQUIRED_GALLERY = 5
 
 #: Share of the free memory that a benchmark matrix may take in all its formats together.
 MEMORY_SHARE = 0.25
@@ -192,166 +76,6 @@ def no_progress(done_s: float, total_s: float, item: str) -> None:
     """Show nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class SuiteMatrix:
-    """A matrix of a suite: what is measured on it, and why.
-
-    Attributes
-    ----------
-    problem : Problem
-    suite : str
-        As in a Record.
-    formats : tuple of str
-        Formats to measure on it; empty for all.
-    """
-
-    problem: Problem
-    suite: str
-    formats: tuple[str, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """Name of the matrix."""
-        return self.problem.name
-
-    @property
-    def entries(self) -> int:
-        """About its number of entries."""
-        return self.problem.expected_nnz
-
-    def takes(self, format_name: str) -> bool:
-        """Tell whether a format is measured on it."""
-        return not self.formats or format_name in self.formats
-
-
-Shape = dict[str, int | float | str]
-
-
-def suite_matrix(
-    family: str, suite: str, formats: tuple[str, ...] = (), /, **parameters: int | float | str
-) -> SuiteMatrix:
-    """Return a matrix of FAMILIES as one of a suite."""
-    return SuiteMatrix(Problem.named(specification(family, **parameters)), suite, formats)
-
-
-def benchmark_matrices(target: Target) -> tuple[list[SuiteMatrix], list[SuiteMatrix]]:
-    """Return the required matrices for a processor's target, and those that make its profile optional."""
-    rows = target.threads * CPU_STRIP_ROWS_A_THREAD
-    grid = [(strips, length) for length in NNZ_PER_ROW for strips in STRIPS if length < strips * rows]
-
-    def coarse(strips: int, length: int) -> bool:
-        return strips in _COARSE_STRIPS and length in _COARSE_NNZ_PER_ROW
-
-    # All formats on these: it gives the models that see more than strips a first look at each.
-    needed = [strips_benchmark(rows, *point, ()) for point in grid if coarse(*point)]
-    needed += [entry_strips_benchmark(rows, strips) for strips in _COARSE_ENTRY_STRIPS]
-    optional = [
-        entry_strips_benchmark(rows, strips) for strips in ENTRY_STRIPS if strips not in _COARSE_ENTRY_STRIPS
-    ]
-    required_suites, optional_suites = suites_beside_strips()
-    # Long rows first: they carry the fixed-strips relationships furthest.
-    rest = [point for point in grid if not coarse(*point)]
-    optional_strips = [
-        strips_benchmark(rows, *point) for point in sorted(rest, key=lambda p: p[0] not in _COARSE_STRIPS)
-    ]
-    return needed + required_suites, optional + optional_suites + optional_strips
-
-
-def suites_beside_strips() -> tuple[list[SuiteMatrix], list[SuiteMatrix]]:
-    """Return the required matrices and the others of the suites that need no strip of a device."""
-    half = len(VARIED) // 2
-    suites = (
-        [varied_benchmark(*shape) for shape in VARIED[:half]],
-        [blocks_benchmark(*shape) for shape in BLOCKS],
-        [symmetric_benchmark(*shape) for shape in SYMMETRIC],
-        [diagonals_benchmark(*shape) for shape in DIAGONALS],
-        [gallery_benchmark(specification) for specification in GALLERY[:_REQUIRED_GALLERY]],
-    )
-    # In turn, so that a budget that ends early has left out some of each and none whole.
-    needed = [matrix for turn in zip_longest(*suites) for matrix in turn if matrix]
-    optional = [gallery_benchmark(specification) for specification in GALLERY[_REQUIRED_GALLERY:]]
-    optional += [varied_benchmark(*shape) for shape in VARIED[half:]]
-    return needed, optional
-
-
-def strips_benchmark(
-    strip: int, strips: int, nnz_per_row: int, formats: tuple[str, ...] = ("csr", "ell")
-) -> SuiteMatrix:
-    """Return the matrix of so many strips of `strip` rows of one length."""
-    return suite_matrix("strips", "strips", formats, rows=strips * strip, nnz_per_row=nnz_per_row)
-
-
-def entry_strips_benchmark(strip: int, strips: int) -> SuiteMatrix:
-    """Return the matrix of so many strips of `strip` non-zeros.
-
-    It has one strip of rows, and as many non-zeros a row as there shall be strips of non-zeros.
-    """
-    return suite_matrix("strips", "entry strips", ("coo",), rows=strip, nnz_per_row=strips)
-
-
-def varied_benchmark(rows: int, mean_length: int, lengths: str, reach: float) -> SuiteMatrix:
-    """Return the matrix of a line of VARIED."""
-    shape: Shape = {"rows": rows, "mean_length": mean_length, "lengths": lengths, "reach": reach}
-    return suite_matrix("varied", "varied", **shape)
-
-
-def blocks_benchmark(block_rows: int, blocks_per_row: int, block: int, reach: float) -> SuiteMatrix:
-    """Return the matrix of a line of BLOCKS."""
-    shape = {"block_rows": block_rows, "blocks_per_row": blocks_per_row, "block": block, "reach": reach}
-    return suite_matrix("blocks", "blocks", _BLOCK_FORMATS, **shape)
-
-
-def symmetric_benchmark(rows: int, mean_length: int, lengths: str, reach: float) -> SuiteMatrix:
-    """Return the matrix of a line of SYMMETRIC."""
-    shape: Shape = {"rows": rows, "mean_length": mean_length, "lengths": lengths, "reach": reach}
-    return suite_matrix("symmetric", "symmetric", _SYMMETRIC_FORMATS, **shape)
-
-
-def diagonals_benchmark(rows: int, diagonals: int, reach: float) -> SuiteMatrix:
-    """Return the matrix of a line of DIAGONALS."""
-    return suite_matrix(
-        "diagonals", "diagonals", _DIAGONAL_FORMATS, rows=rows, diagonals=diagonals, reach=reach
-    )
-
-
-def gallery_benchmark(specification: str, entries: int = 1_000_000) -> SuiteMatrix:
-    """Return the matrix of a gallery specification, held out of the fit, with about so many entries."""
-    problem = Problem.named(f"gallery:{specification}")
-    problem.expected_nnz = entries
-    return SuiteMatrix(problem, "gallery")
-
-
-def candidates_of(found: Structure, target: Target) -> list[Candidate]:
-    """Return the Candidates of every format that suits a matrix, with the kernels that the rules choose."""
-    return list(whole_matrix(found, target).candidates)
-
-
-def host_bandwidths(machine: Machine, threads: int) -> list[Bandwidth]:
-    """Measure how fast so many threads of the processor read."""
-    return measure_bandwidths(HostClock(), "cpu", threads, array_sizes(machine, threads))
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a calibration measures, and what: by default the processor.
-
-    Attributes
-    ----------
-    matrices : callable
-        Target to the required matrices, and those that make its profile optional.
-    candidates : callable
-        (Structure, Target) to the Candidates that suit a matrix.
-    bandwidths : callable
-        (Machine, threads) to the measured bandwidths.
-    bench : Bench
-    """
-
-    matrices: Callable[[Target], tuple[list[SuiteMatrix], list[SuiteMatrix]]] = benchmark_matrices
-    candidates: Callable[[Structure, Target], list[Candidate]] = candidates_of
-    bandwidths: Callable[[Machine, int], list[Bandwidth]] = host_bandwidths
-    bench: Bench = field(default_factory=HostBench)
-
-
 @dataclass
 class Calibration:
     """One run of the benchmark on this machine.
@@ -365,8 +89,8 @@ class Calibration:
         Seconds that the whole run may take.
     on_progress : callable
         Called with the seconds done, the seconds expected in all, and what is being measured.
-    place : Place
-        Where is measured, and what.
+    device : Device, optional
+        What is measured; by default that of the machine.
     series : sequence of Series
         What is measured of the five-minute benchmark.
     rates : bool
@@ -389,7 +113,7 @@ class Calibration:
     targets: Sequence[Target]
     budget_s: float
     on_progress: Progress = no_progress
-    place: Place = field(default_factory=Place)
+    device: Device | None = None
     series: Sequence[Series] = ()
     rates: bool = False
     measured: Measurements = field(default_factory=Measurements)
@@ -412,6 +136,7 @@ class Calibration:
                 f"time for {affordable} of {len(self.targets)} combinations of type and threads"
             )
             self.targets = self.targets[:affordable]
+        self._device = self.device or DEVICES.get(self.machine.device)
         share = self.budget_s / len(self.targets)
         self._effort = FULL_EFFORT if share >= _FULL_EFFORT_BUDGET_S else QUICK_EFFORT
         self._pace = 1.0
@@ -468,7 +193,7 @@ class Calibration:
     def _measure_all(self) -> Iterator[tuple[Problem, list[Record]]]:
         needed, optional = self._rounds()
         # The figures and the way to a device are told from them; forecasts on a processor are not.
-        if self.rates or self.machine.device:
+        if self.rates or not self._device.shares_host:
             self._measure_bandwidths()
         if self.rates:
             # A budget that is just enough is enough for the figures only.
@@ -488,7 +213,7 @@ class Calibration:
         with self._phase("bandwidth"):
             for threads in dict.fromkeys(target.threads for target in self.targets):
                 self.on_progress(self.used_s, self.budget_s, "bandwidth")
-                self.bandwidths += self.place.bandwidths(self.machine, threads)
+                self.bandwidths += self._device.measure_bandwidths(self.machine, threads)
 
     def _measure_synthetic(self, limit_s: float) -> Iterator[tuple[Problem, list[Record]]]:
         """Measure the five-minute benchmark, each type of values with all its thread counts at once."""
@@ -500,7 +225,8 @@ class Calibration:
                 targets,
                 self.series,
                 self._dimensions(targets[0]),
-                self.place.bench,
+                self._device,
+                self.machine,
                 lambda name: self.on_progress(self.used_s, self.budget_s, name),
                 processes=self.machine.threads,
                 phases=self.phases,
@@ -512,7 +238,7 @@ class Calibration:
 
     def _dimensions(self, target: Target) -> tuple[int, ...]:
         threads = max(each.threads for each in self.targets)
-        cache_bytes = search_space.last_cache_bytes(self.machine, target.device, threads)
+        cache_bytes = search_space.last_cache_bytes(self.machine, threads)
         whole, fitting = (
             search_space.dimensions(cache_bytes, target.value_bytes, entries)
             for entries in (float("inf"), self._most_entries(target))
@@ -565,8 +291,8 @@ class Calibration:
         )
         wanted = [
             Candidate(name, variant, target.device, target.dtype, target.index_bits, target.threads)
-            for name in KERNELS[target.device].names()
-            for variant in KERNELS[target.device].get(name).variants
+            for name in self._device.kernels.names()
+            for variant in self._device.kernels.get(name).variants_of(target.dtype)
         ]
         for _ in compiled_in_turn(wanted, self.machine.threads):
             if self.used_s > self._end_s:
@@ -574,7 +300,7 @@ class Calibration:
         structure(varied_matrix(1000, 4, "uniform", 1.0, seed=0))
 
     def _rounds(self) -> tuple[list[tuple[Target, SuiteMatrix]], list[tuple[Target, SuiteMatrix]]]:
-        suites = [(target, *self.place.matrices(target)) for target in self.targets]
+        suites = [(target, *self._device.suites(target, self.machine)) for target in self.targets]
         needed = [(target, matrix) for target, first, _ in suites for matrix in first]
         optional = [(target, matrix) for target, _, second in suites for matrix in second]
         return needed, optional
@@ -592,8 +318,7 @@ class Calibration:
 
     def _most_entries(self, target: Target) -> float:
         """Return the entries of the largest matrix that there is memory for."""
-        free: int = psutil.virtual_memory().available
-        return MEMORY_SHARE * free / (_VALUES_AN_ENTRY * target.value_bytes + _BYTES_BESIDE)
+        return MEMORY_SHARE * free_bytes() / (_VALUES_AN_ENTRY * target.value_bytes + _BYTES_BESIDE)
 
     def _is_done(self, target: Target, matrix: SuiteMatrix) -> bool:
         return any(
@@ -605,11 +330,12 @@ class Calibration:
         )
 
     def _measure(self, target: Target, problem: Problem, matrix: SuiteMatrix) -> list[Record]:
-        offered = self.place.candidates(problem.structure, target)
+        chosen = whole_matrix(problem.structure, target, self.machine).candidates
+        offered = self._device.calibrated(chosen)
         wanted = [candidate for candidate in offered if matrix.takes(candidate.format)]
         try:
             return measure_candidates(
-                problem, matrix.suite, wanted, self._effort, on_sample=self._watch, bench=self.place.bench
+                problem, matrix.suite, wanted, self._effort, on_sample=self._watch, device=self._device
             )
         except MatrixSizeError as error:  # another one may fit
             self.notes.append(f"{matrix.name}: {error}")

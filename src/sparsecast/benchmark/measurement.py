@@ -5,119 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from time import perf_counter
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
+from sparsecast.devices import DEVICES
+from sparsecast.devices.binding import Bound, prepared
+from sparsecast.devices.device import Device
+from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.errors import FormatError, InputError, MatrixSizeError
-from sparsecast.kernels import KERNELS
-from sparsecast.kernels.binding import Bound, bind, prepared, warm_up
-from sparsecast.kernels.reference import ReferenceProduct
-from sparsecast.machines.gpu import driver_errors
 from sparsecast.matrices.problem import Problem
-from sparsecast.measuring.energy import Energy
-from sparsecast.measuring.timing import Call, Clock, Effort, HostClock, Timing, measure
+from sparsecast.measuring.energy import Energy, Meter, energy_of
+from sparsecast.measuring.timing import Clock, Effort, Timing, measure
 from sparsecast.records import Candidate, Record
 from sparsecast.version import VERSION
 
 #: Told which Candidate is left out, and why.
 LeftOut = Callable[[Candidate, InputError], None]
-
-
-class Bench(Protocol):
-    """Where candidates are measured: it places their vectors, calls their products and reads the time.
-
-    Attributes
-    ----------
-    clock : Clock
-    regime : str
-        As in a Record.
-    """
-
-    @property
-    def clock(self) -> Clock:
-        """What reads the time."""
-        ...
-
-    @property
-    def regime(self) -> str:
-        """``"warm"`` or ``"cold"``."""
-        ...
-
-    def bind(self, A: csr_array[Any], candidate: Candidate) -> tuple[Bound, float]:
-        """Return the bound candidate, and the seconds from CSR to there."""
-        ...
-
-    def put(self, array: np.ndarray[Any, Any]) -> Any:
-        """Return a vector of the host's as products take it."""
-        ...
-
-    def take(self, array: Any) -> np.ndarray[Any, Any]:
-        """Return what `put` placed, as it is now, on the host."""
-        ...
-
-    def call(self, candidate: Candidate, bound: Bound, x: Any, out: Any) -> Call:
-        """Return what is timed: the product with vectors that `put` placed."""
-        ...
-
-    def energy(self, call: Call) -> Energy | None:
-        """Return the joules of a call, None where nothing measures them."""
-        ...
-
-
-class HostBench:
-    """The processors of this machine, with warm caches."""
-
-    regime = "warm"
-
-    def __init__(self) -> None:
-        self.clock = HostClock()
-
-    def bind(self, A: csr_array[Any], candidate: Candidate) -> tuple[Bound, float]:
-        """Return the bound candidate, and the seconds to build its format: 0 for CSR itself."""
-        start = perf_counter()
-        bound = bind(A, candidate)
-        return bound, perf_counter() - start if candidate.format != "csr" else 0.0
-
-    def put(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Return the vector itself."""
-        return array
-
-    def take(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Return the vector itself."""
-        return array
-
-    def call(self, candidate: Candidate, bound: Bound, x: Any, out: Any) -> Call:
-        """Return the product with these vectors."""
-        product = bound.product
-        return lambda: product(x, out)
-
-    def energy(self, call: Call) -> None:
-        """Return None: nothing here counts joules."""
-
-
-def bench_of(device: str, reads_energy: bool = False) -> Bench:
-    """Return the bench of a device, with warm caches.
-
-    Parameters
-    ----------
-    device : str
-        ``"cpu"`` or ``"cuda"``.
-    reads_energy : bool
-        Whether energy is read where something counts it, which takes seconds a candidate.
-
-    Raises
-    ------
-    DeviceError
-        If the device is not there.
-    """
-    if device == "cpu":
-        return HostBench()
-    from sparsecast.benchmark.device import DeviceBench, meter_at_hand  # they ask for a device's libraries
-
-    return DeviceBench(meter=meter_at_hand() if reads_energy else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,15 +45,16 @@ def right_hand_side(cols: int, dtype: str) -> np.ndarray[Any, np.dtype[Any]]:
     return x
 
 
-@driver_errors()
 def measure_candidates(
     problem: Problem,
     suite: str,
     candidates: Sequence[Candidate],
     effort: Effort,
     on_sample: Callable[[], None] = lambda: None,
-    bench: Bench | None = None,
+    device: Device | None = None,
     on_left_out: LeftOut = lambda candidate, why: None,
+    clock: Clock | None = None,
+    meter: Meter | None = None,
 ) -> list[Record]:
     """Measure Candidates of one device, dtype and index width, sampled in turn; return a Record each.
 
@@ -163,10 +69,14 @@ def measure_candidates(
     effort : Effort
     on_sample : callable
         Called after every sample, and after every reading of energy.
-    bench : Bench, optional
-        By default that of the device, with warm caches.
+    device : Device, optional
+        By default the Candidates' own, with warm caches.
     on_left_out : callable
         Called with each Candidate that is left out, and why.
+    clock : Clock, optional
+        By default a new one of the device.
+    meter : Meter, optional
+        Reads the energy of every Candidate, which takes seconds each; without one, none is read.
 
     Raises
     ------
@@ -179,40 +89,56 @@ def measure_candidates(
     """
     if not candidates:
         return []
+    device = device or DEVICES.get(candidates[0].device)
+    with device.errors():
+        clock = clock or device.clock()
+        return _measured(problem, suite, candidates, effort, on_sample, device, on_left_out, clock, meter)
+
+
+def _measured(
+    problem: Problem,
+    suite: str,
+    candidates: Sequence[Candidate],
+    effort: Effort,
+    on_sample: Callable[[], None],
+    device: Device,
+    on_left_out: LeftOut,
+    clock: Clock,
+    meter: Meter | None,
+) -> list[Record]:
     first = candidates[0]
-    bench = bench or bench_of(first.device)
     A = prepared(problem.matrix, first.dtype, first.index_bits)
     x = right_hand_side(A.shape[1], first.dtype)
     reference = ReferenceProduct.of(A, x)
-    placed = bench.put(x)
+    placed = device.put(x)
     ready = []
     for candidate in candidates:
         try:
-            ready.append(_prepare(A, candidate, placed, reference, bench))
+            with device.errors():  # before a candidate that does not fit after all is left out
+                ready.append(_prepare(A, candidate, placed, reference, device))
         except (FormatError, MatrixSizeError) as error:
             on_left_out(candidate, error)
-    out = bench.put(np.empty(A.shape[0], dtype=A.dtype))
-    calls = {str(i): bench.call(item.candidate, item.bound, placed, out) for i, item in enumerate(ready)}
-    timings = measure(calls, effort, on_sample, bench.clock) if calls else {}
+    out = device.put(np.empty(A.shape[0], dtype=A.dtype))
+    calls = {str(i): device.call(item.candidate, item.bound, placed, out) for i, item in enumerate(ready)}
+    timings = measure(calls, effort, on_sample, clock) if calls else {}
     records = []
     for key, item in zip(calls, ready, strict=True):
-        energy = bench.energy(calls[key])
+        energy = energy_of(calls[key], meter, clock) if meter else None
         if energy:
             on_sample()
-        records.append(_record(problem, suite, item, timings[key], bench.regime, energy))
+        records.append(_record(problem, suite, item, timings[key], device.regime, energy))
     return records
 
 
-@driver_errors()  # before a candidate that does not fit after all is left out
 def _prepare(
-    A: csr_array[Any], candidate: Candidate, x: Any, reference: ReferenceProduct, bench: Bench
+    A: csr_array[Any], candidate: Candidate, x: Any, reference: ReferenceProduct, device: Device
 ) -> _Prepared:
-    warm_up(candidate)  # otherwise the conversion would be charged with compiling itself
-    bound, convert_s = bench.bind(A, candidate)
+    device.warm_up(candidate)  # otherwise the conversion would be charged with compiling itself
+    bound, convert_s = device.bind(A, candidate)
     # Filled with NaN, so that a row the kernel forgets is found out.
-    out = bench.put(np.full(A.shape[0], np.nan, dtype=A.dtype))
+    out = device.put(np.full(A.shape[0], np.nan, dtype=A.dtype))
     bound.product(x, out)
-    error = reference.check(bench.take(out), f"{candidate.format} {candidate.kernel}")
+    error = reference.check(device.take(out), f"{candidate.format} {candidate.kernel}")
     return _Prepared(candidate, bound, convert_s, error)
 
 
@@ -228,7 +154,7 @@ def _record(
         time_s=timing.time_s,
         spread=timing.spread,
         noise=timing.noise,
-        retaken=timing.retaken,
+        retaken=0,
         regime=regime,
         error=item.error,
         convert_s=item.convert_s,
@@ -238,5 +164,5 @@ def _record(
         energy_source=energy.source if energy else None,
         measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
         version=VERSION,
-        kernel_version=KERNELS[item.candidate.device].get(item.candidate.format).version,
+        kernel_version=DEVICES.get(item.candidate.device).kernels.get(item.candidate.format).version,
     )

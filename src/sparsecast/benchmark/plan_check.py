@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from sparsecast.benchmark.measurement import Bench, right_hand_side
-from sparsecast.kernels.binding import prepared, warm_up
-from sparsecast.kernels.reference import ReferenceProduct
-from sparsecast.machines.gpu import driver_errors
+from sparsecast.benchmark.measurement import right_hand_side
+from sparsecast.devices.binding import prepared
+from sparsecast.devices.device import Device
+from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.measuring.timing import Effort, measure
 from sparsecast.operators import BlockOperator
 from sparsecast.planning.plan import Plan
@@ -27,8 +27,9 @@ class PlanCheck:
     ----------
     time_s, baseline_s, scipy_s : float
         Seconds a product: the plan's operator, plain CSR, SciPy's ``A @ x``.
-    noise : float
-        The largest relative difference between the earlier and the later half of the samples of one.
+    noise : float or None
+        The largest relative difference between the earlier and the later half of the samples of one; None of
+        single samples.
     convert_s : float
         Seconds to build the operator.
     error : float
@@ -38,7 +39,7 @@ class PlanCheck:
     time_s: float
     baseline_s: float
     scipy_s: float
-    noise: float
+    noise: float | None
     convert_s: float
     error: float
 
@@ -48,13 +49,12 @@ class PlanCheck:
         return self.baseline_s / self.time_s - 1
 
 
-@driver_errors()
 def check_plan(
-    A: csr_array[Any], plan: Plan, build: Callable[[], BlockOperator], effort: Effort, bench: Bench
+    A: csr_array[Any], plan: Plan, build: Callable[[], BlockOperator], effort: Effort, device: Device
 ) -> PlanCheck:
     """Build a plan's operator, compare it with the oracle, and time it against its baseline and SciPy.
 
-    They are sampled in turn; on a device SciPy, which computes on the host, is sampled after them.
+    They are sampled in turn; SciPy, which computes on the host, is sampled after those on another device.
 
     Raises
     ------
@@ -65,29 +65,37 @@ def check_plan(
     MatrixSizeError
         If its memory is too small.
     """
+    with device.errors():
+        return _checked(A, plan, build, effort, device)
+
+
+def _checked(
+    A: csr_array[Any], plan: Plan, build: Callable[[], BlockOperator], effort: Effort, device: Device
+) -> PlanCheck:
     baseline = plan.baseline.candidate
     ready = prepared(A, baseline.dtype, baseline.index_bits)
     x = right_hand_side(A.shape[1], baseline.dtype)
     reference = ReferenceProduct.of(ready, x)
     for candidate in {block.candidate for block in plan.blocks}:
-        warm_up(candidate)
+        device.warm_up(candidate)
     start = perf_counter()
     operator = build()
     convert_s = perf_counter() - start
-    there, out = bench.put(x), bench.put(np.full(A.shape[0], np.nan, dtype=ready.dtype))
-    error = reference.check(bench.take(operator.matvec(there, out)), "the planned operator")
-    plain = bench.call(baseline, bench.bind(ready, baseline)[0], there, out)
+    there, out = device.put(x), device.put(np.full(A.shape[0], np.nan, dtype=ready.dtype))
+    error = reference.check(device.take(operator.matvec(there, out)), "the planned operator")
+    plain = device.call(baseline, device.bind(ready, baseline)[0], there, out)
     calls = {"plan": lambda: operator.matvec(there, out), "baseline": plain}
     scipy = {"scipy": lambda: ready @ x}
-    if plan.device == "cpu":
-        timings = measure(calls | scipy, effort, clock=bench.clock)
+    clock = device.clock()
+    if device.shares_host:
+        timings = measure(calls | scipy, effort, clock=clock)
     else:
-        timings = measure(calls, effort, clock=bench.clock) | measure(scipy, effort)
+        timings = measure(calls, effort, clock=clock) | measure(scipy, effort)
     return PlanCheck(
         timings["plan"].time_s,
         timings["baseline"].time_s,
         timings["scipy"].time_s,
-        max(timing.noise for timing in timings.values()),
+        max((each.noise for each in timings.values() if each.noise is not None), default=None),
         convert_s,
         error,
     )

@@ -33,7 +33,7 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.row_lengths import RowLengths, row_length_statistics
 from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
-from sparsecast.machines.gpu import Device
+from sparsecast.machines.gpu import GPU
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import MatrixEntry, Profile
 from sparsecast.records import Candidate, Record
@@ -48,18 +48,16 @@ _MIB, _GIB, _MHZ = 1 << 20, 1 << 30, 1_000_000
 #: block); of AMD the product pages of Radeon VII and Instinct MI100, and the ISA documents of Vega 7 nm and
 #: CDNA (10 wavefronts on each of a compute unit's 4 SIMDs). The file does not say which P100 it was: the
 #: clock is that of the one for the socket SXM2. No model reads clocks.
-DEVICES = {
-    "K20Xm": Device(
-        "Tesla K20Xm", 14, 64, 32, 1024, 6 * _GIB, 3 * _MIB // 2, 732 * _MHZ, 2600 * _MHZ, (3, 5)
-    ),
-    "K40m": Device("Tesla K40m", 15, 64, 32, 1024, 12 * _GIB, 3 * _MIB // 2, 875 * _MHZ, 3004 * _MHZ, (3, 5)),
-    "P100": Device("Tesla P100", 56, 64, 32, 1024, 16 * _GIB, 4 * _MIB, 1480 * _MHZ, 715 * _MHZ, (6, 0)),
-    "V100_SXM2": Device(
+GPUS = {
+    "K20Xm": GPU("Tesla K20Xm", 14, 64, 32, 1024, 6 * _GIB, 3 * _MIB // 2, 732 * _MHZ, 2600 * _MHZ, (3, 5)),
+    "K40m": GPU("Tesla K40m", 15, 64, 32, 1024, 12 * _GIB, 3 * _MIB // 2, 875 * _MHZ, 3004 * _MHZ, (3, 5)),
+    "P100": GPU("Tesla P100", 56, 64, 32, 1024, 16 * _GIB, 4 * _MIB, 1480 * _MHZ, 715 * _MHZ, (6, 0)),
+    "V100_SXM2": GPU(
         "Tesla V100-SXM2", 80, 64, 32, 1024, 16 * _GIB, 6 * _MIB, 1530 * _MHZ, 877 * _MHZ, (7, 0)
     ),
-    "A100": Device("A100", 108, 64, 32, 1024, 40 * _GIB, 40 * _MIB, 1410 * _MHZ, 1215 * _MHZ, (8, 0)),
-    "RadeonVII": Device("Radeon VII", 60, 40, 64, 1024, 16 * _GIB, 4 * _MIB, 1800 * _MHZ, 1000 * _MHZ),
-    "MI100": Device("Instinct MI100", 120, 40, 64, 1024, 32 * _GIB, 8 * _MIB, 1502 * _MHZ, 1200 * _MHZ),
+    "A100": GPU("A100", 108, 64, 32, 1024, 40 * _GIB, 40 * _MIB, 1410 * _MHZ, 1215 * _MHZ, (8, 0)),
+    "RadeonVII": GPU("Radeon VII", 60, 40, 64, 1024, 16 * _GIB, 4 * _MIB, 1800 * _MHZ, 1000 * _MHZ),
+    "MI100": GPU("Instinct MI100", 120, 40, 64, 1024, 32 * _GIB, 8 * _MIB, 1502 * _MHZ, 1200 * _MHZ),
 }
 
 #: The file's formats: this project's, and the library's kernel.
@@ -104,7 +102,7 @@ def published_profiles(path: Path) -> dict[str, Profile]:
     lines = [
         line
         for line in _lines(path)
-        if line["machine"] in DEVICES and line["completed"] and line["time_s"] and line["time_s"] > 0
+        if line["machine"] in GPUS and line["completed"] and line["time_s"] and line["time_s"] > 0
     ]
     unknown = {line["format"] for line in lines} - set(KERNELS)
     if unknown:
@@ -127,7 +125,7 @@ def published_profiles(path: Path) -> dict[str, Profile]:
             own = entries.setdefault(line["machine"], {})
             own.setdefault(record.matrix, MatrixEntry(record.matrix, record.matrix, found))
     return {
-        name: Profile(_machine(DEVICES[name]), (), {}).with_records(own, entries[name].values())
+        name: Profile(_machine(GPUS[name]), (), {}).with_records(own, entries[name].values())
         for name, own in records.items()
     }
 
@@ -145,9 +143,10 @@ def _lines(path: Path) -> list[dict[str, Any]]:
         ) from error
 
 
-def _machine(device: Device) -> Machine:
+def _machine(gpu: GPU) -> Machine:
     unknown = "not published"
-    return Machine(unknown, unknown, 1, 1, (), (), 0, unknown, device)
+    device = "hip" if gpu.compute_capability is None else "cuda"
+    return Machine(unknown, unknown, 1, 1, (), (), 0, unknown, device, gpu)
 
 
 def _record(line: dict[str, Any], found: Structure) -> Record:

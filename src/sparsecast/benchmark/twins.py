@@ -15,29 +15,28 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from sparsecast.benchmark.measurement import right_hand_side
+from sparsecast.devices import DEVICES
+from sparsecast.devices.binding import prepared
+from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.errors import InputError, PaddingError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
 from sparsecast.formats.bcsr import BCSR, best_block
 from sparsecast.formats.storage_format import StorageFormat
-from sparsecast.kernels import KERNELS
-from sparsecast.kernels.binding import prepared
-from sparsecast.kernels.reference import ReferenceProduct
+from sparsecast.integers import index_dtype
+from sparsecast.machines.machine import Machine
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.reading import matrix_name
 from sparsecast.matrices.values import require_imaginary
-from sparsecast.measuring.timing import Call, Effort, Timing, measure
+from sparsecast.measuring.timing import Call, Effort, measure
 from sparsecast.planning.candidates import Target
 from sparsecast.records import Candidate
 
-#: What a matrix and its twins take: samples so short and so many that some of them meet no other program.
-TWIN_EFFORT = Effort(samples=21, sample_s=0.002)
+#: What a matrix and its twins take.
+TWIN_EFFORT = Effort(samples=40, sample_s=0.001)
 
-#: Which of the samples counts: what disturbs one makes it longer, hardly ever shorter.
-_UNDISTURBED_SHARE = 0.1
-
-_INT32_MAX, _INDEX_BYTES = 2**31 - 1, 4
+_INDEX_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +113,7 @@ class Twins:
 def twins_of(
     paths: Sequence[str | os.PathLike[str]],
     threads: Sequence[int],
+    machine: Machine,
     dtype: str | None = None,
     on_matrix: Callable[[], None] = lambda: None,
     effort: Effort = TWIN_EFFORT,
@@ -126,6 +126,8 @@ def twins_of(
         Matrix files.
     threads : sequence of int
         Each is measured.
+    machine : Machine
+        This one.
     dtype : str, optional
         One of DTYPES; by default each matrix's own.
     on_matrix : callable
@@ -141,7 +143,7 @@ def twins_of(
         If a kernel's result differs from the oracle's by more than rounding.
     """
     if dtype is not None:
-        Target("cpu", dtype, 32, 1)  # refuses an unknown type once, and not every matrix for it
+        Target(machine.device, dtype, 32, 1)  # refuses an unknown type once, and not every matrix for it
     rows: list[TwinRow] = []
     refused: dict[str, str] = {}
     interrupted = False
@@ -156,9 +158,11 @@ def twins_of(
                 raise InputError(f"{name} has no entries: expected some to multiply; leave it out")
             block = _block(problem.structure, np.dtype(chosen).itemsize)
             twins = problem, problem.twin("banded", block), problem.twin("ours", block)
-            index_bits = 32 if max(*A.shape, A.nnz) <= _INT32_MAX else 64
+            index_bits = 8 * index_dtype(*A.shape, A.nnz).itemsize
             for count in threads:
-                rows += _rows(twins, block, Target("cpu", chosen, index_bits, count), effort)
+                rows += _rows(
+                    twins, block, Target(machine.device, chosen, index_bits, count), machine, effort
+                )
         except InputError as error:
             refused[name] = str(error)
         except KeyboardInterrupt:
@@ -169,7 +173,7 @@ def twins_of(
 
 
 def _rows(
-    twins: tuple[Problem, Problem, Problem], block: int, target: Target, effort: Effort
+    twins: tuple[Problem, Problem, Problem], block: int, target: Target, machine: Machine, effort: Effort
 ) -> list[TwinRow]:
     """Measure a matrix, its banded twin and ours."""
     problem = twins[0]
@@ -177,11 +181,11 @@ def _rows(
     x = right_hand_side(problem.structure.cols, target.dtype)
     rows = []
     for format_name in ("csr", "bcsr") if block > 1 else ("csr",):
-        candidate = target.candidate(format_name, blocks)
+        candidate = target.candidate(format_name, blocks, machine)
         real, bands, own = (_product(each.matrix, candidate, block, x) for each in twins)
         # The real matrix not twice in a row: the second time would find warmer caches than the twins do.
         timings = measure({"real": real, "bands": bands, "again": real, "structure": own}, effort)
-        times = {kind: _undisturbed(timing) for kind, timing in timings.items()}
+        times = {kind: timing.time_s for kind, timing in timings.items()}
         time_s = times.pop("real")
         ratios = {kind: each / time_s for kind, each in times.items()}
         rows.append(TwinRow(problem.name, problem.structure.nnz, candidate, block, time_s, **ratios))
@@ -205,16 +209,12 @@ def _product(A: csr_array[Any], candidate: Candidate, block: int, x: np.ndarray[
         stored = BCSR.from_csr(ready, block=(block, block))
     else:
         stored = FORMATS.get(candidate.format).from_csr(ready)
-    kernels = KERNELS[candidate.device].get(candidate.format)
+    kernels = DEVICES.get(candidate.device).kernels.get(candidate.format)
     product = kernels.bind(stored, candidate.kernel, candidate.threads)
     out = np.full(A.shape[0], np.nan, dtype=ready.dtype)
     product(x, out)
     ReferenceProduct.of(ready, x).check(out, f"{candidate.format} {candidate.kernel}")
     return lambda: product(x, out)
-
-
-def _undisturbed(timing: Timing) -> float:
-    return float(np.quantile(timing.samples_s, _UNDISTURBED_SHARE))
 
 
 def _scores(rows: Sequence[TwinRow]) -> tuple[TwinScore, ...]:

@@ -53,11 +53,7 @@ def command(
         _compare(*compare, as_json)
         return
     if twins is not None:
-        if device != "cpu":
-            raise InputError(
-                f"device '{device}' with twins: expected cpu, where they are compared; name that"
-            )
-        _measure_twins(twins, threads, dtype, as_json)
+        _measure_twins(twins, threads, dtype, device, as_json)
         return
     from sparsecast import api
     from sparsecast.reports import documents, figures
@@ -108,7 +104,7 @@ def _compare(first: Path, second: Path, as_json: bool) -> None:
         page().print(tables.comparison(found))
 
 
-def _measure_twins(folder: Path, threads: int | None, dtype: str | None, as_json: bool) -> None:
+def _measure_twins(folder: Path, threads: int | None, dtype: str | None, device: str, as_json: bool) -> None:
     from sparsecast import api
     from sparsecast.matrices.reading import matrix_files
     from sparsecast.reports import documents, tables
@@ -116,7 +112,7 @@ def _measure_twins(folder: Path, threads: int | None, dtype: str | None, as_json
 
     files = matrix_files(folder)
     with counted_bar(screen(), "measuring", len(files)) as advance:
-        found = api.twins(files, threads=threads, dtype=dtype, on_matrix=advance)
+        found = api.twins(files, threads=threads, dtype=dtype, device=device, on_matrix=advance)
     if not found.rows and not found.interrupted:
         raise InputError(next(iter(found.refused.values())))
     if as_json:

@@ -8,6 +8,7 @@ from sparsecast.cli.options import (
     DeviceOption,
     DtypeOption,
     JsonOption,
+    KeepOption,
     MatrixArgument,
     ProfileOption,
     ThreadsOption,
@@ -27,10 +28,12 @@ def command(
     threads: ThreadsOption = None,
     dtype: DtypeOption = None,
     device: DeviceOption = "cpu",
+    keep: KeepOption = True,
     as_json: JsonOption = False,
 ) -> None:
     """Measure the product here in every format that suits, beside the forecasts if this machine was met."""
     from sparsecast import api
+    from sparsecast.machines.machine import PROCESSOR
     from sparsecast.reports import documents, tables
     from sparsecast.reports.progress import counted_bar
 
@@ -48,6 +51,7 @@ def command(
             found,
             choice.candidates,
             device=device,
+            keeps=keep,
             on_sample=advance,
             on_left_out=leave_out,
         )
@@ -58,7 +62,7 @@ def command(
         return
     page().print(tables.measurements(f"Measured: {found.name}", records, forecasts, refused))
     if prediction is None:
-        asked = "" if device == "cpu" else f" --device {device}"
+        asked = "" if device == PROCESSOR else f" --device {device}"
         page().print(
             f"No forecast: this machine has no calibration for it yet (sparsecast calibrate{asked})."
         )

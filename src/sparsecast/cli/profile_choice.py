@@ -15,11 +15,12 @@ def profile_for(
 ) -> Profile:
     """Return the wanted profile, or this machine's, calibrated quickly first where it has not been met."""
     from sparsecast import api
+    from sparsecast.machines.machine import PROCESSOR
     from sparsecast.reports.progress import timed_bar
 
     if wanted is not None:
         return api.profile(wanted)
-    device = "cpu" if device is None else device
+    device = PROCESSOR if device is None else device
     console = screen()
 
     def notify(message: str) -> None:
@@ -41,5 +42,5 @@ def profiles_for(
         return [profile_for(A, wanted, threads, dtype, device)]
     found = [] if wanted is None else [api.profile(wanted)]
     for name in api.unmet_devices(A, device, found, threads=threads, dtype=dtype):
-        found.append(profile_for(A, None, threads if name == "cpu" else None, dtype, name))
+        found.append(profile_for(A, None, api.threads_of(name, threads), dtype, name))
     return found

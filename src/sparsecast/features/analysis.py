@@ -7,9 +7,8 @@ else is exact, symmetry but for one chance in 2**64.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 import numba
 from scipy.sparse import csr_array, csr_matrix, issparse
@@ -18,10 +17,7 @@ from sparsecast.errors import InputError
 from sparsecast.features import FEATURES
 from sparsecast.features.source import MatrixSource
 from sparsecast.features.structure import Structure
-from sparsecast.features.sweep import ENTRIES_PER_THREAD
-
-P = ParamSpec("P")
-T = TypeVar("T")
+from sparsecast.parallel import ENTRIES_PER_THREAD
 
 
 def structure(
@@ -57,17 +53,7 @@ def structure(
     if threads < 1:
         raise InputError(f"threads = {threads}: expected an integer of at least 1; give a larger one")
     workers = max(1, min(threads, int(A.indptr[-1]) // ENTRIES_PER_THREAD))
-    with ThreadPoolExecutor(workers) if workers > 1 else _AtOnce() as pool:
-        source = MatrixSource(A, pool, workers)
-        wanted = [FEATURES.get(name) for name in (FEATURES.names() if groups is None else groups)]
-        found = {group.name: group.compute(source) for group in wanted}
-        return Structure(*source.shape, source.nnz, found)
-
-
-class _AtOnce(Executor):
-    """Runs in the caller's thread what is submitted."""
-
-    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        done: Future[T] = Future()
-        done.set_result(fn(*args, **kwargs))
-        return done
+    source = MatrixSource(A, workers)
+    wanted = [FEATURES.get(name) for name in (FEATURES.names() if groups is None else groups)]
+    found = {group.name: group.compute(source) for group in wanted}
+    return Structure(*source.shape, source.nnz, found)

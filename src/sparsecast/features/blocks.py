@@ -14,6 +14,7 @@ from sparsecast.features.feature_group import FeatureGroup
 from sparsecast.features.levels import BLOCK_SIZES
 from sparsecast.features.source import MatrixSource
 from sparsecast.features.sweep import Counts, Indices
+from sparsecast.integers import GOLDEN, unsigned
 
 #: Rows, and columns, that a whole number of blocks of every size spans.
 _SPAN = math.lcm(*BLOCK_SIZES)
@@ -29,7 +30,6 @@ _FILL_BUFFER = 1024
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 _ALL_BITS = np.uint64(2**64 - 1)
 _GOLDEN_RATIO = (math.sqrt(5.0) - 1.0) / 2.0
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 @FEATURES.register("blocks")
@@ -90,8 +90,7 @@ def block_fill(indptr: Indices, indices: Indices) -> tuple[float, ...]:
         entries, groups = entries[::stride], groups[::stride]
     groups, drawn, hits = np.unique(groups, return_index=True, return_counts=True)
     wanted = indices[entries[drawn]].astype(np.uint64)
-    unsigned = np.dtype(f"u{indices.itemsize}")
-    arrays = (indptr.view(unsigned), indices.view(unsigned))
+    arrays = unsigned(indptr), unsigned(indices)
     blocks = np.zeros((groups.size, len(BLOCK_SIZES) + 1), dtype=np.int64)
     places = np.zeros((2, _EXACT_FILL_NNZ if exact else _FILL_BUFFER), dtype=np.uint64)
     table = np.zeros(2 * places.shape[1], dtype=np.uint64)
@@ -148,7 +147,7 @@ def _gather(arrays, group, wanted, places):  # type: ignore[no-untyped-def]
 @numba.njit(cache=True, nogil=True)
 def _scattered(column):  # type: ignore[no-untyped-def]
     """Return bits of a column's span that follow no pattern: a regular choice could meet that of a mesh."""
-    bits = (column // np.uint64(_SPAN) + _ONE) * _GOLDEN
+    bits = (column // np.uint64(_SPAN) + _ONE) * GOLDEN
     return bits ^ bits >> np.uint64(32)
 
 
@@ -173,7 +172,7 @@ def _distinct_blocks(places, size, table):  # type: ignore[no-untyped-def]
         column = span * _BLOCKS_A_SPAN[size] + _BLOCK_OF[size, places[1, place] - span * np.uint64(_SPAN)]
         # A group has at most 12 block rows; 0 marks a free slot.
         key = (column << np.uint64(4) | _BLOCK_OF[size, places[0, place]]) + _ONE
-        slot = ((key * _GOLDEN) >> np.uint64(32)) & last_slot
+        slot = ((key * GOLDEN) >> np.uint64(32)) & last_slot
         while table[slot] != _ZERO and table[slot] != key:
             slot = (slot + _ONE) & last_slot
         distinct += table[slot] == _ZERO

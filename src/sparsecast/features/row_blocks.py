@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from sparsecast.features.levels import ROW_LENGTH_LEVELS
 from sparsecast.features.structure import Structure
+from sparsecast.integers import GOLDEN
 
 #: From which share of rows that are mispredicted on a row loop without a branch at its end wins: the
 #: longer the rows, the less their ends count beside the extra work. A line through where it breaks even on
@@ -213,7 +214,7 @@ def find_mispredicted_rows(lengths):  # type: ignore[no-untyped-def]
     for i in range(len(lengths)):
         remembered = np.uint64(min(lengths[i], _LONGEST_REMEMBERED)) + np.uint64(1)
         # A multiplicative hash of four lengths of 16 bits each.
-        place = (history * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(48)
+        place = (history * GOLDEN) >> np.uint64(48)
         mispredicted[i] = followers[place] != remembered
         followers[place] = remembered
         history = (history << np.uint64(16)) | remembered

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Executor
 from functools import cached_property
 from typing import Any
 
@@ -19,8 +18,6 @@ class MatrixSource:
     ----------
     A : csr_array or csr_matrix
         Any dtype; indices may be unsorted or duplicate. Not changed.
-    pool : Executor
-        Runs the parts of a pass.
     workers : int
         Parts that pay, at least 1. No result depends on it.
 
@@ -33,8 +30,8 @@ class MatrixSource:
     data : array of shape (nnz,)
     """
 
-    def __init__(self, A: csr_array[Any] | csr_matrix[Any], pool: Executor, workers: int) -> None:
-        self.matrix, self.pool, self.workers = A, pool, workers
+    def __init__(self, A: csr_array[Any] | csr_matrix[Any], workers: int) -> None:
+        self.matrix, self.workers = A, workers
         self.shape: tuple[int, int] = A.shape
         wide = max(A.indptr.dtype.itemsize, A.indices.dtype.itemsize) > 4
         index = np.dtype(np.int64 if wide else np.int32)
@@ -47,4 +44,4 @@ class MatrixSource:
     def sweep(self) -> Sweep:
         """The tallies of one parallel pass over rows and entries, made when a group first asks for them."""
         work = cut(self.matrix, self.nnz, self.workers)
-        return sweep(self.indptr, self.indices, self.shape, work, self.pool)
+        return sweep(self.indptr, self.indices, self.shape, work)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sparsecast.features import FEATURES
 from sparsecast.features.feature_group import FeatureGroup
 from sparsecast.features.source import MatrixSource
+from sparsecast.parallel import equal_parts, on_threads
 from sparsecast.records import DTYPES
 
 _COMPILED_FOR = tuple(np.dtype(name) for name in DTYPES)
@@ -35,7 +36,9 @@ class StoredValues(FeatureGroup):
     @classmethod
     def compute(cls, source: MatrixSource) -> Self:
         """Return the features of a matrix."""
-        return cls(sum(source.pool.map(_count_zeros, np.array_split(source.data, source.workers))))
+        data = source.data
+        parts = equal_parts(source.nnz, source.workers)
+        return cls(sum(on_threads(lambda first, last: _count_zeros(data[first:last]), parts)))
 
     def contradiction(self, rows: int, cols: int, nnz: int) -> str | None:
         """Return what is wrong with the number of zeros."""

@@ -17,7 +17,8 @@ from sparsecast.features.levels import BLOCK_SIZES
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.storage_format import StorageFormat
-from sparsecast.formats.threads import even_parts, in_parts, on_threads, unsigned
+from sparsecast.integers import unsigned
+from sparsecast.parallel import balanced_parts, in_parts, on_threads
 
 #: What a block may be high and wide: the sizes of OSKI's register blocking that Gahvari et al. (2007) use.
 BLOCK_SIDES = (1, 2, 3, 4, 6, 8)
@@ -120,7 +121,7 @@ class BCSR(StorageFormat):
         indptr = np.zeros(rows + 1, dtype=self.starts.dtype)
         indices = np.empty(self.nnz, dtype=self.columns.dtype)
         data = np.empty(self.nnz, dtype=self.data.dtype)
-        bounds = even_parts(self.starts.astype(np.int64) * (self.block[0] * self.block[1]))
+        bounds = balanced_parts(self.starts.astype(np.int64) * (self.block[0] * self.block[1]))
         in_parts(_count_rows, (self.starts, self.present, indptr), bounds)
         np.cumsum(indptr, out=indptr)
         blocks = (self.starts, self.columns, self.data, self.present, self.order)
@@ -231,7 +232,7 @@ class _Rows:
         self._size = _sized(*block)
         self._block_rows = -(-shape[0] // block[0])
         first_rows = np.minimum(np.arange(self._block_rows + 1) * block[0], shape[0])
-        self._bounds = even_parts(indptr[first_rows])
+        self._bounds = balanced_parts(indptr[first_rows])
 
     def count(self) -> NDArray[Any]:
         """Return the first block of each row of blocks, and the number of blocks."""
@@ -243,7 +244,7 @@ class _Rows:
         if not all(on_threads(count, self._bounds)):
             self.order = np.empty(len(self._rows[1]), dtype=self._index)
             rows = len(self._rows[0]) - 1
-            ends = [min(bound * self._block[0], rows) for bound in self._bounds]
+            ends = np.minimum(self._bounds * self._block[0], rows)
             on_threads(lambda first, last: sort_columns(*self._rows, first, last, self.order), ends)
             on_threads(count, self._bounds)
         np.cumsum(starts, out=starts)

@@ -15,12 +15,15 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.ell import pad_rows
 from sparsecast.formats.storage_format import StorageFormat
-from sparsecast.formats.threads import even_parts, in_parts, on_threads, unsigned
+from sparsecast.integers import unsigned
+from sparsecast.parallel import balanced_parts, in_parts, on_threads
 
 #: A column joins the ELL part while at least this share of the rows reaches it: Bell and Garland (2009,
-#: section 4.4) found ELL about three times as fast as COO. Their second condition, 4,096 such rows, keeps a
-#: GPU busy and has no reason on other devices.
+#: section 4.4) found ELL about three times as fast as COO.
 MIN_ROW_SHARE = 1.0 / 3.0
+
+#: Their second condition: as many such rows keep a GPU busy. It has no reason on other devices.
+LEAST_ROWS_ON_GPUS = 4096
 
 _U64 = np.uint64
 _ONE = _U64(1)
@@ -52,10 +55,10 @@ class HYB(StorageFormat):
     overflow_data: NDArray[Any]
 
     @classmethod
-    def from_csr(cls, A: csr_array[Any]) -> Self:
+    def from_csr(cls, A: csr_array[Any], least_rows: int = 1) -> Self:
         """Return `A` divided at the width of `threshold`; its padding is bounded by that rule."""
         row_lengths = np.diff(A.indptr)
-        width = threshold(row_lengths)
+        width = threshold(row_lengths, least_rows)
         overflow = int(np.maximum(row_lengths - width, 0).sum())
         stored = A.shape[0] * width + overflow
         entry_bytes = A.data.itemsize + A.indices.itemsize
@@ -86,44 +89,53 @@ class HYB(StorageFormat):
         data = np.empty(self.nnz, dtype=self.data.dtype)
         arrays = (indptr, indices, data, self.indices, self.data)
         overflow = (self.overflow_rows, self.overflow_cols, self.overflow_data)
-        in_parts(_join, (*arrays, *overflow), even_parts(indptr))
+        in_parts(_join, (*arrays, *overflow), balanced_parts(indptr))
         return csr_array((data, indices, indptr), shape=self.shape)
 
     @classmethod
-    def split(cls, blocks: RowBlocks) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def split(cls, blocks: RowBlocks, least_rows: int = 1) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the ELL width and the overflow entries of each block.
 
         Source: threshold of Bell and Garland (2009, section 4.4), rounded down to a level of
         ROW_LENGTH_LEVELS so that it follows from prefix sums.
+
+        Parameters
+        ----------
+        blocks : RowBlocks
+        least_rows : int
+            Rows that a column needs at least: LEAST_ROWS_ON_GPUS there.
         """
-        enough = blocks.rows_at_least >= np.maximum(MIN_ROW_SHARE * blocks.rows, 1)[:, None]
+        enough = blocks.rows_at_least >= np.maximum(MIN_ROW_SHARE * blocks.rows, least_rows)[:, None]
         level = np.maximum(enough.sum(axis=1) - 1, 0)
         width = blocks.levels[level]
         in_ell = np.take_along_axis(blocks.entries_up_to, level[:, None], axis=1)[:, 0]
         return width, blocks.nnz - in_ell
 
     @classmethod
-    def stored_entries(cls, blocks: RowBlocks) -> NDArray[np.int64]:
+    def stored_entries(cls, blocks: RowBlocks, least_rows: int = 1) -> NDArray[np.int64]:
         """Return rows times width plus overflow of each block."""
-        width, overflow = cls.split(blocks)
+        width, overflow = cls.split(blocks, least_rows)
         return blocks.rows * width + overflow
 
     @classmethod
-    def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> NDArray[np.int64]:
+    def predicted_bytes(
+        cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, least_rows: int = 1
+    ) -> NDArray[np.int64]:
         """Return the size in bytes of each block."""
-        width, overflow = cls.split(blocks)
+        width, overflow = cls.split(blocks, least_rows)
         padded = blocks.rows * width * (value_bytes + index_bytes)
         return padded + overflow * (value_bytes + 2 * index_bytes) + blocks.rows * index_bytes
 
 
-def threshold(row_lengths: NDArray[Any]) -> int:
+def threshold(row_lengths: NDArray[Any], least_rows: int = 1) -> int:
     """Return the width of the ELL part for rows of these lengths.
 
-    The largest level of ROW_LENGTH_LEVELS that at least MIN_ROW_SHARE of the rows reach.
+    The largest level of ROW_LENGTH_LEVELS that at least MIN_ROW_SHARE of the rows reach, and `least_rows` of
+    them.
     """
-    if len(row_lengths) == 0:
+    needed = max(int(np.ceil(MIN_ROW_SHARE * len(row_lengths))), least_rows)
+    if needed > len(row_lengths):
         return 0
-    needed = max(int(np.ceil(MIN_ROW_SHARE * len(row_lengths))), 1)
     reached = int(np.partition(row_lengths, len(row_lengths) - needed)[len(row_lengths) - needed])
     level = int(np.searchsorted(ROW_LENGTH_LEVELS, reached, side="right")) - 1
     return ROW_LENGTH_LEVELS[level]
@@ -131,7 +143,7 @@ def threshold(row_lengths: NDArray[Any]) -> int:
 
 def _collect_overflow(A: csr_array[Any], width: int, overflow: tuple[NDArray[Any], ...]) -> None:
     """Write rows, columns and values of the entries beyond the width."""
-    bounds = even_parts(A.indptr)
+    bounds = balanced_parts(A.indptr)
     counts = in_parts(_count_overflow, (A.indptr, np.uint64(width)), bounds)
     before = dict(zip(bounds, np.concatenate(([0], np.cumsum(counts))).tolist(), strict=True))
     arrays = tuple(unsigned(array) for array in (A.indptr, A.indices, A.data, *overflow))

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import psutil
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from sparsecast.errors import MatrixSizeError, PaddingError
 from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.memory import free_bytes
 
 #: A format that would store more than this many times the non-zeros is refused: beyond it the padding
 #: alone streams longer than any other format needs for the whole product.
@@ -141,8 +141,8 @@ class StorageFormat(ABC):
         return streamed + (self.shape[0] + self.shape[1]) * self.dtype.itemsize
 
     @classmethod
-    def refuse_excess(cls, nnz: int, stored: int, size_bytes: int) -> None:
-        """Raise if a matrix would be padded beyond reason or beyond memory in this format.
+    def refuse_padding(cls, nnz: int, stored: int, size_bytes: int) -> None:
+        """Raise if a matrix would be padded beyond reason in this format, whatever machine it is for.
 
         Parameters
         ----------
@@ -155,8 +155,6 @@ class StorageFormat(ABC):
         ------
         PaddingError
             If the stored entries exceed MAX_PADDING_FACTOR times the non-zeros.
-        MatrixSizeError
-            If the arrays exceed the memory at hand.
         """
         if stored > MAX_PADDING_FACTOR * nnz:
             raise PaddingError(
@@ -164,7 +162,25 @@ class StorageFormat(ABC):
                 f"non-zeros: expected at most {MAX_PADDING_FACTOR:g} times the non-zeros; "
                 f"use another format"
             )
-        available = psutil.virtual_memory().available
+
+    @classmethod
+    def refuse_excess(cls, nnz: int, stored: int, size_bytes: int) -> None:
+        """Raise if a matrix is not to be built here: for `from_csr`, before it allocates.
+
+        Parameters
+        ----------
+        nnz, stored, size_bytes
+            As in `refuse_padding`.
+
+        Raises
+        ------
+        PaddingError
+            If it would be padded beyond reason.
+        MatrixSizeError
+            If the arrays exceed the memory that is free here.
+        """
+        cls.refuse_padding(nnz, stored, size_bytes)
+        available = free_bytes()
         if size_bytes > available:
             raise MatrixSizeError(
                 f"{cls.name.upper()} would take {size_bytes / 1e9:,.1f} GB: expected at most the "

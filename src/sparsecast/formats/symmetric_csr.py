@@ -16,7 +16,7 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.symmetry import words
 from sparsecast.formats import FORMATS
 from sparsecast.formats.storage_format import StorageFormat
-from sparsecast.formats.threads import even_parts, in_parts
+from sparsecast.parallel import balanced_parts, in_parts
 
 _ZERO, _ONE, _STEP = np.uint64(0), np.uint64(1), np.uint32(1)
 
@@ -72,7 +72,7 @@ class SymmetricCSR(StorageFormat):
                 f"a matrix of {rows} x {cols}: expected a square one for symmetric CSR; use another format"
             )
         nnz = int(A.indptr[-1])
-        matrix, bounds = (A.indptr, A.indices[:nnz], A.data), even_parts(A.indptr)
+        matrix, bounds = (A.indptr, A.indices[:nnz], A.data), balanced_parts(A.indptr)
         starts = np.zeros(rows + 1, dtype=A.indptr.dtype)
         diagonal = np.zeros(rows, dtype=A.data.dtype)
         on_diagonal, odd = np.zeros((2, rows), dtype=np.bool_)

@@ -2,46 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sparsecast.errors import DeviceError, InputError, MatrixSizeError
-
-#: What CUDA 13, which the extra `gpu` installs, still compiles for.
-MIN_COMPUTE_CAPABILITY = (7, 5)
-
-_ELSE_CPU = "or name the device cpu"
-
-#: What numba-cuda and cuda.core raise where the driver says no, by name: nobody without a device has them.
-_DRIVER_ERRORS = {"CudaAPIError", "CUDAError"}
-
-#: What the driver says of a wrong kernel or call, which is our fault, and of a compiler newer than it.
-_OUR_FAULTS = {
-    f"CUDA_ERROR_{name}"
-    for name in (
-        "ILLEGAL_ADDRESS",
-        "MISALIGNED_ADDRESS",
-        "INVALID_ADDRESS_SPACE",
-        "ILLEGAL_INSTRUCTION",
-        "INVALID_PC",
-        "INVALID_VALUE",
-        "INVALID_HANDLE",
-        "INVALID_CONTEXT",
-        "INVALID_IMAGE",
-        "LAUNCH_OUT_OF_RESOURCES",
-        "NOT_FOUND",
-    )
-}
-_COMPILER_TOO_NEW = {f"CUDA_ERROR_{name}" for name in ("UNSUPPORTED_PTX_VERSION", "NO_BINARY_FOR_GPU")}
-
 
 @dataclass(frozen=True, slots=True)
-class Device:
+class GPU:
     """What a GPU is made of.
 
     Attributes
@@ -81,171 +48,9 @@ class Device:
         return self.warps_per_multiprocessor * self.lanes
 
     @classmethod
-    def from_dict(cls, described: Mapping[str, Any]) -> Device:
-        """Return the Device whose attributes these are, lists for tuples as in JSON."""
+    def from_dict(cls, described: Mapping[str, Any]) -> GPU:
+        """Return the GPU whose attributes these are, lists for tuples as in JSON."""
         values = dict(described)
         if values["compute_capability"] is not None:
             values["compute_capability"] = tuple(values["compute_capability"])
         return cls(**values)
-
-
-def parse_device(text: str) -> tuple[str, int]:
-    """Return the kind and the number of a device: of ``"cuda:1"``, ``("cuda", 1)``.
-
-    Parameters
-    ----------
-    text : str
-        ``"cpu"``, ``"cuda"`` for number 0, or ``"cuda:N"``, as the driver counts those that
-        CUDA_VISIBLE_DEVICES leaves. Whether it is there, `detect_device` tells.
-
-    Raises
-    ------
-    InputError
-        If it is something else.
-    """
-    found = re.fullmatch(r"(cpu|cuda)|cuda:([0-9]{1,4})", text)
-    if found is None:
-        raise InputError(f"device {text!r}: expected cpu, cuda, or cuda:N for number N; name one of them")
-    kind, number = found.groups()
-    return (kind, 0) if kind else ("cuda", int(number))
-
-
-def parse_devices(text: str) -> dict[str, str]:
-    """Return the kind of each device in a list of several: of ``"cpu,cuda:1"``, cpu and cuda by these names.
-
-    Raises
-    ------
-    InputError
-        If one is nothing of that kind, or two are of one kind: a plan says which kind it is for, not which
-        number.
-    """
-    kinds = {name: parse_device(name)[0] for name in text.split(",")}
-    if len(set(kinds.values())) < len(text.split(",")):
-        raise InputError(
-            f"devices {text!r}: expected one of each kind, as in cpu,cuda; ask about others apart"
-        )
-    return kinds
-
-
-@contextmanager
-def driver_errors() -> Iterator[None]:
-    """Have what the driver says in the middle of work said in one line; as a decorator, of a whole function.
-
-    What only a wrong kernel or call of ours makes it say is raised as it is.
-
-    Raises
-    ------
-    MatrixSizeError
-        If the device's memory did not suffice, although as much was free when it was asked for.
-    DeviceError
-        If the device was lost, or is too old for the compiler.
-    """
-    try:
-        yield
-    except Exception as error:
-        said = re.search(r"CUDA_ERROR_\w+", str(error))
-        if type(error).__name__ not in _DRIVER_ERRORS or said is None or said[0] in _OUR_FAULTS:
-            raise
-        raise _one_line(said[0]) from error
-
-
-def _one_line(said: str) -> InputError:
-    if said == "CUDA_ERROR_OUT_OF_MEMORY":
-        return MatrixSizeError(
-            f"the device's memory is full ({said}): expected room for the matrix, x and y beside what others "
-            f"hold there; free it, {_ELSE_CPU}"
-        )
-    if said in _COMPILER_TOO_NEW:
-        return DeviceError(
-            f"device 'cuda' does not take what was compiled for it ({said}): expected a driver as new as the "
-            f"compiler; update the driver, {_ELSE_CPU}"
-        )
-    return DeviceError(
-        f"device 'cuda' was lost in the middle ({said}): expected it to answer until the end; what a "
-        f"calibration measured until then is kept; see that it works, then run the same again"
-    )
-
-
-def device_uuid() -> str:
-    """Return what names the current CUDA device everywhere, whatever CUDA_VISIBLE_DEVICES makes its number.
-
-    Raises
-    ------
-    DeviceError
-        If the package, the driver or a device is missing.
-    """
-    return str(numba_cuda().current_context().device.uuid)
-
-
-def numba_cuda() -> Any:
-    """Return the module ``numba.cuda`` of the package numba-cuda, having met a driver and a device.
-
-    Raises
-    ------
-    DeviceError
-        If the package, the driver or a device is missing.
-    """
-    # Numba has a module of that name of its own, which is no longer developed.
-    if importlib.util.find_spec("numba_cuda") is None:
-        raise DeviceError(
-            "device 'cuda' needs the Python package numba-cuda: expected it to be installed; "
-            f"pip install 'sparsecast[gpu]', {_ELSE_CPU}"
-        )
-    cuda = importlib.import_module("numba.cuda")
-    if not cuda.is_available():
-        why = " ".join((cuda.cuda_error() or "the compiler NVVM was not found").split()).split(". ")[0]
-        raise DeviceError(
-            f"device 'cuda' does not answer ({why}): expected an NVIDIA GPU, its driver and CUDA's compiler; "
-            f"install the driver and pip install 'sparsecast[gpu]', {_ELSE_CPU}"
-        )
-    return cuda
-
-
-def detect_device(index: int = 0) -> Device:
-    """Describe a CUDA device of the machine this process runs on, and compute on it from now on.
-
-    Parameters
-    ----------
-    index : int
-        As the driver counts those that CUDA_VISIBLE_DEVICES leaves.
-
-    Raises
-    ------
-    DeviceError
-        If the package, the driver or that device is missing, or the device is too old.
-    """
-    cuda = numba_cuda()
-    if importlib.import_module("numba").config.ENABLE_CUDASIM:
-        raise DeviceError(
-            "device 'cuda' is the simulator of numba-cuda: expected a GPU to describe; "
-            f"unset NUMBA_ENABLE_CUDASIM, {_ELSE_CPU}"
-        )
-    count = len(cuda.gpus)
-    if not 0 <= index < count:
-        raise DeviceError(
-            f"device cuda:{index}: expected 0 to {count - 1}, for the driver sees {count}; "
-            f"choose one of them, or look at CUDA_VISIBLE_DEVICES"
-        )
-    gpu = cuda.gpus[index]
-    name = gpu.name.decode() if isinstance(gpu.name, bytes) else gpu.name
-    capability = tuple(gpu.compute_capability)
-    if capability < MIN_COMPUTE_CAPABILITY:
-        found, needed = (".".join(map(str, each)) for each in (capability, MIN_COMPUTE_CAPABILITY))
-        raise DeviceError(
-            f"device cuda:{index} ({name}) has compute capability {found}: expected at least {needed}; "
-            f"choose a newer one, {_ELSE_CPU}"
-        )
-    cuda.select_device(index)
-    memory_bytes = cuda.current_context().get_memory_info().total
-    return Device(
-        name=name,
-        multiprocessors=gpu.MULTIPROCESSOR_COUNT,
-        warps_per_multiprocessor=gpu.MAX_THREADS_PER_MULTIPROCESSOR // gpu.WARP_SIZE,
-        lanes=gpu.WARP_SIZE,
-        threads_per_block=gpu.MAX_THREADS_PER_BLOCK,
-        memory_bytes=int(memory_bytes),
-        l2_bytes=gpu.L2_CACHE_SIZE,
-        clock_hz=1000 * gpu.CLOCK_RATE,
-        memory_clock_hz=1000 * gpu.MEMORY_CLOCK_RATE,
-        compute_capability=capability,
-    )

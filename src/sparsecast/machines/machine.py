@@ -15,11 +15,18 @@ from typing import Any
 
 import psutil
 
-from sparsecast.errors import DeviceError, InputError
-from sparsecast.machines.gpu import Device
+from sparsecast.errors import InputError
+from sparsecast.machines.gpu import GPU
 
 _CPU_FOLDER = Path("/sys/devices/system/cpu/cpu0")
 _SIMD_FLAGS = ("sse2", "avx", "avx2", "fma", "avx512f", "avx512_bf16", "asimd", "sve", "sve2")
+
+#: What rules of kernels ask for beyond _SIMD_FLAGS. Apart from them, because a machine's name is told from
+#: those: with another one among them, every machine would get another name.
+_FEATURE_FLAGS = ("avx512_fp16",)
+
+#: The device of a machine without a GPU, and of a question that names none.
+PROCESSOR = "cpu"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +67,13 @@ class Machine:
         Physical memory.
     system : str
         Operating system.
-    device : Device or None
-        The GPU that goes with it; None where the processor computes alone.
+    device : str
+        Name of the device that computes: a member of DEVICES, or ``"hip"`` in published results.
+    gpu : GPU or None
+        That device, where it is one; None where the processor computes.
+    features : tuple of str or None
+        Instruction sets that rules of kernels ask for beside `simd`; None where the description is older
+        than this field.
     """
 
     processor: str
@@ -72,12 +84,9 @@ class Machine:
     simd: tuple[str, ...]
     memory_bytes: int
     system: str
-    device: Device | None = None
-
-    @property
-    def gpu(self) -> Device | None:
-        """The GPU that goes with it."""
-        return self.device
+    device: str = PROCESSOR
+    gpu: GPU | None = None
+    features: tuple[str, ...] | None = None
 
     @property
     def name(self) -> str:
@@ -86,60 +95,50 @@ class Machine:
         Memory is left out of the digest: virtual machines of one kind differ in it by some megabytes.
         """
         described = self.to_dict()
-        del described["memory_bytes"]
-        if self.device:
+        for key in ("memory_bytes", "device", "gpu", "features"):
+            described.pop(key, None)
+        if self.gpu:
+            described["device"] = dataclasses.asdict(self.gpu)
             del described["device"]["memory_bytes"]
+        if self.device != _device_of(self.gpu):  # what a description of before this field is taken for
+            described["backend"] = self.device
         digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:8]
-        if self.device:
-            return f"{_slug(self.device.name) or 'device'}-{digest}"
+        if self.gpu:
+            return f"{_slug(self.gpu.name) or 'device'}-{digest}"
         return f"{_slug(self.processor) or 'machine'}-{self.threads}t-{digest}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the description as plain data, without the key ``device`` where there is none."""
+        """Return the description as plain data, without the keys of what there is not."""
         described = dataclasses.asdict(self)
-        if self.device is None:  # so a machine keeps the name it had before devices were described
-            del described["device"]
-        return described
+        return {key: value for key, value in described.items() if value is not None}
 
     @classmethod
     def from_dict(cls, described: Mapping[str, Any]) -> Machine:
-        """Return the Machine that `to_dict` described."""
+        """Return the Machine that `to_dict` described.
+
+        Until version 0.1 the key ``device`` held the description of the GPU, or was not there.
+        """
         values = dict(described)
         values["caches"] = tuple(Cache(**cache) for cache in values["caches"])
         values["simd"] = tuple(values["simd"])
-        if "device" in values:
-            values["device"] = Device.from_dict(values["device"])
+        if values.get("features") is not None:
+            values["features"] = tuple(values["features"])
+        if isinstance(values.get("device"), Mapping):
+            values["gpu"] = values.pop("device")
+        if values.get("gpu") is not None:
+            values["gpu"] = GPU.from_dict(values["gpu"])
+        values.setdefault("device", _device_of(values.get("gpu")))
         return cls(**values)
 
-    def caches_of(self, device: str) -> tuple[Cache, ...]:
-        """Return the caches that products on a device go through: the processor's, or the GPU's second level.
+    @property
+    def product_caches(self) -> tuple[Cache, ...]:
+        """The caches that products go through: the GPU's second level where there is one, else `caches`."""
+        return (Cache(2, self.gpu.l2_bytes, 1),) if self.gpu else self.caches
 
-        Parameters
-        ----------
-        device : str
-            ``"cpu"``, or another for the machine's GPU.
-
-        Raises
-        ------
-        DeviceError
-            If the machine has no GPU described.
-        """
-        return self.caches if device == "cpu" else (Cache(2, self.described_device(device).l2_bytes, 1),)
-
-    def described_device(self, device: str) -> Device:
-        """Return the machine's GPU, which goes by the name `device` in Candidates.
-
-        Raises
-        ------
-        DeviceError
-            If none is described.
-        """
-        if self.device is None:
-            raise DeviceError(
-                f"device '{device}' is not described by machine {self.name}: expected one with a GPU; "
-                f"name the profile of one, or the device cpu"
-            )
-        return self.device
+    @property
+    def product_memory_bytes(self) -> int:
+        """The memory that matrix and vectors lie in: the GPU's where there is one."""
+        return self.gpu.memory_bytes if self.gpu else self.memory_bytes
 
     def checked_threads(self, threads: int | None) -> int:
         """Return `threads`, or all of the machine's for None.
@@ -164,17 +163,25 @@ def _slug(text: str) -> str:
 
 
 def detect() -> Machine:
-    """Describe the machine this process runs on, without its devices: `detect_device` describes those."""
+    """Describe the machine this process runs on, without a GPU: `Device.describe` adds that."""
     return Machine(
         processor=_processor(),
         architecture=platform.machine(),
         cores=psutil.cpu_count(logical=False) or _usable_threads(),
         threads=_usable_threads(),
         caches=_caches(),
-        simd=_simd(),
+        simd=_found_flags(_SIMD_FLAGS),
         memory_bytes=int(psutil.virtual_memory().total),
         system=platform.system(),
+        features=_found_flags(_FEATURE_FLAGS),
     )
+
+
+def _device_of(gpu: GPU | None) -> str:
+    """Return the device that a description with this GPU is of, where it does not name one."""
+    if gpu is None:
+        return PROCESSOR
+    return "hip" if gpu.compute_capability is None else "cuda"
 
 
 def _usable_threads() -> int:
@@ -196,9 +203,10 @@ def _processor() -> str:
     return _cpuinfo("model name") or platform.processor() or platform.machine()
 
 
-def _simd() -> tuple[str, ...]:
+def _found_flags(wanted: tuple[str, ...]) -> tuple[str, ...]:
+    """Return those of some instruction sets that this processor has."""
     flags = set((_cpuinfo("flags") or _cpuinfo("Features") or "").split())
-    return tuple(flag for flag in _SIMD_FLAGS if flag in flags)
+    return tuple(flag for flag in wanted if flag in flags)
 
 
 def _caches() -> tuple[Cache, ...]:

@@ -258,7 +258,7 @@ def find_profile(wanted: str | Path | None = None, here: Machine | None = None) 
 def _own_profile(here: Machine) -> Profile:
     path = user_path(here.name)
     if not path.exists():
-        what = "sparsecast calibrate --device cuda" if here.device else "sparsecast calibrate"
+        what = f"sparsecast calibrate --device {here.device}" if here.gpu else "sparsecast calibrate"
         raise ProfileError(f"no profile for this machine ({here.name}): expected {path}; run {what}")
     profile = Profile.load(path)
     if profile.name != here.name:

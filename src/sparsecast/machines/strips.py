@@ -11,35 +11,42 @@ Two papers count them, and differ in CSR, because their kernels do:
 from __future__ import annotations
 
 from sparsecast.errors import UnknownNameError
-from sparsecast.machines.gpu import Device
+from sparsecast.machines.gpu import GPU
 from sparsecast.machines.machine import Machine
 
 #: Rows (CSR, ELL) and non-zeros (COO) of a strip for each thread of a processor. A processor has no thread
 #: blocks to fill; what it has to fill is the time beside which waking its threads counts little: at 1,024
 #: rows of four non-zeros a thread works for about 2 microseconds, about what the waking costs.
-CPU_STRIP_ROWS_A_THREAD = 1024
+STRIP_ROWS_A_THREAD = 1024
 
 
-def strip_rows(machine: Machine, threads: int, kernel: str = "csr") -> int:
-    """Return the rows, or non-zeros for COO, of a strip of a machine (Guo et al. 2014, section 3.1: S).
+def strip_rows(machine: Machine | None, threads: int, kernel: str = "csr") -> int:
+    """Return the rows, or non-zeros for COO, of a strip of a machine (Guo et al., section 3.1: S).
 
     Parameters
     ----------
-    machine : Machine
+    machine : Machine or None
+        Without one, a processor.
     threads : int
-        Of the processor, where the machine computes on it.
+        Of the processor.
     kernel : str
         ``"csr"``, ``"ell"`` or ``"coo"``, which differ on a GPU.
     """
-    return threads * CPU_STRIP_ROWS_A_THREAD if machine.gpu is None else guo_strip(machine.gpu, kernel)
+    gpu = machine.gpu if machine else None
+    return guo_strip(gpu, kernel) if gpu else processor_strip(threads)
 
 
-def guo_strip(device: Device, kernel: str) -> int:
+def processor_strip(threads: int) -> int:
+    """Return the rows, or non-zeros for COO, of a strip of a processor, for so many threads."""
+    return threads * STRIP_ROWS_A_THREAD
+
+
+def guo_strip(gpu: GPU, kernel: str) -> int:
     """Return the rows of a strip (non-zeros for ``"coo"``) of Guo et al. (2014), section 3.1: S.
 
     Parameters
     ----------
-    device : Device
+    gpu : GPU
     kernel : str
         ``"csr"``, ``"ell"`` or ``"coo"``; HYB has none of its own, being ELL and COO (section 3.5.4).
 
@@ -48,15 +55,15 @@ def guo_strip(device: Device, kernel: str) -> int:
     UnknownNameError
         If the paper counts no strips for such a kernel.
     """
-    return _strip(device, {"csr": device.lanes, "ell": 1, "coo": 1}, kernel)
+    return _strip(gpu, {"csr": gpu.lanes, "ell": 1, "coo": 1}, kernel)
 
 
-def wang_strip(device: Device, kernel: str) -> int:
+def wang_strip(gpu: GPU, kernel: str) -> int:
     """Return the rows of a strip of Wang et al. (2017), equations 1 to 3: S.
 
     Parameters
     ----------
-    device : Device
+    gpu : GPU
     kernel : str
         ``"csr-vector"``, ``"csr-scalar"``, ``"ell"`` or ``"jad"``.
 
@@ -65,14 +72,14 @@ def wang_strip(device: Device, kernel: str) -> int:
     UnknownNameError
         If the paper counts no strips for such a kernel.
     """
-    threads = {"csr-vector": device.lanes // 2, "csr-scalar": 1, "ell": 1, "jad": 1}
-    return _strip(device, threads, kernel)
+    threads = {"csr-vector": gpu.lanes // 2, "csr-scalar": 1, "ell": 1, "jad": 1}
+    return _strip(gpu, threads, kernel)
 
 
-def _strip(device: Device, threads: dict[str, int], kernel: str) -> int:
+def _strip(gpu: GPU, threads: dict[str, int], kernel: str) -> int:
     """Return how often the threads of a row, by kernel, go into those that the device holds at once."""
     if kernel not in threads:
         raise UnknownNameError(
             f"strip of kernel '{kernel}' is unknown: known are {', '.join(threads)}; name one"
         )
-    return device.multiprocessors * (device.threads_per_multiprocessor // threads[kernel])
+    return gpu.multiprocessors * (gpu.threads_per_multiprocessor // threads[kernel])

@@ -20,6 +20,7 @@ from sparsecast.errors import InputError
 from sparsecast.features.levels import BLOCK_SIZES, ROW_LENGTH_LEVELS, X_LINE_COLUMNS, X_REUSE_ELEMENTS
 from sparsecast.features.structure import Structure
 from sparsecast.features.sweep import mispredicted_rows
+from sparsecast.integers import GOLDEN, index_dtype, mixed
 from sparsecast.matrices.banded_synthesis import (
     Index,
     Indices,
@@ -32,10 +33,8 @@ from sparsecast.matrices.banded_synthesis import (
     stream_of,
     uniform,
 )
-from sparsecast.matrices.synthesis import csr_bytes, mixed, require_memory
+from sparsecast.matrices.synthesis import csr_bytes, require_memory
 
-_INT32_MAX = 2**31 - 1
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _ONE, _HALF_BITS = np.uint64(1), np.uint64(32)
 
 # Kinds of reads of a cell: octave k of the reuse before them, first reads, and those of the cell read last.
@@ -140,12 +139,12 @@ def _checked(structure: Structure, block: int, seed: int) -> Index:
         raise InputError(f"block = {block}: expected 1 or one of {BLOCK_SIZES}; give one of them")
     if seed < 0:
         raise InputError(f"seed = {seed}: expected an integer of at least 0; give a larger one")
-    is_wide = max(structure.nnz, structure.cols) > _INT32_MAX
-    arrays = csr_bytes(structure.rows, structure.nnz, 8 if is_wide else 4)
+    index = index_dtype(structure.nnz, structure.cols)
+    arrays = csr_bytes(structure.rows, structure.nnz, index.itemsize)
     # The blocks, or the lines read one after the other, and counts of each row and line.
     work = 4 * structure.nnz + 100 * structure.rows + 3 * structure.cols
     require_memory(arrays + work, f"a twin of {structure.rows} rows with {structure.nnz} entries")
-    return np.dtype(np.int64 if is_wide else np.int32)
+    return index
 
 
 def _filled(indptr: Indices, indices: Indices, cols: int, seed: int) -> csr_array:
@@ -304,9 +303,9 @@ def _draw(starts, visits, repeats, quotas, view, state, seed, columns):  # type:
         count = visits[group]
         if count == 0:
             continue
-        bits = mixed(stream + np.uint64(group) * _GOLDEN)
+        bits = mixed(stream + np.uint64(group) * GOLDEN)
         for each in range(count):
-            bits = mixed(bits + _GOLDEN)
+            bits = mixed(bits + GOLDEN)
             cell = _cell(state, quotas, (each, count, left), time, group, view, bits)
             if state.last[cell] < 0:
                 state.free[cell] = cell + 1
@@ -339,9 +338,9 @@ def _cell(state, quotas, place, time, group, view, bits):  # type: ignore[no-unt
         return np.int64(state.trace[time - 1])
     diagonal = min(np.int64((group + 0.5) * view.slope), cells - 1)
     for _ in range(_ATTEMPTS):
-        bits = mixed(bits + _GOLDEN)
+        bits = mixed(bits + GOLDEN)
         kind = _kind(quotas, time + each, bits)
-        bits = mixed(bits + _GOLDEN)
+        bits = mixed(bits + GOLDEN)
         cell = np.int64(-1)
         if kind == _FIRST_READS:
             cell = _never_read(state, diagonal, view, bits)
@@ -437,7 +436,7 @@ def _fill_cells(columns, cells, slots, lack, bits):  # type: ignore[no-untyped-d
         room = slots - (lack if later == 0 else 0)
         put = (need + np.int64(bits >> _HALF_BITS) % (later + 1)) // (later + 1)
         put = min(max(put, need - later * slots + (lack if later > 0 else 0)), room)
-        bits = mixed(bits + _GOLDEN)
+        bits = mixed(bits + GOLDEN)
         first = cells[each] * slots + np.int64(bits % np.uint64(room - put + 1))
         for column in range(first, first + put):
             columns[at] = column
@@ -455,7 +454,7 @@ def _thin_out(starts, columns, block, indptr, seed, indices):  # type: ignore[no
         room, length = (last - first) * block, np.int64(indptr[row + 1] - indptr[row])
         if length == 0:
             continue
-        error = np.int64(mixed(stream + np.uint64(row) * _GOLDEN) % np.uint64(room))
+        error = np.int64(mixed(stream + np.uint64(row) * GOLDEN) % np.uint64(room))
         for each in range(first, last):
             for column in range(columns[each] * block, columns[each] * block + block):
                 error += length

@@ -9,14 +9,11 @@ What was not measured is None: a meter that no longer answers, or that did not m
 
 from __future__ import annotations
 
-import importlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from sparsecast.errors import DeviceError
-from sparsecast.machines.gpu import device_uuid
 from sparsecast.measuring.timing import Call, Clock
 
 #: Seconds of a run whose energy is read, and of the pause in which idle power is.
@@ -37,49 +34,6 @@ class Meter(Protocol):
     def joules(self) -> float | None:
         """Return the joules used since some moment in the past, None where the meter does not answer."""
         ...
-
-
-class NvmlMeter:
-    """The energy counter of an NVIDIA device, from NVML.
-
-    Parameters
-    ----------
-    uuid : str, optional
-        Of the device; by default the current one of CUDA. Its number would not do: NVML counts those as well
-        that CUDA_VISIBLE_DEVICES hides, and in another order.
-
-    Raises
-    ------
-    DeviceError
-        If NVML or the device is not there, or the device does not count its energy.
-    """
-
-    source = "nvml"
-
-    def __init__(self, uuid: str | None = None) -> None:
-        try:
-            self._nvml = importlib.import_module("pynvml")
-        except ImportError as error:
-            raise DeviceError(
-                "energy of the device: expected the Python package nvidia-ml-py to read it; "
-                "pip install nvidia-ml-py, or measure time only"
-            ) from error
-        uuid = device_uuid() if uuid is None else uuid
-        try:
-            self._nvml.nvmlInit()
-            self._device = self._nvml.nvmlDeviceGetHandleByUUID(uuid)
-            self._nvml.nvmlDeviceGetTotalEnergyConsumption(self._device)
-        except self._nvml.NVMLError as error:
-            raise DeviceError(
-                f"energy of device {uuid}: expected a counter that NVML reads ({error}); measure time only"
-            ) from error
-
-    def joules(self) -> float | None:
-        """Return the joules since the driver was loaded, None where the device does not answer any more."""
-        try:
-            return float(self._nvml.nvmlDeviceGetTotalEnergyConsumption(self._device)) / 1e3
-        except self._nvml.NVMLError:
-            return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.features.row_blocks import RowBlocks
-from sparsecast.formats.hyb import HYB
+from sparsecast.formats.hyb import HYB, LEAST_ROWS_ON_GPUS
 from sparsecast.machines.strips import strip_rows
 from sparsecast.models import MODELS
 from sparsecast.models.model import Model
@@ -311,6 +311,7 @@ class GuoModel(Model):
     """Guo's four models, each fitted where the Profile has the benchmark matrices it needs."""
 
     name: ClassVar[str] = "guo"
+    suites: ClassVar[tuple[str, ...]] = ("strips", "entry strips", "published")
 
     def _fit(self, training: TrainingSet) -> None:
         records = training.records
@@ -408,7 +409,9 @@ class GuoModel(Model):
         """Section 3.5.4: T0 = T1 + T2, the ELL part at the threshold's width and the COO part."""
         assert self.ell_ is not None
         assert self.coo_ is not None
-        width, overflow = HYB.split(blocks)  # z0, the threshold
+        width, overflow = HYB.split(
+            blocks, LEAST_ROWS_ON_GPUS if self.machine_.gpu else 1
+        )  # z0, the threshold
         ell = self.ell_.terms(np.maximum(width, 1).astype(float), self._strips("ell", blocks.rows))["time_s"]
         time_1 = np.where(width > 0, ell, 0.0)
         # A part without entries is not run; a matrix without entries costs one strip of COO.

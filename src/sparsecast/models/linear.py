@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.bcsr import BCSR
-from sparsecast.formats.hyb import HYB
+from sparsecast.formats.hyb import HYB, LEAST_ROWS_ON_GPUS
 from sparsecast.machines.machine import Cache
 from sparsecast.models import MODELS
 from sparsecast.models.model import Model
@@ -64,6 +64,7 @@ class LinearModel(Model):
     """
 
     name: ClassVar[str] = "linear"
+    suites: ClassVar[tuple[str, ...]] = SUITES
 
     def _fit(self, training: TrainingSet) -> None:
         self.costs_: dict[str, dict[str, float]] = {}
@@ -166,7 +167,7 @@ class LinearModel(Model):
         if candidate.format == "coo" or candidate.kernel == "balanced":
             return {}
         if candidate.format == "hyb":
-            width, overflow = HYB.split(blocks)
+            width, overflow = HYB.split(blocks, LEAST_ROWS_ON_GPUS)
             return {"longest row": width.astype(float), "overflow entries": overflow.astype(float)}
         return {"longest row": blocks.row_length_max.astype(float)}
 
@@ -192,7 +193,7 @@ class LinearModel(Model):
         return {
             f"bytes beyond L{cache.level}": streamed
             * np.maximum(0.0, 1.0 - _capacity(cache, candidate) / working_set)
-            for cache in self.machine_.caches_of(self.device_)
+            for cache in self.machine_.product_caches
             if cache.level > 1
         }
 
@@ -203,7 +204,7 @@ class LinearModel(Model):
 
         Where the locality is not known, every entry counts as a change, and nothing as beyond a cache.
         """
-        matrix, caches = blocks.matrix, self.machine_.caches_of(self.device_)
+        matrix, caches = blocks.matrix, self.machine_.product_caches
         if matrix.lacks(["locality"]):
             changes = wait * blocks.nnz
             return {"lines of x": changes, **{f"lines of x beyond L{c.level}": 0.0 * changes for c in caches}}

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.errors import ProfileError
+from sparsecast.errors import DeviceError, ProfileError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
@@ -22,6 +22,9 @@ from sparsecast.records import Candidate, Estimate, Forecast, Record
 #: Probability that an interval is meant to hold the measurement with, from the ratios measured / forecast on
 #: matrices held out of the fit.
 INTERVAL_SHARE = 0.9
+
+#: Suite that no model is fitted to: it tells the size of the errors.
+HELD_OUT_SUITE = "gallery"
 
 #: What models forecast: the term that a model of each quantity gives, and that Records measure.
 QUANTITIES = {"time": "time_s", "energy": "energy_j"}
@@ -41,6 +44,8 @@ class Model(ABC):
         What it forecasts: a name of QUANTITIES.
     devices : tuple of str or None
         Names of the devices that it can forecast; None is all.
+    suites : tuple of str or None
+        Suites of Records that it learns from; None is all.
     groups : tuple of str
         Feature groups without which it can neither learn nor forecast.
     version : int
@@ -58,6 +63,7 @@ class Model(ABC):
     name: ClassVar[str]
     quantity: ClassVar[str] = "time"
     devices: ClassVar[tuple[str, ...] | None] = None
+    suites: ClassVar[tuple[str, ...] | None] = None
     groups: ClassVar[tuple[str, ...]] = ("row_lengths",)
     version: ClassVar[int] = 1
 
@@ -73,12 +79,17 @@ class Model(ABC):
         ProfileError
             If they do not suffice for any format, or are of a device that the model does not forecast.
         DeviceError
-            If they are of a GPU that the machine does not describe.
+            If they are of another device than the machine is described as.
         """
-        warm = training.where(lambda record: record.regime == "warm" and self.measured(record) is not None)
+        warm = self.used(training)
         used = warm.having(self.groups)
-        self.machine_ = training.machine
-        self.device_ = used.records[0].candidate.device if used.records else "cpu"
+        self.machine_, described = training.machine, training.machine.device
+        self.device_ = used.records[0].candidate.device if used.records else described
+        if self.device_ != described:
+            raise DeviceError(
+                f"records of device '{self.device_}': expected those of {described}, which the machine is "
+                f"described as; name the profile of such a machine"
+            )
         if self.devices is not None and self.device_ not in self.devices:
             raise ProfileError(
                 f"the {self.name} model does not forecast {self.device_}: expected one of "
@@ -91,8 +102,18 @@ class Model(ABC):
                 f"expected a calibration that ran to its end; calibrate with a larger budget"
             )
         self.conversion_ = ConversionCost().fit(warm)
-        self.ratios_ = self._held_out_ratios(used.where(lambda record: record.suite == "gallery"))
+        self.ratios_ = self._held_out_ratios(used.where(lambda record: record.suite == HELD_OUT_SUITE))
         return self
+
+    @classmethod
+    def used(cls, training: TrainingSet) -> TrainingSet:
+        """Return the part of a training set that such a model can learn from."""
+
+        def is_used(record: Record) -> bool:
+            is_of_suite = cls.suites is None or record.suite in (*cls.suites, HELD_OUT_SUITE)
+            return is_of_suite and record.regime == "warm" and cls.measured(record) is not None
+
+        return training.where(is_used)
 
     @classmethod
     def measured(cls, record: Record) -> float | None:

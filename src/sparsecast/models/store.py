@@ -26,6 +26,7 @@ def fitted(model: Model, training: TrainingSet) -> Model:
     ProfileError, DeviceError
         As `Model.fit`.
     """
+    training = model.used(training)
     key, path = _key(model, training), _path(model, training)
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))

@@ -20,6 +20,7 @@ from sparsecast.errors import FeatureError, FormatError
 from sparsecast.features.row_blocks import RowBlocks, StripStatistics
 from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
+from sparsecast.machines.machine import Machine
 from sparsecast.models.model import Model
 from sparsecast.planning.candidates import Target
 from sparsecast.records import Candidate
@@ -85,7 +86,7 @@ def strip_statistics(indptr: NDArray[Any], matrix: Structure, strip_rows: int) -
 
 
 def best_blocks(
-    statistics: StripStatistics, model: Model, target: Target, iterations: int
+    statistics: StripStatistics, model: Model, target: Target, machine: Machine, iterations: int
 ) -> list[PlannedBlock]:
     """Return the row blocks with the least forecast time of `iterations` products and the conversions.
 
@@ -97,37 +98,39 @@ def best_blocks(
         Forecasts a block as if it were a matrix.
     target : Target
         Device, dtype and threads of every block.
+    machine : Machine
+        That is asked about.
     iterations : int
         Products that each conversion is paid for by.
     """
     formats = _open_formats(statistics, model, target)
-    tables = _best_splits(statistics, model, formats, target, iterations)
+    tables = _best_splits(statistics, model, formats, target, machine, iterations)
     blocks: list[PlannedBlock] = []
     end = statistics.strips
     while end > 0:  # PRINT_OPTIMAL_STRATEGY of Fig. 11, from the last block to the first
         start = int(tables.split[end])
         name = formats[int(tables.format_index[end])]
         block = statistics.blocks(np.array([start]), np.array([end]))
-        blocks.append(planned_block(block, int(statistics.bounds[start]), name, model, target))
+        blocks.append(planned_block(block, int(statistics.bounds[start]), name, model, target, machine))
         end = start
     return blocks[::-1]
 
 
 def best_single_block(
-    statistics: StripStatistics, model: Model, target: Target, iterations: int
+    statistics: StripStatistics, model: Model, target: Target, machine: Machine, iterations: int
 ) -> PlannedBlock:
     """Return all rows in one block, in the format that `best_blocks` would choose for it."""
     block = statistics.blocks(np.array([0]), np.array([statistics.strips]))
     formats = _open_formats(statistics, model, target)
-    costs = [_block_cost(model, name, block, target, iterations)[0] for name in formats]
-    return planned_block(block, 0, formats[int(np.argmin(costs))], model, target)
+    costs = [_block_cost(model, name, block, target, machine, iterations)[0] for name in formats]
+    return planned_block(block, 0, formats[int(np.argmin(costs))], model, target, machine)
 
 
 def planned_block(
-    block: RowBlocks, first_row: int, format_name: str, model: Model, target: Target
+    block: RowBlocks, first_row: int, format_name: str, model: Model, target: Target, machine: Machine
 ) -> PlannedBlock:
     """Return one block, from `first_row` on, with the forecasts of a format."""
-    candidate = target.candidate(format_name, block, model.kernels(format_name))
+    candidate = target.candidate(format_name, block, machine, model.kernels(format_name))
     return PlannedBlock(
         first_row,
         first_row + int(block.rows[0]) - 1,
@@ -151,7 +154,12 @@ def _open_formats(statistics: StripStatistics, model: Model, target: Target) -> 
 
 
 def _best_splits(
-    statistics: StripStatistics, model: Model, formats: list[str], target: Target, iterations: int
+    statistics: StripStatistics,
+    model: Model,
+    formats: list[str],
+    target: Target,
+    machine: Machine,
+    iterations: int,
 ) -> _BestSplits:
     """Run SPMV_OPTIMAL_SOLUTION of Fig. 11; all blocks that end at one strip are forecast at once."""
     strips = statistics.strips
@@ -161,7 +169,7 @@ def _best_splits(
     for j in range(1, strips + 1):  # lines 03 to 13
         starts = np.arange(j)
         blocks = statistics.blocks(starts, np.full(j, j))
-        costs = np.array([_block_cost(model, name, blocks, target, iterations) for name in formats])
+        costs = np.array([_block_cost(model, name, blocks, target, machine, iterations) for name in formats])
         best = costs.argmin(axis=0)  # F[k + 1, j]
         total = cost[:j] + costs[best, starts]  # line 07: q = T[1, k] + E[k + 1, j], k = 0 for one block
         # Of equals the fewest blocks: argmin takes the smallest k, and k = 0 is the block of all strips.
@@ -170,20 +178,23 @@ def _best_splits(
     return _BestSplits(cost, split, format_index)
 
 
-def _block_cost(model: Model, format_name: str, blocks: RowBlocks, target: Target, iterations: int) -> Floats:
+def _block_cost(
+    model: Model, format_name: str, blocks: RowBlocks, target: Target, machine: Machine, iterations: int
+) -> Floats:
     """Return E[i, j] for one format: the time of a product, with its share of the conversion."""
     storage = FORMATS.get(format_name)
-    first = target.candidate(format_name, blocks, model.kernels(format_name))
-    cost = _product_s(model, first, blocks, target) + model.conversion_.seconds(first, blocks) / iterations
+    first = target.candidate(format_name, blocks, machine, model.kernels(format_name))
+    product_s = _product_s(model, first, blocks, target, machine)
+    cost = product_s + model.conversion_.seconds(first, blocks) / iterations
     return np.where(storage.can_hold(blocks), cost, np.inf)
 
 
-def _product_s(model: Model, first: Candidate, blocks: RowBlocks, target: Target) -> Floats:
+def _product_s(model: Model, first: Candidate, blocks: RowBlocks, target: Target, machine: Machine) -> Floats:
     """Return the forecast of each block with its kernel; `first` is the Candidate of the first block."""
     fitted = model.kernels(first.format)
     if len(fitted) < 2:
         return model.values(first, blocks)
-    chosen = target.kernels(first.format, blocks, fitted)
+    chosen = target.kernels(first.format, blocks, machine, fitted)
     time_s = np.empty(len(blocks.rows))
     for kernel in np.unique(chosen):
         is_done_so = chosen == kernel

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from sparsecast.errors import ProfileError
+from sparsecast.errors import MatrixSizeError, ProfileError
 from sparsecast.features.row_blocks import StripStatistics
+from sparsecast.machines.machine import Machine
 from sparsecast.models.model import Model
-from sparsecast.planning.candidates import Target
+from sparsecast.planning.candidates import Target, refuse_beyond_memory
 from sparsecast.planning.dynamic_programme import (
     PlannedBlock,
     best_blocks,
@@ -57,11 +59,13 @@ class Plan:
 
     @property
     def device(self) -> str:
-        """``"cpu"`` or ``"cuda"``."""
+        """Name of the device of its Candidates."""
         return self.baseline.candidate.device
 
 
-def make_plan(statistics: StripStatistics, model: Model, target: Target, iterations: int) -> Plan:
+def make_plan(
+    statistics: StripStatistics, model: Model, target: Target, machine: Machine, iterations: int
+) -> Plan:
     """Return the plan with the least forecast time of all products and the conversion together.
 
     Plain CSR, then one block in another format, come before what is forecast to be faster by less than
@@ -75,6 +79,8 @@ def make_plan(statistics: StripStatistics, model: Model, target: Target, iterati
     model : Model
         Fitted.
     target : Target
+    machine : Machine
+        That is asked about.
     iterations : int
         Products that will be done, at least 1.
 
@@ -82,6 +88,8 @@ def make_plan(statistics: StripStatistics, model: Model, target: Target, iterati
     ------
     ProfileError
         If the model cannot forecast plain CSR, which every plan is compared with.
+    MatrixSizeError
+        If plain CSR, with x and y, exceeds the memory of the machine.
     """
     if "csr" not in model.formats():
         raise ProfileError(
@@ -89,12 +97,15 @@ def make_plan(statistics: StripStatistics, model: Model, target: Target, iterati
             f"compared with; calibrate with a larger budget"
         )
     everything = np.array([0]), np.array([statistics.strips])
-    baseline = planned_block(statistics.blocks(*everything), 0, "csr", model, target)
-    options = (
-        [baseline],
-        [best_single_block(statistics, model, target, iterations)],
-        best_blocks(statistics, model, target, iterations),
+    whole = statistics.blocks(*everything)
+    csr_bytes = int(target.format_bytes("csr", whole)[0])
+    refuse_beyond_memory("CSR", csr_bytes, statistics.matrix, target, machine)
+    baseline = planned_block(whole, 0, "csr", model, target, machine)
+    others = (
+        [best_single_block(statistics, model, target, machine, iterations)],
+        best_blocks(statistics, model, target, machine, iterations),
     )
+    options = ([baseline], *(each for each in others if _fits(each, statistics, target, machine)))
     costs = [math.fsum(b.time_s + b.convert_s / iterations for b in blocks) for blocks in options]
     blocks = next(b for b, cost in zip(options, costs, strict=True) if cost <= min(costs) * (1 + LEAST_GAIN))
     time_s = math.fsum(block.time_s for block in blocks)
@@ -110,6 +121,23 @@ def make_plan(statistics: StripStatistics, model: Model, target: Target, iterati
         baseline=baseline,
         break_even_iterations=_break_even(convert_s - baseline.convert_s, baseline.time_s - time_s),
     )
+
+
+def _fits(
+    blocks: Sequence[PlannedBlock], statistics: StripStatistics, target: Target, machine: Machine
+) -> bool:
+    """Tell whether all blocks in their formats, with x and y, fit in the machine's memory at once."""
+    size = 0
+    for block in blocks:
+        bounds = np.array([block.first_row, block.last_row + 1])
+        first, end = np.searchsorted(statistics.bounds, bounds)
+        rows = statistics.blocks(np.array([first]), np.array([end]))
+        size += int(target.format_bytes(block.candidate.format, rows)[0])
+    try:
+        refuse_beyond_memory("the plan", size, statistics.matrix, target, machine)
+    except MatrixSizeError:
+        return False
+    return True
 
 
 def _sum(ends: list[float | None]) -> float | None:

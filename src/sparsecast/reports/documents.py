@@ -52,6 +52,8 @@ def forecast(item: Forecast) -> Document:
         "bytes": item.bytes,
         "gflops": item.gflops,
         "energy_j": item.energy_j,
+        "energy_low_j": item.energy_low_j,
+        "energy_high_j": item.energy_high_j,
         "convert_s": item.convert_s,
         "why": dict(item.why),
     }
@@ -147,14 +149,18 @@ def evaluation_row(row: EvaluationRow) -> Document:
     """Return one forecast beside its measurement."""
     return {
         "matrix": row.matrix,
-        "format": row.forecast.candidate.format,
-        "kernel": row.forecast.candidate.kernel,
+        "format": row.estimate.candidate.format,
+        "kernel": row.estimate.candidate.kernel,
         "model": row.model,
-        "predicted_s": row.forecast.time_s,
-        "measured_s": row.record.time_s,
+        **_compared(row),
         "error": row.error,
         "noise": row.record.noise,
     }
+
+
+def _compared(row: EvaluationRow) -> Document:
+    unit = {"time": "s", "energy": "j"}[row.quantity]
+    return {f"predicted_{unit}": row.estimate.value, f"measured_{unit}": row.measured}
 
 
 def evaluation(found: Evaluation) -> Document:
@@ -164,6 +170,7 @@ def evaluation(found: Evaluation) -> Document:
         "rows": [evaluation_row(row) for row in found.rows],
         "models": {name: dataclasses.asdict(score) for name, score in found.models.items()},
         "refused": found.refused,
+        "interrupted": found.interrupted,
     }
 
 

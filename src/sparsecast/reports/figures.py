@@ -153,4 +153,4 @@ def _mark_sizes(ax: Axes, shown: SpeedMap) -> None:
 def speed_title(rating: Rating, machine: Machine) -> str:
     """Return the title of a rating's maps."""
     threads = f"{rating.threads} thread{'s' if rating.threads > 1 else ''}"
-    return f"{machine.processor if rating.device == 'cpu' else machine.name}: {rating.dtype}, {threads}"
+    return f"{machine.name if machine.gpu else machine.processor}: {rating.dtype}, {threads}"

@@ -11,6 +11,7 @@ from sparsecast.benchmark.gahvari.comparison import Comparison
 from sparsecast.benchmark.gahvari.summary import FIGURES, BenchResult, Rating
 from sparsecast.benchmark.plan_check import PlanCheck
 from sparsecast.benchmark.twins import Twins
+from sparsecast.devices import DEVICES
 from sparsecast.features.levels import BLOCK_SIZES
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import Machine
@@ -151,7 +152,7 @@ def plan_sentences(made: Plan, profile: str) -> list[str]:
         f"One product on {profile}: {time(made.time_s)} {_bracketed(made.low_s, made.high_s)}, "
         f"plain CSR {time(made.baseline.time_s)}."
     ]
-    if made.device != "cpu":
+    if not DEVICES.get(made.device).shares_host:
         sentences.append(_device_sentence(made))
     elif made.convert_s == 0:
         sentences.append(f"Nothing to convert: for {made.iterations:,} products plain CSR arrays are best.")
@@ -235,7 +236,7 @@ def plan_check(made: Plan, check: PlanCheck) -> Table:
     ):
         table.add_row(way, time(measured), time(forecast), f"{measured / check.time_s:.2f} x")
     table.caption = (
-        f"noise {100 * check.noise:.1f} %, converted in {time(check.convert_s)}, "
+        f"noise {_percent(check.noise)}, converted in {time(check.convert_s)}, "
         f"largest relative error against the oracle {check.error:.1e}"
     )
     return table
@@ -268,9 +269,8 @@ def bandwidth_sentence(bandwidths: Iterable[Bandwidth]) -> str:
     """Return in words the bandwidth of each kind of stream, over the most bytes that it was measured with."""
     largest: dict[str, Bandwidth] = {}
     for stream in sorted(bandwidths, key=lambda stream: stream.bytes):
-        plural = "s" if stream.threads > 1 else ""
-        threads = f" {stream.threads} thread{plural}" if stream.device == "cpu" else ""
-        largest[f"{stream.device}{threads} {stream.kind}"] = stream
+        threads = DEVICES.get(stream.device).threads_text(stream.threads)
+        largest[" ".join(filter(None, (stream.device, threads, stream.kind)))] = stream
     return ", ".join(f"{key} {size(largest[key].bandwidth_bytes_per_s)}/s" for key in sorted(largest))
 
 
@@ -355,7 +355,7 @@ def evaluation(rows: Sequence[EvaluationRow]) -> Table:
         forecasts = [
             text
             for row in (by_model.get(model) for model in models)
-            for text in ((time(row.forecast.time_s), f"{100 * row.error:+.0f} %") if row else ("-", "-"))
+            for text in ((_value(row), f"{100 * row.error:+.0f} %") if row else ("-", "-"))
         ]
         noise = _percent(record.noise)
         table.add_row(
@@ -363,6 +363,10 @@ def evaluation(rows: Sequence[EvaluationRow]) -> Table:
         )
         matrix = name
     return table
+
+
+def _value(row: EvaluationRow) -> str:
+    return time(row.estimate.value) if row.quantity == "time" else energy(row.estimate.value)
 
 
 def scores(models: Mapping[str, ModelScore]) -> Table:
@@ -376,6 +380,7 @@ def scores(models: Mapping[str, ModelScore]) -> Table:
         "in the interval",
         "regret",
         "best found",
+        "not forecast",
     )
     for name, score in models.items():
         table.add_row(
@@ -384,6 +389,7 @@ def scores(models: Mapping[str, ModelScore]) -> Table:
             "-" if score.coverage is None else f"{100 * score.coverage:.0f} %",
             f"{100 * score.regret:.1f} %",
             f"{100 * score.top1:.0f} %",
+            str(score.unforecast),
         )
     return table
 

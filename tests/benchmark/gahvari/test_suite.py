@@ -15,9 +15,9 @@ from sparsecast.benchmark.gahvari.search_space import NNZ_PER_ROW, SYMMETRIC, UN
 from sparsecast.benchmark.gahvari.suite import SyntheticSuite, candidate_of, measured_subject
 from sparsecast.benchmark.gahvari.summary import AGAIN, SUITE
 from sparsecast.benchmark.measurement import HostBench
+from sparsecast.devices import compiling
+from sparsecast.devices.compiling import compile_as_told, compiled_beside
 from sparsecast.errors import MatrixSizeError
-from sparsecast.kernels import compiling
-from sparsecast.kernels.compiling import compile_as_told, compiled_beside
 from sparsecast.features.analysis import structure
 from sparsecast.measuring.timing import Effort
 from sparsecast.planning.candidates import Target

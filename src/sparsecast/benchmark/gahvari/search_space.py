@@ -174,7 +174,7 @@ def size_class(dimension: int, nnz_per_row: float, value_bytes: int, cache_bytes
     return "medium" if dimension * value_bytes <= cache_bytes else "large"
 
 
-def last_cache_bytes(machine: Machine, device: str, threads: int) -> int:
+def last_cache_bytes(machine: Machine, threads: int) -> int:
     """Return what the last caches hold that these threads use together; 0 where that is not known."""
-    caches = machine.caches_of(device)
+    caches = machine.product_caches
     return caches[-1].bytes * -(-threads // caches[-1].shared_by) if caches else 0

@@ -10,13 +10,14 @@ from time import perf_counter
 from sparsecast.benchmark.gahvari.estimator import Search, points_again
 from sparsecast.benchmark.gahvari.search_space import SYMMETRIC, UNBLOCKED, Point, Series
 from sparsecast.benchmark.gahvari.summary import AGAIN, AGAIN_SHARE, SUITE
-from sparsecast.benchmark.measurement import Bench, measure_candidates
+from sparsecast.benchmark.measurement import measure_candidates
+from sparsecast.devices.compiling import compiled_in_turn
+from sparsecast.devices.device import Device
 from sparsecast.errors import MatrixSizeError
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
-from sparsecast.kernels import KERNELS
-from sparsecast.kernels.compiling import compiled_in_turn
+from sparsecast.machines.machine import Machine
 from sparsecast.matrices.banded_synthesis import banded_matrix
 from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.timing import Effort
@@ -31,9 +32,9 @@ EFFORT, EFFORT_OF_FEW = Effort(samples=5, sample_s=0.001), Effort(samples=9, sam
 COMPILING_SHARE = 0.6
 
 
-def candidate_of(series: Series, found: Structure, target: Target) -> Candidate:
+def candidate_of(series: Series, found: Structure, target: Target, machine: Machine) -> Candidate:
     """Return the one Candidate that a series is measured with: in BCSR, that of exactly its block size."""
-    candidate = target.candidate(series.format, RowBlocks.of(found))
+    candidate = target.candidate(series.format, RowBlocks.of(found), machine)
     return replace(candidate, parameters=series.parameters)
 
 
@@ -57,8 +58,10 @@ class SyntheticSuite:
         What is asked for; those that the device has no kernels for are left out.
     dimensions : sequence of int
         The whole range.
-    bench : Bench
-        Where is measured.
+    device : Device
+        What is measured.
+    machine : Machine
+        This one, with that device.
     on_point : callable
         Told what is done next.
     processes : int
@@ -78,7 +81,8 @@ class SyntheticSuite:
     targets: Sequence[Target]
     series: Sequence[Series]
     dimensions: Sequence[int]
-    bench: Bench
+    device: Device
+    machine: Machine
     on_point: Callable[[str], None] = lambda name: None
     processes: int = 1
     effort: Effort = EFFORT
@@ -135,12 +139,15 @@ class SyntheticSuite:
     def _compiled(self, left_s: Callable[[], float], limit_s: float) -> list[Series]:
         """Have the kernels of the series compiled, and return those for which the time sufficed."""
         begin = perf_counter()
-        known = KERNELS[self.targets[0].device].names()
+        known = self.device.kernels.names()
         wanted = [series for series in self.series if series.format in known]
         # Symmetric ones have a kernel of their own, which the rules choose for symmetric matrices only.
         tiny = {kind: structure(banded_matrix(48, 24, symmetric=kind, seed=0)) for kind in (False, True)}
         kernels = {
-            series: [candidate_of(series, tiny[series.is_symmetric], target) for target in self.targets]
+            series: [
+                candidate_of(series, tiny[series.is_symmetric], target, self.machine)
+                for target in self.targets
+            ]
             for series in wanted
         }
         ready: list[Series] = []
@@ -170,10 +177,10 @@ class SyntheticSuite:
         found = problem.structure
         self._spent("making matrices", begin)
         begin = perf_counter()
-        candidates = [candidate_of(point.series, found, target) for target in self.targets]
+        candidates = [candidate_of(point.series, found, target, self.machine) for target in self.targets]
         effort = self.effort_of_few if point.series in (UNBLOCKED, SYMMETRIC) else self.effort
         try:
-            return problem, measure_candidates(problem, suite, candidates, effort, watch, self.bench)
+            return problem, measure_candidates(problem, suite, candidates, effort, watch, self.device)
         finally:
             self._spent("measuring" if suite == SUITE else "measuring again", begin)
 

@@ -343,7 +343,7 @@ def _rating(
     first = tuple(record for record in records if record.suite == SUITE)
     speeds = speeds_of(first)
     again = speeds_of(records, AGAIN)
-    cache_bytes = last_cache_bytes(machine, candidate.device, candidate.threads)
+    cache_bytes = last_cache_bytes(machine, candidate.threads)
     value_bytes = np.dtype(candidate.dtype).itemsize
     largest = max(point.dimension for point in speeds)
     end = max(largest, range_ends.get(candidate.dtype, 0))

@@ -1,0 +1,25 @@
+"""Devices: for each, a folder with all that is its own, and what all of them share beside them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sparsecast.registry import Registry
+
+if TYPE_CHECKING:
+    from sparsecast.devices.device import Device
+
+#: The devices that compute products, by the name that people call them.
+DEVICES: Registry[Device] = Registry(
+    "device",
+    "sparsecast.devices",
+    helpers=(
+        "bandwidths",
+        "binding",
+        "compiling",
+        "device",
+        "format_kernels",
+        "naming",
+        "reference",
+    ),
+)

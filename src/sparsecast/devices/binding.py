@@ -1,0 +1,79 @@
+"""From a matrix and a Candidate to a product that can be called."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from sparsecast.devices import DEVICES
+from sparsecast.errors import InputError
+from sparsecast.formats import FORMATS
+from sparsecast.formats.storage_format import StorageFormat
+from sparsecast.matrices.values import require_imaginary
+from sparsecast.operators import Product
+from sparsecast.records import Candidate
+
+
+class Bound(NamedTuple):
+    """A matrix built in a candidate's format, its product, and that with several vectors if there is one."""
+
+    matrix: StorageFormat
+    product: Product
+    multivector: Product | None = None
+
+
+def bind(A: csr_array[Any], candidate: Candidate) -> Bound:
+    """Build `A` as `candidate` says and prepare its kernel.
+
+    Raises
+    ------
+    FormatError, MatrixSizeError
+        If the format does not suit the matrix.
+    """
+    storage: Any = FORMATS.get(candidate.format)
+    kernels = DEVICES.get(candidate.device).kernels.get(candidate.format)
+    matrix = storage.from_csr(A, **{**kernels.layout, **candidate.parameters})
+    multivector = kernels.bind_multivector(matrix, candidate.threads) if kernels.bind_multivector else None
+    return Bound(matrix, kernels.bind(matrix, candidate.kernel, candidate.threads), multivector)
+
+
+def tiny_matrix(candidate: Candidate) -> csr_array[Any]:
+    """Return the smallest matrix that compiles what a candidate needs: one block, where it has blocks."""
+    shape: Any = candidate.parameters.get("block", (2, 2))
+    return prepared(csr_array(np.ones(shape)), candidate.dtype, candidate.index_bits)
+
+
+def prepared(A: csr_array[Any], dtype: str, index_bits: int) -> csr_array[Any]:
+    """Return `A` with values and indices of the given types, itself where it has them already.
+
+    Raises
+    ------
+    InputError
+        If `A` is complex and `dtype` is not, or larger than such indices can count.
+    """
+    index_dtype = np.dtype(f"int{index_bits}")
+    largest = max(A.shape[1], int(A.indptr[-1]))
+    if largest > np.iinfo(index_dtype).max:
+        raise InputError(
+            f"indices of {index_bits} bits for {largest:,} columns or entries: expected 64 bits; plan it anew"
+        )
+    if A.data.dtype == dtype and A.indices.dtype == index_dtype and A.indptr.dtype == index_dtype:
+        return A
+    require_imaginary(A.data.dtype, dtype, f"a {A.data.dtype} matrix")
+    converted = csr_array(A.shape, dtype=dtype)
+    converted.data = A.data.astype(dtype, copy=False)
+    converted.indices = A.indices.astype(index_dtype, copy=False)
+    converted.indptr = A.indptr.astype(index_dtype, copy=False)
+    return converted
+
+
+def row_slice(A: csr_array[Any], first: int, last: int) -> csr_array[Any]:
+    """Return rows first to last, both included, sharing columns and values with `A`."""
+    start, stop = int(A.indptr[first]), int(A.indptr[last + 1])
+    block = csr_array((last + 1 - first, A.shape[1]), dtype=A.dtype)
+    block.indptr = A.indptr[first : last + 2] - A.indptr[first]
+    block.indices = A.indices[start:stop]
+    block.data = A.data[start:stop]
+    return block

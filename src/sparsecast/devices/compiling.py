@@ -1,0 +1,87 @@
+"""Compiling many kernels in several processes, which leave them to each other in Numba's cache on disk."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from time import perf_counter
+
+from sparsecast.devices import DEVICES
+from sparsecast.records import Candidate
+
+#: Seconds from which on a kernel was compiled, not found in the cache.
+_COLD_S = 0.3
+
+_COMPILE = "from sparsecast.devices.compiling import compile_as_told; compile_as_told()"
+
+
+@contextmanager
+def compiled_beside(candidates: Sequence[Candidate], processes: int) -> Iterator[None]:
+    """Let processes compile the kernels of `candidates` from the last one on, while the body runs.
+
+    A body that has them compiled from the first one on finds the rest done when it gets there. A process that
+    fails leaves its part to the body.
+
+    Parameters
+    ----------
+    candidates : sequence of Candidate
+    processes : int
+        Beside this one, at most one for each Candidate; they are ended with the body.
+    """
+    # Not multiprocessing, which would run the main module of whoever calls us a second time. Modules come
+    # from where ours came from, not from the working directory, which comes first otherwise.
+    command = [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path}; {_COMPILE}"]
+    processes = min(processes, len(candidates))
+    helpers = []
+    try:
+        for part in range(processes):
+            told = [candidate.to_dict() for candidate in candidates[::-1][part::processes]]
+            helper = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            )
+            helpers.append(helper)
+            assert helper.stdin is not None
+            with (
+                suppress(BrokenPipeError),
+                helper.stdin as pipe,
+            ):  # one that is gone already leaves us its part
+                pipe.write(json.dumps(told).encode())
+        yield
+    finally:
+        for helper in helpers:
+            helper.kill()
+            helper.wait()
+
+
+def compiled_in_turn(candidates: Sequence[Candidate], processes: int) -> Generator[Candidate, None, None]:
+    """Compile the kernels of `candidates`, and yield each once it is ready.
+
+    As soon as one that other processes can compile is not found in the cache, they compile from the end of
+    the list on.
+
+    Parameters
+    ----------
+    candidates : sequence of Candidate
+    processes : int
+        This one among them.
+    """
+    with ExitStack() as helpers:
+        is_helped = False
+        for number, candidate in enumerate(candidates):
+            device, start = DEVICES.get(candidate.device), perf_counter()
+            device.warm_up(candidate)
+            is_cold = perf_counter() - start > _COLD_S and device.compiles_apart
+            if is_cold and not is_helped:
+                helpers.enter_context(compiled_beside(candidates[number + 1 :], processes - 1))
+                is_helped = True
+            yield candidate
+
+
+def compile_as_told() -> None:
+    """Compile the kernels of the Candidates on standard input: what the processes do."""
+    for told in json.load(sys.stdin):
+        candidate = Candidate.from_dict(told)
+        DEVICES.get(candidate.device).warm_up(candidate)

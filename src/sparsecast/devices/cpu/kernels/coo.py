@@ -1,0 +1,80 @@
+"""COO on processors: entries split evenly among the threads, whatever the rows."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from sparsecast.devices.cpu.kernels import KERNELS
+from sparsecast.devices.format_kernels import FormatKernels, only_variant
+from sparsecast.formats.coo import COO
+from sparsecast.integers import unsigned
+from sparsecast.operators import Product
+from sparsecast.parallel import equal_parts, share
+
+
+@numba.njit(nogil=True, cache=True)
+def _entries(rows, cols, data, x, y, first, last, carry, part):  # type: ignore[no-untyped-def]
+    """Add up the entries of one part; each row belongs to the part that holds its first entry.
+
+    What a part adds to a row that began in an earlier part goes to carry[part]; rows without entries are
+    set to zero by the part that holds the entry after them.
+    """
+    zero = data.dtype.type(0)
+    row = np.int64(rows[first])
+    before = np.int64(rows[first - 1]) if first > 0 else np.int64(-1)
+    continued = row == before
+    for empty in range(before + 1, row):
+        y[empty] = zero
+    total = zero
+    for k in range(first, last):
+        if np.int64(rows[k]) != row:
+            if continued:
+                carry[part] = total
+                continued = False
+            else:
+                y[row] = total
+            for empty in range(row + 1, np.int64(rows[k])):
+                y[empty] = zero
+            row = np.int64(rows[k])
+            total = zero
+        total += data[k] * x[cols[k]]
+    if continued:
+        carry[part] = total
+    else:
+        y[row] = total
+    if last == len(rows):
+        for empty in range(row + 1, len(y)):
+            y[empty] = zero
+
+
+@numba.njit(nogil=True, cache=True)
+def _add_carries(rows, y, starts, carry):  # type: ignore[no-untyped-def]
+    for part in range(1, len(carry)):
+        y[rows[starts[part]]] += carry[part]
+
+
+@numba.njit(nogil=True, cache=True)
+def _serial(rows, cols, data, x, y, starts):  # type: ignore[no-untyped-def]
+    carry = np.zeros(len(starts) - 1, dtype=data.dtype)
+    for part in range(len(starts) - 1):
+        _entries(rows, cols, data, x, y, starts[part], starts[part + 1], carry, part)
+    _add_carries(rows, y, starts, carry)
+
+
+@numba.njit(nogil=True, cache=True, parallel=True)
+def _parallel(rows, cols, data, x, y, starts):  # type: ignore[no-untyped-def]
+    carry = np.zeros(len(starts) - 1, dtype=data.dtype)
+    for part in numba.prange(len(starts) - 1):
+        _entries(rows, cols, data, x, y, starts[part], starts[part + 1], carry, part)
+    _add_carries(rows, y, starts, carry)
+
+
+def _bind(matrix: COO, variant: str, threads: int) -> Product:
+    if matrix.nnz == 0:
+        return lambda x, out: out.fill(0)
+    starts = equal_parts(matrix.nnz, min(threads, matrix.nnz)).astype(np.uint64)
+    return share(_serial, _parallel, (unsigned(matrix.rows), unsigned(matrix.cols), matrix.data), starts)
+
+
+KERNELS.register("coo")(FormatKernels(("segmented",), only_variant, _bind))

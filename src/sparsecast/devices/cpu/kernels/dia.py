@@ -1,0 +1,213 @@
+"""DIA on processors: a chunk of rows through all its diagonals, its sums in registers.
+
+The values of a chunk lie one diagonal after the other, so a product streams a single array. Each diagonal of
+a chunk is a few vectors, multiplied by the part of x that begins at its offset and added to vectors of sums.
+Numba would not keep an array of sums in registers over a loop, so the instructions of that loop are emitted
+here, for the size of the chunk, which reaches the compiler in the type of a tuple: an element for each eight
+rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numba
+import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+from sparsecast.devices.cpu.kernels import KERNELS
+from sparsecast.devices.format_kernels import FormatKernels, only_variant
+from sparsecast.formats.dia import DIA
+from sparsecast.operators import Product
+from sparsecast.parallel import equal_parts, share
+
+#: A product and its addition may become one instruction with one rounding.
+_FUSED = ("contract",)
+
+#: How far ahead of the values in use others are asked for. A processor foresees a stream by itself, but only
+#: to the end of a page, which has this size.
+_AHEAD_BYTES, _LINE_BYTES = 4096, 64
+
+#: What one instruction loads. Arrays begin anywhere in a cache line of 64 bytes: twice as wide, every load
+#: would take two lines.
+_VECTOR_BYTES = 32
+
+U64 = np.uint64
+_I8, _I32, _I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
+
+
+class _Sums:
+    """Emits the sums of the rows of a chunk, in vectors.
+
+    Parameters
+    ----------
+    builder : llvmlite.ir.IRBuilder
+    context : numba.core.base.BaseContext
+    value : numba.types.Type
+        Of the values: a float or a complex number, which is a pair of lanes.
+    rows : int
+        Rows of a chunk.
+    """
+
+    def __init__(self, builder: Any, context: Any, value: Any, rows: int) -> None:
+        self._builder = builder
+        self._is_complex = isinstance(value, types.Complex)
+        lane = context.get_value_type(value.underlying_float if self._is_complex else value)
+        self._align = 4 if isinstance(lane, ir.FloatType) else 8
+        lanes = _VECTOR_BYTES // self._align
+        self._vector = ir.VectorType(lane, lanes)
+        self._vectors = rows * (2 if self._is_complex else 1) // lanes
+        self._real = [self._zeros() for _ in range(self._vectors)]
+        self._imaginary = [self._zeros() for _ in range(self._vectors if self._is_complex else 0)]
+
+    def add_product(self, data: Any, x: Any) -> None:
+        """Add the values that begin at `data`, times the part of x that begins at `x`."""
+        self._ask_for_next(data)
+        every = range(self._vector.count)
+        for which, real in enumerate(self._real):
+            values, part_of_x = self._loaded(data, which), self._loaded(x, which)
+            if not self._is_complex:
+                self._add(real, values, part_of_x)
+                continue
+            self._add(real, self._picked(values, [lane & ~1 for lane in every]), part_of_x)
+            # The imaginary parts of the values meet x with its parts exchanged.
+            exchanged = self._picked(part_of_x, [lane ^ 1 for lane in every])
+            self._add(self._imaginary[which], self._picked(values, [lane | 1 for lane in every]), exchanged)
+
+    def store(self, y: Any) -> None:
+        """Write the sums to the rows that begin at `y`."""
+        builder = self._builder
+        for which, real in enumerate(self._real):
+            total = builder.load(real)
+            if self._is_complex:
+                signs = ir.Constant(self._vector, [-1.0, 1.0] * (self._vector.count // 2))
+                imaginary = builder.load(self._imaginary[which])
+                total = builder.fadd(total, builder.fmul(imaginary, signs))
+            builder.store(total, self._place(y, which), align=self._align)
+
+    def _zeros(self) -> Any:
+        zeros = cgutils.alloca_once(self._builder, self._vector)  # type: ignore[no-untyped-call]
+        self._builder.store(ir.Constant(self._vector, None), zeros)
+        return zeros
+
+    def _add(self, sums: Any, values: Any, part_of_x: Any) -> None:
+        product = self._builder.fmul(values, part_of_x, flags=_FUSED)
+        self._builder.store(self._builder.fadd(self._builder.load(sums), product, flags=_FUSED), sums)
+
+    def _place(self, pointer: Any, vector: int) -> Any:
+        vectors = self._builder.bitcast(pointer, self._vector.as_pointer())
+        return self._builder.gep(vectors, [_I64(vector)])
+
+    def _loaded(self, pointer: Any, vector: int) -> Any:
+        return self._builder.load(self._place(pointer, vector), align=self._align)
+
+    def _picked(self, vector: Any, lanes: Sequence[int]) -> Any:
+        which = ir.Constant(ir.VectorType(_I32, len(lanes)), list(lanes))
+        return self._builder.shuffle_vector(vector, ir.Constant(vector.type, ir.Undefined), which)
+
+    def _ask_for_next(self, data: Any) -> None:
+        builder, place = self._builder, _I8.as_pointer()
+        signature = ir.FunctionType(ir.VoidType(), [place, _I32, _I32, _I32])
+        prefetch = builder.module.declare_intrinsic("llvm.prefetch", [place], signature)
+        for byte in range(0, self._vectors * _VECTOR_BYTES, _LINE_BYTES):
+            ahead = builder.gep(builder.bitcast(data, place), [_I64(_AHEAD_BYTES + byte)])
+            builder.call(prefetch, [ahead, _I32(0), _I32(3), _I32(1)])  # to read, into all caches, data
+
+
+@intrinsic
+def _sum_chunk(typingctx, data, offsets, x, y, octets, row, first, last):  # type: ignore[no-untyped-def]
+    """Write to the chunk of y from `row` on the sums of the diagonals `first` to `last` - 1.
+
+    They lie inside x in all rows of the chunk.
+    """
+    signature = types.void(data, offsets, x, y, octets, types.int64, types.int64, types.int64)
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        kinds = signature.args[:4]
+        arrays = [
+            context.make_array(kind)(context, builder, each)
+            for kind, each in zip(kinds, arguments, strict=False)
+        ]
+        data, offsets, x, y = (array.data for array in arrays)
+        row, first, last = arguments[5:]
+        height = 8 * signature.args[4].count
+        sums = _Sums(builder, context, kinds[0].dtype, height)
+        diagonals = builder.extract_value(arrays[1].shape, 0)
+        start = builder.mul(row, diagonals)
+        with cgutils.for_range_slice(builder, first, last, _I64(1), _I64) as (diagonal, _):
+            place = builder.add(start, builder.mul(diagonal, _I64(height)))
+            offset = builder.load(builder.gep(offsets, [diagonal]))
+            offset = builder.sext(offset, _I64) if offset.type.width < 64 else offset
+            sums.add_product(builder.gep(data, [place]), builder.gep(x, [builder.add(row, offset)]))
+        sums.store(builder.gep(y, [row]))
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@numba.njit(nogil=True, cache=True)
+def _add_inside(data, offsets, x, y, row, height, diagonal):  # type: ignore[no-untyped-def]
+    """Add what lies inside the matrix of one diagonal of a chunk of `height` rows from `row` on."""
+    offset = np.int64(offsets[diagonal])
+    first, last = max(0, -row - offset), min(height, len(x) - row - offset)
+    start = U64(row * len(offsets) + diagonal * height)
+    row, column = U64(row), U64(row + offset)
+    for i in range(U64(first), U64(max(first, last))):
+        y[row + i] += data[start + i] * x[column + i]
+
+
+@numba.njit(nogil=True, cache=True)
+def _edge_chunk(data, offsets, octets, x, y, row):  # type: ignore[no-untyped-def]
+    """Compute a chunk that some diagonals enter, leave or miss."""
+    height, cols = 8 * len(octets), len(x)
+    enter, inside = np.searchsorted(offsets, -row - height, side="right"), np.searchsorted(offsets, -row)
+    leave = max(inside, np.searchsorted(offsets, cols - row - height, side="right"))
+    _sum_chunk(data, offsets, x, y, octets, row, inside, leave)  # type: ignore[call-arg]
+    for diagonal in range(enter, inside):
+        _add_inside(data, offsets, x, y, row, height, diagonal)
+    for diagonal in range(leave, np.searchsorted(offsets, cols - row)):
+        _add_inside(data, offsets, x, y, row, height, diagonal)
+
+
+@numba.njit(nogil=True, cache=True)
+def _part(data, offsets, octets, x, y, first, last):  # type: ignore[no-untyped-def]
+    height, rows, diagonals = 8 * len(octets), len(y), len(offsets)
+    full = min(last, rows // height)
+    # The first row of which all diagonals are inside, and the first that has one beyond the last column.
+    begin, end = -offsets[0], len(x) - offsets[-1]
+    for chunk in range(first, full):
+        row = chunk * height
+        if row >= begin and row + height <= end:
+            _sum_chunk(data, offsets, x, y, octets, row, 0, diagonals)  # type: ignore[call-arg]
+        else:
+            _edge_chunk(data, offsets, octets, x, y, row)
+    if first <= full < last:
+        # The last chunk of the matrix has fewer rows.
+        y[full * height :] = 0
+        for diagonal in range(diagonals):
+            _add_inside(data, offsets, x, y, full * height, rows - full * height, diagonal)
+
+
+@numba.njit(nogil=True, cache=True)
+def _serial(data, offsets, octets, x, y, starts):  # type: ignore[no-untyped-def]
+    for part in range(len(starts) - 1):
+        _part(data, offsets, octets, x, y, starts[part], starts[part + 1])
+
+
+@numba.njit(nogil=True, cache=True, parallel=True)
+def _parallel(data, offsets, octets, x, y, starts):  # type: ignore[no-untyped-def]
+    for part in numba.prange(len(starts) - 1):
+        _part(data, offsets, octets, x, y, starts[part], starts[part + 1])
+
+
+def _bind(matrix: DIA, variant: str, threads: int) -> Product:
+    if matrix.nnz == 0:
+        return lambda x, out: out.fill(0)
+    starts = equal_parts(len(matrix.present), threads)
+    return share(_serial, _parallel, (matrix.data, matrix.offsets, (0,) * (matrix.chunk_rows // 8)), starts)
+
+
+KERNELS.register("dia")(FormatKernels(("chunks",), only_variant, _bind))

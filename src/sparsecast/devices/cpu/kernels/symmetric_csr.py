@@ -1,0 +1,157 @@
+"""Symmetric CSR on processors: every entry below the diagonal is read once and multiplied twice.
+
+A part of the rows adds mirrored products to rows of its own, directly, and to rows before its first, which
+belong to other parts. Those it collects in a buffer of its own, from the first row it reaches on, and in a
+second step every part adds what the later ones collected for it, in their order: no atomics, and the same
+bits in every run with as many parts. The buffers are short where the matrix is banded.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecast.devices.cpu.kernels import KERNELS
+from sparsecast.devices.format_kernels import FormatKernels
+from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.formats.symmetric_csr import SymmetricCSR
+from sparsecast.integers import unsigned
+from sparsecast.machines.machine import Machine
+from sparsecast.operators import Product
+from sparsecast.parallel import balanced_parts, share
+
+#: Below this mean row length of the whole matrix, four entries at a time cost more to set up than they save,
+#: as they do where rows are mispredicted (benchmarks/symmetric_rows.py).
+SHORT_ROW = 12.0
+
+ZERO, ONE, TWO, THREE, FOUR = (np.uint64(number) for number in range(5))
+NO_LIMIT = np.uint64(2**64 - 1)
+
+
+@numba.njit(nogil=True, cache=True)
+def _one_by_one(indices, data, x, xi, total, target, shift, k, end, limit):  # type: ignore[no-untyped-def]
+    """Multiply a row's entries before column `limit`; return the sum and the entry after them."""
+    while k < end and np.uint64(indices[k]) < limit:
+        j = np.uint64(indices[k])
+        total += data[k] * x[j]
+        target[j + shift] += data[k] * xi
+        k += ONE
+    return total, k
+
+
+@numba.njit(nogil=True, cache=True)
+def _four_at_once(indices, data, x, xi, total, target, shift, k, end, limit):  # type: ignore[no-untyped-def]
+    """As `_one_by_one`; the columns of a row differ, so four results may be written after four were read."""
+    zero = data.dtype.type(0)
+    sum0, sum1, sum2, sum3 = total, zero, zero, zero
+    while k + FOUR <= end and np.uint64(indices[k + THREE]) < limit:
+        j0, j1 = np.uint64(indices[k]), np.uint64(indices[k + ONE])
+        j2, j3 = np.uint64(indices[k + TWO]), np.uint64(indices[k + THREE])
+        a0, a1, a2, a3 = data[k], data[k + ONE], data[k + TWO], data[k + THREE]
+        sum0 += a0 * x[j0]
+        sum1 += a1 * x[j1]
+        sum2 += a2 * x[j2]
+        sum3 += a3 * x[j3]
+        y0, y1 = target[j0 + shift] + a0 * xi, target[j1 + shift] + a1 * xi
+        y2, y3 = target[j2 + shift] + a2 * xi, target[j3 + shift] + a3 * xi
+        target[j0 + shift], target[j1 + shift] = y0, y1
+        target[j2 + shift], target[j3 + shift] = y2, y3
+        k += FOUR
+    total = (sum0 + sum1) + (sum2 + sum3)
+    return _one_by_one(indices, data, x, xi, total, target, shift, k, end, limit)
+
+
+@numba.njit(nogil=True, cache=True)
+def _entries(indices, data, step, x, xi, total, target, shift, k, end, limit):  # type: ignore[no-untyped-def]
+    # The length of a tuple is known to the compiler, which leaves one of the two.
+    if len(step) == 1:
+        return _one_by_one(indices, data, x, xi, total, target, shift, k, end, limit)
+    return _four_at_once(indices, data, x, xi, total, target, shift, k, end, limit)
+
+
+@numba.njit(nogil=True, cache=True)
+def _part(  # type: ignore[no-untyped-def]
+    starts, indices, data, diagonal, step, lowest, shifts, scratch, x, y, parts, part
+):
+    first, last = parts[part], parts[part + 1]
+    buffer, shift = scratch, shifts[part]
+    for j in range(lowest[part], first):
+        buffer[j + shift] = 0
+    k = np.uint64(starts[first])
+    for i in range(first, last):
+        end = np.uint64(starts[i + ONE])
+        xi = x[i]
+        total = diagonal[i] * xi
+        total, k = _entries(indices, data, step, x, xi, total, buffer, shift, k, end, first)
+        total, k = _entries(indices, data, step, x, xi, total, y, ZERO, k, end, NO_LIMIT)
+        # No row before this one has added to y[i], which is therefore set.
+        y[i] = total
+
+
+@numba.njit(nogil=True, cache=True)
+def _collect(lowest, shifts, scratch, y, parts, part):  # type: ignore[no-untyped-def]
+    """Add to the rows of a part what the parts after it have for them."""
+    for later in range(part + 1, len(parts) - 1):
+        start, end = max(lowest[later], parts[part]), min(parts[later], parts[part + 1])
+        for j in range(start, end):
+            y[j] += scratch[j + shifts[later]]
+
+
+@numba.njit(nogil=True, cache=True)
+def _serial(  # type: ignore[no-untyped-def]
+    starts, indices, data, diagonal, step, lowest, shifts, scratch, x, y, parts
+):
+    for part in range(len(parts) - 1):
+        _part(starts, indices, data, diagonal, step, lowest, shifts, scratch, x, y, parts, part)
+    for part in range(len(parts) - 1):
+        _collect(lowest, shifts, scratch, y, parts, part)
+
+
+@numba.njit(nogil=True, cache=True, parallel=True)
+def _parallel(  # type: ignore[no-untyped-def]
+    starts, indices, data, diagonal, step, lowest, shifts, scratch, x, y, parts
+):
+    for part in numba.prange(len(parts) - 1):
+        _part(starts, indices, data, diagonal, step, lowest, shifts, scratch, x, y, parts, part)
+    for part in numba.prange(len(parts) - 1):
+        _collect(lowest, shifts, scratch, y, parts, part)
+
+
+_STEPS = {"single": 1, "unrolled": 4}
+
+
+def _choose(blocks: RowBlocks, machine: Machine, dtype: str) -> NDArray[np.int64]:
+    short = blocks.nnz < SHORT_ROW * blocks.rows
+    return np.where(short | blocks.is_mispredicted, 0, 1)
+
+
+def _bind(matrix: SymmetricCSR, variant: str, threads: int) -> Product:
+    if matrix.nnz == 0:
+        return lambda x, out: out.fill(0)
+    # A row costs about as much as an entry: many have none below the diagonal.
+    parts = balanced_parts(matrix.starts + np.arange(len(matrix.starts)), threads).astype(np.uint64)
+    lowest = _lowest_columns(matrix, parts)
+    lengths = parts[:-1] - lowest
+    # Modulo 2**64: place of column j in the scratch memory, less j.
+    shifts = np.cumsum(lengths) - lengths - lowest
+    scratch = np.empty(int(lengths.sum()), dtype=matrix.dtype)
+    arrays = (unsigned(matrix.starts), unsigned(matrix.indices), matrix.data, matrix.diagonal)
+    return share(
+        _serial, _parallel, (*arrays, (0,) * _STEPS[variant], lowest, shifts), parts, scratch=scratch
+    )
+
+
+def _lowest_columns(matrix: SymmetricCSR, parts: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return the first column that each part of the rows reaches, or its first row where it reaches none."""
+    lowest = parts[:-1].copy()
+    for part, (first, last) in enumerate(pairwise(parts)):
+        starts = matrix.starts[int(first) : int(last) + 1]
+        heads = matrix.indices[starts[:-1][np.diff(starts) > 0]]
+        lowest[part] = min(int(first), int(heads.min(initial=int(first))))
+    return lowest
+
+
+KERNELS.register("symmetric_csr")(FormatKernels(tuple(_STEPS), _choose, _bind))

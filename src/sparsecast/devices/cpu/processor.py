@@ -1,0 +1,91 @@
+"""The processors of a machine as a device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from sparsecast.devices.binding import Bound, bind, tiny_matrix
+from sparsecast.devices.cpu.kernels import KERNELS
+from sparsecast.devices.device import Device
+from sparsecast.devices.format_kernels import FormatKernels
+from sparsecast.machines.machine import Machine, detect
+from sparsecast.measuring.timing import Call, HostClock
+from sparsecast.records import DTYPES, Candidate
+from sparsecast.registry import Registry
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+    from sparsecast.matrices.benchmark_matrices import SuiteMatrix
+    from sparsecast.planning.candidates import Target
+
+#: Largest arrays that a processor reads, which it has to fill first, within its caches and beyond them: the
+#: latter exceeds what one virtual machine gets of the largest caches, though not always the caches.
+_MOST_CACHED_BYTES, _MOST_BEYOND_BYTES = 32 << 20, 512 << 20
+
+#: Where the system does not tell of caches, beyond those of most processors.
+_BEYOND_MOST_CACHES_BYTES = 128 << 20
+
+
+@dataclass(frozen=True)
+class Processor(Device):
+    """The processors of a machine, with warm caches."""
+
+    name: ClassVar[str] = "cpu"
+    dtypes: ClassVar[tuple[str, ...]] = DTYPES
+    kernels: ClassVar[Registry[FormatKernels]] = KERNELS
+    compiles_apart: ClassVar[bool] = True
+
+    def describe(self, index: int | None = None) -> Machine:
+        """Return this machine."""
+        return detect()
+
+    def threads(self, machine: Machine, asked: int | None) -> int:
+        """Return the threads that share the rows, by default all of the machine's."""
+        return machine.checked_threads(asked)
+
+    def threads_text(self, threads: int) -> str:
+        """Return ``"1 thread"``, ``"2 threads"``."""
+        return f"{threads} thread{'s' if threads > 1 else ''}"
+
+    def clock(self) -> HostClock:
+        """Return the clock of the host."""
+        return HostClock()
+
+    def array_sizes(self, machine: Machine, threads: int) -> list[int]:
+        """Return half of each cache that so many threads have together, and twice the last.
+
+        At most 32 MiB within the caches, and 512 MiB beyond them.
+        """
+        caches = [cache.bytes * -(-threads // cache.shared_by) for cache in machine.caches]
+        beyond = 2 * caches[-1] if caches else _BEYOND_MOST_CACHES_BYTES
+        within = {min(each // 2, _MOST_CACHED_BYTES) for each in caches}
+        return [*sorted(within), min(beyond, _MOST_BEYOND_BYTES)]
+
+    def bandwidth_calls(self, size_bytes: int, threads: int) -> dict[str, Call]:
+        """Return the read of an array by so many threads."""
+        from sparsecast.measuring.memory_read import memory_read
+
+        return {"read": memory_read(size_bytes, threads)}
+
+    def suites(self, target: Target, machine: Machine) -> tuple[list[SuiteMatrix], list[SuiteMatrix]]:
+        """Return the matrices on strips of so many threads, and those that need no strip."""
+        from sparsecast.devices.cpu.suites import suites
+
+        return suites(target.threads)
+
+    def bind(self, A: csr_array[Any], candidate: Candidate) -> tuple[Bound, float]:
+        """Return the bound candidate, and the seconds to build its format: 0 for CSR itself."""
+        start = perf_counter()
+        bound = bind(A, candidate)
+        return bound, perf_counter() - start if candidate.format != "csr" else 0.0
+
+    def warm_up(self, candidate: Candidate) -> None:
+        """Compile, or load from the cache, what `bind` and its product need: kernels when they are called."""
+        tiny = tiny_matrix(candidate)
+        product = bind(tiny, candidate).product
+        product(np.ones(tiny.shape[1], candidate.dtype), np.empty(tiny.shape[0], candidate.dtype))

@@ -1,0 +1,41 @@
+"""The benchmark matrices of a processor, on strips of its own."""
+
+from __future__ import annotations
+
+from sparsecast.machines.strips import processor_strip
+from sparsecast.matrices.benchmark_matrices import (
+    ENTRY_STRIPS,
+    NNZ_PER_ROW,
+    STRIPS,
+    SuiteMatrix,
+    entry_strips_benchmark,
+    strips_benchmark,
+    suites_beside_strips,
+)
+
+_COARSE_STRIPS = (1, 5, 10)
+_COARSE_NNZ_PER_ROW = (4, 16, 64)
+_COARSE_ENTRY_STRIPS = (10, 50, 100)
+
+
+def suites(threads: int) -> tuple[list[SuiteMatrix], list[SuiteMatrix]]:
+    """Return the required matrices for so many threads, and the optional ones."""
+    rows = processor_strip(threads)
+    grid = [(strips, length) for length in NNZ_PER_ROW for strips in STRIPS if length < strips * rows]
+
+    def coarse(strips: int, length: int) -> bool:
+        return strips in _COARSE_STRIPS and length in _COARSE_NNZ_PER_ROW
+
+    # All formats on these: it gives the models that see more than strips a first look at each.
+    needed = [strips_benchmark(rows, *point, ()) for point in grid if coarse(*point)]
+    needed += [entry_strips_benchmark(rows, strips) for strips in _COARSE_ENTRY_STRIPS]
+    optional = [
+        entry_strips_benchmark(rows, strips) for strips in ENTRY_STRIPS if strips not in _COARSE_ENTRY_STRIPS
+    ]
+    required_suites, optional_suites = suites_beside_strips()
+    # Long rows first: they carry the fixed-strips relationships furthest.
+    rest = [point for point in grid if not coarse(*point)]
+    optional_strips = [
+        strips_benchmark(rows, *point) for point in sorted(rest, key=lambda p: p[0] not in _COARSE_STRIPS)
+    ]
+    return needed + required_suites, optional + optional_suites + optional_strips

@@ -1,0 +1,127 @@
+"""The clock of a CUDA device, and the copies and reads that tell how fast its memory is.
+
+Calls only queue work on the default stream; two events on it tell when the device began and ended. What lies
+before the first event is waited for, so that the host's head start does not count.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+import numba
+import numpy as np
+
+from sparsecast.devices.cuda.driver import numba_cuda
+from sparsecast.measuring.timing import Call, HostClock
+
+cuda: Any = None  # the simulator finds it in the globals of a kernel only
+if importlib.util.find_spec("numba_cuda"):
+    from numba import cuda
+
+_THREADS, _BLOCKS = 256, 2048
+
+
+class EventClock:
+    """The clock of the current CUDA device, for calls that queue their work on its default stream.
+
+    In the simulator of numba-cuda, which runs every call to its end and whose events know no time, it is the
+    host's clock.
+
+    Raises
+    ------
+    DeviceError
+        If there is no device, no driver or no numba-cuda.
+    """
+
+    #: The first call of a run waits for its way to the device, which the others do not.
+    least_calls = 1
+
+    def __init__(self) -> None:
+        self._cuda = numba_cuda()
+        self._host = HostClock() if numba.config.ENABLE_CUDASIM else None  # type: ignore[attr-defined]
+
+    def seconds(self, call: Call, times: int) -> float:
+        """Return the seconds of the device between the begin of so many calls and the end of the last."""
+        if self._host:
+            return self._host.seconds(call, times)
+        begin, end = self._cuda.event(), self._cuda.event()
+        self._cuda.synchronize()
+        begin.record()
+        for _ in range(times):
+            call()
+        end.record()
+        end.synchronize()
+        return float(begin.elapsed_time(end)) / 1e3
+
+
+def device_copy(size_bytes: int) -> Call:
+    """Return a callable that queues a copy of so many bytes: as many are read as are written.
+
+    Parameters
+    ----------
+    size_bytes : int
+        Rounded up to whole words of 8 bytes.
+    """
+    words, device = max(1, -(-size_bytes // 8)), numba_cuda()
+    source, target = device.to_device(np.ones(words)), device.device_array(words, np.float64)
+    return lambda: target.copy_to_device(source)
+
+
+def device_read(size_bytes: int) -> Call:
+    """Return a callable that queues a read of an array, and returns the partial sums on the device.
+
+    Parameters
+    ----------
+    size_bytes : int
+        Rounded up to whole words of 8 bytes.
+    """
+    words, device = max(1, -(-size_bytes // 8)), numba_cuda()
+    blocks = max(1, min(_BLOCKS, words // _THREADS))
+    kernel = device.jit(_sum_strided)[blocks, _THREADS]
+    source, sums = device.to_device(np.ones(words)), device.device_array(blocks * _THREADS, np.float64)
+
+    def read() -> Any:
+        kernel(source, sums)
+        return sums
+
+    return read
+
+
+def device_upload(size_bytes: int) -> Call:
+    """Return a callable that copies a NumPy array, pageable as users have it, to the device and returns that.
+
+    Parameters
+    ----------
+    size_bytes : int
+        Rounded up to whole words of 8 bytes.
+    """
+    words = max(1, -(-size_bytes // 8))
+    source, target = np.ones(words), numba_cuda().device_array(words, np.float64)
+
+    def upload() -> Any:
+        target.copy_to_device(source)
+        return target
+
+    return upload
+
+
+def device_download(size_bytes: int) -> Call:
+    """Return a callable that copies an array on the device to a NumPy array, and returns that.
+
+    Parameters
+    ----------
+    size_bytes : int
+        Rounded up to whole words of 8 bytes.
+    """
+    source = numba_cuda().to_device(np.ones(max(1, -(-size_bytes // 8))))
+    target = np.zeros(source.size)
+    return lambda: source.copy_to_host(target)
+
+
+def _sum_strided(source, sums):  # type: ignore[no-untyped-def]
+    first = cuda.grid(1)
+    total = 0.0
+    for i in range(first, source.size, cuda.gridsize(1)):
+        total += source[i]
+    sums[first] = total

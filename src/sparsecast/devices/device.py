@@ -1,0 +1,186 @@
+"""What differs between devices, and nothing else."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from sparsecast.devices.binding import Bound, bind, tiny_matrix
+from sparsecast.devices.format_kernels import FormatKernels
+from sparsecast.machines.machine import Machine
+from sparsecast.operators import BlockOperator, RowProduct, Transposed
+from sparsecast.records import Bandwidth, Candidate
+from sparsecast.registry import Registry
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+    from sparsecast.matrices.benchmark_matrices import SuiteMatrix
+    from sparsecast.measuring.energy import Meter
+    from sparsecast.measuring.timing import Call, Clock
+    from sparsecast.planning.candidates import Target
+
+
+@dataclass(frozen=True)
+class Device(ABC):
+    """Something that computes products: a member of DEVICES.
+
+    Its methods import the library of the device when they need it; forecasts need none. Where a method is
+    not abstract, it does what is right for a device that computes in the memory of the host.
+
+    Attributes
+    ----------
+    name : str
+        As in a Candidate, and as the folder.
+    dtypes : tuple of str
+        Types of values that its kernels take.
+    kernels : Registry of FormatKernels
+        By the name of the format; a missing file is a missing kernel.
+    is_numbered : bool
+        Whether a machine may have several, called by numbers.
+    compiles_apart : bool
+        Whether other processes can compile its kernels and leave them in a cache on disk.
+    may_read_energy : bool
+        Whether `meter` may return one, which takes seconds a Candidate.
+    shares_host : bool
+        Whether it computes where SciPy does, so that the two are sampled in turn.
+    regime : str
+        As in a Record.
+    """
+
+    name: ClassVar[str]
+    dtypes: ClassVar[tuple[str, ...]]
+    kernels: ClassVar[Registry[FormatKernels]]
+    is_numbered: ClassVar[bool] = False
+    compiles_apart: ClassVar[bool] = False
+    may_read_energy: ClassVar[bool] = False
+    shares_host: ClassVar[bool] = True
+
+    @property
+    def regime(self) -> str:
+        """``"warm"`` or ``"cold"``."""
+        return "warm"
+
+    @abstractmethod
+    def describe(self, index: int | None = None) -> Machine:
+        """Return this machine with this device, and compute on that from now on.
+
+        Parameters
+        ----------
+        index : int, optional
+            Of the device, where it has numbers; by default the current one.
+
+        Raises
+        ------
+        DeviceError
+            If it is not there, or cannot be used.
+        """
+
+    @abstractmethod
+    def threads(self, machine: Machine, asked: int | None) -> int:
+        """Return the threads of a Candidate, for those that were asked for.
+
+        Raises
+        ------
+        InputError
+            If the device has no such number.
+        """
+
+    def threads_text(self, threads: int) -> str:
+        """Return in words the threads that products share; empty where none are chosen."""
+        return ""
+
+    @abstractmethod
+    def clock(self) -> Clock:
+        """Return what reads the time of its products."""
+
+    def meter(self) -> Meter | None:
+        """Return what counts its joules, None where nothing can be read."""
+        return None
+
+    @abstractmethod
+    def array_sizes(self, machine: Machine, threads: int) -> list[int]:
+        """Return the bytes of the arrays that bandwidths are measured with, the smallest first."""
+
+    @abstractmethod
+    def bandwidth_calls(self, size_bytes: int, threads: int) -> dict[str, Call]:
+        """Return what moves an array of that size, for each kind of Bandwidth that the device has."""
+
+    def measure_bandwidths(self, machine: Machine, threads: int) -> list[Bandwidth]:
+        """Measure how fast the device moves bytes, with so many threads.
+
+        Raises
+        ------
+        DeviceError
+            If the device is not there or is lost.
+        """
+        from sparsecast.devices.bandwidths import measure_bandwidths
+
+        return measure_bandwidths(self, self.array_sizes(machine, threads), threads)
+
+    @abstractmethod
+    def suites(self, target: Target, machine: Machine) -> tuple[list[SuiteMatrix], list[SuiteMatrix]]:
+        """Return the benchmark matrices that a profile requires, and the optional ones."""
+
+    def calibrated(self, chosen: Sequence[Candidate]) -> list[Candidate]:
+        """Return what a calibration measures of a matrix: by default what the rules chose for it."""
+        return list(chosen)
+
+    def bind(self, A: csr_array[Any], candidate: Candidate) -> tuple[Bound, float]:
+        """Return the bound candidate, and the seconds from CSR to there.
+
+        Raises
+        ------
+        FormatError, MatrixSizeError
+            If the format does not suit the matrix.
+        """
+        start = perf_counter()
+        bound = bind(A, candidate)
+        return bound, perf_counter() - start
+
+    def warm_up(self, candidate: Candidate) -> None:
+        """Compile, or load from a cache, what `bind` and its product need."""
+        bind(tiny_matrix(candidate), candidate)
+
+    def put(self, array: np.ndarray[Any, Any]) -> Any:
+        """Return a vector of the host's as products take it."""
+        return array
+
+    def take(self, array: Any) -> np.ndarray[Any, Any]:
+        """Return what `put` placed, as it is now, on the host."""
+        return np.asarray(array)
+
+    def call(self, candidate: Candidate, bound: Bound, x: Any, out: Any) -> Call:
+        """Return what is timed: the product with vectors that `put` placed."""
+        product = bound.product
+        return lambda: product(x, out)
+
+    def operator(
+        self,
+        shape: tuple[int, int],
+        dtype: np.dtype[Any],
+        blocks: Sequence[RowProduct],
+        transposed: Callable[[], Transposed] | None = None,
+    ) -> BlockOperator:
+        """Return the operator of a matrix.
+
+        Parameters
+        ----------
+        shape : (int, int)
+        dtype : dtype
+        blocks : sequence of RowProduct
+            Of this device; together all rows in order.
+        transposed : callable, optional
+            As of a BlockOperator.
+        """
+        return BlockOperator(shape, dtype, blocks, transposed)
+
+    def errors(self) -> AbstractContextManager[None]:
+        """Return a context that says in one line what the device's library says in the middle of work."""
+        return nullcontext()

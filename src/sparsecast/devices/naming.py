@@ -1,0 +1,53 @@
+"""Names of devices as people give them: a device of DEVICES, and its number where there are several."""
+
+from __future__ import annotations
+
+import re
+
+from sparsecast.devices import DEVICES
+from sparsecast.errors import InputError
+
+
+def parse_device(text: str) -> tuple[str, int | None]:
+    """Return the name and the number of a device: of ``"cuda:1"``, ``("cuda", 1)``.
+
+    Parameters
+    ----------
+    text : str
+        A name of DEVICES, or, where there may be several, ``"cuda:N"`` for number N. A name without a number
+        is number 0. Whether it is there, `Device.describe` tells.
+
+    Raises
+    ------
+    InputError
+        If it is something else.
+    """
+    name, colon, number = text.partition(":")
+    known = DEVICES.names()
+    if name in known:
+        is_numbered = DEVICES.get(name).is_numbered
+        if not colon:
+            return name, 0 if is_numbered else None
+        if is_numbered and re.fullmatch(r"[0-9]{1,4}", number):
+            return name, int(number)
+    numbered = [f"{name}:N for number N" for name in known if DEVICES.get(name).is_numbered]
+    raise InputError(
+        f"device {text!r}: expected {', '.join(known)}, or {', '.join(numbered)}; name one of them"
+    )
+
+
+def parse_devices(text: str) -> dict[str, str]:
+    """Return the device of each name in a list: of ``"cpu,cuda:1"``, cpu and cuda by these names.
+
+    Raises
+    ------
+    InputError
+        If one is no such name, or two are of one device: a plan says which device it is for, not which
+        number.
+    """
+    devices = {name: parse_device(name)[0] for name in text.split(",")}
+    if len(set(devices.values())) < len(text.split(",")):
+        raise InputError(
+            f"devices {text!r}: expected one of each kind, as in cpu,cuda; ask about others apart"
+        )
+    return devices

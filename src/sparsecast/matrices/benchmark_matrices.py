@@ -1,0 +1,227 @@
+"""The benchmark matrices of every device: those of Guo, Wang and Chen (2014), section 3.2, and others.
+
+Theirs are on strips of a device. Beside them are matrices with rows of varied length, of dense blocks, of
+full diagonals and mirrored ones, and some gallery matrices that no model is fitted to, from which the
+models learn how far off they are on matrices of other kinds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from sparsecast.matrices.families import specification
+from sparsecast.matrices.problem import Problem
+
+#: Section 3.2.2: strips 1 to 10; non-zeros a row 4, 16 ... 1024 for CSR and ELL, 10, 20 ... 100 for COO.
+STRIPS = tuple(range(1, 11))
+NNZ_PER_ROW = (4, 16, 64, 256, 1024)
+ENTRY_STRIPS = tuple(range(10, 101, 10))
+
+#: Rows, mean row length, distribution of the row lengths and reach of the columns of matrices with rows of
+#: varied length: small and large, short and long rows, near and far columns, each with each other at least
+#: once. The first half is required.
+VARIED = (
+    (20_000, 4, "power", 0.01),
+    (100_000, 6, "mixed", 0.001),
+    (200_000, 3, "uniform", 0.001),
+    (100_000, 10, "uniform", 1.0),
+    (5_000, 40, "power", 1.0),
+    (300_000, 4, "fixed", 1.0),
+    (10_000, 30, "mixed", 0.1),
+    (30_000, 20, "fixed", 0.1),
+    (150_000, 12, "fixed", 0.001),
+    (60_000, 50, "uniform", 0.02),
+    (400_000, 3, "power", 0.2),
+    (4_000, 8, "uniform", 0.1),
+    (400_000, 8, "mixed", 0.3),
+    (1_000_000, 3, "fixed", 0.0),
+    (250_000, 20, "power", 0.05),
+    (80_000, 30, "fixed", 1.0),
+    (100_000, 60, "mixed", 0.0),
+    (400_000, 12, "uniform", 0.0),
+    (12_000, 100, "power", 0.1),
+    (20_000, 6, "fixed", 1.0),
+    (600_000, 6, "uniform", 0.3),
+    (120_000, 60, "fixed", 0.01),
+)
+
+#: Block rows, blocks a row, block size and reach of matrices of dense blocks: from cache to memory, small and
+#: large blocks. Only formats that could be chosen for them are measured on them.
+BLOCKS = (
+    (1_000, 10, 8, 0.5),
+    (2_000, 9, 3, 1.0),
+    (4_000, 20, 6, 0.1),
+    (10_000, 12, 4, 0.05),
+    (20_000, 8, 3, 0.01),
+    (60_000, 6, 2, 0.001),
+    (300, 8, 4, 0.3),
+    (5_000, 30, 2, 0.02),
+    (30_000, 14, 3, 0.0),
+    (12_000, 16, 6, 0.01),
+    (150_000, 7, 2, 0.1),
+    (50_000, 10, 4, 0.002),
+    (8_000, 6, 3, 0.5),
+    (6_000, 12, 8, 0.0),
+)
+_BLOCK_FORMATS = ("bcsr", "csr", "sell")
+
+#: As VARIED, for matrices that are mirrored at the diagonal.
+SYMMETRIC = (
+    (3_000, 20, "uniform", 0.3),
+    (20_000, 5, "power", 0.01),
+    (100_000, 6, "mixed", 0.001),
+    (60_000, 10, "uniform", 1.0),
+    (200_000, 4, "fixed", 1.0),
+    (30_000, 20, "fixed", 0.1),
+    (10_000, 60, "mixed", 0.1),
+    (150_000, 12, "fixed", 0.001),
+    (40_000, 50, "uniform", 0.02),
+    (8_000, 130, "power", 1.0),
+    (300_000, 7, "fixed", 0.0),
+    (30_000, 80, "mixed", 0.0),
+    (5_000, 8, "fixed", 1.0),
+    (120_000, 25, "mixed", 0.3),
+)
+_SYMMETRIC_FORMATS = ("csr", "sell", "symmetric_csr")
+#: Rows, diagonals and reach of matrices of full diagonals: from cache to memory, few and many diagonals, side
+#: by side and far apart. The format for them is measured on them, beside CSR.
+DIAGONALS = (
+    (2_000, 5, 0.05),
+    (20_000, 3, 0.0),
+    (1_000, 101, 0.2),
+    (100_000, 5, 0.01),
+    (8_000, 27, 0.1),
+    (40_000, 7, 0.3),
+    (10_000, 60, 0.0),
+    (400_000, 3, 0.2),
+    (40_000, 27, 0.02),
+    (150_000, 7, 0.005),
+    (200_000, 5, 0.0),
+    (60_000, 13, 0.1),
+    (20_000, 41, 0.0),
+    (800_000, 1, 0.0),
+    (5_000, 15, 0.0),
+)
+_DIAGONAL_FORMATS = ("csr", "dia")
+
+#: Kinds that differ in what the strip models do not see: row lengths, reach of the columns, size.
+GALLERY = (
+    "poisson2d?n=400",
+    "rmat?scale=15&degree=12",
+    "elasticity3d?n=18",
+    "circuit?n=60000",
+    "banded?n=40000&half_bandwidth=12",
+    "poisson3d?n=40&points=27",
+    "random?n=150000&nnz_per_row=6",
+    "poisson3d?n=90&points=7",
+)
+
+#: So many of them are required: two for each format at least, or its forecasts have no interval.
+_REQUIRED_GALLERY = 5
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteMatrix:
+    """A matrix of a suite: what is measured on it, and why.
+
+    Attributes
+    ----------
+    problem : Problem
+    suite : str
+        As in a Record.
+    formats : tuple of str
+        Formats to measure on it; empty for all.
+    """
+
+    problem: Problem
+    suite: str
+    formats: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Name of the matrix."""
+        return self.problem.name
+
+    @property
+    def entries(self) -> int:
+        """About its number of entries."""
+        return self.problem.expected_nnz
+
+    def takes(self, format_name: str) -> bool:
+        """Tell whether a format is measured on it."""
+        return not self.formats or format_name in self.formats
+
+
+Shape = dict[str, int | float | str]
+
+
+def suite_matrix(
+    family: str, suite: str, formats: tuple[str, ...] = (), /, **parameters: int | float | str
+) -> SuiteMatrix:
+    """Return a matrix of FAMILIES as one of a suite."""
+    return SuiteMatrix(Problem.named(specification(family, **parameters)), suite, formats)
+
+
+def suites_beside_strips() -> tuple[list[SuiteMatrix], list[SuiteMatrix]]:
+    """Return the required matrices and the others of the suites that need no strip of a device."""
+    half = len(VARIED) // 2
+    suites = (
+        [varied_benchmark(*shape) for shape in VARIED[:half]],
+        [blocks_benchmark(*shape) for shape in BLOCKS],
+        [symmetric_benchmark(*shape) for shape in SYMMETRIC],
+        [diagonals_benchmark(*shape) for shape in DIAGONALS],
+        [gallery_benchmark(specification) for specification in GALLERY[:_REQUIRED_GALLERY]],
+    )
+    # In turn, so that a budget that ends early has left out some of each and none whole.
+    needed = [matrix for turn in zip_longest(*suites) for matrix in turn if matrix]
+    optional = [gallery_benchmark(specification) for specification in GALLERY[_REQUIRED_GALLERY:]]
+    optional += [varied_benchmark(*shape) for shape in VARIED[half:]]
+    return needed, optional
+
+
+def strips_benchmark(
+    strip: int, strips: int, nnz_per_row: int, formats: tuple[str, ...] = ("csr", "ell")
+) -> SuiteMatrix:
+    """Return the matrix of so many strips of `strip` rows of one length."""
+    return suite_matrix("strips", "strips", formats, rows=strips * strip, nnz_per_row=nnz_per_row)
+
+
+def entry_strips_benchmark(strip: int, strips: int) -> SuiteMatrix:
+    """Return the matrix of so many strips of `strip` non-zeros.
+
+    It has one strip of rows, and as many non-zeros a row as there shall be strips of non-zeros.
+    """
+    return suite_matrix("strips", "entry strips", ("coo",), rows=strip, nnz_per_row=strips)
+
+
+def varied_benchmark(rows: int, mean_length: int, lengths: str, reach: float) -> SuiteMatrix:
+    """Return the matrix of a line of VARIED."""
+    shape: Shape = {"rows": rows, "mean_length": mean_length, "lengths": lengths, "reach": reach}
+    return suite_matrix("varied", "varied", **shape)
+
+
+def blocks_benchmark(block_rows: int, blocks_per_row: int, block: int, reach: float) -> SuiteMatrix:
+    """Return the matrix of a line of BLOCKS."""
+    shape = {"block_rows": block_rows, "blocks_per_row": blocks_per_row, "block": block, "reach": reach}
+    return suite_matrix("blocks", "blocks", _BLOCK_FORMATS, **shape)
+
+
+def symmetric_benchmark(rows: int, mean_length: int, lengths: str, reach: float) -> SuiteMatrix:
+    """Return the matrix of a line of SYMMETRIC."""
+    shape: Shape = {"rows": rows, "mean_length": mean_length, "lengths": lengths, "reach": reach}
+    return suite_matrix("symmetric", "symmetric", _SYMMETRIC_FORMATS, **shape)
+
+
+def diagonals_benchmark(rows: int, diagonals: int, reach: float) -> SuiteMatrix:
+    """Return the matrix of a line of DIAGONALS."""
+    return suite_matrix(
+        "diagonals", "diagonals", _DIAGONAL_FORMATS, rows=rows, diagonals=diagonals, reach=reach
+    )
+
+
+def gallery_benchmark(specification: str, entries: int = 1_000_000) -> SuiteMatrix:
+    """Return the matrix of a gallery specification, held out of the fit, with about so many entries."""
+    problem = Problem.named(f"gallery:{specification}")
+    problem.expected_nnz = entries
+    return SuiteMatrix(problem, "gallery")

@@ -1,0 +1,123 @@
+"""The kernel of every block size against the oracle, and that it is compiled once a machine."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+import sys
+
+import numba
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from sparsecast.devices import DEVICES
+from sparsecast.devices.binding import bind, warm_up
+from sparsecast.devices.reference import ReferenceProduct
+from sparsecast.formats.bcsr import BCSR, BLOCK_SIDES
+from sparsecast.records import Candidate
+
+SIZES = [(r, c) for r in BLOCK_SIDES for c in BLOCK_SIDES]
+OTHER_BLOCKS = [(1, 3), (2, 3), (4, 1), (8, 8)]
+OTHER_TYPES = [("float32", 32), ("float64", 64), ("complex64", 32)]
+LIMIT = int(numba.config.NUMBA_NUM_THREADS)
+
+COUNT_CACHE_HITS = """
+import numpy as np
+from scipy.sparse import csr_array
+from sparsecast.formats.bcsr import BCSR
+from sparsecast.devices.cpu.kernels import bcsr
+A = csr_array(np.ones((6, 6)))
+for block in ((2, 3), (3, 2)):
+    out = np.empty(6)
+    bcsr._bind(BCSR.from_csr(A, block), "vectors", 1)(np.ones(6), out)
+    assert (out == 6).all()
+print(sum(bcsr._serial.stats.cache_hits.values()), sum(bcsr._serial.stats.cache_misses.values()))
+"""
+
+
+def uniform(shape, dtype, seed=1):
+    generator = np.random.default_rng(seed)
+    values = generator.uniform(-1, 1, shape).astype(dtype)
+    if values.dtype.kind == "c":
+        values.imag = generator.uniform(-1, 1, shape)
+    return values
+
+
+def scattered(rows, cols, dtype, share=0.5):
+    """A matrix with blocks of any fill and number, empty rows of blocks among them."""
+    filled = np.random.default_rng(rows).random((rows, cols)) < share
+    filled[rows // 3 : rows // 2] = False
+    return csr_array(np.where(filled, uniform((rows, cols), dtype), 0))
+
+
+@pytest.mark.parametrize("block", SIZES, ids=str)
+def test_every_size_equals_the_oracle(block):
+    # Every two of height, width and type meet: all three together would be compiled for a minute more.
+    dtype = ("float64", "complex128")[sum(map(BLOCK_SIDES.index, block)) % 2]
+    narrow = csr_array(uniform((7, 3), dtype))
+    for A in (scattered(53, 47, dtype), scattered(48, 48, dtype), narrow):
+        rows, cols = A.shape
+        x = uniform(cols, dtype)
+        buffer = np.full(rows + 16, 7.0, dtype=dtype)
+        y = buffer[8 : 8 + rows]
+        B = BCSR.from_csr(A, block)
+        DEVICES.get("cpu").kernels.get("bcsr").bind(B, "vectors", 1)(x, y)
+        ReferenceProduct.of(A, x).check(y, f"bcsr {block}")
+        assert (buffer[:8] == 7).all() and (buffer[8 + rows :] == 7).all()
+        assert B.to_csr().indices.tolist() == A.indices.tolist()
+
+
+@pytest.mark.parametrize("block", OTHER_BLOCKS, ids=str)
+@pytest.mark.parametrize("dtype, bits", OTHER_TYPES)
+def test_other_types_and_threads_equal_the_oracle(block, dtype, bits):
+    threads = (1, LIMIT)[(OTHER_BLOCKS.index(block) + OTHER_TYPES.index((dtype, bits))) % 2]
+    A = scattered(101, 90, dtype)
+    A.indptr, A.indices = A.indptr.astype(f"int{bits}"), A.indices.astype(f"int{bits}")
+    x, y = uniform(90, dtype), np.full(101, np.nan, dtype=dtype)
+    DEVICES.get("cpu").kernels.get("bcsr").bind(BCSR.from_csr(A, block), "vectors", threads)(x, y)
+    ReferenceProduct.of(A, x).check(y, f"bcsr {block}")
+
+
+@pytest.mark.parametrize("dtype", ("float64", "complex128"))
+@pytest.mark.parametrize("block", [(2, 3), (3, 3), (8, 3)], ids=str)
+def test_a_value_that_is_not_finite_reaches_no_other_row_of_its_block(block, dtype):
+    # Blocks three columns wide are loaded four at a time: the fourth is of the next row.
+    A = csr_array(np.ones((8, 3), dtype=dtype))
+    A.data[3 * 1 : 3 * 2] = np.nan, np.inf, -np.inf
+    y = np.empty(8, dtype=dtype)
+    DEVICES.get("cpu").kernels.get("bcsr").bind(BCSR.from_csr(A, block), "vectors", 1)(
+        np.ones(3, dtype=dtype), y
+    )
+    assert np.isnan(y[1]) and y[[0, *range(2, 8)]].tolist() == [3.0] * 7
+
+
+def test_a_second_process_compiles_nothing(tmp_path):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", COUNT_CACHE_HITS],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.split()
+        for _ in range(2)
+    ]
+    assert said == [["0", "2"], ["2", "0"]]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_candidate_may_name_its_block_size(threads):
+    A = csr_array(np.arange(1.0, 26.0).reshape(5, 5))
+    A.indices, A.indptr = A.indices.astype(np.int32), A.indptr.astype(np.int32)
+    ruled = Candidate("bcsr", "vectors", "cpu", "float64", 32, threads)
+    asked = dataclasses.replace(ruled, block=(2, 3))
+    warm_up(asked)
+    r, c = bind(A, ruled).matrix.block
+    assert r == c
+    bound, y = bind(A, asked), np.empty(5)
+    assert bound.matrix.block == (2, 3)
+    bound.product(np.ones(5), y)
+    assert (y == A.sum(axis=1)).all()

@@ -1,0 +1,393 @@
+"""Every CUDA kernel on the device at hand, or in the simulator of numba-cuda with few rows.
+
+`test_on_device.py` runs this in processes of its own, because the simulator is chosen once for a process.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array, random_array
+from sparsecast.benchmark.device import DeviceBench
+
+from sparsecast import api
+from sparsecast.benchmark.calibration import Calibration, Place, varied_benchmark
+from sparsecast.benchmark.plan_check import check_plan
+from sparsecast.devices import DEVICES
+from sparsecast.devices.binding import prepared, row_slice
+from sparsecast.devices.cuda import launching, tiles
+from sparsecast.devices.cuda.clock import EventClock
+from sparsecast.devices.cuda.launching import SIMULATED, THREADS, cuda
+from sparsecast.devices.cuda.operator import DeviceOperator
+from sparsecast.devices.cuda.tiles import TILE
+from sparsecast.devices.reference import ReferenceProduct
+from sparsecast.errors import InputError, MatrixSizeError, PaddingError
+from sparsecast.formats import FORMATS
+from sparsecast.formats.bcsr import BCSR
+from sparsecast.formats.sell import SELL
+from sparsecast.machines.gpu import Device
+from sparsecast.machines.machine import detect
+from sparsecast.machines.profile import Profile, user_path
+from sparsecast.matrices.gallery import gallery
+from sparsecast.measuring.timing import Effort
+from sparsecast.operators import RowProduct
+from sparsecast.planning.candidates import Target
+from sparsecast.planning.dynamic_programme import PlannedBlock
+from sparsecast.planning.plan import Plan
+from sparsecast.records import Candidate
+
+CUDA = DEVICES.get("cuda").kernels
+KERNEL_NAMES = [(name, variant) for name in CUDA.names() for variant in CUDA.get(name).variants]
+TILED = [("csr", "balanced"), ("coo", "segmented"), ("hyb", "columns")]
+OTHER_TYPES = [("float32", 32), ("float64", 64), ("float32", 64)]
+GUARD = 7.0
+PLANNED = [("csr", "vector2"), ("ell", "columns")]
+ONCE = Effort(samples=1, sample_s=1e-6)
+
+every_kernel = pytest.mark.parametrize("kernel", KERNEL_NAMES, ids="-".join)
+every_tiled_kernel = pytest.mark.parametrize("kernel", TILED, ids="-".join)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def short_turns_on_one_core():
+    """The simulator's Python threads wait for each other, six times as long on several cores as on one."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-3)
+    if SIMULATED and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    yield
+    sys.setswitchinterval(before)
+
+
+def bound(kernel, A, storage=None):
+    """The product of a kernel, or None where its format refuses the padding."""
+    name, variant = kernel
+    try:
+        return CUDA.get(name).bind(storage or FORMATS.get(name).from_csr(A), variant, 1)
+    except PaddingError:
+        return None
+
+
+def product_of(product, rows, x):
+    """A x, having looked for forgotten rows and for writes beyond the rows."""
+    guarded = np.full(rows + 16, GUARD, dtype=x.dtype)
+    guarded[8 : 8 + rows] = np.nan
+    buffer, there = cuda.to_device(guarded), cuda.to_device(x)
+    product(there, buffer[8 : 8 + rows])
+    assert np.array_equal(there.copy_to_host(), x, equal_nan=True), "x was written to"
+    whole = buffer.copy_to_host()
+    assert (whole[:8] == GUARD).all() and (whole[8 + rows :] == GUARD).all(), "written beyond the rows"
+    return whole[8 : 8 + rows]
+
+
+def whole_numbers(cols, dtype):
+    return np.random.default_rng(2).integers(-9, 10, cols).astype(dtype)
+
+
+def exact_product(A, x):
+    """A x by plain sums, exact for whole numbers."""
+    rows = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
+    nnz = A.indptr[-1]
+    return np.bincount(rows, A.data[:nnz] * x[A.indices[:nnz]], A.shape[0]).astype(x.dtype)
+
+
+def check(kernel, what, A, x=None):
+    """Compare with the oracle, or exactly where all numbers are whole; tell whether the format took `A`."""
+    product = bound(kernel, A)
+    if product is None:
+        return False
+    is_whole = np.array_equal(A.data, np.round(A.data)) and abs(A.data).max(initial=0) < 1000
+    x = whole_numbers(A.shape[1], A.dtype) if x is None else x
+    y = product_of(product, A.shape[0], x)
+    ReferenceProduct.of(A, x).check(y, f"{'-'.join(kernel)} on '{what}'")
+    assert not is_whole or np.array_equal(y, exact_product(A, x)), what
+    return True
+
+
+def threads_a_row(kernel):
+    """The simulator starts a Python thread for each thread of a device: fewer rows where each has many."""
+    return int(kernel[1][6:]) if kernel[1].startswith("vector") else 1
+
+
+@every_kernel
+def test_equals_oracle_and_whole_numbers_are_exact(matrices, kernel):
+    most_rows = (130 if threads_a_row(kernel) < 8 else 70) if SIMULATED else 100_000
+    fit = {what: A for what, A in matrices.items() if A.shape[0] <= most_rows}
+    assert len(fit) > 20 and max(A.shape[0] for A in fit.values()) > 64
+    taken = sum(check(kernel, what, A) for what, A in fit.items())
+    assert taken > len(fit) / 2
+
+
+@every_kernel
+@pytest.mark.parametrize("dtype, bits", OTHER_TYPES)
+def test_equals_oracle_in_every_type(matrices, kernel, dtype, bits):
+    names = ("lengths 0 to 9", "constant length 4", "duplicates", "last rows empty")
+    for what in names[OTHER_TYPES.index((dtype, bits)) % 2 :: 2] if SIMULATED else names:
+        check(kernel, what, prepared(matrices[what], dtype, bits))
+
+
+@every_kernel
+def test_offsets_that_need_64_bits(matrices, kernel, monkeypatch):
+    monkeypatch.setattr(launching, "_LARGEST_NARROW_OFFSET", -1)
+    for what in ("constant length 4", "unsorted"):
+        check(kernel, what, matrices[what])
+
+
+@every_kernel
+def test_more_rows_than_a_block_has_threads_for(matrices, kernel):
+    lanes = threads_a_row(kernel)
+    A = gallery("poisson2d", n=(13 if lanes < 4 else 7) if SIMULATED else 301)
+    assert A.shape[0] * lanes > THREADS and A.shape[0] % 32
+    assert check(kernel, "poisson2d", A)
+    if lanes == 1:
+        check(kernel, "geometric lengths", matrices["geometric lengths"])
+
+
+@every_tiled_kernel
+@pytest.mark.parametrize("most_parts", (1, 2))
+def test_several_tiles_a_block_and_rows_across_blocks(matrices, kernel, most_parts, monkeypatch):
+    monkeypatch.setattr(tiles, "MAX_PARTS", most_parts)
+    for what in ("a long row among empty ones", "long rows at both ends", "circuit n=500"):
+        A = matrices[what]
+        assert A.nnz > 2 * TILE
+        assert check(kernel, what, A)
+
+
+@every_tiled_kernel
+def test_a_row_over_many_blocks_beside_short_ones(kernel):
+    longest = 35 if SIMULATED else 3000  # more blocks than a warp has lanes to add their carries
+    lengths = np.array([3, 0, longest * TILE + 11, 1, 0, 2, 2 * TILE, TILE, 0])
+    cols = (longest + 1) * TILE
+    indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+    indices = np.concatenate([np.arange(length) for length in lengths]).astype(np.int32)
+    data = np.random.default_rng(3).integers(-5, 6, len(indices)).astype(float)
+    assert check(kernel, "huge rows", csr_array((data, indices, indptr), shape=(len(lengths), cols)))
+
+
+@pytest.mark.parametrize("rows", (TILE - 1, TILE, TILE + 1, 3 * TILE + 5))
+def test_more_empty_rows_than_a_tile_holds(rows):
+    A = csr_array(([1.0, 2.0, 3.0], ([5, rows // 2, rows - 1], [0, 1, 2])), shape=(rows, 4))
+    assert check(("csr", "balanced"), "empty rows", A)
+    assert check(("coo", "segmented"), "empty rows", A)
+
+
+@every_tiled_kernel
+@pytest.mark.parametrize("nnz", (TILE - 1, TILE, 2 * TILE))
+def test_entries_that_end_with_a_tile(kernel, nnz):
+    indices = np.zeros(nnz, dtype=np.int32)
+    for lengths in ([nnz], [nnz - TILE // 2, 0, TILE // 2]):
+        indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+        A = csr_array((np.ones(nnz), indices, indptr), shape=(len(lengths), 1))
+        assert check(kernel, f"{lengths}", A)
+
+
+@every_kernel
+@pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
+def test_values_that_are_not_finite_stay_in_their_rows(kernel):
+    A = gallery("circuit", n=60)
+    A.data[[5, 100, 101, 150]] = np.nan, np.inf, -np.inf, -np.inf
+    x = np.random.default_rng(1).uniform(0.5, 1.0, 60)
+    y = product_of(bound(kernel, A), 60, x)
+    expected = A @ x
+    strange = ~np.isfinite(expected)
+    assert 1 <= strange.sum() <= 4
+    assert np.array_equal(y[strange], expected[strange], equal_nan=True)
+    ReferenceProduct.of(A, x).check(y, "-".join(kernel))
+
+
+@every_kernel
+@pytest.mark.parametrize("strange", (np.nan, np.inf))
+@pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
+def test_x_that_is_not_finite_reaches_only_the_rows_that_read_it(kernel, strange):
+    A, x = gallery("circuit", n=60), np.random.default_rng(1).uniform(0.5, 1.0, 60)
+    x[[17, 41]] = strange
+    y = product_of(bound(kernel, A), 60, x)
+    pattern = csr_array((np.ones(A.nnz), A.indices, A.indptr), shape=A.shape)
+    readers = pattern @ (~np.isfinite(x)).astype(float) > 0
+    assert not np.isfinite(y[readers]).any()
+    if FORMATS.get(kernel[0]).pads_with_own_columns:
+        assert np.array_equal(~np.isfinite(y), readers)
+
+
+@every_kernel
+def test_repeated_products_have_the_same_bits(matrices, kernel):
+    tiled = kernel in TILED  # only there threads of several blocks meet in one row
+    A = matrices["long rows at both ends"] if tiled else gallery("poisson2d", n=6)
+    x = np.random.default_rng(1).uniform(-1, 1, A.shape[1])
+    products = [bound(kernel, A) for _ in range(2)]
+    results = {product_of(product, A.shape[0], x).tobytes() for product in products * 2}
+    assert len(results) == 1
+
+
+@pytest.mark.parametrize("r, c", [(1, 1), (1, 8), (8, 1), (2, 3), (3, 2), (4, 6), (6, 6), (6, 8), (8, 8)])
+def test_block_sizes_of_bcsr(r, c):
+    for rows, cols in ((35, 40), (5, 3)):
+        A = random_array((rows, cols), density=0.5, rng=np.random.default_rng(4), format="csr")
+        A.data = np.round(9 * A.data)
+        A.indices, A.indptr = A.indices.astype(np.int32), A.indptr.astype(np.int32)
+        x = whole_numbers(A.shape[1], "float64")
+        product = bound(("bcsr", "blocks"), A, BCSR.from_csr(A, (r, c)))
+        assert np.array_equal(product_of(product, A.shape[0], x), exact_product(A, x))
+
+
+@pytest.mark.parametrize("sigma", (1, 8, 32, 64, 256))
+def test_every_window_of_sell(matrices, sigma):
+    for what in ("geometric lengths", "lengths 0 to 9", "one column"):
+        A = matrices[what]
+        x = whole_numbers(A.shape[1], "float64")
+        product = bound(("sell", "chunks"), A, SELL.from_csr(A, sigma=sigma))
+        assert np.array_equal(product_of(product, A.shape[0], x), exact_product(A, x)), what
+
+
+@every_kernel
+def test_the_bytes_on_the_device_are_at_least_those_a_product_streams(kernel):
+    A = gallery("poisson2d", n=9)
+    built = FORMATS.get(kernel[0]).from_csr(A)
+    vectors = sum(A.shape) * 8
+    assert bound(kernel, A).nbytes >= built.traffic() - vectors
+
+
+# The operator
+
+
+@pytest.fixture
+def operator():
+    """A matrix, and its operator of three row blocks in different formats."""
+    A = gallery("circuit", n=150)
+    bounds, names = (0, 40, 41, 150), ("sell", "csr", "coo")
+    blocks = []
+    for first, last, name in zip(bounds[:-1], bounds[1:], names, strict=True):
+        kernels = CUDA.get(name)
+        built = FORMATS.get(name).from_csr(row_slice(A, first, last - 1))
+        blocks.append(RowProduct(first, last, kernels.bind(built, kernels.variants[-1], 1)))
+    return A, DeviceOperator(A.shape, A.dtype, blocks)
+
+
+def test_the_operator_takes_x_here_and_gives_y_here(operator):
+    A, op = operator
+    for seed in range(3):
+        x = np.random.default_rng(seed).uniform(-1, 1, 150)
+        ReferenceProduct.of(A, x).check(op.matvec(x), "operator")
+    assert np.allclose(op @ x, A @ x) and op.nbytes > A.data.nbytes
+    out = np.empty(150)
+    assert op.matvec(x, out) is out
+    assert np.array_equal(op.matvec(np.float32(x)), op.matvec(np.float32(x).astype(float)))
+    assert np.allclose(op.matvec(x + 2j * x), A @ (x + 2j * x))
+    assert op.matvec(x[:, None]).shape == (150, 1)
+
+
+def test_the_operator_takes_x_there_and_leaves_y_there(operator):
+    A, op = operator
+    x = np.random.default_rng(0).uniform(-1, 1, 150)
+    there, out = cuda.to_device(x), cuda.to_device(np.full(150, np.nan))
+    assert op.matvec(there, out) is out
+    y = out.copy_to_host()
+    ReferenceProduct.of(A, x).check(y, "operator")
+    assert op.matvec(there).copy_to_host().tobytes() == y.tobytes() == op.matvec(x).tobytes()
+    assert (op @ there).copy_to_host().tobytes() == y.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("x", "step", "out", "why"),
+    [
+        (np.ones(149), 1, np.ones(150), r"x on the device is float64 of shape \(149,\): .*\(150,\)"),
+        (np.ones(150, np.float32), 1, np.ones(150), "x on the device is float32 .*: expected .* float64"),
+        (np.ones(300), 2, np.ones(150), "strided or read-only: expected contiguous"),
+        (np.ones(150), 1, np.ones(151), r"out on the device is float64 of shape \(151,\)"),
+        (np.ones((150, 1)), 1, np.ones(150), r"shape \(150, 1\)"),
+    ],
+)
+def test_the_operator_refuses_arrays_there_that_no_kernel_takes(operator, x, step, out, why):
+    with pytest.raises(InputError, match=why) as refusal:
+        operator[1].matvec(cuda.to_device(x)[::step], cuda.to_device(out))
+    assert "\n" not in str(refusal.value)
+
+
+def test_the_operator_refuses_arrays_in_two_places_and_in_one(operator):
+    op, here, there = operator[1], np.ones(150), cuda.to_device(np.ones(150))
+    for x, out in ((here, there), (there, here)):
+        with pytest.raises(InputError, match="only one of x and out is on the device"):
+            op.matvec(x, out)
+    with pytest.raises(InputError, match="shares memory"):
+        op.matvec(there, there)
+    buffer = cuda.to_device(np.ones(299))
+    with pytest.raises(InputError, match="shares memory"):
+        op.matvec(buffer[:150], buffer[149:])
+
+
+@pytest.mark.parametrize("shape", [(0, 5), (5, 0), (0, 0), (7, 5)])
+def test_the_operator_of_a_matrix_without_entries(shape):
+    A = csr_array(shape)
+    for name in CUDA.names():
+        kernels = CUDA.get(name)
+        product = kernels.bind(FORMATS.get(name).from_csr(A), kernels.variants[-1], 1)
+        op = DeviceOperator(shape, A.dtype, [RowProduct(0, shape[0], product)])
+        assert op.matvec(np.ones(shape[1])).tolist() == [0.0] * shape[0], name
+
+
+def without_allocation(monkeypatch, *free):
+    """Stand in for a device with so much free memory, which has no function that allocates.
+
+    With a second number, that much is free once arrays that are gone have been freed.
+    """
+    left = list(free)
+    freed = SimpleNamespace(clear=lambda: left.pop(0) if len(left) > 1 else None)
+    context = SimpleNamespace(get_memory_info=lambda: SimpleNamespace(free=left[0]), deallocations=freed)
+    monkeypatch.setattr(launching, "numba_cuda", lambda: SimpleNamespace(current_context=lambda: context))
+
+
+def test_vectors_are_refused_before_they_are_taken_too(monkeypatch):
+    without_allocation(monkeypatch, 1_000_000)
+    with pytest.raises(MatrixSizeError, match=r"X would take 0\.01 GB on the device: .* 0\.00 GB"):
+        launching.upload("x", np.ones(1_000_000))
+    with pytest.raises(MatrixSizeError, match=r"a vector would take 0\.01 GB on the device"):
+        launching.scratch(1_000_000, np.float64)
+
+
+def test_memory_of_arrays_that_are_gone_counts_as_free(monkeypatch):
+    without_allocation(monkeypatch, 10, 10_000)
+    launching.refuse_beyond_memory("x", 10_000)
+    with pytest.raises(MatrixSizeError):
+        launching.refuse_beyond_memory("x", 10_001)
+
+
+def test_more_than_the_free_memory_of_the_device_is_refused_before_it_is_taken(monkeypatch):
+    without_allocation(monkeypatch, 10_000_000)
+    with pytest.raises(
+        MatrixSizeError, match=r"CSR would take 0\.1. GB on the device: .* 0\.01 GB"
+    ) as refusal:
+        bound(("csr", "scalar"), gallery("banded", n=10_000, half_bandwidth=500))
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_device_is_met(monkeypatch, tmp_path):
+    monkeypatch.setenv("SPARSECAST_HOME", str(tmp_path))
+    matrices = [varied_benchmark(30, 2, "uniform", reach) for reach in (0.2, 1.0)]
+    small = [replace(each, formats=("csr", "ell"), entries=100) for each in matrices]
+    bench = DeviceBench(EventClock())
+    place = Place(lambda target: (small, []), bandwidths=lambda machine, threads: [], bench=bench)
+    machine = replace(detect(), device=Device("simulated or not", 1, 1, 32, 128, 1 << 30, 1 << 12, 1, 1))
+    monkeypatch.setattr("sparsecast.benchmark.calibration.QUICK_EFFORT", ONCE)
+    profile = Calibration(machine, [Target("cuda", "float64", 32, 1)], 50.0, place=place).run()
+    found = {(record.matrix, record.candidate.format) for record in profile.records}
+    assert found == {(each.name, name) for each in small for name in each.formats}
+    assert {record.candidate.device for record in profile.records} == {"cuda"}
+    assert Profile.load(user_path(machine.name)) == profile
+
+
+def test_a_plan_of_several_blocks_is_built_there_and_checked():
+    A = gallery("banded", n=70, half_bandwidth=1)
+    csr, ell = (Candidate(name, kernel, "cuda", "float64", 32, 1) for name, kernel in PLANNED)
+    baseline = PlannedBlock(0, 69, csr, 1e-6, 1e-6)
+    blocks = replace(baseline, last_row=29), replace(baseline, first_row=30, candidate=ell)
+    plan = Plan(blocks, 1000, 2e-6, None, None, 2e-6, baseline, None)
+    operator = api.compile(A, plan)
+    assert isinstance(operator, DeviceOperator) and len(operator.blocks) == 2
+    bench = DeviceBench(EventClock())
+    checked = check_plan(A, plan, lambda: operator, ONCE, bench)
+    assert checked.time_s > 0 and checked.baseline_s > 0 and checked.scipy_s > 0

@@ -1,0 +1,224 @@
+"""Every CUDA kernel compiled for sm_90, and what a launch hands on; neither needs a GPU or its driver."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from sparsecast.devices import DEVICES
+from sparsecast.devices.binding import prepared
+from sparsecast.devices.cuda import launching
+from sparsecast.formats import FORMATS
+from sparsecast.matrices.gallery import gallery
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("numba_cuda") is None or launching.SIMULATED,
+    reason="numba-cuda, which compiles the kernels, is missing or simulates",
+)
+
+CUDA = DEVICES.get("cuda").kernels
+KERNEL_NAMES = [(name, variant) for name in CUDA.names() for variant in CUDA.get(name).variants]
+TYPES = [(dtype, bits) for dtype in ("float64", "float32") for bits in (32, 64)]
+H100 = (9, 0)
+
+#: Of one multiprocessor, by compute capability 9.0 (CUDA C++ Programming Guide, technical specifications).
+REGISTERS, SHARED_BYTES, THREADS, RESERVED_BYTES = 65_536, 228 << 10, 2048, 1 << 10
+
+
+#: Kernels that sum up tiles in shared memory.
+TILED = ("csr_balanced", "coo_segments")
+
+
+class OnDevice:
+    """An array as if it lay on a device: its address there is made up."""
+
+    def __init__(self, array):
+        self.dtype, self.nbytes, self.address = array.dtype, array.nbytes, id(array)
+        self.__cuda_array_interface__ = {"data": (self.address, False), "typestr": array.dtype.str}
+
+
+@pytest.fixture
+def device(monkeypatch):
+    """A stand-in for numba.cuda, to which everything can be copied."""
+    memory = SimpleNamespace(get_memory_info=lambda: SimpleNamespace(free=1 << 40))
+    stand_in = SimpleNamespace(
+        to_device=OnDevice,
+        device_array=lambda entries, dtype: OnDevice(np.empty(entries, dtype)),
+        current_context=lambda: memory,
+    )
+    monkeypatch.setattr(launching, "numba_cuda", lambda: stand_in)
+
+
+def every_case():
+    """A matrix with blocks for BCSR, an overflow for HYB, an empty row and rows that tiles cut."""
+    A = gallery("elasticity3d", n=4)
+    indptr = np.append(A.indptr, A.indptr[-1])
+    return csr_array((A.data, A.indices, indptr), shape=(A.shape[0] + 1, A.shape[1]))
+
+
+@pytest.fixture
+def kernels(device, monkeypatch):
+    """A function that binds a matrix and returns the kernels and signatures that would be compiled."""
+    met = []
+    monkeypatch.setattr(launching, "_compiled", lambda kernel, signature: met.append((kernel, signature)))
+    monkeypatch.setattr(launching, "_queue", lambda compiled, blocks, threads: None)
+
+    def compiled_for(name, variant, dtype, bits):
+        CUDA.get(name).bind(FORMATS.get(name).from_csr(prepared(every_case(), dtype, bits)), variant, 1)
+        return list(met)
+
+    return compiled_for
+
+
+@pytest.fixture(scope="module")
+def ptx():
+    """A function that compiles a kernel to PTX, each once."""
+    from numba import cuda
+    from numba.cuda.cudadrv import nvrtc
+
+    try:
+        nvrtc.get_lowest_supported_cc()
+    except RuntimeError:
+        pytest.skip("the CUDA compiler NVRTC is missing: pip install '.[gpu]' brings it")
+    made = {}
+
+    def compiled(kernel, signature):
+        key = kernel, str(signature)
+        if key not in made:
+            made[key] = cuda.compile_ptx(kernel, signature, cc=H100)[0]
+        return made[key]
+
+    return compiled
+
+
+@pytest.mark.parametrize("kernel", KERNEL_NAMES, ids="-".join)
+@pytest.mark.parametrize("dtype, bits", TYPES)
+def test_compiles_for_sm_90_to_what_a_device_is_fast_at(kernels, ptx, kernel, dtype, bits):
+    found = kernels(*kernel, dtype, bits)
+    assert found
+    for function, signature in found:
+        text = ptx(function, signature)
+        assert ".target sm_90" in text and ".entry" in text
+        assert ".local" not in text, "spilled, or an array in a thread's own memory"
+        assert not re.search(r"\b(ld|st)\.(?!global|shared|param)", text), "an address of unknown kind"
+        assert not re.search(r"\b(div|rem)\.", text), "a division"
+        assert "call" not in text
+        other = "f64" if dtype == "float32" else "f32"
+        assert f".{other}" not in text, "arithmetic in another type"
+        # Sums of products are fused; in tiles, products are stored before they are summed up.
+        is_fused = function.__name__ not in (*TILED, "add_carries", "coo_zeros")
+        assert ("fma.rn" in text) == is_fused
+        assert ("shfl.sync" in text) == (function.__name__ in ("csr_vector", "add_carries"))
+
+
+@pytest.mark.parametrize("kernel", KERNEL_NAMES, ids="-".join)
+@pytest.mark.parametrize("dtype, bits", [("float64", 64), ("float32", 32)])
+def test_assembles_without_spills_and_half_the_threads_fit(kernels, ptx, kernel, dtype, bits):
+    from cuda.core import Linker, LinkerOptions, ObjectCode
+
+    for function, signature in kernels(*kernel, dtype, bits):
+        code = ObjectCode.from_ptx(ptx(function, signature).encode())
+        linker = Linker(code, options=LinkerOptions(arch="sm_90", verbose=True))
+        assert linker.link("cubin").code
+        said = linker.get_info_log()
+        assert "0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads" in said, said
+        registers = int(re.search(r"Used (\d+) registers", said)[1])
+        shared = re.search(r"(\d+) bytes smem", said)
+        threads = 256 if function.__name__ == "bcsr_block_rows" else launching.THREADS
+        blocks = min(
+            REGISTERS // (8 * -(-registers // 8) * threads),
+            SHARED_BYTES // (RESERVED_BYTES + int(shared[1] if shared else 0)),
+        )
+        assert blocks * threads >= THREADS / 2, f"{function.__name__}: {registers} registers, {shared}"
+
+
+def test_the_matrix_of_these_tests_meets_every_kernel(kernels):
+    for kernel in KERNEL_NAMES:
+        found = kernels(*kernel, "float64", 32)
+    assert {function.__name__ for function, _ in found} == {
+        "add_carries",
+        "bcsr_block_rows",
+        "coo_segments",
+        "coo_zeros",
+        "csr_balanced",
+        "csr_scalar",
+        "csr_vector",
+        "ell_columns",
+        "jad_diagonals",
+        "sell_chunks",
+    }
+
+
+def test_64_bit_offsets_only_where_they_are_needed(kernels, device, monkeypatch):
+    narrow = str(kernels("sell", "chunks", "float64", 32)[-1][1])
+    monkeypatch.setattr(launching, "_LARGEST_NARROW_OFFSET", 100)
+    wide = str(kernels("sell", "chunks", "float64", 32)[-1][1])
+    assert "int64*" not in narrow.replace(" ", "") and "int64*" in wide.replace(" ", "")
+
+
+def test_offsets_leave_room_for_the_steps_beyond_the_end():
+    assert launching.offset_type(2**31 - 2**16) is np.int32
+    assert launching.offset_type(2**31 - 2**16 + 1) is np.int64
+
+
+# What a launch hands on
+
+
+@pytest.fixture
+def launches(device, monkeypatch):
+    """What is launched, in order: stream, grid, threads of a block, arguments."""
+    made = []
+    library = SimpleNamespace(get_cufunc=lambda: SimpleNamespace(kernel="a kernel"))
+    compiled = SimpleNamespace(overloads={"types": SimpleNamespace(library=library)})
+    monkeypatch.setattr(launching, "_compiled", lambda kernel, signature: compiled)
+
+    def launch(stream, config, kernel, *arguments):
+        assert kernel == "a kernel"
+        made.append((stream, config.grid[0], config.block[0], arguments))
+
+    monkeypatch.setattr(launching, "launch", launch)
+    return made
+
+
+def test_a_launch_hands_on_addresses_and_sizes_of_their_own_width(launches):
+    A = gallery("poisson2d", n=20)
+    product = CUDA.get("csr").bind(FORMATS.get("csr").from_csr(A), "vector4", 1)
+    x, y = OnDevice(np.ones(400)), OnDevice(np.ones(400))
+    product(x, y)
+    product(x, y, stream="a stream")
+    (default, blocks, threads, arguments), (stream, *_) = launches
+    assert (blocks, threads) == (400 * 4 // 128 + 1, 128)
+    assert arguments[-2:] == (x.address, y.address)
+    assert all(type(each) is int for each in arguments[:3]) and len(set(arguments[:3])) == 3
+    assert arguments[3] == 400 and isinstance(arguments[3], np.int64)
+    assert type(default).__name__ == "Stream" and stream == "a stream"
+    assert product.nbytes == A.indptr.nbytes + A.indices.nbytes + A.data.nbytes
+
+
+def test_the_blocks_of_an_operator_are_queued_one_after_the_other_into_one_y(launches):
+    from sparsecast.devices.binding import row_slice
+    from sparsecast.devices.cuda.operator import DeviceOperator
+    from sparsecast.operators import RowProduct
+
+    A = gallery("poisson2d", n=20)
+    blocks = []
+    for first, last, name in ((0, 100, "ell"), (100, 250, "sell"), (250, 400, "bcsr")):
+        built = FORMATS.get(name).from_csr(row_slice(A, first, last - 1))
+        product = CUDA.get(name).bind(built, CUDA.get(name).variants[0], 1)
+        blocks.append(RowProduct(first, last, product))
+    op = DeviceOperator(A.shape, A.dtype, blocks)
+    x, y = (OnDevice(np.ones(400)) for _ in range(2))
+    for each in (x, y):
+        each.__cuda_array_interface__ |= {"shape": (400,), "strides": None}
+    y.__cuda_array_interface__["data"] = (x.address + 400 * 8, False)
+    assert op.matvec(x, y) is y
+    assert [arguments[-2] for *_, arguments in launches] == [x.address] * 3
+    assert [arguments[-1] - x.address for *_, arguments in launches] == [8 * 400, 8 * 500, 8 * 650]
+    y.__cuda_array_interface__["data"] = (x.address + 400 * 8, True)
+    with pytest.raises(ValueError, match=r"out on the device .* read-only"):
+        op.matvec(x, y)

@@ -1,0 +1,41 @@
+"""Every CUDA kernel against the oracle: in the simulator of numba-cuda, and on a device if there is one."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sparsecast.errors import DeviceError
+from sparsecast.machines.gpu import detect_device
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("numba_cuda") is None, reason="numba-cuda, which has the simulator, is missing"
+)
+
+
+def run(simulator, which=""):
+    tests = Path(__file__).with_name("on_device.py")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(tests)]
+    command += ["-k", which]
+    environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": simulator}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-1000:]
+    assert "passed" in done.stdout and "skipped" not in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize("which", ("equals_oracle", "not equals_oracle"))
+def test_every_kernel_in_the_simulator(which):
+    run("1", which)  # in halves, one beside the other
+
+
+def test_every_kernel_on_the_device():
+    try:
+        detect_device()
+    except DeviceError as error:
+        pytest.skip(str(error))
+    run("0")

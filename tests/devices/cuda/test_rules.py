@@ -1,0 +1,104 @@
+"""What is known of the CUDA kernels without a GPU library: which there are, and which one a matrix gets."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from sparsecast.devices import DEVICES
+from sparsecast.features.analysis import structure
+from sparsecast.features.row_blocks import RowBlocks, StripStatistics
+
+
+def regular(length, rows=100):
+    indices = np.tile(np.arange(length, dtype=np.int32), rows)
+    indptr = np.arange(rows + 1, dtype=np.int32) * length
+    return csr_array((np.ones(rows * length), indices, indptr), shape=(rows, max(length, 1)))
+
+
+def chosen(A):
+    kernels = DEVICES.get("cuda").kernels.get("csr")
+    return kernels.variants[int(kernels.choose(RowBlocks.of(structure(A, threads=1)))[0])]
+
+
+@pytest.mark.parametrize(
+    ("length", "variant"),
+    [
+        (0, "scalar"),
+        (1, "scalar"),
+        (2, "vector2"),
+        (3, "vector4"),
+        (4, "vector4"),
+        (5, "vector8"),
+        (16, "vector16"),
+        (17, "vector32"),
+        (33, "vector32"),
+        (500, "vector32"),
+    ],
+)
+def test_csr_takes_the_least_power_of_two_that_reaches_the_mean_length(length, variant):
+    assert chosen(regular(length)) == variant
+
+
+@pytest.mark.parametrize(("longest", "variant"), [(256, "vector4"), (257, "balanced")])
+def test_csr_is_balanced_where_a_thread_would_take_more_than_64_entries_of_a_row(longest, variant):
+    lengths = np.array([3] * 500 + [longest] + [3] * 499)
+    indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+    indices = np.concatenate([np.arange(each, dtype=np.int32) for each in lengths])
+    assert chosen(csr_array((np.ones(len(indices)), indices, indptr), shape=(1000, 300))) == variant
+
+
+@pytest.mark.parametrize("name", DEVICES.get("cuda").kernels.names())
+def test_the_rule_chooses_a_variant_for_every_block(matrices, name):
+    kernels = DEVICES.get("cuda").kernels.get(name)
+    for what, A in matrices.items():
+        strips = StripStatistics.of(A.indptr, structure(A, threads=1), 4)
+        first = np.arange(strips.strips)
+        for blocks in (RowBlocks.of(structure(A, threads=1)), strips.blocks(first, first + 1)):
+            choice = np.asarray(kernels.choose(blocks))
+            assert choice.shape == blocks.rows.shape, what
+            assert ((choice >= 0) & (choice < len(kernels.variants))).all(), what
+
+
+def script(text):
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", text], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_rules_need_no_gpu_library_and_binding_names_the_extra_that_brings_it():
+    out = script(
+        "import sys; sys.modules['numba_cuda'] = None\n"
+        "import numpy as np\n"
+        "from scipy.sparse import csr_array\n"
+        "from sparsecast.errors import DeviceError\n"
+        "from sparsecast.kernels import KERNELS\n"
+        "from sparsecast.devices.binding import bind\n"
+        "from sparsecast.planning.candidates import Target, whole_matrix\n"
+        "from sparsecast.features.analysis import structure\n"
+        "A = csr_array(np.kron(np.eye(20), np.ones((2, 2))))\n"
+        "choice = whole_matrix(structure(A), Target('cuda', 'float64', 32, 1))\n"
+        "assert not [name for name in sys.modules if name.startswith(('numba.cuda', 'cuda'))]\n"
+        "for candidate in choice.candidates:\n"
+        "    try:\n"
+        "        bind(A, candidate)\n"
+        "    except DeviceError as error:\n"
+        "        print(candidate.format, error)\n"
+    )
+    lines = out.splitlines()
+    assert [line.split()[0] for line in lines] == DEVICES.get("cuda").kernels.names()
+    assert all("pip install 'sparsecast[gpu]'" in line for line in lines)
+
+
+def test_names_of_the_kernels_import_no_gpu_library():
+    script(
+        "import sys; from sparsecast.kernels import KERNELS\n"
+        "assert KERNELS['cuda'].names()\n"
+        "assert not [name for name in sys.modules if name.startswith(('numba.cuda', 'cuda'))]\n"
+    )

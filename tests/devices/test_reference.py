@@ -1,0 +1,250 @@
+"""The oracle itself, against fractions, and what it finds."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+from sparsecast.devices import reference as reference_module
+from sparsecast.devices.reference import ReferenceProduct
+from sparsecast.errors import WrongResultError
+from sparsecast.matrices.gallery import gallery
+from sparsecast.records import DTYPES
+
+reals = st.floats(-1e6, 1e6, allow_subnormal=False, width=32)
+NUMBERS = {"float64": reals, "complex128": st.builds(complex, reals, reals)}
+every_number = pytest.mark.parametrize("dtype", NUMBERS)
+LONG_EPS = float(np.finfo(np.longdouble).eps)
+
+
+@st.composite
+def products(draw, dtype="float64"):
+    values = NUMBERS[dtype]
+    cols = draw(st.integers(1, 8))
+    rows = draw(st.lists(st.lists(st.tuples(st.integers(0, cols - 1), values), max_size=9), max_size=8))
+    x = np.array(draw(st.lists(values, min_size=cols, max_size=cols)), dtype=dtype)
+    entries = [entry for row in rows for entry in row]
+    data = np.array([value for _, value in entries], dtype=dtype)
+    indices = np.array([column for column, _ in entries], dtype=np.int32)
+    indptr = np.cumsum([0, *map(len, rows)], dtype=np.int32)
+    return csr_array((data, indices, indptr), shape=(len(rows), cols)), x
+
+
+def fractions(A, x):
+    sums, magnitudes = [], []
+    for i in range(A.shape[0]):
+        terms = [Fraction(A.data[k]) * Fraction(x[A.indices[k]]) for k in range(A.indptr[i], A.indptr[i + 1])]
+        sums.append(sum(terms, Fraction(0)))
+        magnitudes.append(sum(map(abs, terms), Fraction(0)))
+    return sums, magnitudes
+
+
+def exactly(number):
+    """A longdouble as a fraction: two doubles hold it."""
+    high = float(number)
+    return Fraction(high) + Fraction(float(number - np.longdouble(high)))
+
+
+def complex_fractions(A, x):
+    """Real and imaginary part of each row of A x."""
+    sums = []
+    for i in range(A.shape[0]):
+        re, im = Fraction(0), Fraction(0)
+        for k in range(A.indptr[i], A.indptr[i + 1]):
+            a, b = A.data[k], x[A.indices[k]]
+            re += Fraction(a.real) * Fraction(b.real) - Fraction(a.imag) * Fraction(b.imag)
+            im += Fraction(a.real) * Fraction(b.imag) + Fraction(a.imag) * Fraction(b.real)
+        sums.append((re, im))
+    return sums
+
+
+@given(products("complex128"))
+def test_is_as_exact_with_complex_values(product):
+    A, x = product
+    found = ReferenceProduct.of(A, x)
+    assert found.y.dtype == np.clongdouble and found.magnitude.dtype == np.longdouble
+    magnitudes = np.zeros(A.shape[0])
+    np.add.at(
+        magnitudes, np.repeat(np.arange(A.shape[0]), found.row_lengths), abs(A.data) * abs(x[A.indices])
+    )
+    np.testing.assert_allclose(found.magnitude.astype(float), magnitudes, rtol=1e-13)
+    for i, (re, im) in enumerate(complex_fractions(A, x)):
+        allowed = Fraction(20 * LONG_EPS) * Fraction(magnitudes[i])
+        assert abs(exactly(found.y[i].real) - re) <= allowed
+        assert abs(exactly(found.y[i].imag) - im) <= allowed
+
+
+@pytest.mark.parametrize("dtype", ("complex128", "complex64"))
+@given(data=st.data())
+def test_a_complex_product_in_any_order_is_within_the_bound(dtype, data):
+    A, x = data.draw(products("complex128"))
+    A, x = A.astype(dtype), x.astype(dtype)
+    forwards, backwards = np.zeros((2, A.shape[0]), dtype=dtype)
+    for i in range(A.shape[0]):
+        for k in range(A.indptr[i], A.indptr[i + 1]):
+            forwards[i] += A.data[k] * x[A.indices[k]]
+        for k in reversed(range(A.indptr[i], A.indptr[i + 1])):
+            backwards[i] += A.data[k] * x[A.indices[k]]
+    reference = ReferenceProduct.of(A, x)
+    reference.check(forwards, "forwards")
+    reference.check(backwards, "backwards")
+
+
+@pytest.fixture
+def complex_case():
+    A = gallery("circuit", n=300).astype(complex)
+    A.data.imag = A.data.real[::-1]
+    generator = np.random.default_rng(0)
+    x = generator.uniform(0.5, 1.0, 300) + 1j * generator.uniform(0.5, 1.0, 300)
+    return A, x, ReferenceProduct.of(A, x)
+
+
+def test_what_complex_kernels_get_wrong_is_found(complex_case):
+    A, x, reference = complex_case
+    y = reference.y.astype(complex)
+    assert reference.check(y, "right") < 1e-15
+    spoiled = np.tile(y, (6, 1))
+    spoiled[0, 42] = np.conj(y[42])
+    spoiled[1, 42] = y[42].real
+    spoiled[2, 42] = complex(y[42].real, np.nan)
+    spoiled[3, 42] = complex(np.inf, np.nan)
+    spoiled[4, 42] *= 1j
+    spoiled[5] = A.conj() @ x
+    for wrong in spoiled:
+        with pytest.raises(WrongResultError, match="kernel is wrong"):
+            reference.check(wrong, "kernel")
+
+
+def test_a_complex_result_in_single_precision_has_its_own_bound(complex_case):
+    A, x, _ = complex_case
+    A, x = A.astype(np.complex64), x.astype(np.complex64)
+    reference = ReferenceProduct.of(A, x)
+    y = reference.y.astype(np.complex64)
+    assert 1e-9 < reference.check(y, "single") < 1e-6
+    y[42] += 3e-5 * float(reference.magnitude[42])
+    with pytest.raises(WrongResultError):
+        reference.check(y, "single")
+
+
+@pytest.mark.parametrize("strange", (complex(np.inf, 1), complex(1, np.inf), complex(np.nan, 1)), ids=str)
+def test_complex_rows_that_are_not_finite_must_not_be_finite(complex_case, strange):
+    A, x, _ = complex_case
+    A.data[A.indptr[7]] = strange
+    reference = ReferenceProduct.of(A, x)
+    y = reference.y.astype(complex)
+    reference.check(y, "right")
+    for parts in ((np.nan, np.nan), (np.inf, 0.0), (0.0, -np.inf)):
+        y[7] = complex(*parts)
+        reference.check(y, "not finite in another way")
+    y[7] = 1 + 1j
+    with pytest.raises(WrongResultError):
+        reference.check(y, "finite")
+
+
+@given(products())
+def test_is_as_exact_as_extended_precision_allows(product):
+    A, x = product
+    found, (sums, magnitudes) = ReferenceProduct.of(A, x), fractions(A, x)
+    assert found.row_lengths.tolist() == np.diff(A.indptr).tolist()
+    for i, (exact, magnitude) in enumerate(zip(sums, magnitudes, strict=True)):
+        allowed = Fraction(20 * LONG_EPS) * magnitude
+        assert abs(exactly(found.y[i]) - exact) <= allowed
+        assert abs(exactly(found.magnitude[i]) - magnitude) <= allowed
+
+
+@every_number
+@given(data=st.data(), entries=st.integers(1, 7))
+def test_does_not_depend_on_how_many_entries_it_takes_at_once(dtype, data, entries):
+    A, x = data.draw(products(dtype))
+    whole = ReferenceProduct.of(A, x)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reference_module, "_ENTRIES_AT_ONCE", entries)
+        pieces = ReferenceProduct.of(A, x)
+    assert np.array_equal(pieces.y, whole.y) and np.array_equal(pieces.magnitude, whole.magnitude)
+
+
+@given(products())
+def test_error_of_the_rounded_truth_is_a_rounding(product):
+    A, x = product
+    y = np.array([float(exact) for exact in fractions(A, x)[0]])
+    assert ReferenceProduct.of(A, x).error(y) <= np.finfo(float).eps
+    assert ReferenceProduct.of(A, x).check(y, "the truth") <= np.finfo(float).eps
+
+
+def right(A, x):
+    return ReferenceProduct.of(A, x).y.astype(float)
+
+
+@pytest.fixture
+def case():
+    A = gallery("circuit", n=300)
+    return A, np.random.default_rng(0).uniform(0.5, 1.0, 300)
+
+
+@pytest.mark.parametrize("row", (0, 150, 299))
+@pytest.mark.parametrize("wrong", (np.nan, np.inf, -np.inf, 0.0, 1e9), ids=str)
+def test_one_wrong_row_is_found(case, row, wrong):
+    A, x = case
+    y = right(A, x)
+    y[row] = wrong
+    with pytest.raises(WrongResultError, match="circuit kernel is wrong") as found:
+        ReferenceProduct.of(A, x).check(y, "circuit kernel")
+    assert "\n" not in str(found.value)
+
+
+def test_error_is_relative_to_the_magnitude_of_the_row(case):
+    A, x = case
+    reference, y = ReferenceProduct.of(A, x), right(A, x)
+    y[42] += 1e-5 * float(reference.magnitude[42])
+    assert reference.error(y) == pytest.approx(1e-5, rel=1e-6)
+
+
+def test_a_forgotten_entry_is_found(case):
+    A, x = case
+    forgetful = A.copy()
+    forgetful.data[-1] = 0
+    with pytest.raises(WrongResultError):
+        ReferenceProduct.of(A, x).check(right(forgetful, x), "forgetful")
+
+
+@pytest.mark.parametrize("wrong", (1e-300, np.nan, -1.0), ids=str)
+def test_an_empty_row_must_be_zero(wrong):
+    A = csr_array((np.ones(2), [0, 1], [0, 1, 1, 2]), shape=(3, 2))
+    reference = ReferenceProduct.of(A, np.ones(2))
+    assert reference.check(np.array([1.0, -0.0, 1.0]), "fine") == 0
+    assert reference.error(np.array([1.0, wrong, 1.0])) == np.inf
+
+
+def test_a_wrong_row_beside_infinite_ones_is_found(case):
+    A, x = case
+    A.data[A.indptr[7]], A.data[A.indptr[8]] = np.inf, np.nan
+    y, reference = right(A, x), ReferenceProduct.of(A, x)
+    assert not np.isfinite(y[[7, 8]]).any()
+    reference.check(y, "right")
+    for row, wrong in ((9, 0.0), (9, np.inf), (7, 1.0), (8, 0.0)):
+        spoiled = y.copy()
+        spoiled[row] = wrong
+        assert reference.error(spoiled) > 1e-3, f"row {row} = {wrong} is not found"
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_values_near_the_least_ones_may_round_as_the_type_does(dtype):
+    tiny = np.finfo(dtype).tiny
+    A = csr_array(np.diag([tiny / 8, tiny, 1.0]).astype(dtype))
+    x = np.array([0.3, 0.3, 0.3], dtype=dtype)
+    y = A.diagonal() * x
+    ReferenceProduct.of(A, x).check(y, "product of tiny values")
+    y[0] *= 2
+    with pytest.raises(WrongResultError):
+        ReferenceProduct.of(A, x).check(y, "twice a tiny value")
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 4), (4, 0), (3, 3)])
+def test_a_matrix_without_entries(shape):
+    reference = ReferenceProduct.of(csr_array(shape), np.ones(shape[1]))
+    assert reference.check(np.zeros(shape[0]), "nothing") == 0
