@@ -212,7 +212,7 @@ def _measured_machine(device: str | None, candidates: Sequence[Candidate]) -> Ma
 
 
 def measuring_steps(candidates: Sequence[Candidate]) -> int:
-    """Return how often `measure` calls `on_sample` for Candidates, with a reading of energy where one may be."""
+    """Return how often `measure` calls `on_sample` for Candidates, readings of energy included."""
     return sum(
         DEFAULT_EFFORT.samples + DEVICES.get(candidate.device).may_read_energy for candidate in candidates
     )

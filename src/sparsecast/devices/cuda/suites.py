@@ -31,7 +31,7 @@ from sparsecast.matrices.banded_synthesis import banded_matrix
 #: come after all of these, as far as the time of a calibration lasts.
 SOON_ENTRIES = 30_000_000
 
-#: Bytes of the GPU that a non-zero takes while it is measured: all formats lie there, each with its values and
+#: Bytes of the GPU that a non-zero takes while it is measured: all formats lie there, each with values and
 #: indices. And of the host, which builds one format after the other.
 _DEVICE_BYTES_AN_ENTRY, _HOST_BYTES_AN_ENTRY = 96, 60
 
