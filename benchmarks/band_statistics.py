@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from sparsecast.errors import InputError
-from sparsecast.matrices.analysis import structure
+from sparsecast.features.analysis import structure
 from sparsecast.matrices.band_statistics import derive
 from sparsecast.matrices.reading import matrix_name, read
 

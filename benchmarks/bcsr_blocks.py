@@ -25,12 +25,12 @@ from sparsecast.benchmark.measurement import right_hand_side
 from sparsecast.devices import DEVICES
 from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.errors import PaddingError
+from sparsecast.features.analysis import structure
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.bcsr import BCSR, BLOCK_SIDES
 from sparsecast.formats.csr import CSR
 from sparsecast.machines.machine import detect
-from sparsecast.matrices.analysis import structure
 from sparsecast.matrices.gallery import gallery_from_specification
-from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.measuring.timing import Call, Effort, measure
 from sparsecast.records import DTYPES, product_flops
 

@@ -31,11 +31,11 @@ from scipy.sparse import csr_array
 from sparsecast import api
 from sparsecast.devices import DEVICES
 from sparsecast.errors import InputError
+from sparsecast.features.analysis import structure
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.machines.machine import detect
-from sparsecast.matrices.analysis import structure
-from sparsecast.matrices.row_blocks import RowBlocks
 
 MATRICES = (
     "gallery:poisson3d?n=90",

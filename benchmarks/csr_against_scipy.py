@@ -29,11 +29,11 @@ from sparsecast.devices import DEVICES
 from sparsecast.devices.binding import bind
 from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.errors import SparsecastError
+from sparsecast.features.analysis import structure
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.machine import detect
-from sparsecast.matrices.analysis import structure
 from sparsecast.matrices.gallery import gallery_from_specification
 from sparsecast.matrices.reading import load, matrix_name
-from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.measuring.timing import Call, Effort, Timing, measure
 from sparsecast.records import Candidate
 

@@ -28,12 +28,12 @@ from scipy.sparse import csr_array
 from sparsecast import api
 from sparsecast.devices import DEVICES
 from sparsecast.devices.reference import ReferenceProduct
+from sparsecast.features.analysis import structure
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.csr import CSR
 from sparsecast.formats.dia import CHUNKS, DIA
 from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.machines.machine import detect
-from sparsecast.matrices.analysis import structure
-from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.measuring.timing import Call, Effort, measure
 
 MATRICES = (

@@ -42,9 +42,8 @@ from sparsecast.benchmark.calibration import read_journal
 from sparsecast.benchmark.evaluation import pair, scores
 from sparsecast.benchmark.measurement import Subject, measure_candidates, right_hand_side
 from sparsecast.devices.bandwidths import measure_bandwidths
-from sparsecast.devices.benchmark_matrices import BenchmarkMatrix, gallery_benchmark, varied_benchmark
 from sparsecast.devices.binding import prepared
-from sparsecast.devices.cuda.clock import CANARY_BYTES, EventClock
+from sparsecast.devices.cuda.clock import EventClock
 from sparsecast.devices.cuda.driver import detect_gpu
 from sparsecast.devices.cuda.launching import SIMULATED
 from sparsecast.devices.cuda.meter import NvmlMeter
@@ -53,13 +52,14 @@ from sparsecast.devices.cuda.suites import LARGE_GALLERY
 from sparsecast.devices.cuda.suites import matrices as gpu_matrices
 from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.errors import DeviceError, FormatError, InputError, MatrixSizeError, SparsecastError
+from sparsecast.features.analysis import structure
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines import storage
 from sparsecast.machines.gpu import GPU
 from sparsecast.machines.machine import Machine, detect
 from sparsecast.machines.profile import Profile
-from sparsecast.matrices.analysis import structure
+from sparsecast.matrices.benchmark_matrices import BenchmarkMatrix, gallery_benchmark, varied_benchmark
 from sparsecast.matrices.gallery import gallery, gallery_from_specification
-from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.measuring.energy import idle_power_w
 from sparsecast.measuring.timing import Call, Effort, measure
 from sparsecast.models import MODELS
@@ -121,8 +121,6 @@ class Scope:
     Attributes
     ----------
     effort : Effort
-    canary_bytes : int
-        Of the clock.
     stream_bytes : tuple of int
         Sizes of the arrays that bandwidths read, copy and transfer.
     dtypes : tuple of str
@@ -137,7 +135,6 @@ class Scope:
     """
 
     effort: Effort = EFFORT
-    canary_bytes: int = CANARY_BYTES
     stream_bytes: tuple[int, ...] = tuple(1 << exponent for exponent in (12, 16, 20, 24, 26, 28, 30, 32))
     dtypes: tuple[str, ...] = ("float64", "float32")
     matrices: Callable[[Machine], list[BenchmarkMatrix]] = gpu_matrices
@@ -155,7 +152,6 @@ def tiny_matrices(machine: Machine) -> list[BenchmarkMatrix]:
 
 TINY = Scope(
     effort=Effort(samples=1, sample_s=1e-6),
-    canary_bytes=1 << 10,
     stream_bytes=(1 << 10, 1 << 12),
     dtypes=("float64",),
     matrices=tiny_matrices,
@@ -206,7 +202,7 @@ class Campaign:
     def __post_init__(self) -> None:
         assert self.machine.gpu is not None
         self.gpu: GPU = self.machine.gpu
-        self.clock = EventClock(self.scope.canary_bytes)
+        self.clock = EventClock()
 
     def write(self, name: str, found: Any) -> None:
         """Write a result as JSON, whole or not at all."""

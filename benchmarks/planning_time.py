@@ -16,8 +16,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 import sparsecast as sc
+from sparsecast.features.row_blocks import StripStatistics
 from sparsecast.machines.machine import detect
-from sparsecast.matrices.row_blocks import StripStatistics
 from sparsecast.models import DEFAULT_MODEL, MODELS
 from sparsecast.models.model import Model
 from sparsecast.planning.candidates import Target

@@ -30,8 +30,8 @@ from rich.table import Table
 
 from sparsecast.benchmark.published import published_profiles
 from sparsecast.errors import ProfileError
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.profile import Profile
-from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.models import MODELS
 from sparsecast.models.model import Model
 from sparsecast.records import Record

@@ -24,12 +24,12 @@ from scipy.sparse import csr_array
 from sparsecast.benchmark.measurement import right_hand_side
 from sparsecast.devices import DEVICES
 from sparsecast.devices.reference import ReferenceProduct
+from sparsecast.features.analysis import structure
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.sell import SELL
 from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.machines.machine import detect
-from sparsecast.matrices.analysis import structure
-from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.matrices.synthesis import varied_matrix
 from sparsecast.measuring.timing import Call, Effort, Timing, measure
 from sparsecast.records import DTYPES

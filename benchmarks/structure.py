@@ -14,7 +14,7 @@ import numba
 import numpy as np
 from scipy.sparse import csr_array
 
-from sparsecast.matrices.analysis import structure
+from sparsecast.features.analysis import structure
 from sparsecast.matrices.gallery import gallery_from_specification
 
 SPECIFICATIONS = (

@@ -19,10 +19,10 @@ from scipy.sparse import csr_array
 
 from sparsecast.devices import DEVICES
 from sparsecast.devices.reference import ReferenceProduct
+from sparsecast.features.analysis import structure
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.machines.machine import detect
-from sparsecast.matrices.analysis import structure
-from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.matrices.synthesis import mirrored, varied_matrix
 from sparsecast.measuring.timing import Call, Effort, measure
 

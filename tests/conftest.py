@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 
 from sparsecast.devices import DEVICES
 from sparsecast.devices.binding import prepared
+from sparsecast.formats import FORMATS
 from sparsecast.machines.gpu import GPU
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.gallery import gallery, gallery_names, gallery_parameters
@@ -27,6 +28,18 @@ RECORDED = Path(__file__).parent / "data" / "recorded-profile.parquet"
 
 #: Sizes that keep every matrix of the gallery small, whichever of them it takes.
 SMALL = {"n": 9, "scale": 7}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Have one process run all tests of a format's kernels: two would compile the same ones at once."""
+    for item in items:
+        if item.path.parent.name in ("conformance", "formats", "kernels"):
+            parameters = getattr(getattr(item, "callspec", None), "params", {})
+            name = parameters.get("name") or parameters.get("kernel", ("",))[0]
+            format = name or item.path.stem.removeprefix("test_")
+            if format in FORMATS.names():
+                item.add_marker(pytest.mark.xdist_group(format))
 
 
 @pytest.fixture(scope="session")

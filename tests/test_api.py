@@ -18,11 +18,11 @@ from sparsecast.devices.binding import prepared
 from sparsecast.devices.cpu.processor import Processor
 from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.errors import DeviceError, InputError, MatrixSizeError, ProfileError
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.gallery import gallery_names, gallery_parameters
-from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.models import MODELS
 from sparsecast.planning.candidates import Target
 

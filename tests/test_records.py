@@ -13,19 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sparsecast.features.levels import ROW_LENGTH_LEVELS
+from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile
-from sparsecast.records import (
-    DTYPES,
-    ROW_LENGTH_LEVELS,
-    SCHEMA_VERSION,
-    Bandwidth,
-    Candidate,
-    Forecast,
-    Record,
-    Structure,
-    product_flops,
-)
+from sparsecast.records import DTYPES, SCHEMA_VERSION, Bandwidth, Candidate, Forecast, Record, product_flops
 
 REAL = st.floats(allow_nan=False, allow_infinity=False)
 #: Text that UTF-8 can say.

@@ -23,13 +23,14 @@ if TYPE_CHECKING:
         profile,
         structure,
     )
+    from sparsecast.features.structure import Structure
     from sparsecast.machines.profile import Profile
     from sparsecast.matrices.gallery import gallery
     from sparsecast.matrices.reading import load
     from sparsecast.operators import Operator
     from sparsecast.planning.plan import Plan
     from sparsecast.planning.prediction import Prediction
-    from sparsecast.records import Candidate, Forecast, Record, Structure
+    from sparsecast.records import Candidate, Forecast, Record
 
 __version__ = VERSION
 
@@ -54,7 +55,7 @@ _HOMES = {
     "Plan": "planning.plan",
     "Profile": "machines.profile",
     "Record": "records",
-    "Structure": "records",
+    "Structure": "features.structure",
 }
 
 __all__ = [

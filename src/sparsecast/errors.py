@@ -6,6 +6,7 @@ The tree::
     |-- InputError (ValueError)     the user's input was wrong: exit status 2
     |   |-- MatrixFileError         a matrix file is missing, damaged, too large or of a kind not taken
     |   |-- UnknownNameError        a gallery, format, kernel or model name that is not there
+    |   |-- FeatureError            a matrix's structure lacks features that are needed
     |   |-- FormatError             a format does not suit a matrix
     |   |   |-- PaddingError        it would store far more than the matrix has
     |   |   `-- SymmetryError       it holds one triangle, and the matrix is not symmetric
@@ -36,6 +37,10 @@ class MatrixFileError(InputError):
 
 class UnknownNameError(InputError):
     """A name that no registry knows; the message lists the known ones."""
+
+
+class FeatureError(InputError):
+    """A structure lacks features that a question needs, and nobody can compute them."""
 
 
 class FormatError(InputError):

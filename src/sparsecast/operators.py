@@ -1,13 +1,14 @@
-"""The Operator: y = op @ x, however it is done.
+"""Operators: y = op @ x, however it is done, and the spaces that x and y live in.
 
-Applications see this protocol and nothing of formats, devices or ranks.
+Solvers see these protocols and nothing of formats, devices or processes.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +20,79 @@ from sparsecast.errors import InputError
 Product = Callable[[NDArray[Any], NDArray[Any]], None]
 
 
+class VectorSpace(Protocol):
+    """The vectors that an operator takes or returns, wherever they lie.
+
+    Its vectors can be added, and multiplied by numbers. Where they lie in parts on several processes, `dot`
+    and `norm` are those of the whole vectors, the same on every process.
+    """
+
+    def zeros(self) -> Any:
+        """Return a new vector of zeros."""
+        ...
+
+    def dot(self, x: Any, y: Any) -> Any:
+        """Return the inner product of two vectors: the sum of conj(x) y."""
+        ...
+
+    def norm(self, x: Any) -> float:
+        """Return the Euclidean norm of a vector."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LocalSpace:
+    """NumPy vectors in the memory of this process.
+
+    Attributes
+    ----------
+    size : int
+        Entries of a vector.
+    dtype : dtype
+        Of the zeros.
+    """
+
+    size: int
+    dtype: np.dtype[Any]
+
+    def zeros(self) -> NDArray[Any]:
+        """Return a new vector of zeros."""
+        return np.zeros(self.size, dtype=self.dtype)
+
+    def dot(self, x: NDArray[Any], y: NDArray[Any]) -> Any:
+        """Return the inner product of two vectors: the sum of conj(x) y."""
+        return np.vdot(x, y)
+
+    def norm(self, x: NDArray[Any]) -> float:
+        """Return the Euclidean norm of a vector."""
+        return float(np.linalg.norm(x))
+
+
 class Operator(Protocol):
-    """What a solver may ask of a matrix."""
+    """What an iterative solver may ask of a matrix.
+
+    Attributes
+    ----------
+    shape : (int, int)
+        Rows and columns of the whole matrix.
+    dtype : dtype
+        Of its values.
+    """
 
     shape: tuple[int, int]
     dtype: np.dtype[Any]
 
-    def matvec(self, x: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
+    @property
+    def domain(self) -> VectorSpace:
+        """The space of x."""
+        ...
+
+    @property
+    def range(self) -> VectorSpace:
+        """The space of y."""
+        ...
+
+    def matvec(self, x: Any, out: Any = None) -> Any:
         """Return A x, in `out` where it is given."""
         ...
 
@@ -51,8 +118,27 @@ class RowProduct:
     multivector: Product | None = None
 
 
+class Transposed(NamedTuple):
+    """How the products with the transpose of a matrix are computed.
+
+    Attributes
+    ----------
+    blocks : sequence of RowProduct
+        Together all rows of the transpose in order. For a symmetric matrix, the blocks of the matrix.
+    conjugated : bool
+        Whether `blocks` compute the conjugate transpose instead. For a Hermitian matrix, its own blocks do.
+    """
+
+    blocks: Sequence[Any]
+    conjugated: bool = False
+
+
 class BlockOperator(LinearOperator):
     """A SciPy LinearOperator whose row blocks are computed by one product each.
+
+    ``op.T`` and ``op.H`` share the blocks with `op` and cost no memory of their own. Those of a matrix that
+    equals its transpose, or its conjugate transpose, are `op` itself where nothing differs. A subclass takes
+    the same four arguments.
 
     Parameters
     ----------
@@ -62,11 +148,37 @@ class BlockOperator(LinearOperator):
         Type of the values, of x and of y: real or complex.
     blocks : sequence of RowProduct
         Together all rows in order.
+    transposed : callable, optional
+        Returns the Transposed. It is called once, when a product with the transpose or the adjoint is first
+        asked for.
     """
 
-    def __init__(self, shape: tuple[int, int], dtype: np.dtype[Any], blocks: Sequence[RowProduct]) -> None:
+    def __init__(
+        self,
+        shape: tuple[int, int],
+        dtype: np.dtype[Any],
+        blocks: Sequence[Any],
+        transposed: Callable[[], Transposed] | None = None,
+    ) -> None:
         super().__init__(dtype, shape)  # type: ignore[call-arg]
         self.blocks = blocks
+        self._transposed = _Once(transposed or _refuse_transpose)
+        self._is_conjugated = False
+        self._views: dict[tuple[bool, bool], Self | None] = {}
+
+    @property
+    def domain(self) -> VectorSpace:
+        """The space of x."""
+        return LocalSpace(self.shape[1], self.dtype)
+
+    @property
+    def range(self) -> VectorSpace:
+        """The space of y."""
+        return LocalSpace(self.shape[0], self.dtype)
+
+    def conjugate(self) -> Self:
+        """Return the operator of the conjugate values, itself where they are real."""
+        return self._view(False, True)
 
     def matvec(  # type: ignore[override]
         self, x: NDArray[Any], out: NDArray[Any] | None = None
@@ -98,19 +210,8 @@ class BlockOperator(LinearOperator):
         x = _numbers(x, "x")
         rows, cols = self.shape
         if x.shape not in ((cols,), (cols, 1)):
-            raise InputError(f"x has shape {x.shape}: expected ({cols},); reshape x to the matrix's columns")
-        if x.dtype.kind == "c" and self.dtype.kind != "c":
-            if out is not None:
-                raise InputError(
-                    f"out with a complex x: expected a real x for a {self.dtype} matrix; drop out"
-                )
-            result = np.empty((rows, *x.shape[1:]), dtype=np.result_type(self.dtype, np.complex64))
-            result.real, result.imag = self.matvec(x.real), self.matvec(x.imag)
-            return result
-        contiguous = np.ascontiguousarray(x.reshape(-1), dtype=self.dtype)
-        y = np.empty(rows, dtype=self.dtype) if out is None else self._checked_out(out, contiguous, (rows,))
-        for block in self.blocks:
-            block.product(contiguous, y[block.first : block.end])
+            raise InputError(f"x has shape {x.shape}: expected ({cols},) or ({cols}, 1); reshape x")
+        y = self._product(x.reshape(-1), out, (rows,), self._multiply)
         return y if out is not None else y.reshape(rows, *x.shape[1:])
 
     def matmat(self, X: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:  # type: ignore[override]
@@ -139,29 +240,93 @@ class BlockOperator(LinearOperator):
         X = _numbers(X, "X")
         rows, cols = self.shape
         if X.ndim != 2 or X.shape[0] != cols:
-            raise InputError(
-                f"X has shape {X.shape}: expected ({cols}, vectors); reshape X to the matrix's columns"
-            )
-        if X.dtype.kind == "c" and self.dtype.kind != "c":
-            if out is not None:
-                raise InputError(
-                    f"out with a complex X: expected a real X for a {self.dtype} matrix; drop out"
-                )
-            result = np.empty((rows, X.shape[1]), dtype=np.result_type(self.dtype, np.complex64))
-            result.real, result.imag = self.matmat(X.real), self.matmat(X.imag)
-            return result
-        contiguous = np.ascontiguousarray(X, dtype=self.dtype)
-        shape = rows, X.shape[1]
-        Y = np.empty(shape, dtype=self.dtype) if out is None else self._checked_out(out, contiguous, shape)
-        for block in self.blocks if X.shape[1] else ():
-            _multiply_multivector(block, contiguous, Y[block.first : block.end])
-        return Y
+            raise InputError(f"X has shape {X.shape}: expected ({cols}, vectors); reshape X")
+        return self._product(X, out, (rows, X.shape[1]), self._multiply_multivector)
+
+    def rmatvec(  # type: ignore[override]
+        self, x: NDArray[Any], out: NDArray[Any] | None = None
+    ) -> NDArray[Any]:
+        """Return y = A^H x: the same as ``op.H.matvec``, with x of shape (rows,) and y of shape (cols,).
+
+        Parameters, results and refusals are those of `matvec`. It raises an InputError, too, if the operator
+        was built without its transpose.
+        """
+        return self._adjoint().matvec(x, out)
+
+    def rmatmat(self, X: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:  # type: ignore[override]
+        """Return Y = A^H X for several vectors at once: the same as ``op.H.matmat``."""
+        return self._adjoint().matmat(X, out)
+
+    # What SciPy calls: its solvers, ``op.H``, ``op.T``, and its sums, multiples, products and powers.
+
+    def _matvec(self, x: NDArray[Any]) -> NDArray[Any]:
+        return self.matvec(x)
 
     def _matmat(self, X: NDArray[Any]) -> NDArray[Any]:
         return self.matmat(X)
 
-    def _matvec(self, x: NDArray[Any]) -> NDArray[Any]:
-        return self.matvec(x)
+    def _rmatvec(self, x: NDArray[Any]) -> NDArray[Any]:
+        return self.rmatvec(x)
+
+    def _rmatmat(self, X: NDArray[Any]) -> NDArray[Any]:
+        return self.rmatmat(X)
+
+    def _adjoint(self) -> Self:
+        return self._view(True, True)
+
+    def _transpose(self) -> Self:
+        return self._view(True, False)
+
+    def _view(self, transposes: bool, conjugates: bool) -> Self:
+        """Return the operator of the transpose, the conjugate or both, made once."""
+        key = transposes, conjugates and self.dtype.kind == "c"
+        if key not in self._views:
+            self._views[key] = self._new_view(*key)
+        return self._views[key] or self
+
+    def _new_view(self, transposes: bool, conjugates: bool) -> Self | None:
+        """Return such an operator, None where it would be this one."""
+        # A view holds blocks and never the operator that it was made of: in a cycle of references, a matrix
+        # would stay in memory after its last use.
+        shape, blocks, transposed = self.shape, self.blocks, self._transposed
+        if transposes:
+            found, own = transposed(), blocks
+            shape, blocks, conjugates = shape[::-1], found.blocks, conjugates ^ found.conjugated
+            transposed = _Once(lambda: Transposed(own, found.conjugated))
+        if blocks is self.blocks and not conjugates:
+            return None
+        view = type(self)(shape, self.dtype, blocks, transposed)
+        view._is_conjugated = self._is_conjugated ^ conjugates
+        return view
+
+    def _product(
+        self, x: NDArray[Any], out: NDArray[Any] | None, shape: tuple[int, ...], multiply: Product
+    ) -> NDArray[Any]:
+        if x.dtype.kind == "c" and self.dtype.kind != "c":
+            if out is not None:
+                raise InputError(
+                    f"out with a complex x: expected a real x for a {self.dtype} matrix; drop out"
+                )
+            result = np.empty(shape, dtype=np.result_type(self.dtype, np.complex64))
+            result.real = self._product(x.real, None, shape, multiply)
+            result.imag = self._product(x.imag, None, shape, multiply)
+            return result
+        contiguous = np.ascontiguousarray(x, dtype=self.dtype)
+        y = np.empty(shape, dtype=self.dtype) if out is None else self._checked_out(out, contiguous, shape)
+        multiply(contiguous.conj() if self._is_conjugated else contiguous, y)
+        return np.conjugate(y, out=y) if self._is_conjugated else y
+
+    def _multiply(self, x: NDArray[Any], out: NDArray[Any]) -> None:
+        for block in self.blocks:
+            block.product(x, out[block.first : block.end])
+
+    def _multiply_multivector(self, X: NDArray[Any], out: NDArray[Any]) -> None:
+        for block in self.blocks if X.shape[1] else ():
+            rows = out[block.first : block.end]
+            if block.multivector is None:
+                one_by_one(block.product, X, rows)
+            else:
+                block.multivector(X, rows)
 
     def _checked_out(self, out: NDArray[Any], x: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
         if not isinstance(out, np.ndarray):
@@ -179,18 +344,37 @@ class BlockOperator(LinearOperator):
         return out
 
 
+class _Once:
+    """A callable that computes its result at the first call, and forgets how when it has it."""
+
+    def __init__(self, make: Callable[[], Transposed]) -> None:
+        self._make: Callable[[], Transposed] | None = make
+        self._lock = threading.Lock()
+
+    def __call__(self) -> Transposed:
+        with self._lock:
+            if self._make is not None:
+                self._made = self._make()
+                self._make = None
+        return self._made
+
+
+def _refuse_transpose() -> Transposed:
+    raise InputError(
+        "the operator has no transpose: expected one built with `transposed`; build it by sparsecast.compile"
+    )
+
+
+def one_by_one(product: Product, X: NDArray[Any], out: NDArray[Any]) -> None:
+    """Multiply several vectors by a product for one, one after the other."""
+    y = np.empty(len(out), dtype=out.dtype)
+    for vector, column in enumerate(X.T):
+        product(np.ascontiguousarray(column), y)
+        out[:, vector] = y
+
+
 def _numbers(x: Any, name: str) -> NDArray[Any]:
     array = np.asarray(x)
     if array.dtype.kind not in "biufc":
         raise InputError(f"{name} is of type {array.dtype}: expected numbers; convert it")
     return array
-
-
-def _multiply_multivector(block: RowProduct, X: NDArray[Any], out: NDArray[Any]) -> None:
-    if block.multivector is not None:
-        block.multivector(X, out)
-        return
-    for vector, column in enumerate(X.T):
-        y = np.empty(len(out), dtype=out.dtype)
-        block.product(np.ascontiguousarray(column), y)
-        out[:, vector] = y

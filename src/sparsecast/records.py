@@ -1,4 +1,4 @@
-"""What travels between the rooms: Structure, Candidate, Record, Bandwidth, Forecast.
+"""What travels between the rooms: Candidate, Record, Bandwidth, Forecast.
 
 All are frozen, hold SI units with the unit in the name, and turn into plain dictionaries and back
 without loss. Missing is ``None``, never 0 and never a default constant.
@@ -7,41 +7,27 @@ without loss. Missing is ``None``, never 0 and never a default constant.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 #: Version of the columns below; a stored file of another version is refused, never guessed at.
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
-_EXACT_LEVELS = 64
-_LEVELS_PER_OCTAVE = 8
-
-#: Row lengths at which a Structure counts rows: every length up to 64, then eight steps an octave, up to
-#: 2**31. Every statistic of a row block that a model needs follows from differences of such counts.
-ROW_LENGTH_LEVELS: tuple[int, ...] = (
-    *range(_EXACT_LEVELS),
-    *(
-        base + step * (base // _LEVELS_PER_OCTAVE)
-        for base in (2**exponent for exponent in range(6, 31))
-        for step in range(_LEVELS_PER_OCTAVE)
-    ),
-    2**31,
-)
+#: What a parameter of a Candidate can be.
+Parameter = int | str | tuple[int, ...]
 
 #: Types of values that are computed with, by their NumPy names, the most usual first. Whoever takes, lists or
 #: tests types reads them here.
 DTYPES: tuple[str, ...] = ("float64", "float32", "complex128", "complex64")
 
+#: Bytes of a value of each of these types.
+VALUE_BYTES: dict[str, int] = {"float64": 8, "float32": 4, "complex128": 16, "complex64": 8}
+
 #: What a Bandwidth moves, and between where.
 BANDWIDTH_KINDS: tuple[str, ...] = ("read", "copy", "to device", "from device")
-
-#: Square block sizes whose fill a Structure estimates.
-BLOCK_SIZES: tuple[int, ...] = (2, 3, 4, 6, 8)
-
-#: Entries of x that share a cache line: 64 bytes of float64. Other types share it with more or fewer, which a
-#: Structure, made before the type is known, leaves aside.
-X_LINE_COLUMNS = 8
 
 
 def product_flops(nnz: int, dtype: str) -> int:
@@ -60,74 +46,41 @@ def product_flops(nnz: int, dtype: str) -> int:
     return (8 if dtype.startswith("complex") else 2) * nnz
 
 
-@dataclass(frozen=True, slots=True)
-class Structure:
-    """What models read of a matrix; of its values, how many are 0 and whether they mirror each other.
+class Parameters(Mapping[str, Parameter]):
+    """Named parameters of a Candidate, such as the block size of BCSR: frozen, and alike in any order.
 
-    Attributes
+    Parameters
     ----------
-    rows, cols, nnz : int
-        Dimensions and stored entries (explicit zeros included).
-    explicit_zeros : int or None
-        Stored entries whose value is 0; None when only the pattern was read.
-    row_length_mean, row_length_deviation : float
-        Mean and population standard deviation of the entries a row.
-    row_length_mode, row_length_min, row_length_max : int
-        Most frequent (the smallest of equals), least and largest number of entries a row.
-    empty_rows : int
-        Rows without an entry.
-    row_length_changes : int
-        Rows whose length differs from that of the row before.
-    mispredicted_rows : int
-        Rows whose length is not the one that followed the same four lengths the last time: an estimate of
-        the mispredicted ends of the row loop, from a table of 65,536 histories.
-    rows_at_least : tuple of int
-        For each level of ROW_LENGTH_LEVELS up to the first that is >= row_length_max: the rows with at
-        least that many entries.
-    entries_up_to : tuple of int
-        For the same levels: the sum over rows of min(length, level).
-    half_bandwidth : int
-        Largest abs(row - column) of an entry; 0 without entries.
-    band_histogram : tuple of float
-        Shares of the entries in ten bands: distance from the diagonal between 10 (k - 1) and 10 k percent
-        of the dimension (Gahvari et al. 2007, section III). For rectangular matrices the diagonal is that
-        of the rectangle.
-    diagonals : int
-        Number of distinct column - row values that hold an entry.
-    triangle_nnz : int or None
-        Entries on and below the diagonal of a matrix that equals its transpose and whose rows are sorted and
-        free of duplicates; None for every other matrix.
-    block_fill : tuple of float
-        For each size b of BLOCK_SIZES: values stored in aligned b x b blocks over nnz (>= 1), estimated
-        on sampled block rows; 1.0 without entries.
-    x_line_changes : int
-        Entries that read another cache line of x than the entry stored before them.
-    x_reuse_histogram : tuple of float
-        Shares of those line changes by the number of line changes since the same line was last read:
-        element k counts [2**k, 2**(k+1)); the last element counts first reads.
+    values : mapping, optional
+        Values are whole numbers, texts, or several whole numbers.
     """
 
-    rows: int
-    cols: int
-    nnz: int
-    explicit_zeros: int | None
-    row_length_mean: float
-    row_length_deviation: float
-    row_length_mode: int
-    row_length_min: int
-    row_length_max: int
-    empty_rows: int
-    row_length_changes: int
-    mispredicted_rows: int
-    rows_at_least: tuple[int, ...]
-    entries_up_to: tuple[int, ...]
-    half_bandwidth: int
-    band_histogram: tuple[float, ...]
-    diagonals: int
-    triangle_nnz: int | None
-    block_fill: tuple[float, ...]
-    x_line_changes: int
-    x_reuse_histogram: tuple[float, ...]
+    __slots__ = ("_items",)
+
+    def __init__(self, values: Mapping[str, Any] = MappingProxyType({})) -> None:
+        frozen = ((name, tuple(v) if isinstance(v, list) else v) for name, v in values.items())
+        self._items: tuple[tuple[str, Parameter], ...] = tuple(sorted(frozen))
+
+    def __getitem__(self, name: str) -> Parameter:
+        return dict(self._items)[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, _ in self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __hash__(self) -> int:
+        return hash(self._items)
+
+    def __repr__(self) -> str:
+        return f"Parameters({dict(self._items)})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Parameters, (dict(self._items),)
+
+
+NO_PARAMETERS = Parameters()
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,15 +92,16 @@ class Candidate:
     format, kernel : str
         Registered names of the storage format and of the kernel variant.
     device : str
-        ``"cpu"`` or ``"cuda"``; ``"hip"`` in published results of AMD's GPUs.
+        Name of a device, such as ``"cpu"`` or ``"cuda"``; ``"hip"`` in published results of AMD's GPUs.
     dtype : str
         NumPy name of the values' type, one of DTYPES.
     index_bits : int
         Width of the column indices: 32 or 64.
     threads : int
         Threads that share the rows.
-    block : (int, int), optional
-        Rows and columns of the blocks of a format that has some; None where the format's own rule chooses.
+    parameters : Parameters
+        Of the format, by name: what its ``from_csr`` takes. One that is not there is chosen by the format's
+        own rule.
     """
 
     format: str
@@ -156,7 +110,47 @@ class Candidate:
     dtype: str
     index_bits: int
     threads: int
-    block: tuple[int, int] | None = None
+    parameters: Parameters = NO_PARAMETERS
+
+    @property
+    def value_bytes(self) -> int:
+        """Size of a value."""
+        return VALUE_BYTES[self.dtype]
+
+    @property
+    def index_bytes(self) -> int:
+        """Size of a column index."""
+        return self.index_bits // 8
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the Candidate as plain data."""
+        named = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return {**named, "parameters": dict(self.parameters)}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Candidate:
+        """Return the Candidate that `to_dict` stored."""
+        return cls(**{**stored, "parameters": Parameters(stored["parameters"])})
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What the machine did beside a measurement; None is what the system does not tell.
+
+    Attributes
+    ----------
+    other_processes : float or None
+        Mean number of other processes that could have run.
+    stolen_share : float or None
+        Share of the processors' time that went to other virtual machines.
+    references_s : tuple of (str, float)
+        Seconds of the reference products around that time, by where their data lie: ``"L2"``, ``"L3"``,
+        ``"memory"``.
+    """
+
+    other_processes: float | None
+    stolen_share: float | None
+    references_s: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,10 +161,10 @@ class Record:
     ----------
     candidate : Candidate
         What was measured.
-    structure : Structure
-        Of the matrix it was measured on.
     matrix : str
-        The matrix's name: a file name, a gallery specification, or that of a benchmark matrix.
+        Specification of the matrix it was measured on: its key in a Profile's table of matrices.
+    nnz : int
+        Stored entries of the matrix.
     suite : str
         Why it was measured: ``"strips"`` and ``"entry strips"`` (the benchmark matrices of Guo et al. for
         CSR and ELL, and for COO), ``"row lengths"`` (those of Wang et al.: normal and uniform row lengths),
@@ -182,14 +176,15 @@ class Record:
     samples_s : tuple of float
         Every sample that was kept, in the order taken: seconds a product.
     time_s : float
-        Their median.
+        Their low quantile: a tenth of them is shorter.
     spread : float or None
-        Their interquartile range over the median.
+        Their interquartile range over `time_s`.
     noise : float or None
-        Relative difference of the medians of the earlier and the later half of the samples. It, `spread`,
-        `error` and `convert_s` are None where others published the time without them.
+        Relative difference of the low quantiles of the earlier and the later half of the samples. It and
+        `spread` are None of a single sample; they, `error` and `convert_s` are None where others published
+        the time without them.
     retaken : int
-        Samples that were thrown away because the canary was slow beside them.
+        Samples that were thrown away: none today; earlier versions did.
     regime : str
         ``"warm"`` or ``"cold"`` caches.
     error : float or None
@@ -206,11 +201,15 @@ class Record:
         UTC time in ISO 8601.
     version : str
         Version of Sparsecast that measured.
+    kernel_version : int
+        Of the kernels of the format on that device. After one changed, its old Records count no longer.
+    conditions : Conditions or None
+        What the machine did meanwhile; None where nobody looked.
     """
 
     candidate: Candidate
-    structure: Structure
     matrix: str
+    nnz: int
     suite: str
     samples_s: tuple[float, ...]
     time_s: float
@@ -226,43 +225,64 @@ class Record:
     energy_source: str | None
     measured_at: str
     version: str
+    kernel_version: int = 1
+    conditions: Conditions | None = None
 
     @property
     def gflops(self) -> float:
         """Speed in 1e9 floating-point operations a second, as `product_flops` counts them."""
-        return product_flops(self.structure.nnz, self.candidate.dtype) / self.time_s / 1e9
+        return product_flops(self.nnz, self.candidate.dtype) / self.time_s / 1e9
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """What a newer Record must share with this one to take its place."""
+        return self.candidate, self.matrix, self.suite, self.regime, self.kernel_version
 
     def to_row(self) -> dict[str, Any]:
-        """Return one flat dictionary: the candidate's fields, ``matrix_`` of the Structure, the rest."""
-        row = dataclasses.asdict(self)
-        candidate, structure = row.pop("candidate"), row.pop("structure")
-        return {**candidate, **{f"matrix_{key}": value for key, value in structure.items()}, **row}
+        """Return one flat dictionary: the fields of the Candidate and of the Conditions beside the others.
+
+        Parameters and references are texts in JSON, because their names are open.
+        """
+        row = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        candidate, conditions = row.pop("candidate").to_dict(), row.pop("conditions")
+        candidate["parameters"] = json.dumps(candidate["parameters"])
+        seen = conditions or Conditions(None, None)
+        return {
+            **candidate,
+            **row,
+            "samples_s": list(self.samples_s),
+            "other_processes": seen.other_processes,
+            "stolen_share": seen.stolen_share,
+            "references_s": json.dumps(dict(seen.references_s)) if conditions else None,
+        }
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Record:
-        """Return the Record that `to_row` made; lists become tuples.
+        """Return the Record that `to_row` made.
 
         Raises
         ------
-        KeyError
-            If a column other than ``block`` is missing, which a profile from before it lacks.
+        KeyError, ValueError
+            If a column is missing or holds something else.
         """
-        candidate = {field.name: row[field.name] for field in dataclasses.fields(Candidate)[:-1]}
-        candidate["block"] = row.get("block")
-        row = dict(row)
-        if "matrix_row_length_surprises" in row:  # the name of the column before it was called so
-            row["matrix_mispredicted_rows"] = row.pop("matrix_row_length_surprises")
-        structure = {field.name: row[f"matrix_{field.name}"] for field in dataclasses.fields(Structure)}
-        own = {
-            field.name: row[field.name]
-            for field in dataclasses.fields(cls)
-            if field.name not in ("candidate", "structure")
-        }
+        candidate = {field.name: row[field.name] for field in dataclasses.fields(Candidate)}
+        candidate["parameters"] = json.loads(candidate["parameters"])
+        own = {f.name: row[f.name] for f in dataclasses.fields(cls) if f.name not in _NESTED}
         return cls(
-            candidate=Candidate(**_tuples(candidate)),
-            structure=Structure(**_tuples(structure)),
-            **_tuples(own),
+            candidate=Candidate.from_dict(candidate),
+            **{**own, "samples_s": tuple(own["samples_s"])},
+            conditions=_conditions(row),
         )
+
+
+_NESTED = ("candidate", "conditions")
+
+
+def _conditions(row: Mapping[str, Any]) -> Conditions | None:
+    if row["references_s"] is None:
+        return None
+    references = tuple(json.loads(row["references_s"]).items())
+    return Conditions(row["other_processes"], row["stolen_share"], references)
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,8 +304,8 @@ class Bandwidth:
         Moved by one call. A copy reads and writes, so the array's count twice; between host and device they
         count once.
     time_s : float
-        Median of the samples: seconds a call.
-    noise : float
+        Low quantile of the samples: seconds a call.
+    noise : float or None
         As in a Record.
     measured_at : str
         UTC time in ISO 8601.
@@ -298,7 +318,7 @@ class Bandwidth:
     threads: int
     bytes: int
     time_s: float
-    noise: float
+    noise: float | None
     measured_at: str
     version: str
 
@@ -306,6 +326,28 @@ class Bandwidth:
     def bandwidth_bytes_per_s(self) -> float:
         """Bytes moved in a second."""
         return self.bytes / self.time_s
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a model expects that a product of a whole matrix costs.
+
+    Attributes
+    ----------
+    candidate : Candidate
+    value : float
+        Seconds or joules, whichever the model forecasts.
+    low, high : float or None
+        Ends of the interval that is to hold nine tenths of the measurements; None where it is not known.
+    why : tuple of (str, float)
+        The model's terms and their values.
+    """
+
+    candidate: Candidate
+    value: float
+    low: float | None
+    high: float | None
+    why: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,8 +367,8 @@ class Forecast:
         held out of its fit; None where the profile has too few of them.
     bytes : int
         Bytes streamed by one product in this format.
-    energy_j : float or None
-        Joules a product; None where no energy was ever measured.
+    energy_j, energy_low_j, energy_high_j : float or None
+        Joules a product, and the ends of the interval; None where no energy was ever measured.
     convert_s : float or None
         Forecast seconds to build the format from CSR; None where no conversion was ever timed.
     why : tuple of (str, float)
@@ -342,12 +384,10 @@ class Forecast:
     energy_j: float | None
     convert_s: float | None
     why: tuple[tuple[str, float], ...] = ()
+    energy_low_j: float | None = None
+    energy_high_j: float | None = None
 
     @property
     def gflops(self) -> float:
         """Forecast speed in 1e9 floating-point operations a second, as `product_flops` counts them."""
         return product_flops(self.nnz, self.candidate.dtype) / self.time_s / 1e9
-
-
-def _tuples(fields: dict[str, Any]) -> dict[str, Any]:
-    return {key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()}

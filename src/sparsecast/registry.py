@@ -1,7 +1,9 @@
-"""Names and their implementations, found from the files of a package.
+"""Names and their implementations, found from the files of a package and from installed plug-ins.
 
 A registry's known names are the module names of its package, so a newcomer adds a file and nothing
-else; a module is imported only when its name is asked for.
+else; a module is imported only when its name is asked for. A distribution of somebody else adds members by
+entry points whose group is the name of that package: ``[project.entry-points."sparsecast.formats"]``. The
+name of the entry point is that of the member, its value the module that registers it.
 """
 
 from __future__ import annotations
@@ -9,6 +11,8 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable
+from functools import cached_property
+from importlib import metadata
 from typing import Generic, TypeVar
 
 from sparsecast.errors import UnknownNameError
@@ -38,9 +42,16 @@ class Registry(Generic[T]):
 
     def names(self) -> list[str]:
         """Return every known name, sorted, without importing the implementations."""
+        return sorted(self._modules | set(self._found) | set(self._plugins))
+
+    @cached_property
+    def _modules(self) -> set[str]:
         package = importlib.import_module(self._package)
-        modules = {info.name for info in pkgutil.iter_modules(package.__path__)}
-        return sorted((modules - set(self._helpers)) | set(self._found))
+        return {info.name for info in pkgutil.iter_modules(package.__path__)} - set(self._helpers)
+
+    @cached_property
+    def _plugins(self) -> dict[str, str]:
+        return {found.name: found.value for found in metadata.entry_points(group=self._package)}
 
     def register(self, name: str) -> Callable[[T], T]:
         """Return a decorator that enters an implementation under `name`.
@@ -76,5 +87,5 @@ class Registry(Generic[T]):
                 raise UnknownNameError(
                     f"{self.kind} '{name}' is unknown: known are {', '.join(known)}; name one"
                 )
-            importlib.import_module(f"{self._package}.{name}")
+            importlib.import_module(self._plugins.get(name, f"{self._package}.{name}"))
         return self._found[name]

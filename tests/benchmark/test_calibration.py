@@ -16,13 +16,13 @@ from sparsecast.benchmark.calibration import (
 from sparsecast.benchmark.gahvari.search_space import UNBLOCKED, Point
 from sparsecast.benchmark.gahvari.summary import SUITE, ratings
 from sparsecast.devices import DEVICES
-from sparsecast.devices.benchmark_matrices import BenchmarkMatrix
 from sparsecast.devices.cpu.processor import Processor
 from sparsecast.errors import BusyError, DeviceError, InputError, MatrixSizeError, ProfileError, StorageError
 from sparsecast.formats import FORMATS
 from sparsecast.machines import storage
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile, user_path
+from sparsecast.matrices.benchmark_matrices import BenchmarkMatrix
 from sparsecast.matrices.synthesis import strip_matrix
 from sparsecast.models import DEFAULT_MODEL, MODELS
 from sparsecast.models.linear import SUITES
@@ -57,6 +57,7 @@ def measured(monkeypatch, clock, recorded):
         return [dataclasses.replace(template, candidate=c, **changes) for c in candidates]
 
     monkeypatch.setattr(calibration, "measure_candidates", measure)
+    monkeypatch.setattr(calibration, "compiled_in_turn", lambda wanted, processes: [])
     return names
 
 

@@ -13,9 +13,9 @@ from sparsecast.devices.binding import Bound
 from sparsecast.devices.cpu.processor import Processor
 from sparsecast.devices.cuda.driver import driver_errors
 from sparsecast.errors import DeviceError, InputError, MatrixSizeError, WrongResultError
+from sparsecast.features.analysis import structure
 from sparsecast.formats import FORMATS
 from sparsecast.machines.machine import detect
-from sparsecast.matrices.analysis import structure
 from sparsecast.matrices.gallery import gallery
 from sparsecast.measuring import energy
 from sparsecast.measuring.timing import Effort

@@ -15,9 +15,9 @@ from scipy.sparse import csr_array
 
 from sparsecast.benchmark.published import GPUS, SOURCE, published_profiles, row_lengths
 from sparsecast.errors import ProfileError
+from sparsecast.features.analysis import structure
 from sparsecast.machines.profile import Profile
 from sparsecast.machines.strips import guo_strip
-from sparsecast.matrices.analysis import structure
 
 COLUMNS = (
     "machine,executor,group,matrix,id,rows,cols,nnz,rd_min,rd_q1,rd_median,rd_q3,rd_max,rd_mean,rd_variance,"

@@ -97,7 +97,7 @@ def test_ratios_and_scores_are_of_undisturbed_times(folder, monkeypatch):
         assert list(calls) == ["real", "bands", "again", "structure"]
         assert calls["real"] is calls["again"]
         # One sample in three meets another program.
-        return {name: Timing.of((times[name], times[name], 10 * times[name])) for name in calls}
+        return {name: Timing.of((times[name], times[name], 10 * times[name]) * 4) for name in calls}
 
     monkeypatch.setattr(twins, "measure", measured)
     found = twins_of([folder / "plain.mtx"], (1,), detect())

@@ -11,12 +11,13 @@ import scipy.io
 from sparsecast.cli.main import COMMANDS
 from sparsecast.devices.cpu.processor import Processor
 from sparsecast.errors import MatrixSizeError
+from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile, missing_profiles
 from sparsecast.matrices.gallery import gallery, gallery_names
 from sparsecast.models import MODELS
-from sparsecast.records import Bandwidth, Structure
+from sparsecast.records import Bandwidth
 
 SMALL = "gallery:poisson2d?n=30"
 DENSE_ROW = "gallery:arrow?n=3000&dense_rows=1"

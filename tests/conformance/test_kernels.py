@@ -16,12 +16,12 @@ from scipy.sparse import csr_array
 from sparsecast.devices import DEVICES
 from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.errors import InputError
+from sparsecast.features.analysis import structure
+from sparsecast.features.row_blocks import RowBlocks, StripStatistics
 from sparsecast.formats import FORMATS
 from sparsecast.machines.machine import detect
-from sparsecast.matrices.analysis import structure
 from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.reading import load
-from sparsecast.matrices.row_blocks import RowBlocks, StripStatistics
 from sparsecast.records import DTYPES
 
 KERNEL_NAMES = [
@@ -31,20 +31,14 @@ KERNEL_NAMES = [
 ]
 LIMIT = int(numba.config.NUMBA_NUM_THREADS)
 #: What LIMIT leaves out is tried in a process of its own, below.
-MOST_THREADS = 7
-THREADS = [count for count in (1, 2, 3, MOST_THREADS) if count <= LIMIT]
-#: The most threads that each type is tried with: compiling takes most of the time, and the code is the same.
-MOST_OF_TYPE = {"float64": MOST_THREADS, "float32": MOST_THREADS, "complex128": 2, "complex64": 1}
-CASES = [(threads, dtype, 32) for threads in THREADS for dtype in DTYPES if threads <= MOST_OF_TYPE[dtype]]
-CASES.append((1, "float64", 64))
+MANY_THREADS = (3, 7)
+THREADS = [count for count in (1, 2) if count <= LIMIT]
 GUARD = 7.0
 
 every_format = pytest.mark.parametrize("name", DEVICES.get("cpu").kernels.names())
 every_kernel = pytest.mark.parametrize("kernel", KERNEL_NAMES, ids="-".join)
-every_case = pytest.mark.parametrize("threads, dtype, bits", CASES, ids=str)
-every_usual_case = pytest.mark.parametrize(
-    "threads, dtype", [(threads, dtype) for threads, dtype, bits in CASES if bits == 32]
-)
+every_type = pytest.mark.parametrize("dtype", DTYPES)
+every_count = pytest.mark.parametrize("threads", [count for count in (1, 2, *MANY_THREADS) if count <= LIMIT])
 
 
 def bound(build, kernel, A, threads):
@@ -100,41 +94,47 @@ def test_no_kernel_lacks_a_format_and_processors_have_them_all(device):
         assert variants and len(set(variants)) == len(variants)
 
 
-@every_kernel
-@every_case
-def test_equals_oracle(matrices, in_type, build, kernel, threads, dtype, bits):
-    for what, A in matrices.items():
-        ready = in_type(A, dtype, bits)
-        product = bound(build, kernel, ready, threads)
-        if product is None:
-            continue
-        x = uniform(A.shape[1], dtype)
-        y = product_of(product, A.shape[0], x)
-        ReferenceProduct.of(ready, x).check(y, f"{'-'.join(kernel)} on '{what}' with {threads} threads")
+def check(products, A, x, what):
+    """Compare products with the oracle, with each other and, where all numbers are whole, with exact ones."""
+    results = [product_of(product, A.shape[0], x) for product in products * 2]
+    assert len({y.tobytes() for y in results}) == 1, f"{what}: products differ in their bits"
+    ReferenceProduct.of(A, x).check(results[0], what)
+    if is_whole(A):
+        x = whole_numbers(A.shape[1], A.dtype)
+        wrong = np.flatnonzero(product_of(products[0], A.shape[0], x) != exact_product(A, x))
+        assert not wrong.size, f"{what}: rows {wrong}"
+
+
+def is_whole(A):
+    return A.nnz <= 5000 and np.array_equal(A.data, np.round(A.data)) and abs(A.data).max(initial=0) <= 1000
 
 
 @every_kernel
-@every_usual_case
-def test_whole_numbers_are_exact(matrices, in_type, build, kernel, dtype, threads):
-    for what, A in matrices.items():
-        if A.nnz > 5000 or not np.array_equal(A.data, np.round(A.data)) or abs(A.data).max(initial=0) > 1000:
-            continue
-        ready, x = in_type(A, dtype), whole_numbers(A.shape[1], dtype)
+@every_type
+def test_equals_oracle(in_pairs, build, kernel, dtype):
+    for what, A, threads in in_pairs(dtype):
+        products = [bound(build, kernel, A, threads) for _ in range(2)]
+        if None not in products:
+            x = uniform(A.shape[1], dtype)
+            check(products, A, x, f"{'-'.join(kernel)} on '{what}' with {threads} threads")
+
+
+@every_kernel
+@pytest.mark.skipif(max(MANY_THREADS) > LIMIT, reason="is tried in a process of its own with more threads")
+def test_equals_oracle_with_many_threads(matrices, in_type, build, kernel):
+    for number, (what, A) in enumerate(matrices.items()):
+        ready, threads = in_type(A, "float64"), MANY_THREADS[number % 2]
         product = bound(build, kernel, ready, threads)
         if product is not None:
-            y = product_of(product, A.shape[0], x)
-            wrong = np.flatnonzero(y != exact_product(ready, x))
-            assert not wrong.size, f"{what}: rows {wrong}"
+            x = uniform(A.shape[1], "float64")
+            check([product], ready, x, f"{'-'.join(kernel)} on '{what}' with {threads} threads")
 
 
-@pytest.mark.skipif(LIMIT >= MOST_THREADS, reason="this process has that many threads already")
+@pytest.mark.skipif(max(MANY_THREADS) <= LIMIT, reason="this process has that many threads already")
 def test_more_threads_than_this_machine_has_cores():
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(Path(__file__))]
-    command += [
-        "-k",
-        f"({MOST_THREADS}-float64-32 and oracle) or ({MOST_THREADS}- or 3-) and (exact or at_once)",
-    ]
-    environment = {**os.environ, "NUMBA_NUM_THREADS": str(MOST_THREADS)}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    command += [str(Path(__file__)), "-k", "many_threads or at_once and (3- or 7-)"]
+    environment = {**os.environ, "NUMBA_NUM_THREADS": str(max(MANY_THREADS))}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
     assert "passed" in done.stdout and "skipped" not in done.stdout, done.stdout
@@ -147,7 +147,7 @@ def test_every_format_takes_many_of_the_matrices(matrices, build):
 
 
 @every_kernel
-@every_usual_case
+@pytest.mark.parametrize("dtype, threads", zip(DTYPES, (1, LIMIT, LIMIT, 1), strict=True))
 def test_values_that_are_not_finite_stay_in_their_rows(build, kernel, dtype, threads):
     A = some_matrix_of(build, kernel).astype(dtype)
     values = [np.nan, np.inf, -np.inf, -np.inf]
@@ -190,19 +190,7 @@ def test_x_that_is_not_finite_reaches_only_the_rows_that_read_it(build, kernel, 
 
 
 @every_kernel
-@pytest.mark.parametrize("dtype", ("float64", "complex128"))
-@pytest.mark.parametrize("threads", THREADS)
-def test_repeated_products_have_the_same_bits(matrices, in_type, build, kernel, dtype, threads):
-    for what, A in matrices.items():
-        ready, x = in_type(A, dtype), uniform(A.shape[1], dtype)
-        products = [bound(build, kernel, ready, threads) for _ in range(2)]
-        if None not in products:
-            results = {product_of(product, A.shape[0], x).tobytes() for product in products * 3}
-            assert len(results) == 1, f"{what} gives {len(results)} results"
-
-
-@every_kernel
-@pytest.mark.parametrize("threads", THREADS)
+@every_count
 def test_products_called_from_several_python_threads_at_once(build, kernel, threads):
     A = gallery("poisson3d", n=14, points=27)
     rows = A.shape[0]
@@ -263,19 +251,25 @@ def test_some_formats_take_several_vectors():
     assert {"bcsr", "csr", "sell"} <= set(SEVERAL)
 
 
+#: Types, vectors (one panel, or two that overlap), index bits, threads; a matrix takes two neighbours.
+SEVERAL_CASES = [
+    ("float64", 3, 32, 1),
+    ("float64", 13, 64, 2),
+    ("float32", 13, 32, 2),
+    ("complex128", 5, 64, 1),
+]
+
+
 @pytest.mark.parametrize("name", SEVERAL)
-@pytest.mark.parametrize(
-    "dtype, vectors", [("float64", 3), ("float64", 13), ("float32", 13), ("complex128", 5)]
-)
-@pytest.mark.parametrize("threads", THREADS[:2])
-def test_several_vectors_equal_the_oracle(matrices, in_type, build, name, dtype, threads, vectors):
-    # One panel, or two that overlap.
-    for what, A in matrices.items():
-        ready = in_type(A, dtype)
-        built = build(name, ready)
+@pytest.mark.parametrize("case", range(4))
+def test_several_vectors_equal_the_oracle(matrices, in_type, build, name, case):
+    dtype, vectors, bits, threads = SEVERAL_CASES[case]
+    for number, (what, A) in enumerate(matrices.items()):
+        ready = in_type(A, dtype, bits)
+        built = build(name, ready) if (number - case) % 4 < 2 else None
         if built is None:
             continue
-        product = DEVICES.get("cpu").kernels.get(name).bind_multivector(built, threads)
+        product = DEVICES.get("cpu").kernels.get(name).bind_multivector(built, min(threads, LIMIT))
         X = uniform(A.shape[1] * vectors, dtype).reshape(A.shape[1], vectors)
         rows = A.shape[0]
         buffer = np.full((rows + 16, vectors), GUARD, dtype=dtype)
@@ -319,14 +313,13 @@ def real_matrices(corpus):
 
 
 @every_kernel
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_equals_oracle_on_real_matrices(real_matrices, build, kernel, dtype):
+@pytest.mark.parametrize("dtype, threads", zip(DTYPES, (LIMIT, 1, 1, LIMIT), strict=True))
+def test_equals_oracle_on_real_matrices(real_matrices, build, kernel, dtype, threads):
     for what, A in real_matrices.items():
         if A.dtype.kind != np.dtype(dtype).kind:
             continue
         ready, x = A.astype(dtype), uniform(A.shape[1], dtype)
-        reference = ReferenceProduct.of(ready, x)
-        for threads in (count for count in THREADS if count <= MOST_OF_TYPE[dtype]):
-            product = bound(build, kernel, ready, threads)
-            if product is not None:
-                reference.check(product_of(product, A.shape[0], x), f"{'-'.join(kernel)} on {what}")
+        product = bound(build, kernel, ready, threads)
+        if product is not None:
+            y = product_of(product, A.shape[0], x)
+            ReferenceProduct.of(ready, x).check(y, f"{'-'.join(kernel)} on {what}")

@@ -14,9 +14,9 @@ from typing import Any
 import pyarrow.parquet
 
 from sparsecast.devices import DEVICES
+from sparsecast.features.analysis import structure
 from sparsecast.machines.machine import Machine, detect
 from sparsecast.machines.profile import Profile
-from sparsecast.matrices.analysis import structure
 from sparsecast.planning.candidates import Target
 from sparsecast.records import Record
 

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError, PaddingError
+from sparsecast.features.analysis import structure
+from sparsecast.features.levels import BLOCK_SIZES
+from sparsecast.features.row_blocks import RowBlocks, StripStatistics
 from sparsecast.formats.bcsr import BCSR, best_block
 from sparsecast.machines.machine import detect
-from sparsecast.matrices.analysis import structure
 from sparsecast.matrices.gallery import gallery
-from sparsecast.matrices.row_blocks import RowBlocks, StripStatistics
-from sparsecast.matrices.sweep import ENTRIES_PER_THREAD
+from sparsecast.parallel import ENTRIES_PER_THREAD
 from sparsecast.planning.candidates import Target, whole_matrix
-from sparsecast.records import BLOCK_SIZES
 
 #: Each side high and wide, even and odd; the tests of the kernels build all 36.
 SOME_SIZES = [(1, 1), (1, 8), (2, 2), (3, 6), (4, 3), (6, 4), (8, 1), (8, 8)]

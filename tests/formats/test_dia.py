@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError, MatrixSizeError, PaddingError
+from sparsecast.features.analysis import structure
+from sparsecast.features.row_blocks import RowBlocks, StripStatistics
 from sparsecast.formats.dia import CHUNK_BYTES, CHUNKS, DIA, _merged
 from sparsecast.formats.storage_format import MAX_PADDING_FACTOR
 from sparsecast.machines.machine import detect
-from sparsecast.matrices.analysis import structure
 from sparsecast.matrices.gallery import gallery
-from sparsecast.matrices.row_blocks import RowBlocks, StripStatistics
-from sparsecast.matrices.sweep import ENTRIES_PER_THREAD
+from sparsecast.parallel import ENTRIES_PER_THREAD
 from sparsecast.planning.candidates import Target, whole_matrix
 
 ascending = st.lists(st.integers(-5, 5), max_size=12).map(sorted)

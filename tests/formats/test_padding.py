@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from sparsecast.errors import PaddingError
+from sparsecast.features.analysis import structure
+from sparsecast.features.levels import ROW_LENGTH_LEVELS
+from sparsecast.features.row_blocks import StripStatistics
 from sparsecast.formats.ell import ELL
 from sparsecast.formats.hyb import HYB, threshold
 from sparsecast.formats.storage_format import MAX_PADDING_FACTOR
-from sparsecast.matrices.analysis import structure
 from sparsecast.matrices.gallery import gallery
-from sparsecast.matrices.row_blocks import StripStatistics
-from sparsecast.records import ROW_LENGTH_LEVELS
 
 row_lengths = st.lists(
     st.one_of(st.integers(0, 5), st.integers(60, 80), st.integers(0, 3000)), min_size=0, max_size=40

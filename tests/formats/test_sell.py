@@ -15,6 +15,8 @@ from scipy.sparse import csr_array
 
 from sparsecast.devices import DEVICES
 from sparsecast.errors import InputError, MatrixSizeError
+from sparsecast.features.analysis import structure
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.sell import (
     CHUNK_ROWS,
     PADDING_ABOVE_LEAST,
@@ -23,8 +25,6 @@ from sparsecast.formats.sell import (
     best_window,
     sort_rows,
 )
-from sparsecast.matrices.analysis import structure
-from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.matrices.synthesis import varied_matrix
 
 row_lengths = st.lists(st.one_of(st.integers(0, 5), st.integers(0, 300)), max_size=60)

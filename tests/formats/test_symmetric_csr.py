@@ -10,11 +10,11 @@ from scipy.sparse import csr_array, tril
 
 from sparsecast.devices import DEVICES
 from sparsecast.errors import PaddingError, SymmetryError
+from sparsecast.features.analysis import structure
+from sparsecast.features.row_blocks import RowBlocks, StripStatistics
 from sparsecast.formats.symmetric_csr import SymmetricCSR
 from sparsecast.machines.machine import detect
-from sparsecast.matrices.analysis import structure
 from sparsecast.matrices.gallery import gallery
-from sparsecast.matrices.row_blocks import RowBlocks, StripStatistics
 from sparsecast.planning.candidates import Target, whole_matrix
 
 KERNELS_OF_FORMAT = DEVICES.get("cpu").kernels.get("symmetric_csr")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -77,6 +79,47 @@ def test_a_whole_write_takes_the_old_ones_place(tmp_path):
         storage.write_atomically(path, lambda temporary, text=text: temporary.write_text(text) and None)
         assert path.read_text() == text
     assert names(path.parent) == ["f"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="this system has no umask")
+@pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
+def test_a_written_file_has_the_permissions_of_any_new_one(tmp_path, mask, mode):
+    before = os.umask(mask)
+    try:
+        storage.write_atomically(tmp_path / "f", lambda temporary: temporary.write_text("x") and None)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "f").stat().st_mode) == mode
+
+
+@pytest.mark.skipif(os.name == "nt", reason="this system has no umask")
+def test_files_of_other_threads_are_as_private_as_ever_during_a_write(tmp_path):
+    modes, written = set(), threading.Event()
+
+    def other_thread(own: int) -> None:
+        number = 0
+        while not written.is_set():
+            path = tmp_path / f"other-{own}-{number % 100}"
+            path.unlink(missing_ok=True)
+            os.close(os.open(path, os.O_CREAT, 0o666))
+            modes.add(stat.S_IMODE(path.stat().st_mode))
+            number += 1
+
+    before, interval = os.umask(0o077), sys.getswitchinterval()
+    others = [threading.Thread(target=other_thread, args=(own,)) for own in range(4)]
+    try:
+        sys.setswitchinterval(1e-6)
+        for other in others:
+            other.start()
+        for _ in range(2000):
+            storage.write_atomically(tmp_path / "f", lambda temporary: None)
+    finally:
+        sys.setswitchinterval(interval)
+        written.set()
+        for other in others:
+            other.join()
+        os.umask(before)
+    assert modes == {0o600}
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt(), ValueError()])

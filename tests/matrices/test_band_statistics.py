@@ -8,7 +8,7 @@ import pytest
 from scipy.sparse import csr_array, eye_array
 
 from sparsecast.errors import InputError
-from sparsecast.matrices.analysis import structure
+from sparsecast.features.analysis import structure
 from sparsecast.matrices.band_statistics import (
     BANDS,
     DENSITY_CLASSES,

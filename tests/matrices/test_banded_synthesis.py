@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sparsecast import integers
 from sparsecast.errors import InputError, MatrixSizeError
-from sparsecast.matrices import banded_synthesis, synthesis
 from sparsecast.matrices.band_statistics import BANDS, band_statistics
 from sparsecast.matrices.banded_synthesis import SPREADS, banded_matrix
 
@@ -142,7 +142,7 @@ def test_a_seed_is_the_same_matrix_everywhere(options, fingerprint):
 
 def test_many_entries_take_wide_indices(monkeypatch):
     narrow = banded_matrix(300, 9, seed=1)
-    monkeypatch.setattr(banded_synthesis, "_INT32_MAX", 2_699)
+    monkeypatch.setattr(integers, "INT32_MAX", 2_699)
     wide = banded_matrix(300, 9, seed=1)
     assert (wide.indices.dtype, wide.indptr.dtype) == (np.int64, np.int64)
     assert np.array_equal(narrow.indices, wide.indices) and np.array_equal(narrow.data, wide.data)
@@ -173,6 +173,6 @@ def test_refusals_are_one_line(rows, nnz_per_row, options, message):
 
 
 def test_what_memory_does_not_hold_is_refused_before_allocation(monkeypatch):
-    monkeypatch.setattr(synthesis.psutil, "virtual_memory", lambda: type("Memory", (), {"available": 1000}))
+    monkeypatch.setattr("psutil.virtual_memory", lambda: type("Memory", (), {"available": 1000}))
     with pytest.raises(MatrixSizeError, match="synthetic matrix of 1000 rows with 10 entries each needs"):
         banded_matrix(1000, 10, seed=0)

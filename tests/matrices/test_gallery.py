@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array, diags_array, eye_array, kron
 
 from sparsecast.errors import InputError, MatrixSizeError, UnknownNameError
-from sparsecast.matrices import synthesis
 from sparsecast.matrices.gallery import (
     gallery,
     gallery_from_specification,
@@ -248,7 +247,7 @@ def test_what_does_not_fit_is_refused_before_allocation(specification):
 
 
 def test_available_memory_decides(monkeypatch):
-    monkeypatch.setattr(synthesis.psutil, "virtual_memory", lambda: type("Memory", (), {"available": 2000}))
+    monkeypatch.setattr("psutil.virtual_memory", lambda: type("Memory", (), {"available": 2000}))
     assert gallery("poisson2d", n=3).nnz == 33
     assert gallery("helmholtz2d", n=2).nnz == 12
     with pytest.raises(MatrixSizeError):

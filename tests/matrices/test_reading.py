@@ -386,7 +386,7 @@ def test_sizes_beyond_64_bits(tmp_path, size):
 
 
 def test_matrix_beyond_memory_is_refused_before_it_is_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(sources.psutil, "virtual_memory", lambda: SimpleNamespace(available=2**20))
+    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=2**20))
     monkeypatch.setattr(matrix_market, "mmread", None)
     path = write(tmp_path, REAL + "9 9 100000\n" + "1 1 1.0\n" * 100_000)
     message = refusal(path, MatrixSizeError)
@@ -400,7 +400,7 @@ def test_rows_beyond_memory(tmp_path, line):
 
 
 def test_dense_array_beyond_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(sources.psutil, "virtual_memory", lambda: SimpleNamespace(available=2**20))
+    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=2**20))
     text = "%%MatrixMarket matrix array real general\n1000 1000\n" + "0\n" * 1_000_000
     assert "1000 rows" in refusal(write(tmp_path, text, "a.mtx.gz"), MatrixSizeError)
 

@@ -18,7 +18,6 @@ from scipy import sparse
 from scipy.io import savemat
 
 from sparsecast.errors import InputError, MatrixFileError, MatrixSizeError
-from sparsecast.matrices import sources
 from sparsecast.matrices.reading import load, read
 
 
@@ -279,7 +278,7 @@ def test_npz_sizes(tmp_path, monkeypatch):
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("format.npy", npy_claiming((4_000_000,), b"\0" * 32_000_000))
     assert path.stat().st_size < 100_000
-    monkeypatch.setattr(sources.psutil, "virtual_memory", lambda: SimpleNamespace(available=2**20))
+    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=2**20))
     sparse.save_npz(path, sparse.csr_array((300_000, 3)))
     refusal(path, MatrixSizeError)
 
@@ -356,7 +355,7 @@ def test_mat_bomb(tmp_path, monkeypatch):
     head = b"MATLAB 5.0 MAT-file".ljust(124) + b"\0\1IM"
     packed = zlib.compress(struct.pack("<II", 14, 2**32 - 8) + b"\0" * 2**20)
     path.write_bytes(head + struct.pack("<II", 15, len(packed)) + packed)
-    monkeypatch.setattr(sources.psutil, "virtual_memory", lambda: SimpleNamespace(available=2**31))
+    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=2**31))
     assert "4294967288 bytes" in refusal(path, MatrixSizeError)
 
 

@@ -16,7 +16,6 @@ from scipy import sparse
 from scipy.io import hb_write
 
 from sparsecast.errors import InputError, MatrixFileError, MatrixSizeError
-from sparsecast.matrices import sources
 from sparsecast.matrices.reading import load, read
 
 # Sections as lines, for the 4 x 4 matrix with columns {1: rows 1 3, 2: row 2, 3: none, 4: rows 1 4}.
@@ -289,7 +288,7 @@ def test_sizes(tmp_path, monkeypatch):
     lines[1] = f"{10**9:14d}{10**9:14d}{10**9:14d}{10**9:14d}"
     lines[2] = f"{'RUA':14}{4:14d}{4:14d}{10**9:14d}{0:14d}"
     assert "1000000000 entries" in refusal(write(tmp_path, lines))
-    monkeypatch.setattr(sources.psutil, "virtual_memory", lambda: SimpleNamespace(available=100))
+    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=100))
     assert "5 stored entries" in refusal(write(tmp_path, cards()), MatrixSizeError)
 
 

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError, MatrixSizeError
-from sparsecast.matrices import synthesis
 from sparsecast.matrices.synthesis import (
     BAND_WIDTH_IN_ROW_LENGTHS,
     LEAST_BAND_WIDTH,
@@ -83,7 +82,7 @@ def test_refusals_are_one_line(rows, nnz_per_row, seed, message):
 def test_too_many_entries_are_refused_before_allocation(monkeypatch):
     with pytest.raises(MatrixSizeError, match="int32"):
         strip_matrix(2**21, 2**10, seed=0)
-    monkeypatch.setattr(synthesis.psutil, "virtual_memory", lambda: type("Memory", (), {"available": 1000}))
+    monkeypatch.setattr("psutil.virtual_memory", lambda: type("Memory", (), {"available": 1000}))
     with pytest.raises(MatrixSizeError, match="memory available; choose smaller"):
         strip_matrix(1000, 10, seed=0)
 

@@ -9,12 +9,11 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array, random_array
 
 from sparsecast.errors import InputError, MatrixSizeError
-from sparsecast.matrices import synthesis
-from sparsecast.matrices.analysis import structure
+from sparsecast.features.analysis import structure
+from sparsecast.features.levels import BLOCK_SIZES
 from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.synthesis import block_matrix, varied_matrix
 from sparsecast.matrices.twin_synthesis import banded_twin, row_lengths, twin
-from sparsecast.records import BLOCK_SIZES
 
 
 @st.composite
@@ -108,6 +107,6 @@ def test_refusals_are_one_line(make, monkeypatch):
         make(found, 5, seed=0)
     with pytest.raises(InputError, match="seed = -1: expected an integer of at least 0"):
         make(found, seed=-1)
-    monkeypatch.setattr(synthesis.psutil, "virtual_memory", lambda: type("Memory", (), {"available": 1000}))
+    monkeypatch.setattr("psutil.virtual_memory", lambda: type("Memory", (), {"available": 1000}))
     with pytest.raises(MatrixSizeError, match="a twin of 400 rows with 1920 entries needs"):
         make(found, seed=0)

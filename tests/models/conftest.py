@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+from sparsecast.features.analysis import structure
+from sparsecast.features.structure import Structure
 from sparsecast.machines.profile import Profile
-from sparsecast.matrices.analysis import structure
-from sparsecast.records import Record, Structure
+from sparsecast.records import Record
 
 
 @pytest.fixture(scope="session")

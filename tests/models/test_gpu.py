@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from sparsecast.errors import DeviceError, ProfileError
+from sparsecast.features.analysis import structure
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.hyb import HYB, LEAST_ROWS_ON_GPUS
 from sparsecast.machines.gpu import GPU
 from sparsecast.machines.machine import Cache, Machine
 from sparsecast.machines.strips import strip_rows
-from sparsecast.matrices.analysis import structure
-from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.matrices.synthesis import varied_matrix
 from sparsecast.models import MODELS
 from sparsecast.models.guo import LEAST_SCATTERED, GuoModel

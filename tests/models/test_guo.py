@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparsecast.errors import ProfileError
+from sparsecast.features.analysis import structure
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.machines.strips import strip_rows
-from sparsecast.matrices.analysis import structure
 from sparsecast.matrices.gallery import gallery_from_specification
-from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.models.guo import GuoModel, Line
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden-forecasts.json"

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from sparsecast.errors import ProfileError
+from sparsecast.features.analysis import structure
+from sparsecast.features.row_blocks import RowBlocks, StripStatistics
 from sparsecast.formats import FORMATS
 from sparsecast.machines.machine import Cache, Machine, detect
-from sparsecast.matrices.analysis import structure
-from sparsecast.matrices.row_blocks import RowBlocks, StripStatistics
 from sparsecast.matrices.synthesis import block_matrix, diagonal_matrix, varied_matrix
 from sparsecast.models import MODELS
 from sparsecast.models.linear import LEAST_RECORDS, LinearModel

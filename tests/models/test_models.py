@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparsecast.errors import ProfileError
+from sparsecast.features.analysis import structure
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
-from sparsecast.matrices.analysis import structure
 from sparsecast.matrices.gallery import gallery
-from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.models import DEFAULT_MODEL, MODELS
 from sparsecast.models.conversion import ConversionCost
 from sparsecast.models.model import INTERVAL_SHARE

@@ -8,11 +8,11 @@ import re
 import pytest
 
 from sparsecast.errors import InputError
+from sparsecast.features.analysis import structure
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.machines.machine import detect
-from sparsecast.matrices.analysis import structure
 from sparsecast.matrices.gallery import gallery
-from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.planning.candidates import Target, whole_matrix
 from sparsecast.records import DTYPES
 

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from sparsecast.features.analysis import structure
 from sparsecast.formats.storage_format import MAX_PADDING_FACTOR
 from sparsecast.machines.machine import detect
-from sparsecast.matrices.analysis import structure
 from sparsecast.models import MODELS
 from sparsecast.models.model import Model
 from sparsecast.planning.candidates import Target

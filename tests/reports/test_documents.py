@@ -7,9 +7,10 @@ import json
 import math
 
 from sparsecast.benchmark.twins import TwinRow, Twins, TwinScore
-from sparsecast.matrices.analysis import structure
+from sparsecast.features.analysis import structure
+from sparsecast.features.structure import Structure
 from sparsecast.matrices.gallery import gallery
-from sparsecast.records import Bandwidth, Forecast, Structure
+from sparsecast.records import Bandwidth, Forecast
 from sparsecast.reports import documents
 
 

@@ -13,8 +13,8 @@ from rich.console import Console
 from sparsecast.benchmark.evaluation import EvaluationRow, ModelScore
 from sparsecast.benchmark.plan_check import PlanCheck
 from sparsecast.benchmark.twins import TwinRow, Twins, TwinScore
+from sparsecast.features.analysis import structure
 from sparsecast.machines.machine import Cache, Machine
-from sparsecast.matrices.analysis import structure
 from sparsecast.matrices.gallery import gallery
 from sparsecast.planning.dynamic_programme import PlannedBlock
 from sparsecast.planning.placement import Placement, compare

@@ -13,7 +13,7 @@ from sparsecast.api.calibrating import (
     profile,
     twins,
 )
-from sparsecast.api.executing import check, compile, evaluate, measure, measuring_steps
+from sparsecast.api.executing import check, compile, evaluate, measure, measuring_steps, replay
 from sparsecast.api.forecasting import (
     choice,
     forecasts_at_hand,
@@ -23,12 +23,12 @@ from sparsecast.api.forecasting import (
     threads_of,
     unmet_devices,
 )
-from sparsecast.api.inputs import NamedMatrix, read_matrix, structure
+from sparsecast.api.inputs import as_problem, read_matrix, structure
 from sparsecast.api.resolving import contents, machine_of
 
 __all__ = [
     "QUICK_BUDGET_S",
-    "NamedMatrix",
+    "as_problem",
     "bench",
     "bench_result",
     "calibrate",
@@ -49,6 +49,7 @@ __all__ = [
     "predict",
     "profile",
     "read_matrix",
+    "replay",
     "structure",
     "threads_of",
     "twins",

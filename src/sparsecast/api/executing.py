@@ -3,29 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from sparsecast.api.forecasting import choice, predict
+from sparsecast.api.calibrating import own_profile
+from sparsecast.api.forecasting import choice, threads_of
 from sparsecast.api.forecasting import plan as plan_of  # `compile` has a parameter of that name
-from sparsecast.api.inputs import NamedMatrix, as_csr, read_matrix
-from sparsecast.api.resolving import machine_of, require_own
-from sparsecast.benchmark.evaluation import Evaluation, EvaluationRow, pair, scores
-from sparsecast.benchmark.measurement import LeftOut, Subject, measure_candidates
+from sparsecast.api.inputs import as_problem, read_matrix
+from sparsecast.api.resolving import (
+    asked_machine,
+    fitted_model,
+    machine_of,
+    require_own,
+    target_of,
+    training_for,
+)
+from sparsecast.benchmark.evaluation import Evaluation, Scoring
+from sparsecast.benchmark.kept import keep
+from sparsecast.benchmark.measurement import LeftOut, measure_candidates
 from sparsecast.benchmark.plan_check import PlanCheck, check_plan
+from sparsecast.benchmark.replay import replay as replay_records
 from sparsecast.devices import DEVICES
 from sparsecast.devices.binding import bind, prepared, row_slice
 from sparsecast.devices.naming import parse_device, parse_devices
-from sparsecast.errors import InputError
+from sparsecast.errors import FeatureError, InputError, ProfileError
 from sparsecast.machines.machine import PROCESSOR, Machine, detect
-from sparsecast.machines.profile import Profile
-from sparsecast.matrices.analysis import structure as structure_of
+from sparsecast.machines.profile import Profile, find_profile
+from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.timing import DEFAULT_EFFORT, Effort
 from sparsecast.models import MODELS
-from sparsecast.operators import BlockOperator
+from sparsecast.operators import BlockOperator, RowProduct, Transposed
+from sparsecast.planning.candidates import Target, whole_matrix
 from sparsecast.planning.plan import Plan
 from sparsecast.planning.prediction import Prediction
 from sparsecast.records import Candidate, Forecast, Record
@@ -38,8 +50,13 @@ def compile(
     threads: int | None = None,
     dtype: str | None = None,
     device: str | None = None,
+    transpose: bool | Plan = False,
 ) -> BlockOperator:
     """Build a matrix as a plan says; the result is a SciPy LinearOperator.
+
+    The transpose of a matrix that equals it costs nothing. That of another one is planned and built like any
+    matrix when ``op.T``, ``op.H``, ``op.rmatvec`` or ``op.rmatmat`` is first used; until then the operator
+    keeps `A`, which must not change.
 
     Parameters
     ----------
@@ -49,6 +66,9 @@ def compile(
         Made by `plan`; without one, the matrix is planned for on this machine.
     threads, dtype, device
         For planning, as in `plan`.
+    transpose : bool or Plan
+        Whether to plan and build the transpose now, for as many products; or a plan for it, to build now.
+        Without a plan, the transpose is planned by the profile of this machine.
 
     Returns
     -------
@@ -63,32 +83,74 @@ def compile(
     DeviceError
         If the device of the plan is not there.
     """
-    matrix = as_csr(A)
-    made = plan or plan_of(matrix, threads=threads, dtype=dtype, device=device)
+    problem = as_problem(A)
+    matrix = problem.matrix
+    made = plan or plan_of(problem, threads=threads, dtype=dtype, device=device)
     first = made.baseline.candidate
-    computing = DEVICES.get(first.device)
-    computing.threads(detect(), first.threads)
     for asked, planned in ((threads, first.threads), (dtype, first.dtype)):
         if asked is not None and asked != planned:
             raise InputError(
                 f"{asked} beside a plan for {planned}: expected the same; plan it so, or leave it out"
             )
+    _select(device, made)
+    blocks = _built(matrix, made)
+    planned_transpose = None if isinstance(transpose, bool) else transpose
+    transposed = partial(_transposed, problem, blocks, made, planned_transpose)
+    operator = DEVICES.get(first.device).operator(matrix.shape, np.dtype(first.dtype), blocks, transposed)
+    if transpose:
+        operator.transpose()
+    return operator
+
+
+def _built(matrix: csr_array[Any], made: Plan) -> list[RowProduct]:
+    """Return the row blocks of a matrix, built and bound as a plan says."""
+    first = made.baseline.candidate
+    DEVICES.get(first.device).threads(detect(), first.threads)
     planned_rows = sum(block.last_row + 1 - block.first_row for block in made.blocks)
     if planned_rows != matrix.shape[0]:
         raise InputError(
             f"plan for {planned_rows} rows: expected {matrix.shape[0]}, the rows of the matrix; plan it anew"
         )
-    _select(device, made)
     ready = prepared(matrix, first.dtype, first.index_bits)
-    blocks = [
-        (
-            block.first_row,
-            block.last_row + 1,
-            bind(_rows(ready, block.first_row, block.last_row), block.candidate),
-        )
+    return [
+        RowProduct(block.first_row, block.last_row + 1, each.product, each.multivector)
         for block in made.blocks
+        for each in [bind(_rows(ready, block.first_row, block.last_row), block.candidate)]
     ]
-    return computing.operator(matrix.shape, np.dtype(first.dtype), blocks)
+
+
+def _transposed(
+    problem: Problem, blocks: Sequence[RowProduct], made: Plan, planned: Plan | None
+) -> Transposed:
+    """Return what does products with the transpose: the blocks of the matrix where they can, else its own."""
+    if problem.structure.symmetry.triangle_nnz is not None:
+        return Transposed(blocks)
+    A = problem.matrix
+    transpose = csr_array(A.T)
+    if A.dtype.kind == "c" and _are_equal(transpose, A.conjugate()):
+        return Transposed(blocks, conjugated=True)
+    first = made.baseline.candidate
+    if planned is None:
+        target: dict[str, Any] = {
+            "threads": threads_of(first.device, first.threads),
+            "dtype": first.dtype,
+            "device": first.device,
+        }
+        planned = plan_of(transpose, iterations=made.iterations, **target)
+    own = planned.baseline.candidate
+    if (own.device, own.dtype) != (first.device, first.dtype):
+        raise InputError(
+            f"a plan for {own.device} {own.dtype} of the transpose: expected {first.device} {first.dtype}, "
+            f"as of the matrix; plan it so"
+        )
+    return Transposed(_built(transpose, planned))
+
+
+def _are_equal(A: csr_array[Any], B: csr_array[Any]) -> bool:
+    """Tell whether two matrices have the same arrays."""
+    return A.shape == B.shape and all(
+        np.array_equal(getattr(A, name), getattr(B, name)) for name in ("indptr", "indices", "data")
+    )
 
 
 def _select(device: str | None, made: Plan) -> None:
@@ -123,9 +185,9 @@ def check(A: Any, made: Plan, effort: Effort = DEFAULT_EFFORT, *, device: str | 
     WrongResultError
         If the operator is wrong.
     """
-    matrix = as_csr(A)
+    problem = as_problem(A)
     _select(device, made)
-    return check_plan(matrix, made, lambda: compile(matrix, made), effort, DEVICES.get(made.device))
+    return check_plan(problem.matrix, made, lambda: compile(problem, made), effort, DEVICES.get(made.device))
 
 
 def measure(
@@ -137,6 +199,7 @@ def measure(
     device: str | None = None,
     name: str = "matrix",
     reads_energy: bool = True,
+    keeps: bool = True,
     on_sample: Callable[[], None] = lambda: None,
     on_left_out: LeftOut = lambda candidate, why: None,
 ) -> list[Record]:
@@ -156,6 +219,8 @@ def measure(
         The matrix' name in the Records.
     reads_energy : bool
         Whether energy is read where something counts it: on a GPU, for two seconds a candidate.
+    keeps : bool
+        Whether the Records are kept in the data folder, for models to learn from and to be scored on.
     on_sample : callable
         Called after every sample, and after every reading of energy.
     on_left_out : callable
@@ -174,12 +239,10 @@ def measure(
     WrongResultError
         If a kernel is wrong.
     """
-    matrix = as_csr(A)
-    found = table.structure if isinstance(table, Prediction) else structure_of(matrix)
+    problem = as_problem(A, name)
     profile_name = table.profile if isinstance(table, Prediction) else None
     if table is None:
-        values = matrix.dtype.name if dtype is None else dtype
-        table = choice(found, threads=threads, dtype=values, device=device or PROCESSOR).candidates
+        table = choice(problem, threads=threads, dtype=dtype, device=device or PROCESSOR).candidates
     candidates = [item.candidate if isinstance(item, Forecast) else item for item in table]
     machine = _measured_machine(device, candidates)
     computing = DEVICES.get(machine.device)
@@ -187,7 +250,6 @@ def measure(
         require_own(profile_name, machine)
     for candidate in candidates:
         computing.threads(machine, candidate.threads)
-    subject = Subject(matrix, found, name, "user")
     meter = computing.meter() if reads_energy else None
     refused: list[InputError] = []
 
@@ -196,10 +258,12 @@ def measure(
         on_left_out(candidate, why)
 
     records = measure_candidates(
-        subject, candidates, DEFAULT_EFFORT, on_sample, computing, leave_out, meter=meter
+        problem, "user", candidates, DEFAULT_EFFORT, on_sample, computing, leave_out, meter=meter
     )
     if refused and not records:
         raise refused[0]
+    if keeps:
+        keep(machine, problem, records)
     return sorted(records, key=lambda record: record.time_s)
 
 
@@ -212,7 +276,7 @@ def _measured_machine(device: str | None, candidates: Sequence[Candidate]) -> Ma
 
 
 def measuring_steps(candidates: Sequence[Candidate]) -> int:
-    """Return how often `measure` calls `on_sample` for Candidates, readings of energy included."""
+    """Return how often `measure` calls `on_sample`, as if each device that may count energy did so."""
     return sum(
         DEFAULT_EFFORT.samples + DEVICES.get(candidate.device).may_read_energy for candidate in candidates
     )
@@ -225,44 +289,94 @@ def evaluate(
     threads: int | None = None,
     dtype: str | None = None,
     device: str = "cpu",
+    keeps: bool = True,
     on_matrix: Callable[[], None] = lambda: None,
 ) -> Evaluation:
     """Forecast a collection of matrices with every model, and measure them on this machine.
+
+    A matrix or a model that refuses is left out with its reason; an interrupted run gives what was done.
 
     Parameters
     ----------
     matrices : sequence of paths, gallery specifications or sparse matrices
     profile, threads, dtype, device
         As in `predict`.
+    keeps : bool
+        As in `measure`.
     on_matrix : callable
         Called after each matrix.
     """
     machine = machine_of(device)
     if profile is not None:
         require_own(profile.name, machine)
-    rows: list[EvaluationRow] = []
-    refused: dict[str, str] = {}
+    scoring, interrupted = Scoring(), False
     for number, item in enumerate(matrices, 1):
         name = str(item) if isinstance(item, str | Path) else f"matrix {number}"
         try:
-            found = read_matrix(item) if isinstance(item, str | Path) else NamedMatrix(name, as_csr(item), ())
+            problem = read_matrix(item) if isinstance(item, str | Path) else as_problem(item, name)
+            _evaluate(problem, profile, scoring, keeps, threads=threads, dtype=dtype, device=device)
         except InputError as error:
-            refused[name] = str(error)
-        else:
-            rows += _evaluated(found, profile, threads=threads, dtype=dtype, device=device)
+            scoring.refused[name] = str(error)
+        except KeyboardInterrupt:
+            interrupted = True
+            break
         on_matrix()
-    return Evaluation(machine.name, tuple(rows), scores(rows), refused)
+    return scoring.evaluation(machine.name, interrupted)
 
 
-def _evaluated(found: NamedMatrix, profile: Profile | None, **target: Any) -> list[EvaluationRow]:
-    predictions = [predict(found.matrix, profile, **target, model=model) for model in MODELS.names()]
-    # A model may know other kernels than those that the rules choose.
-    open_here = choice(found.matrix, **target).candidates
-    forecast = (item.candidate for prediction in predictions for item in prediction)
+def _evaluate(problem: Problem, profile: Profile | None, scoring: Scoring, keeps: bool, **asked: Any) -> None:
+    """Measure a matrix in every way that is open to it or forecast, and add what each model says of them."""
+    profile = profile or own_profile(problem, **asked)
+    target = target_of(problem, profile.machine, asked["threads"], asked["dtype"])
+    open_here = list(choice(problem, **asked).candidates)
+    estimates = []
+    for name in MODELS.names():
+        try:
+            model = fitted_model(profile, target, name)
+            # A model may know other kernels than those that the rules choose.
+            known = whole_matrix(problem.structure, target, profile.machine, model.kernels).candidates
+            estimates.append((model, model.estimates(problem.structure, known)))
+        except (FeatureError, ProfileError) as error:
+            scoring.refused.setdefault(f"model {name}", str(error))
+    forecast = (each.candidate for _, found in estimates for each in found)
     table = list(dict.fromkeys((*open_here, *forecast)))
-    records = measure(found.matrix, table, **target, name=found.name, reads_energy=False)
-    rows = [row for p in predictions for row in pair(found.name, p.model, p, records)]
-    return sorted(rows, key=lambda row: row.record.time_s)
+    scoring.add_records(problem.name, measure(problem, table, **asked, reads_energy=False, keeps=keeps))
+    for model, found in estimates:
+        scoring.add_estimates(problem.name, model.name, model.quantity, found)
+
+
+def replay(
+    profile: Profile | None = None,
+    *,
+    threads: int | None = None,
+    dtype: str = "float64",
+    device: str | None = None,
+    on_fold: Callable[[], None] = lambda: None,
+) -> Evaluation:
+    """Score every model on stored Records, on matrices that it has not seen, with no hardware.
+
+    Parameters
+    ----------
+    profile : Profile, optional
+        Whose Records; by default this machine's. Those that were kept of its machine join them.
+    threads, device
+        As in `predict`.
+    dtype : str
+        One of DTYPES.
+    on_fold : callable
+        Called after each fit: FOLDS times for each model.
+
+    Raises
+    ------
+    ProfileError
+        If there are too few Records.
+    """
+    profile = profile or find_profile(here=machine_of(device or PROCESSOR))
+    machine = asked_machine(profile, device)
+    target = Target(machine.device, dtype, 32, DEVICES.get(machine.device).threads(machine, threads))
+    return replay_records(
+        training_for(profile, target), [MODELS.get(n) for n in MODELS.names()], on_fold=on_fold
+    )
 
 
 def _rows(A: csr_array[Any], first: int, last: int) -> csr_array[Any]:

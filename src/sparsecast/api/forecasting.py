@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
@@ -10,10 +11,11 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from sparsecast.api.calibrating import own_profile
-from sparsecast.api.inputs import as_csr, structure
+from sparsecast.api.inputs import as_problem, structure
 from sparsecast.api.resolving import (
     answers,
     asked_machine,
+    energy_model,
     fitted_model,
     machine_of,
     met_profile,
@@ -24,11 +26,12 @@ from sparsecast.api.resolving import (
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import parse_device, parse_devices
 from sparsecast.errors import InputError, MatrixSizeError
+from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.machines.profile import Profile, find_profile
 from sparsecast.machines.strips import strip_rows
-from sparsecast.matrices.analysis import structure as structure_of
 from sparsecast.models import DEFAULT_MODEL, MODELS
+from sparsecast.models.model import Model
 from sparsecast.planning.candidates import Choice, whole_matrix
 from sparsecast.planning.dynamic_programme import strip_statistics
 from sparsecast.planning.placement import Placement, Placements, compare
@@ -74,7 +77,8 @@ def predict(
     ProfileError
         If `profile` has no Records for them.
     """
-    MODELS.get(model or DEFAULT_MODEL)  # an unknown name is refused before anything is measured
+    name = time_model(model)  # an unknown name is refused before anything is measured
+    A = A if isinstance(A, Structure) else as_problem(A)
     profile = profile or own_profile(
         A, threads=threads, dtype=dtype, device=PROCESSOR if device is None else device
     )
@@ -82,11 +86,46 @@ def predict(
     target = target_of(A, machine, threads, dtype)
     start = perf_counter()
     found = structure(A)
-    fitted = fitted_model(profile, target, model or DEFAULT_MODEL)
+    fitted = fitted_model(profile, target, name)
     choice = whole_matrix(found, target, machine, fitted.kernels)
-    forecasts = tuple(fitted.forecast(found, choice.candidates))
+    forecasts = fitted.forecast(found, choice.candidates)
     refused = choice.refused | _without_forecast(choice, forecasts, fitted.name)
-    return Prediction(forecasts, refused, found, profile.name, fitted.name, perf_counter() - start)
+    energy = energy_model(profile, target)
+    if energy is not None:
+        forecasts = _with_energy(forecasts, energy, found)
+    took = perf_counter() - start
+    return Prediction(tuple(forecasts), refused, found, profile.name, fitted.name, took)
+
+
+def time_model(name: str | None) -> str:
+    """Return the model that forecasts times: `name`, or the default.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such model.
+    InputError
+        If it forecasts something else.
+    """
+    if name is None:
+        return DEFAULT_MODEL
+    quantity = MODELS.get(name).quantity
+    if quantity != "time":
+        raise InputError(
+            f"model '{name}' forecasts {quantity}: expected one of time; it is used beside one by itself"
+        )
+    return name
+
+
+def _with_energy(forecasts: Sequence[Forecast], energy: Model, found: Structure) -> list[Forecast]:
+    """Return the forecasts with what a model of energy says of them."""
+    expected = {each.candidate: each for each in energy.estimates(found, [f.candidate for f in forecasts])}
+    return [
+        replace(f, energy_j=e.value, energy_low_j=e.low, energy_high_j=e.high)
+        if (e := expected.get(f.candidate))
+        else f
+        for f in forecasts
+    ]
 
 
 def _without_forecast(choice: Choice, forecasts: Sequence[Forecast], model: str) -> dict[str, str]:
@@ -136,8 +175,8 @@ def plan(
         raise InputError(f"iterations {iterations}: expected at least 1; name the products you will do")
     if objective != "time":
         raise InputError(f"objective '{objective}': expected 'time', the only one measured; name it")
-    MODELS.get(model or DEFAULT_MODEL)
-    matrix = as_csr(A)
+    name = time_model(model)
+    matrix = as_problem(A)
     if device is not None and "," in device:
         profiles = () if profile is None else (profile,)
         places = place(
@@ -150,10 +189,9 @@ def plan(
     machine = asked_machine(profile, device)
     target = target_of(matrix, machine, threads, dtype)
     strip = strip_rows(machine, target.threads)
-    found = structure_of(matrix)
-    statistics = strip_statistics(matrix.indptr, found, strip)
-    fitted = fitted_model(profile, target, model or DEFAULT_MODEL)
-    return make_plan(statistics, fitted, target, machine, iterations)
+    found = matrix.structure
+    statistics = strip_statistics(matrix.matrix.indptr, found, strip)
+    return make_plan(statistics, fitted_model(profile, target, name), target, machine, iterations)
 
 
 def place(
@@ -185,7 +223,7 @@ def place(
     InputError, ProfileError
         As `plan`, and if a GPU's profile has no measured transfers.
     """
-    matrix = as_csr(A)
+    matrix = as_problem(A)
     given = {profile.machine.device: profile for profile in profiles}
     unmet_devices(matrix, devices, profiles, threads=threads, dtype=dtype)
     found, refused = [], {}
@@ -197,7 +235,7 @@ def place(
         except MatrixSizeError as error:
             refused[name] = str(error)
         else:
-            found.append(Placement(chosen.name, made, _vectors_s(chosen, matrix, made)))
+            found.append(Placement(chosen.name, made, _vectors_s(chosen, matrix.matrix, made)))
     if not found:
         raise MatrixSizeError("; ".join(refused.values()))
     return compare(found, refused)

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from sparsecast.api.inputs import as_csr
+from sparsecast.api.inputs import as_problem
 from sparsecast.benchmark.gahvari import summary
+from sparsecast.benchmark.kept import with_kept
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import parse_device
 from sparsecast.errors import InputError, ProfileError
+from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile, find_profile, user_path
 from sparsecast.matrices.values import require_imaginary
 from sparsecast.models import MODELS
 from sparsecast.models.model import Model
+from sparsecast.models.store import fitted
+from sparsecast.models.training import TrainingSet
 from sparsecast.planning.candidates import Target
-from sparsecast.records import Candidate, Record, Structure
+from sparsecast.records import Candidate, Record
 
 
 def machine_of(device: str) -> Machine:
@@ -60,7 +64,7 @@ def target_of(A: Any, machine: Machine, threads: int | None, dtype: str | None) 
     if isinstance(A, Structure):
         index_bits = 32 if max(A.nnz, A.rows, A.cols) < 2**31 else 64
         return Target(machine.device, "float64" if dtype is None else dtype, index_bits, threads)
-    matrix = as_csr(A)
+    matrix = as_problem(A).matrix
     # SciPy counts more than 2**31 - 1 entries with 64 bits, the columns may still have 32.
     index_bytes = max(matrix.indptr.itemsize, matrix.indices.itemsize)
     target = Target(machine.device, matrix.dtype.name if dtype is None else dtype, 8 * index_bytes, threads)
@@ -91,7 +95,16 @@ def answers(profile: Profile, target: Target) -> bool:
 def _model_records(profile: Profile, target: Target) -> list[Record]:
     """Return a target's Records but those of the five-minute benchmark, which no model is fitted to."""
     own = profile.select(device=target.device, dtype=target.dtype, threads=target.threads)
-    return [record for record in own if record.suite not in (summary.SUITE, summary.AGAIN)]
+    return [
+        record for record in own if record.suite not in (summary.SUITE, summary.AGAIN) and is_current(record)
+    ]
+
+
+def is_current(record: Record) -> bool:
+    """Tell whether a Record is of a kernel as it is now."""
+    candidate = record.candidate
+    known = DEVICES.get(candidate.device).kernels
+    return candidate.format in known.names() and record.kernel_version == known.get(candidate.format).version
 
 
 def records_for(profile: Profile, target: Target) -> list[Record]:
@@ -111,9 +124,35 @@ def records_for(profile: Profile, target: Target) -> list[Record]:
     return records
 
 
+def training_for(profile: Profile, target: Target) -> TrainingSet:
+    """Return what models learn from for a target: a profile's Records, and those that are kept.
+
+    Raises
+    ------
+    ProfileError
+        If the profile has none.
+    """
+    records_for(profile, target)
+    whole = with_kept(profile)
+    return TrainingSet.of(whole, _model_records(whole, target))
+
+
 def fitted_model(profile: Profile, target: Target, name: str) -> Model:
-    """Return the model of that name, fitted to a profile's Records of a target."""
-    return MODELS.get(name)().fit(records_for(profile, target), profile.machine)
+    """Return the model of that name, fitted to the Records for a target."""
+    return fitted(MODELS.get(name)(), training_for(profile, target))
+
+
+def energy_model(profile: Profile, target: Target) -> Model | None:
+    """Return the first model of energy that the Records for a target suffice for, if there is one."""
+    if not any(record.energy_j is not None for record in profile.records):
+        return None
+    for name in MODELS.names():
+        if MODELS.get(name).quantity == "energy":
+            try:
+                return fitted_model(profile, target, name)
+            except ProfileError:
+                continue  # another one may need less
+    return None
 
 
 def contents(profile: Profile) -> str:

@@ -6,7 +6,6 @@ the required ones first, so that a short budget gives a coarse profile and not h
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -14,25 +13,29 @@ from itertools import groupby
 from pathlib import Path
 from time import perf_counter
 
-import psutil
-
 from sparsecast.benchmark.gahvari import search_space, summary
 from sparsecast.benchmark.gahvari.search_space import Series
 from sparsecast.benchmark.gahvari.suite import OutOfTime, SyntheticSuite
-from sparsecast.benchmark.measurement import Subject, measure_candidates
+from sparsecast.benchmark.journal import Measurements, journal, read_journal
+from sparsecast.benchmark.measurement import measure_candidates
 from sparsecast.devices import DEVICES
-from sparsecast.devices.benchmark_matrices import BenchmarkMatrix
 from sparsecast.devices.compiling import compiled_in_turn
 from sparsecast.devices.device import Device
 from sparsecast.errors import InputError, MatrixSizeError, ProfileError
+from sparsecast.features.analysis import structure
+from sparsecast.formats import FORMATS
 from sparsecast.machines import storage
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile, user_path
-from sparsecast.matrices.analysis import structure
-from sparsecast.matrices.synthesis import varied_matrix
+from sparsecast.matrices.benchmark_matrices import SuiteMatrix
+from sparsecast.matrices.problem import Problem
+from sparsecast.matrices.synthesis import (
+    varied_matrix,
+)
 from sparsecast.measuring.timing import Effort
+from sparsecast.memory import free_bytes
 from sparsecast.planning.candidates import Target, whole_matrix
-from sparsecast.records import SCHEMA_VERSION, Bandwidth, Candidate, Record
+from sparsecast.records import Bandwidth, Candidate, Record
 
 #: Seconds below which not even the required matrices get measured on a cold compilation cache.
 LEAST_BUDGET_S = 10.0
@@ -92,7 +95,7 @@ class Calibration:
         What is measured of the five-minute benchmark.
     rates : bool
         Whether its figures are what is wanted, and come first; else the models' matrices do.
-    records : list of Record
+    measured : Measurements
         What this run has measured so far; what it took over from a killed one is in the profile only.
     bandwidths : list of Bandwidth
         The bandwidths measured so far; quickly measured again, so the journal does without them.
@@ -113,7 +116,7 @@ class Calibration:
     device: Device | None = None
     series: Sequence[Series] = ()
     rates: bool = False
-    records: list[Record] = field(default_factory=list)
+    measured: Measurements = field(default_factory=Measurements)
     bandwidths: list[Bandwidth] = field(default_factory=list)
     interrupted: bool = False
     phases: dict[str, float] = field(default_factory=dict)
@@ -138,7 +141,7 @@ class Calibration:
         self._effort = FULL_EFFORT if share >= _FULL_EFFORT_BUDGET_S else QUICK_EFFORT
         self._pace = 1.0
         self._ready: set[Target] = set()
-        self._taken_over: list[Record] = []
+        self._taken_over = Measurements()
         self._end_s = self.budget_s - (_AROUND_S if self.rates else 0.0)
 
     def run(self) -> Profile:
@@ -161,13 +164,13 @@ class Calibration:
             before = _existing(path, self.machine)
             self._taken_over = read_journal(journal_path)
             try:
-                with storage.journal(journal_path) as append:
-                    for record in self._measure_all():
-                        append(json.dumps({"schema": SCHEMA_VERSION, **record.to_row()}))
-                        self.records.append(record)
+                with journal(journal_path, self._taken_over.matrices) as writer:
+                    for problem, records in self._measure_all():
+                        writer.add(problem, records)
+                        self.measured.add(problem, records)
             except KeyboardInterrupt:
                 self.interrupted = True
-            profile = before.with_records((*self._taken_over, *self.records)).with_bandwidths(self.bandwidths)
+            profile = self.measured.into(self._taken_over.into(before)).with_bandwidths(self.bandwidths)
             if not profile.records and not self.interrupted:
                 raise InputError(
                     f"budget {self.budget_s:g} s: expected time and free memory for one matrix, beside "
@@ -178,11 +181,16 @@ class Calibration:
         return profile
 
     @property
+    def records(self) -> list[Record]:
+        """The Records that this run has measured so far."""
+        return self.measured.records
+
+    @property
     def used_s(self) -> float:
         """Seconds since the run began."""
         return perf_counter() - self._start
 
-    def _measure_all(self) -> Iterator[Record]:
+    def _measure_all(self) -> Iterator[tuple[Problem, list[Record]]]:
         needed, optional = self._rounds()
         # The figures and the way to a device are told from them; forecasts on a processor are not.
         if self.rates or not self._device.shares_host:
@@ -207,7 +215,7 @@ class Calibration:
                 self.on_progress(self.used_s, self.budget_s, "bandwidth")
                 self.bandwidths += self._device.measure_bandwidths(self.machine, threads)
 
-    def _measure_synthetic(self, limit_s: float) -> Iterator[Record]:
+    def _measure_synthetic(self, limit_s: float) -> Iterator[tuple[Problem, list[Record]]]:
         """Measure the five-minute benchmark, each type of values with all its thread counts at once."""
         end = self.used_s + limit_s
         by_type = [list(own) for _, own in groupby(self.targets, lambda target: target.dtype)]
@@ -243,7 +251,9 @@ class Calibration:
             )
         return fitting
 
-    def _measure_rounds(self, rounds: Sequence[tuple[Target, BenchmarkMatrix]]) -> Iterator[Record]:
+    def _measure_rounds(
+        self, rounds: Sequence[tuple[Target, SuiteMatrix]]
+    ) -> Iterator[tuple[Problem, list[Record]]]:
         """Measure the models' matrices in this order, as far as time and memory suffice."""
         expected = self.used_s + sum(self._estimate_s(matrix) for _, matrix in rounds)
         for target, matrix in rounds:
@@ -258,7 +268,8 @@ class Calibration:
                 continue
             begin = self.used_s
             with self._phase("the models' matrices"), suppress(OutOfTime):
-                yield from self._measure(target, matrix)
+                problem = matrix.problem.released()  # made here, and gone when it was measured
+                yield problem, self._measure(target, problem, matrix)
             took = self.used_s - begin
             expected += took - estimate
             # Never optimistic: the pace follows slow matrices at once and fast ones slowly.
@@ -288,46 +299,43 @@ class Calibration:
                 return  # nothing will be measured with it
         structure(varied_matrix(1000, 4, "uniform", 1.0, seed=0))
 
-    def _rounds(self) -> tuple[list[tuple[Target, BenchmarkMatrix]], list[tuple[Target, BenchmarkMatrix]]]:
+    def _rounds(self) -> tuple[list[tuple[Target, SuiteMatrix]], list[tuple[Target, SuiteMatrix]]]:
         suites = [(target, *self._device.suites(target, self.machine)) for target in self.targets]
         needed = [(target, matrix) for target, first, _ in suites for matrix in first]
         optional = [(target, matrix) for target, _, second in suites for matrix in second]
         return needed, optional
 
-    def _estimate_s(self, matrix: BenchmarkMatrix) -> float:
-        calls = len(matrix.formats)
+    def _estimate_s(self, matrix: SuiteMatrix) -> float:
+        calls = len(matrix.formats) or len(FORMATS.names())
         timing = calls * self._effort.samples * (1.3 * self._effort.sample_s + 0.001)
         # Building, converting and checking take about 200 ns an entry, the samples 3 products each.
         return self._pace * (timing + matrix.entries * (200e-9 + 3e-9 * calls * self._effort.samples))
 
-    def _is_due(self, target: Target, matrix: BenchmarkMatrix, estimate_s: float) -> bool:
+    def _is_due(self, target: Target, matrix: SuiteMatrix, estimate_s: float) -> bool:
         in_time = self.used_s + estimate_s <= self._end_s
         fits = in_time and matrix.entries <= self._most_entries(target)
         return fits and not self._is_done(target, matrix)
 
     def _most_entries(self, target: Target) -> float:
         """Return the entries of the largest matrix that there is memory for."""
-        free: int = psutil.virtual_memory().available
-        return MEMORY_SHARE * free / (_VALUES_AN_ENTRY * target.value_bytes + _BYTES_BESIDE)
+        return MEMORY_SHARE * free_bytes() / (_VALUES_AN_ENTRY * target.value_bytes + _BYTES_BESIDE)
 
-    def _is_done(self, target: Target, matrix: BenchmarkMatrix) -> bool:
+    def _is_done(self, target: Target, matrix: SuiteMatrix) -> bool:
         return any(
-            record.matrix == matrix.name
+            record.matrix == matrix.problem.specification
             and record.suite == matrix.suite
             and record.candidate.threads == target.threads
             and record.candidate.dtype == target.dtype
-            for record in (*self._taken_over, *self.records)
+            for record in (*self._taken_over.records, *self.records)
         )
 
-    def _measure(self, target: Target, matrix: BenchmarkMatrix) -> list[Record]:
-        A = matrix.build()
-        subject = Subject(A, structure(A), matrix.name, matrix.suite)
-        chosen = whole_matrix(subject.structure, target, self.machine).candidates
+    def _measure(self, target: Target, problem: Problem, matrix: SuiteMatrix) -> list[Record]:
+        chosen = whole_matrix(problem.structure, target, self.machine).candidates
         offered = self._device.calibrated(chosen)
-        wanted = [candidate for candidate in offered if candidate.format in matrix.formats]
+        wanted = [candidate for candidate in offered if matrix.takes(candidate.format)]
         try:
             return measure_candidates(
-                subject, wanted, self._effort, on_sample=self._watch, device=self._device
+                problem, matrix.suite, wanted, self._effort, on_sample=self._watch, device=self._device
             )
         except MatrixSizeError as error:  # another one may fit
             self.notes.append(f"{matrix.name}: {error}")
@@ -349,26 +357,3 @@ def _existing(path: Path, machine: Machine) -> Profile:
             f"{path} describes another machine ({profile.name}): expected {machine.name}; remove the file"
         )
     return profile
-
-
-def read_journal(path: Path) -> list[Record]:
-    """Return what a killed run had measured; a last line that was cut short counts for nothing."""
-    if not path.exists():
-        return []
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    records = []
-    for number, line in enumerate(lines, 1):
-        try:
-            row = json.loads(line)
-            schema = row["schema"]
-            record = Record.from_row(row) if schema == SCHEMA_VERSION else None
-        except (ValueError, KeyError, TypeError) as error:
-            if number == len(lines):
-                break
-            raise ProfileError(
-                f"{path} line {number} is damaged: expected a record; remove the file"
-            ) from error
-        if record is None:
-            raise ProfileError(f"{path} has schema {schema}: expected {SCHEMA_VERSION}; remove the file")
-        records.append(record)
-    return records

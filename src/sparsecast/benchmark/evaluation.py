@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from sparsecast.records import Forecast, Record
+from sparsecast.models.model import QUANTITIES
+from sparsecast.records import Estimate, Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,27 +17,36 @@ class EvaluationRow:
 
     Attributes
     ----------
-    matrix, model : str
-    forecast : Forecast
+    matrix : str
+        Its name.
+    model, quantity : str
+        Who forecast what: ``"time"`` or ``"energy"``.
+    estimate : Estimate
     record : Record
     """
 
     matrix: str
     model: str
-    forecast: Forecast
+    quantity: str
+    estimate: Estimate
     record: Record
 
     @property
+    def measured(self) -> float:
+        """What was measured, in the unit of the quantity."""
+        return float(getattr(self.record, QUANTITIES[self.quantity]))
+
+    @property
     def error(self) -> float:
-        """Forecast over measured time, minus 1: negative where the forecast was too fast."""
-        return self.forecast.time_s / self.record.time_s - 1
+        """Forecast over measurement, minus 1: negative where the forecast was too low."""
+        return self.estimate.value / self.measured - 1
 
     @property
     def is_covered(self) -> bool | None:
         """Whether the interval held the measurement; None without an interval."""
-        if self.forecast.low_s is None or self.forecast.high_s is None:
+        if self.estimate.low is None or self.estimate.high is None:
             return None
-        return self.forecast.low_s <= self.record.time_s <= self.forecast.high_s
+        return self.estimate.low <= self.measured <= self.estimate.high
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,22 +55,29 @@ class ModelScore:
 
     Attributes
     ----------
+    quantity : str
+        What it forecasts.
     mean_error, median_error, p90_error : float
         Of the absolute relative errors of all forecasts.
     coverage : float or None
         Share of the measurements within their intervals.
     regret : float
-        Mean over the matrices: time of the candidate forecast fastest over the best time, minus 1.
+        Mean over all measured matrices: time (or energy) of the Candidate that it chooses over the best of
+        all measured, minus 1. Where it forecasts none of them, plain CSR counts as its choice.
     top1 : float
-        Share of the matrices whose best candidate was forecast fastest.
+        Share of the matrices whose best Candidate it chooses.
+    unforecast : int
+        Measured Candidates that it has no forecast of.
     """
 
+    quantity: str
     mean_error: float
     median_error: float
     p90_error: float
     coverage: float | None
     regret: float
     top1: float
+    unforecast: int
 
 
 @dataclass(frozen=True)
@@ -72,48 +89,88 @@ class Evaluation:
     profile : str
     rows : tuple of EvaluationRow
     models : dict of str to ModelScore
+        Of those that forecast something.
     refused : dict of str to str
-        Matrices that could not be read, and why.
+        Matrices that could not be measured, models that could not forecast, and why.
+    interrupted : bool
+        Whether the user stopped it; what was done until then is here.
     """
 
     profile: str
     rows: tuple[EvaluationRow, ...]
     models: dict[str, ModelScore]
-    refused: dict[str, str]
+    refused: dict[str, str] = field(default_factory=dict)
+    interrupted: bool = False
 
 
-def pair(
-    matrix: str, model: str, forecasts: Iterable[Forecast], records: Iterable[Record]
-) -> list[EvaluationRow]:
-    """Return a row for every forecast whose Candidate was measured, fastest measurement first."""
-    measured = {record.candidate: record for record in records}
-    rows = [
-        EvaluationRow(matrix, model, forecast, measured[forecast.candidate])
-        for forecast in forecasts
-        if forecast.candidate in measured
-    ]
-    return sorted(rows, key=lambda row: row.record.time_s)
+@dataclass
+class Scoring:
+    """Forecasts and measurements as they come in.
+
+    Attributes
+    ----------
+    rows : list of EvaluationRow
+    measured : dict of str to list of Record
+        All that was measured, by the matrix' name.
+    refused : dict of str to str
+    """
+
+    rows: list[EvaluationRow] = field(default_factory=list)
+    measured: dict[str, list[Record]] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+
+    def add_records(self, matrix: str, records: Iterable[Record]) -> None:
+        """Take what was measured on a matrix."""
+        self.measured.setdefault(matrix, []).extend(records)
+
+    def add_estimates(self, matrix: str, model: str, quantity: str, estimates: Iterable[Estimate]) -> None:
+        """Take what a model forecasts of a matrix: what was not measured of it does not count."""
+        known = {record.candidate: record for record in self.measured.get(matrix, ())}
+        self.rows += [
+            EvaluationRow(matrix, model, quantity, estimate, known[estimate.candidate])
+            for estimate in estimates
+            if _is_measured(known.get(estimate.candidate), quantity)
+        ]
+
+    def evaluation(self, profile: str, interrupted: bool = False) -> Evaluation:
+        """Return the rows, matrix by matrix and fastest first, and the scores."""
+        place = {matrix: number for number, matrix in enumerate(self.measured)}
+        rows = sorted(self.rows, key=lambda row: (place[row.matrix], row.record.time_s))
+        models = dict.fromkeys((row.model, row.quantity) for row in self.rows)
+        scores = {
+            model: _score([row for row in rows if row.model == model], self.measured, quantity)
+            for model, quantity in models
+        }
+        return Evaluation(profile, tuple(rows), scores, self.refused, interrupted)
 
 
-def scores(rows: Sequence[EvaluationRow]) -> dict[str, ModelScore]:
-    """Return the score of every model that forecast one of `rows`."""
-    models = dict.fromkeys(row.model for row in rows)
-    return {model: _score([row for row in rows if row.model == model]) for model in models}
+def _is_measured(record: Record | None, quantity: str) -> bool:
+    return record is not None and getattr(record, QUANTITIES[quantity]) is not None
 
 
-def _score(rows: Sequence[EvaluationRow]) -> ModelScore:
+def _score(
+    rows: Sequence[EvaluationRow], measured: Mapping[str, Sequence[Record]], quantity: str
+) -> ModelScore:
     errors = np.abs([row.error for row in rows])
     covered = [row.is_covered for row in rows if row.is_covered is not None]
-    regrets = []
-    for matrix in dict.fromkeys(row.matrix for row in rows):
+    regrets, total = [], 0
+    for matrix, records in measured.items():
+        known = {
+            r.candidate: float(getattr(r, QUANTITIES[quantity])) for r in records if _is_measured(r, quantity)
+        }
+        total += len(known)
         own = [row for row in rows if row.matrix == matrix]
-        chosen = min(own, key=lambda row: row.forecast.time_s)
-        regrets.append(chosen.record.time_s / min(row.record.time_s for row in own) - 1)
+        plain = [value for candidate, value in known.items() if candidate.format == "csr"]
+        if own or plain:
+            chosen = min(own, key=lambda row: row.estimate.value).measured if own else min(plain)
+            regrets.append(chosen / min(known.values()) - 1)
     return ModelScore(
+        quantity=quantity,
         mean_error=float(errors.mean()),
         median_error=float(np.median(errors)),
         p90_error=float(np.quantile(errors, 0.9)),
         coverage=float(np.mean(covered)) if covered else None,
         regret=float(np.mean(regrets)),
         top1=float(np.mean([regret == 0 for regret in regrets])),
+        unforecast=total - len(rows),
     )

@@ -15,33 +15,14 @@ from sparsecast.devices.binding import Bound, prepared
 from sparsecast.devices.device import Device
 from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.errors import FormatError, InputError, MatrixSizeError
+from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.energy import Energy, Meter, energy_of
 from sparsecast.measuring.timing import Clock, Effort, Timing, measure
-from sparsecast.records import Candidate, Record, Structure
+from sparsecast.records import Candidate, Record
 from sparsecast.version import VERSION
 
 #: Told which Candidate is left out, and why.
 LeftOut = Callable[[Candidate, InputError], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """A matrix to measure on.
-
-    Attributes
-    ----------
-    matrix : csr_array
-    structure : Structure
-        Of `matrix`.
-    name : str
-    suite : str
-        As in a Record.
-    """
-
-    matrix: csr_array[Any]
-    structure: Structure
-    name: str
-    suite: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +46,8 @@ def right_hand_side(cols: int, dtype: str) -> np.ndarray[Any, np.dtype[Any]]:
 
 
 def measure_candidates(
-    subject: Subject,
+    problem: Problem,
+    suite: str,
     candidates: Sequence[Candidate],
     effort: Effort,
     on_sample: Callable[[], None] = lambda: None,
@@ -80,7 +62,9 @@ def measure_candidates(
 
     Parameters
     ----------
-    subject : Subject
+    problem : Problem
+    suite : str
+        As in a Record.
     candidates : sequence of Candidate
     effort : Effort
     on_sample : callable
@@ -108,11 +92,12 @@ def measure_candidates(
     device = device or DEVICES.get(candidates[0].device)
     with device.errors():
         clock = clock or device.clock()
-        return _measured(subject, candidates, effort, on_sample, device, on_left_out, clock, meter)
+        return _measured(problem, suite, candidates, effort, on_sample, device, on_left_out, clock, meter)
 
 
 def _measured(
-    subject: Subject,
+    problem: Problem,
+    suite: str,
     candidates: Sequence[Candidate],
     effort: Effort,
     on_sample: Callable[[], None],
@@ -122,7 +107,7 @@ def _measured(
     meter: Meter | None,
 ) -> list[Record]:
     first = candidates[0]
-    A = prepared(subject.matrix, first.dtype, first.index_bits)
+    A = prepared(problem.matrix, first.dtype, first.index_bits)
     x = right_hand_side(A.shape[1], first.dtype)
     reference = ReferenceProduct.of(A, x)
     placed = device.put(x)
@@ -141,7 +126,7 @@ def _measured(
         energy = energy_of(calls[key], meter, clock) if meter else None
         if energy:
             on_sample()
-        records.append(_record(subject, item, timings[key], device.regime, energy))
+        records.append(_record(problem, suite, item, timings[key], device.regime, energy))
     return records
 
 
@@ -157,17 +142,19 @@ def _prepare(
     return _Prepared(candidate, bound, convert_s, error)
 
 
-def _record(subject: Subject, item: _Prepared, timing: Timing, regime: str, energy: Energy | None) -> Record:
+def _record(
+    problem: Problem, suite: str, item: _Prepared, timing: Timing, regime: str, energy: Energy | None
+) -> Record:
     return Record(
         candidate=item.candidate,
-        structure=subject.structure,
-        matrix=subject.name,
-        suite=subject.suite,
+        matrix=problem.specification,
+        nnz=int(problem.matrix.nnz),
+        suite=suite,
         samples_s=timing.samples_s,
         time_s=timing.time_s,
         spread=timing.spread,
         noise=timing.noise,
-        retaken=timing.retaken,
+        retaken=0,
         regime=regime,
         error=item.error,
         convert_s=item.convert_s,
@@ -177,4 +164,5 @@ def _record(subject: Subject, item: _Prepared, timing: Timing, regime: str, ener
         energy_source=energy.source if energy else None,
         measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
         version=VERSION,
+        kernel_version=DEVICES.get(item.candidate.device).kernels.get(item.candidate.format).version,
     )

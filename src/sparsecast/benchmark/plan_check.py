@@ -27,8 +27,9 @@ class PlanCheck:
     ----------
     time_s, baseline_s, scipy_s : float
         Seconds a product: the plan's operator, plain CSR, SciPy's ``A @ x``.
-    noise : float
-        The largest relative difference between the earlier and the later half of the samples of one.
+    noise : float or None
+        The largest relative difference between the earlier and the later half of the samples of one; None of
+        single samples.
     convert_s : float
         Seconds to build the operator.
     error : float
@@ -38,7 +39,7 @@ class PlanCheck:
     time_s: float
     baseline_s: float
     scipy_s: float
-    noise: float
+    noise: float | None
     convert_s: float
     error: float
 
@@ -94,7 +95,7 @@ def _checked(
         timings["plan"].time_s,
         timings["baseline"].time_s,
         timings["scipy"].time_s,
-        max(timing.noise for timing in timings.values()),
+        max((each.noise for each in timings.values() if each.noise is not None), default=None),
         convert_s,
         error,
     )

@@ -15,10 +15,8 @@ greatest) and the deviation. What it takes for granted:
 - between two of the five numbers the lengths follow a power of the rank, one exponent for all four quarters,
   chosen so that the lengths add up to the entries (`row_lengths`). From these lengths are the mode, the empty
   rows, `rows_at_least` and `entries_up_to`, which therefore agree with rows, entries, least and greatest;
-- neighbouring rows are alike: no changes of the row length, no mispredicted rows;
-- nothing is known of the columns: `band_histogram` and `x_reuse_histogram` are empty, and for the rest the
-  columns are as far apart as columns can be (band, diagonals, blocks of one entry, a line of x an entry);
-- no symmetry, and zeros among the entries are not known of.
+- in what order the rows come, and where their entries lie, is not known: of the feature groups there is only
+  that of the row lengths, without the changes and the mispredicted rows.
 """
 
 from __future__ import annotations
@@ -31,13 +29,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.errors import ProfileError
+from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.features.row_lengths import RowLengths, row_length_statistics
+from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
 from sparsecast.machines.gpu import GPU
 from sparsecast.machines.machine import Machine
-from sparsecast.machines.profile import Profile
-from sparsecast.matrices.analysis import row_length_statistics
-from sparsecast.matrices.row_blocks import RowBlocks
-from sparsecast.records import BLOCK_SIZES, Candidate, Record, Structure
+from sparsecast.machines.profile import MatrixEntry, Profile
+from sparsecast.records import Candidate, Record
 
 SOURCE = "ginkgo-project/ginkgo-data b9082895"
 
@@ -113,6 +112,7 @@ def published_profiles(path: Path) -> dict[str, Profile]:
         )
     structures: dict[tuple[Any, ...], Structure | None] = {}
     records: dict[str, list[Record]] = {}
+    entries: dict[str, dict[str, MatrixEntry]] = {}
     for line in lines:
         # A matrix is the same on most machines; some have left out zeros, or lack the row lengths.
         key = tuple(line[name] for name in ("group", "matrix", *_OF_MATRIX))
@@ -120,8 +120,14 @@ def published_profiles(path: Path) -> dict[str, Profile]:
             structures[key] = _structure(line)
         found = structures[key]
         if found is not None:
-            records.setdefault(line["machine"], []).append(_record(line, found))
-    return {name: Profile(_machine(GPUS[name]), tuple(own)) for name, own in records.items()}
+            record = _record(line, found)
+            records.setdefault(line["machine"], []).append(record)
+            own = entries.setdefault(line["machine"], {})
+            own.setdefault(record.matrix, MatrixEntry(record.matrix, record.matrix, found))
+    return {
+        name: Profile(_machine(GPUS[name]), (), {}).with_records(own, entries[name].values())
+        for name, own in records.items()
+    }
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:
@@ -148,7 +154,7 @@ def _record(line: dict[str, Any], found: Structure) -> Record:
     stored = int(FORMATS.get(format_name).predicted_bytes(RowBlocks.of(found), 8, 4)[0])
     return Record(
         candidate=Candidate(format_name, kernel, line["executor"], "float64", 32, 1),
-        structure=found,
+        nnz=found.nnz,
         matrix=f"{line['group']}/{line['matrix']}",
         suite="published",
         samples_s=(),
@@ -175,26 +181,11 @@ def _structure(line: dict[str, Any]) -> Structure | None:
     found = None if None in five else row_lengths(rows, nnz, five)
     if found is None:
         return None
-    known = {
-        **row_length_statistics(*found),
-        "row_length_deviation": math.sqrt(max(float(line["rd_variance"]), 0.0)),
-    }
-    return Structure(
-        rows=rows,
-        cols=cols,
-        nnz=nnz,
-        explicit_zeros=None,
-        **known,
-        row_length_changes=0,
-        mispredicted_rows=0,
-        half_bandwidth=max(rows, cols) - 1,
-        band_histogram=(),
-        diagonals=min(nnz, rows + cols - 1),
-        triangle_nnz=None,
-        block_fill=tuple(float(size**2) for size in BLOCK_SIZES),
-        x_line_changes=nnz,
-        x_reuse_histogram=(),
-    )
+    statistics = row_length_statistics(*found)
+    statistics["deviation"] = math.sqrt(max(float(line["rd_variance"]), 0.0))
+    # In what order the rows come, and where their entries lie, is not published.
+    known = RowLengths(**statistics, changes=None, mispredicted=None)
+    return Structure(rows, cols, nnz, {known.name: known})
 
 
 def row_lengths(rows: int, nnz: int, five: list[float]) -> tuple[Integers, Integers] | None:

@@ -19,26 +19,24 @@ from sparsecast.devices import DEVICES
 from sparsecast.devices.binding import prepared
 from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.errors import InputError, PaddingError
+from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
 from sparsecast.formats.bcsr import BCSR, best_block
 from sparsecast.formats.storage_format import StorageFormat
+from sparsecast.integers import index_dtype
 from sparsecast.machines.machine import Machine
-from sparsecast.matrices.analysis import structure as structure_of
-from sparsecast.matrices.reading import matrix_name, read
-from sparsecast.matrices.row_blocks import RowBlocks
-from sparsecast.matrices.twin_synthesis import banded_twin, twin
+from sparsecast.matrices.problem import Problem
+from sparsecast.matrices.reading import matrix_name
 from sparsecast.matrices.values import require_imaginary
-from sparsecast.measuring.timing import Call, Effort, Timing, measure
+from sparsecast.measuring.timing import Call, Effort, measure
 from sparsecast.planning.candidates import Target
-from sparsecast.records import Candidate, Structure
+from sparsecast.records import Candidate
 
-#: What a matrix and its twins take: samples so short and so many that some of them meet no other program.
-TWIN_EFFORT = Effort(samples=21, sample_s=0.002)
+#: What a matrix and its twins take.
+TWIN_EFFORT = Effort(samples=40, sample_s=0.001)
 
-#: Which of the samples counts: what disturbs one makes it longer, hardly ever shorter.
-_UNDISTURBED_SHARE = 0.1
-
-_INT32_MAX, _INDEX_BYTES = 2**31 - 1, 4
+_INDEX_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,13 +150,19 @@ def twins_of(
     for path in paths:
         name = matrix_name(path)
         try:
-            A = read(path).matrix
+            problem = Problem.named(os.fspath(path))
+            A = problem.matrix
             chosen = A.dtype.name if dtype is None else dtype
             require_imaginary(A.dtype, chosen, f"{name}, a {A.dtype} matrix")
-            family = _Family.of(name, A, np.dtype(chosen).itemsize)
-            index_bits = 32 if max(*A.shape, family.structure.nnz) <= _INT32_MAX else 64
+            if A.nnz == 0:
+                raise InputError(f"{name} has no entries: expected some to multiply; leave it out")
+            block = _block(problem.structure, np.dtype(chosen).itemsize)
+            twins = problem, problem.twin("banded", block), problem.twin("ours", block)
+            index_bits = 8 * index_dtype(*A.shape, A.nnz).itemsize
             for count in threads:
-                rows += _rows(family, Target(machine.device, chosen, index_bits, count), machine, effort)
+                rows += _rows(
+                    twins, block, Target(machine.device, chosen, index_bits, count), machine, effort
+                )
         except InputError as error:
             refused[name] = str(error)
         except KeyboardInterrupt:
@@ -168,42 +172,23 @@ def twins_of(
     return Twins(tuple(rows), _scores(rows), refused, interrupted)
 
 
-@dataclass(frozen=True, slots=True)
-class _Family:
-    """A matrix with its twins."""
-
-    name: str
-    structure: Structure
-    block: int
-    real: csr_array[Any]
-    paper: csr_array[Any]
-    ours: csr_array[Any]
-
-    @classmethod
-    def of(cls, name: str, A: csr_array[Any], value_bytes: int) -> _Family:
-        structure = structure_of(A)
-        if structure.nnz == 0:
-            raise InputError(f"{name} has no entries: expected some to multiply; leave it out")
-        block = _block(structure, value_bytes)
-        paper, ours = banded_twin(structure, block, seed=0), twin(structure, block, seed=0)
-        return cls(name, structure, block, A, paper, ours)
-
-
-def _rows(family: _Family, target: Target, machine: Machine, effort: Effort) -> list[TwinRow]:
-    blocks = RowBlocks.of(family.structure)
-    x = right_hand_side(family.structure.cols, target.dtype)
+def _rows(
+    twins: tuple[Problem, Problem, Problem], block: int, target: Target, machine: Machine, effort: Effort
+) -> list[TwinRow]:
+    """Measure a matrix, its banded twin and ours."""
+    problem = twins[0]
+    blocks = RowBlocks.of(problem.structure)
+    x = right_hand_side(problem.structure.cols, target.dtype)
     rows = []
-    for format_name in ("csr", "bcsr") if family.block > 1 else ("csr",):
+    for format_name in ("csr", "bcsr") if block > 1 else ("csr",):
         candidate = target.candidate(format_name, blocks, machine)
-        real, bands, own = (
-            _product(each, candidate, family.block, x) for each in (family.real, family.paper, family.ours)
-        )
+        real, bands, own = (_product(each.matrix, candidate, block, x) for each in twins)
         # The real matrix not twice in a row: the second time would find warmer caches than the twins do.
         timings = measure({"real": real, "bands": bands, "again": real, "structure": own}, effort)
-        times = {kind: _undisturbed(timing) for kind, timing in timings.items()}
+        times = {kind: timing.time_s for kind, timing in timings.items()}
         time_s = times.pop("real")
         ratios = {kind: each / time_s for kind, each in times.items()}
-        rows.append(TwinRow(family.name, family.structure.nnz, candidate, family.block, time_s, **ratios))
+        rows.append(TwinRow(problem.name, problem.structure.nnz, candidate, block, time_s, **ratios))
     return rows
 
 
@@ -213,7 +198,7 @@ def _block(structure: Structure, value_bytes: int) -> int:
         BCSR.refuse_unsuited(RowBlocks.of(structure), value_bytes, _INDEX_BYTES)
     except PaddingError:
         return 1
-    return best_block(structure.block_fill)
+    return best_block(structure.blocks.fill)
 
 
 def _product(A: csr_array[Any], candidate: Candidate, block: int, x: np.ndarray[Any, Any]) -> Call:
@@ -230,10 +215,6 @@ def _product(A: csr_array[Any], candidate: Candidate, block: int, x: np.ndarray[
     product(x, out)
     ReferenceProduct.of(ready, x).check(out, f"{candidate.format} {candidate.kernel}")
     return lambda: product(x, out)
-
-
-def _undisturbed(timing: Timing) -> float:
-    return float(np.quantile(timing.samples_s, _UNDISTURBED_SHARE))
 
 
 def _scores(rows: Sequence[TwinRow]) -> tuple[TwinScore, ...]:

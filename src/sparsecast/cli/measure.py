@@ -8,6 +8,7 @@ from sparsecast.cli.options import (
     DeviceOption,
     DtypeOption,
     JsonOption,
+    KeepOption,
     MatrixArgument,
     ProfileOption,
     ThreadsOption,
@@ -27,6 +28,7 @@ def command(
     threads: ThreadsOption = None,
     dtype: DtypeOption = None,
     device: DeviceOption = "cpu",
+    keep: KeepOption = True,
     as_json: JsonOption = False,
 ) -> None:
     """Measure the product here in every format that suits, beside the forecasts if this machine was met."""
@@ -36,8 +38,8 @@ def command(
     from sparsecast.reports.progress import counted_bar
 
     found = api.read_matrix(matrix)
-    choice = api.choice(found.matrix, threads=threads, dtype=dtype, device=device)
-    prediction = api.forecasts_at_hand(found.matrix, profile, threads=threads, dtype=dtype, device=device)
+    choice = api.choice(found, threads=threads, dtype=dtype, device=device)
+    prediction = api.forecasts_at_hand(found, profile, threads=threads, dtype=dtype, device=device)
     refused = dict(choice.refused)
 
     def leave_out(candidate: Candidate, why: InputError) -> None:
@@ -46,10 +48,10 @@ def command(
     forecasts = {forecast.candidate: forecast for forecast in prediction or ()}
     with counted_bar(screen(), "measuring", api.measuring_steps(choice.candidates)) as advance:
         records = api.measure(
-            found.matrix,
+            found,
             choice.candidates,
             device=device,
-            name=found.name,
+            keeps=keep,
             on_sample=advance,
             on_left_out=leave_out,
         )

@@ -18,10 +18,10 @@ MatrixArgument = Annotated[
         help="A file (.mtx, .mtx.gz, .rb, .hb, .npz, .mat) or gallery:NAME?key=value&key=value.",
     ),
 ]
-MatricesArgument = Annotated[
-    list[str], typer.Argument(metavar="MATRIX...", help="Files or gallery matrices.")
-]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
+KeepOption = Annotated[
+    bool, typer.Option("--keep/--no-keep", help="Keep what was measured in the data folder, for the models.")
+]
 ProfileOption = Annotated[
     str | None,
     typer.Option(metavar="NAME|PATH", help="Forecast for this machine instead of the one at hand."),

@@ -36,11 +36,11 @@ def command(
     from sparsecast.reports import documents, tables
 
     found = api.read_matrix(matrix)
-    profiles = profiles_for(found.matrix, profile, threads, dtype, device)
+    profiles = profiles_for(found, profile, threads, dtype, device)
     placements = None
     if device is not None and "," in device:
         placements = api.place(
-            found.matrix,
+            found,
             device,
             profiles,
             iterations=iterations,
@@ -51,7 +51,7 @@ def command(
         made, on = placements.best.plan, placements.best.profile
     else:
         made = api.plan(
-            found.matrix,
+            found,
             *profiles,
             iterations=iterations,
             threads=threads,
@@ -60,7 +60,7 @@ def command(
             model=model,
         )
         on = profiles[0].name
-    checked = api.check(found.matrix, made, device=device) if check else None
+    checked = api.check(found, made, device=device) if check else None
     if as_json:
         about = documents.matrix(found.name, found.matrix.shape, found.matrix.nnz)
         where = {} if placements is None else documents.placements(placements)

@@ -30,8 +30,8 @@ def command(
     from sparsecast.reports import documents, tables
 
     found = api.read_matrix(matrix)
-    chosen = profile_for(found.matrix, profile, threads, dtype, device)
-    prediction = api.predict(found.matrix, chosen, threads=threads, dtype=dtype, device=device, model=model)
+    chosen = profile_for(found, profile, threads, dtype, device)
+    prediction = api.predict(found, chosen, threads=threads, dtype=dtype, device=device, model=model)
     if as_json:
         print_document(documents.prediction(found.name, prediction))
         return

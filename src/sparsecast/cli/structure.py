@@ -11,7 +11,7 @@ def command(matrix: MatrixArgument, as_json: JsonOption = False) -> None:
     from sparsecast.reports import documents, tables
 
     found = api.read_matrix(matrix)
-    structure = api.structure(found.matrix)
+    structure = found.structure
     if as_json:
         print_document(documents.structure(found.name, structure, found.notes))
         return

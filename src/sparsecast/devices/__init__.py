@@ -15,7 +15,6 @@ DEVICES: Registry[Device] = Registry(
     "sparsecast.devices",
     helpers=(
         "bandwidths",
-        "benchmark_matrices",
         "binding",
         "compiling",
         "device",

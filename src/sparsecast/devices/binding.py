@@ -34,8 +34,7 @@ def bind(A: csr_array[Any], candidate: Candidate) -> Bound:
     """
     storage: Any = FORMATS.get(candidate.format)
     kernels = DEVICES.get(candidate.device).kernels.get(candidate.format)
-    asked = {"block": candidate.block} if candidate.block else {}
-    matrix = storage.from_csr(A, **kernels.layout, **asked)
+    matrix = storage.from_csr(A, **{**kernels.layout, **candidate.parameters})
     multivector = kernels.bind_multivector(matrix, candidate.threads) if kernels.bind_multivector else None
     return Bound(matrix, kernels.bind(matrix, candidate.kernel, candidate.threads), multivector)
 
@@ -46,9 +45,9 @@ def warm_up(candidate: Candidate) -> None:
 
 
 def tiny_matrix(candidate: Candidate) -> csr_array[Any]:
-    """Return the smallest matrix that compiles what a candidate needs."""
-    entries = np.ones(candidate.block) if candidate.block else np.eye(2)
-    return prepared(csr_array(entries), candidate.dtype, candidate.index_bits)
+    """Return the smallest matrix that compiles what a candidate needs: one block, where it has blocks."""
+    shape: Any = candidate.parameters.get("block", (2, 2))
+    return prepared(csr_array(np.ones(shape)), candidate.dtype, candidate.index_bits)
 
 
 def prepared(A: csr_array[Any], dtype: str, index_bits: int) -> csr_array[Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import subprocess
 import sys
@@ -40,7 +39,7 @@ def compiled_beside(candidates: Sequence[Candidate], processes: int) -> Iterator
     helpers = []
     try:
         for part in range(processes):
-            told = [dataclasses.asdict(candidate) for candidate in candidates[::-1][part::processes]]
+            told = [candidate.to_dict() for candidate in candidates[::-1][part::processes]]
             helper = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
             )
@@ -61,8 +60,8 @@ def compiled_beside(candidates: Sequence[Candidate], processes: int) -> Iterator
 def compiled_in_turn(candidates: Sequence[Candidate], processes: int) -> Generator[Candidate, None, None]:
     """Compile the kernels of `candidates`, and yield each once it is ready.
 
-    As soon as one that other processes can compile turns out not to be in the cache, they compile from the
-    end of the list on.
+    As soon as one that other processes can compile is not found in the cache, they compile from the end of
+    the list on.
 
     Parameters
     ----------
@@ -86,5 +85,4 @@ def compiled_in_turn(candidates: Sequence[Candidate], processes: int) -> Generat
 def compile_as_told() -> None:
     """Compile the kernels of the Candidates on standard input: what the processes do."""
     for told in json.load(sys.stdin):
-        block = told.pop("block")
-        warm_up(Candidate(**told, block=tuple(block) if block else None))
+        warm_up(Candidate.from_dict(told))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from time import perf_counter
@@ -14,14 +14,14 @@ import numpy as np
 from sparsecast.devices.binding import Bound, bind, tiny_matrix
 from sparsecast.devices.format_kernels import FormatKernels
 from sparsecast.machines.machine import Machine
-from sparsecast.operators import BlockOperator, RowProduct
+from sparsecast.operators import BlockOperator, RowProduct, Transposed
 from sparsecast.records import Bandwidth, Candidate
 from sparsecast.registry import Registry
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-    from sparsecast.devices.benchmark_matrices import BenchmarkMatrix
+    from sparsecast.matrices.benchmark_matrices import SuiteMatrix
     from sparsecast.measuring.energy import Meter
     from sparsecast.measuring.timing import Call, Clock
     from sparsecast.planning.candidates import Target
@@ -125,7 +125,7 @@ class Device(ABC):
         return measure_bandwidths(self, self.array_sizes(machine, threads), threads)
 
     @abstractmethod
-    def suites(self, target: Target, machine: Machine) -> tuple[list[BenchmarkMatrix], list[BenchmarkMatrix]]:
+    def suites(self, target: Target, machine: Machine) -> tuple[list[SuiteMatrix], list[SuiteMatrix]]:
         """Return the benchmark matrices that a profile requires, and the optional ones."""
 
     def calibrated(self, chosen: Sequence[Candidate]) -> list[Candidate]:
@@ -162,7 +162,11 @@ class Device(ABC):
         return lambda: product(x, out)
 
     def operator(
-        self, shape: tuple[int, int], dtype: np.dtype[Any], blocks: Sequence[tuple[int, int, Bound]]
+        self,
+        shape: tuple[int, int],
+        dtype: np.dtype[Any],
+        blocks: Sequence[RowProduct],
+        transposed: Callable[[], Transposed] | None = None,
     ) -> BlockOperator:
         """Return the operator of a matrix.
 
@@ -170,11 +174,12 @@ class Device(ABC):
         ----------
         shape : (int, int)
         dtype : dtype
-        blocks : sequence of (int, int, Bound)
-            First row, row after the last, and the bound block; together all rows in order.
+        blocks : sequence of RowProduct
+            Of this device; together all rows in order.
+        transposed : callable, optional
+            As of a BlockOperator.
         """
-        products = [RowProduct(first, end, each.product, each.multivector) for first, end, each in blocks]
-        return BlockOperator(shape, dtype, products)
+        return BlockOperator(shape, dtype, blocks, transposed)
 
     def errors(self) -> AbstractContextManager[None]:
         """Return a context that says in one line what the device's library says in the middle of work."""

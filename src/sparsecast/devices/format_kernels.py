@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.errors import InputError
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.machine import Machine
-from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.operators import Product
 
 

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError
+from sparsecast.features.blocks import block_fill
+from sparsecast.features.levels import BLOCK_SIZES
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.storage_format import StorageFormat
-from sparsecast.formats.threads import even_parts, in_parts, on_threads, unsigned
-from sparsecast.matrices.block_fill import block_fill
-from sparsecast.matrices.row_blocks import RowBlocks
-from sparsecast.records import BLOCK_SIZES
+from sparsecast.integers import unsigned
+from sparsecast.parallel import balanced_parts, in_parts, on_threads
 
 #: What a block may be high and wide: the sizes of OSKI's register blocking that Gahvari et al. (2007) use.
 BLOCK_SIDES = (1, 2, 3, 4, 6, 8)
@@ -120,7 +121,7 @@ class BCSR(StorageFormat):
         indptr = np.zeros(rows + 1, dtype=self.starts.dtype)
         indices = np.empty(self.nnz, dtype=self.columns.dtype)
         data = np.empty(self.nnz, dtype=self.data.dtype)
-        bounds = even_parts(self.starts.astype(np.int64) * (self.block[0] * self.block[1]))
+        bounds = balanced_parts(self.starts.astype(np.int64) * (self.block[0] * self.block[1]))
         in_parts(_count_rows, (self.starts, self.present, indptr), bounds)
         np.cumsum(indptr, out=indptr)
         blocks = (self.starts, self.columns, self.data, self.present, self.order)
@@ -135,28 +136,28 @@ class BCSR(StorageFormat):
         rows hold no duplicates; otherwise an estimate, which takes the fill of a row block for that of
         the matrix.
         """
-        side = best_block(blocks.matrix.block_fill)
+        side = best_block(blocks.matrix.blocks.fill)
         return cls.stored_blocks(blocks) * side**2
 
     @classmethod
     def stored_blocks(cls, blocks: RowBlocks) -> NDArray[np.int64]:
         """Return the number of small dense blocks that hold `stored_entries`."""
-        side = best_block(blocks.matrix.block_fill)
-        fill = blocks.matrix.block_fill[BLOCK_SIZES.index(side)]
+        side = best_block(blocks.matrix.blocks.fill)
+        fill = blocks.matrix.blocks.fill[BLOCK_SIZES.index(side)]
         whole: NDArray[np.int64] = np.rint(blocks.nnz * (fill / side**2)).astype(np.int64)
         return whole
 
     @classmethod
     def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> NDArray[np.int64]:
         """Return the size in bytes of each block, exact where `stored_entries` is and rows are sorted."""
-        side = best_block(blocks.matrix.block_fill)
+        side = best_block(blocks.matrix.blocks.fill)
         bookkeeping: NDArray[np.int64] = cls.stored_blocks(blocks) * side
         size: NDArray[np.int64] = bookkeeping + cls._streamed_bytes(blocks, value_bytes, index_bytes)
         return size
 
     @classmethod
     def _streamed_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> NDArray[np.int64]:
-        side = best_block(blocks.matrix.block_fill)
+        side = best_block(blocks.matrix.blocks.fill)
         indices = cls.stored_blocks(blocks) - (-blocks.rows // side) + 1
         streamed: NDArray[np.int64] = cls.stored_entries(blocks) * value_bytes + indices * index_bytes
         return streamed
@@ -170,7 +171,7 @@ class BCSR(StorageFormat):
         PaddingError
             With the bytes a non-zero of both.
         """
-        side = best_block(blocks.matrix.block_fill)
+        side = best_block(blocks.matrix.blocks.fill)
         how = f"in blocks of {side} x {side}, the best of its squares"
         streamed = cls._streamed_bytes(blocks, value_bytes, index_bytes)
         cls.refuse_unless_below_csr(blocks, streamed, value_bytes, index_bytes, how)
@@ -231,7 +232,7 @@ class _Rows:
         self._size = _sized(*block)
         self._block_rows = -(-shape[0] // block[0])
         first_rows = np.minimum(np.arange(self._block_rows + 1) * block[0], shape[0])
-        self._bounds = even_parts(indptr[first_rows])
+        self._bounds = balanced_parts(indptr[first_rows])
 
     def count(self) -> NDArray[Any]:
         """Return the first block of each row of blocks, and the number of blocks."""
@@ -243,7 +244,7 @@ class _Rows:
         if not all(on_threads(count, self._bounds)):
             self.order = np.empty(len(self._rows[1]), dtype=self._index)
             rows = len(self._rows[0]) - 1
-            ends = [min(bound * self._block[0], rows) for bound in self._bounds]
+            ends = np.minimum(self._bounds * self._block[0], rows)
             on_threads(lambda first, last: sort_columns(*self._rows, first, last, self.order), ends)
             on_threads(count, self._bounds)
         np.cumsum(starts, out=starts)

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.storage_format import StorageFormat
-from sparsecast.formats.threads import equal_parts, even_parts, in_parts
-from sparsecast.matrices.row_blocks import RowBlocks
+from sparsecast.parallel import balanced_parts, equal_parts, in_parts, threads_for
 
 _U64 = np.uint64
 _ONE = _U64(1)
@@ -42,13 +42,13 @@ class COO(StorageFormat):
         nnz = int(A.indptr[-1])
         cls.refuse_excess(nnz, nnz, nnz * A.indices.itemsize)  # the rest is shared
         rows = np.empty(nnz, dtype=A.indices.dtype)
-        in_parts(_expand_rows, (A.indptr, rows), even_parts(A.indptr))
+        in_parts(_expand_rows, (A.indptr, rows), balanced_parts(A.indptr))
         return cls(A.shape, nnz, rows, A.indices, A.data)
 
     def to_csr(self) -> csr_array[Any]:
         """Return the matrix with row pointers; columns and values are shared, not copied."""
         indptr = np.full(self.shape[0] + 1, self.nnz, dtype=self.rows.dtype)
-        in_parts(_find_first_entries, (self.rows, indptr), equal_parts(self.nnz, self.nnz))
+        in_parts(_find_first_entries, (self.rows, indptr), equal_parts(self.nnz, threads_for(self.nnz)))
         return csr_array((self.data, self.cols, indptr), shape=self.shape)
 
     @classmethod

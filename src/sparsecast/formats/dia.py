@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError, PaddingError
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.bcsr import sort_columns
 from sparsecast.formats.storage_format import MAX_PADDING_FACTOR, StorageFormat
-from sparsecast.formats.threads import equal_parts, even_parts, in_parts, on_threads
-from sparsecast.matrices.row_blocks import RowBlocks
+from sparsecast.parallel import balanced_parts, equal_parts, in_parts, on_threads, threads_for
 
 #: Rows that a chunk may have: one bit each in a word that tells entries from padding.
 CHUNKS = (8, 16, 32, 64)
@@ -101,7 +101,7 @@ class DIA(StorageFormat):
         data = np.empty(rows * len(offsets), dtype=A.data.dtype)
         present = np.empty(words, dtype=f"uint{chunk_rows}")
         arrays = (A.indptr, indices, A.data, order, offsets, data, present)
-        in_parts(_fill_chunks, arrays, even_parts(A.indptr[_first_rows(rows, chunk_rows)]))
+        in_parts(_fill_chunks, arrays, balanced_parts(A.indptr[_first_rows(rows, chunk_rows)]))
         return cls(A.shape, nnz, chunk_rows, offsets, data, present, order)
 
     def to_csr(self) -> csr_array[Any]:
@@ -110,7 +110,7 @@ class DIA(StorageFormat):
         indptr = np.zeros(rows + 1, dtype=self.offsets.dtype)
         indices = np.empty(self.nnz, dtype=self.offsets.dtype)
         data = np.empty(self.nnz, dtype=self.dtype)
-        bounds = equal_parts(len(self.present), len(self.data))
+        bounds = equal_parts(len(self.present), threads_for(len(self.data)))
         in_parts(_count_rows, (self.present, indptr), bounds)
         np.cumsum(indptr, out=indptr)
         arrays = (indptr, indices, data, self.order, self.offsets, self.data, self.present)
@@ -123,18 +123,20 @@ class DIA(StorageFormat):
 
         A row block is taken for the matrix in small: it may have fewer diagonals.
         """
-        return np.asarray(blocks.rows * blocks.matrix.diagonals)
+        return np.asarray(blocks.rows * blocks.matrix.bands.diagonals)
 
     @classmethod
     def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> Integers:
         """Return the size in bytes of each block, exact where `stored_entries` is and rows are sorted."""
         chunk_rows = _default_chunk(value_bytes)
-        bits = -(-blocks.rows // chunk_rows) * blocks.matrix.diagonals * chunk_rows
+        bits = -(-blocks.rows // chunk_rows) * blocks.matrix.bands.diagonals * chunk_rows
         return np.asarray(cls._streamed_bytes(blocks, value_bytes, index_bytes) + bits // 8)
 
     @classmethod
     def _streamed_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> Integers:
-        return np.asarray(cls.stored_entries(blocks) * value_bytes + blocks.matrix.diagonals * index_bytes)
+        return np.asarray(
+            cls.stored_entries(blocks) * value_bytes + blocks.matrix.bands.diagonals * index_bytes
+        )
 
     @classmethod
     def refuse_unsuited(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> None:
@@ -145,7 +147,7 @@ class DIA(StorageFormat):
         PaddingError
             With the bytes a non-zero of both.
         """
-        how = f"on {blocks.matrix.diagonals:,} diagonals"
+        how = f"on {blocks.matrix.bands.diagonals:,} diagonals"
         streamed = cls._streamed_bytes(blocks, value_bytes, index_bytes)
         cls.refuse_unless_below_csr(blocks, streamed, value_bytes, index_bytes, how)
 
@@ -169,7 +171,7 @@ def _first_rows(rows: int, chunk_rows: int) -> Integers:
 
 def _order(indptr: NDArray[Any], indices: NDArray[Any]) -> NDArray[Any]:
     """Return the order of ascending columns within each row, or nothing where they ascend already."""
-    bounds = even_parts(indptr)
+    bounds = balanced_parts(indptr)
     if all(in_parts(_ascend, (indptr, indices), bounds)):
         return np.empty(0, dtype=indices.dtype)
     order = np.empty(len(indices), dtype=indices.dtype)
@@ -188,7 +190,7 @@ def _offsets(indptr: NDArray[Any], indices: NDArray[Any], order: NDArray[Any]) -
     """
     rows, nnz = len(indptr) - 1, len(indices)
     most = int(MAX_PADDING_FACTOR * nnz) // max(rows, 1)
-    found = in_parts(_collect_offsets, (indptr, indices, order, most), even_parts(indptr))
+    found = in_parts(_collect_offsets, (indptr, indices, order, most), balanced_parts(indptr))
     offsets: NDArray[Any] = reduce(_merged, found)
     if len(offsets) > most:
         raise PaddingError(

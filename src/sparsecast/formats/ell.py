@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.storage_format import StorageFormat
-from sparsecast.formats.threads import equal_parts, in_parts
-from sparsecast.matrices.row_blocks import RowBlocks
+from sparsecast.parallel import equal_parts, in_parts, threads_for
 
 _U64 = np.uint64
 _ONE = _U64(1)
@@ -68,7 +68,7 @@ class ELL(StorageFormat):
         indices = np.empty(self.nnz, dtype=self.indices.dtype)
         data = np.empty(self.nnz, dtype=self.data.dtype)
         arrays = (indptr, indices, data, self.indices, self.data)
-        in_parts(_take_rows, arrays, equal_parts(self.shape[0], self.data.size))
+        in_parts(_take_rows, arrays, equal_parts(self.shape[0], threads_for(self.data.size)))
         return csr_array((data, indices, indptr), shape=self.shape)
 
     @classmethod
@@ -85,7 +85,7 @@ class ELL(StorageFormat):
 def pad_rows(A: csr_array[Any], indices: NDArray[Any], data: NDArray[Any]) -> None:
     """Copy the first entries of each row of `A` into the rows of two padded arrays of one width."""
     arrays = (A.indptr, A.indices, A.data, indices, data)
-    in_parts(_pad_rows, arrays, equal_parts(A.shape[0], data.size))
+    in_parts(_pad_rows, arrays, equal_parts(A.shape[0], threads_for(data.size)))
 
 
 @numba.njit(nogil=True, cache=True)

@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from sparsecast.features.levels import ROW_LENGTH_LEVELS
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.ell import pad_rows
 from sparsecast.formats.storage_format import StorageFormat
-from sparsecast.formats.threads import even_parts, in_parts, on_threads, unsigned
-from sparsecast.matrices.row_blocks import RowBlocks
-from sparsecast.records import ROW_LENGTH_LEVELS
+from sparsecast.integers import unsigned
+from sparsecast.parallel import balanced_parts, in_parts, on_threads
 
 #: A column joins the ELL part while at least this share of the rows reaches it: Bell and Garland (2009,
 #: section 4.4) found ELL about three times as fast as COO.
@@ -88,7 +89,7 @@ class HYB(StorageFormat):
         data = np.empty(self.nnz, dtype=self.data.dtype)
         arrays = (indptr, indices, data, self.indices, self.data)
         overflow = (self.overflow_rows, self.overflow_cols, self.overflow_data)
-        in_parts(_join, (*arrays, *overflow), even_parts(indptr))
+        in_parts(_join, (*arrays, *overflow), balanced_parts(indptr))
         return csr_array((data, indices, indptr), shape=self.shape)
 
     @classmethod
@@ -142,7 +143,7 @@ def threshold(row_lengths: NDArray[Any], least_rows: int = 1) -> int:
 
 def _collect_overflow(A: csr_array[Any], width: int, overflow: tuple[NDArray[Any], ...]) -> None:
     """Write rows, columns and values of the entries beyond the width."""
-    bounds = even_parts(A.indptr)
+    bounds = balanced_parts(A.indptr)
     counts = in_parts(_count_overflow, (A.indptr, np.uint64(width)), bounds)
     before = dict(zip(bounds, np.concatenate(([0], np.cumsum(counts))).tolist(), strict=True))
     arrays = tuple(unsigned(array) for array in (A.indptr, A.indices, A.data, *overflow))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -11,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.sell import sort_rows
 from sparsecast.formats.storage_format import StorageFormat
-from sparsecast.formats.threads import in_parts, threads_for
-from sparsecast.matrices.row_blocks import RowBlocks
+from sparsecast.parallel import balanced_parts_by, in_parts
 
 _ONE = np.uint64(1)
 
@@ -112,16 +111,10 @@ def sorted_lengths(diagonal_starts: NDArray[np.int64], rows: int) -> NDArray[np.
     return np.repeat(np.arange(len(exactly))[::-1], exactly[::-1])
 
 
-def _bounds(diagonal_starts: NDArray[np.int64], rows: int) -> list[int]:
-    """Cut the stored rows into runs of even work, without an array of what is before each."""
-    reaching, total = np.diff(diagonal_starts), int(diagonal_starts[-1])
-    parts = threads_for(total)
-
-    def entries_before(place: int) -> int:
-        return int(np.minimum(reaching, place).sum())
-
-    targets = [part * total // parts for part in range(1, parts)]
-    return [0, *(bisect_left(range(rows), target, key=entries_before) for target in targets), rows]
+def _bounds(diagonal_starts: NDArray[np.int64], rows: int) -> NDArray[np.int64]:
+    """Cut the stored rows into parts of even work."""
+    reaching = np.diff(diagonal_starts)
+    return balanced_parts_by(lambda place: int(np.minimum(reaching, place).sum()), rows)
 
 
 @numba.njit(nogil=True, cache=True)

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.storage_format import StorageFormat
-from sparsecast.formats.threads import even_parts, in_parts
-from sparsecast.matrices.row_blocks import RowBlocks
+from sparsecast.parallel import balanced_parts, in_parts
 
 #: Rows of a chunk, C. Eight sums hide the latency of the addition and stay in registers; more rows would pad
 #: more. No benchmark here compares other sizes yet.
@@ -107,7 +107,7 @@ class SELL(StorageFormat):
         indices = np.empty(stored, dtype=A.indices.dtype)
         data = np.empty(stored, dtype=A.data.dtype)
         arrays = (A.indptr, A.indices, A.data, permutation, chunk_starts, indices, data)
-        in_parts(_fill_chunks, arrays, even_parts(chunk_starts))
+        in_parts(_fill_chunks, arrays, balanced_parts(chunk_starts))
         return cls(A.shape, nnz, sigma, chunk_starts, indices, data, permutation, row_lengths)
 
     def to_csr(self) -> csr_array[Any]:
@@ -117,7 +117,7 @@ class SELL(StorageFormat):
         indices = np.empty(self.nnz, dtype=self.indices.dtype)
         data = np.empty(self.nnz, dtype=self.data.dtype)
         arrays = (indptr, indices, data, self.permutation, self.chunk_starts, self.indices, self.data)
-        in_parts(_empty_chunks, arrays, even_parts(self.chunk_starts))
+        in_parts(_empty_chunks, arrays, balanced_parts(self.chunk_starts))
         return csr_array((data, indices, indptr), shape=self.shape)
 
     @classmethod

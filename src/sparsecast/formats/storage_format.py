@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import psutil
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from sparsecast.errors import MatrixSizeError, PaddingError
-from sparsecast.matrices.row_blocks import RowBlocks
+from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.memory import free_bytes
 
 #: A format that would store more than this many times the non-zeros is refused: beyond it the padding
 #: alone streams longer than any other format needs for the whole product.
@@ -180,7 +180,7 @@ class StorageFormat(ABC):
             If the arrays exceed the memory that is free here.
         """
         cls.refuse_padding(nnz, stored, size_bytes)
-        available = psutil.virtual_memory().available
+        available = free_bytes()
         if size_bytes > available:
             raise MatrixSizeError(
                 f"{cls.name.upper()} would take {size_bytes / 1e9:,.1f} GB: expected at most the "

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from sparsecast.errors import SymmetryError
+from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.features.symmetry import words
 from sparsecast.formats import FORMATS
 from sparsecast.formats.storage_format import StorageFormat
-from sparsecast.formats.threads import even_parts, in_parts
-from sparsecast.matrices.row_blocks import RowBlocks
-from sparsecast.matrices.symmetry import words
+from sparsecast.parallel import balanced_parts, in_parts
 
 _ZERO, _ONE, _STEP = np.uint64(0), np.uint64(1), np.uint32(1)
 
@@ -72,7 +72,7 @@ class SymmetricCSR(StorageFormat):
                 f"a matrix of {rows} x {cols}: expected a square one for symmetric CSR; use another format"
             )
         nnz = int(A.indptr[-1])
-        matrix, bounds = (A.indptr, A.indices[:nnz], A.data), even_parts(A.indptr)
+        matrix, bounds = (A.indptr, A.indices[:nnz], A.data), balanced_parts(A.indptr)
         starts = np.zeros(rows + 1, dtype=A.indptr.dtype)
         diagonal = np.zeros(rows, dtype=A.data.dtype)
         on_diagonal, odd = np.zeros((2, rows), dtype=np.bool_)
@@ -103,7 +103,7 @@ class SymmetricCSR(StorageFormat):
     @classmethod
     def can_hold(cls, blocks: RowBlocks) -> NDArray[np.bool_]:
         """Tell whether a block is the whole of a symmetric matrix, and not far emptier than its diagonal."""
-        is_whole = (blocks.rows == blocks.matrix.rows) & (blocks.matrix.triangle_nnz is not None)
+        is_whole = (blocks.rows == blocks.matrix.rows) & (blocks.matrix.symmetry.triangle_nnz is not None)
         return np.asarray(is_whole & super().can_hold(blocks))
 
     @classmethod
@@ -119,7 +119,7 @@ class SymmetricCSR(StorageFormat):
 
     @staticmethod
     def _below(blocks: RowBlocks) -> NDArray[np.int64]:
-        triangle = blocks.matrix.triangle_nnz
+        triangle = blocks.matrix.symmetry.triangle_nnz
         # Of a block that is no symmetric matrix half the entries, so that the numbers stay of one kind.
         return blocks.nnz // 2 if triangle is None else blocks.nnz - np.minimum(triangle, blocks.nnz)
 
@@ -132,7 +132,7 @@ class SymmetricCSR(StorageFormat):
         SymmetryError
             In one line.
         """
-        if blocks.matrix.triangle_nnz is None:
+        if blocks.matrix.symmetry.triangle_nnz is None:
             _refuse("a matrix that differs from its transpose, or whose rows are not sorted")
 
 

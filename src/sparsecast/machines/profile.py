@@ -1,15 +1,18 @@
-"""Profiles: one Parquet file a machine, with its description and every Record and Bandwidth made on it."""
+"""Profiles: one Parquet file a machine, with its description and everything measured on it."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sparsecast.errors import ProfileError, UnknownNameError
+from sparsecast.features.structure import Structure
+from sparsecast.machines import earlier_profiles
 from sparsecast.machines import machine as machines
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.storage import home, write_atomically
@@ -25,8 +28,45 @@ WANTED = ("nvidia-h200",)
 
 _SHIPPED = Path(__file__).parent / "profiles"
 _SCHEMA_KEY, _MACHINE_KEY = b"sparsecast_schema", b"sparsecast_machine"
-#: Absent where no stream was measured: so a profile of before there were any is read like one of today.
-_STREAMS_KEY = b"sparsecast_streams"
+_MATRICES_KEY, _BANDWIDTHS_KEY = b"sparsecast_matrices", b"sparsecast_bandwidths"
+
+
+class MatrixEntry:
+    """A line of a profile's table of matrices: what was measured on, without the matrix itself.
+
+    Parameters
+    ----------
+    specification : str
+        The key: what Records name, and what makes the matrix again where that is possible.
+    name : str
+        For people.
+    structure : Structure or mapping
+        What was known of the matrix when it was measured; a mapping as `Structure.to_dict` gives it is read
+        when it is first needed.
+    """
+
+    def __init__(self, specification: str, name: str, structure: Structure | Mapping[str, Any]) -> None:
+        self.specification, self.name, self._stored = specification, name, structure
+
+    @cached_property
+    def structure(self) -> Structure:
+        """What was known of the matrix when it was measured."""
+        return self._stored if isinstance(self._stored, Structure) else Structure.from_dict(self._stored)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the entry as plain data."""
+        stored = self._stored.to_dict() if isinstance(self._stored, Structure) else dict(self._stored)
+        return {"specification": self.specification, "name": self.name, "structure": stored}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> MatrixEntry:
+        """Return the entry that `to_dict` stored."""
+        return cls(stored["specification"], stored["name"], stored["structure"])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, MatrixEntry) and self.to_dict() == other.to_dict()
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True)
@@ -37,18 +77,25 @@ class Profile:
     ----------
     machine : Machine
     records : tuple of Record
+    matrices : mapping of str to MatrixEntry
+        What the Records were measured on, by specification.
     bandwidths : tuple of Bandwidth
         Empty where none was measured.
     """
 
     machine: Machine
     records: tuple[Record, ...]
+    matrices: Mapping[str, MatrixEntry] = field(default_factory=dict)
     bandwidths: tuple[Bandwidth, ...] = ()
 
     @property
     def name(self) -> str:
         """Name of the machine."""
         return self.machine.name
+
+    def structure(self, record: Record) -> Structure:
+        """Return what is known of the matrix of a Record."""
+        return self.matrices[record.matrix].structure
 
     def select(self, *, suite: str | None = None, **candidate: Any) -> list[Record]:
         """Return the Records of a suite whose Candidates have the given fields."""
@@ -59,21 +106,32 @@ class Profile:
             and all(getattr(record.candidate, key) == value for key, value in candidate.items())
         ]
 
-    def with_records(self, records: Iterable[Record]) -> Profile:
-        """Return a Profile with these Records added; a new one replaces the old one of the same thing."""
-        merged = {_identity(record): record for record in (*self.records, *records)}
-        return dataclasses.replace(self, records=tuple(merged.values()))
+    def with_records(self, records: Iterable[Record], matrices: Iterable[MatrixEntry]) -> Profile:
+        """Return a Profile with these Records added; a new one replaces the old one of the same thing.
+
+        Parameters
+        ----------
+        records : iterable of Record
+        matrices : iterable of MatrixEntry
+            Those that the Records name and the profile lacks, at least.
+        """
+        merged = {record.identity: record for record in (*self.records, *records)}
+        known = {**self.matrices, **{entry.specification: entry for entry in matrices}}
+        return dataclasses.replace(self, records=tuple(merged.values()), matrices=known)
 
     def with_bandwidths(self, bandwidths: Iterable[Bandwidth]) -> Profile:
         """Return a Profile with these Bandwidths added; a new one replaces the old one of the same thing.
 
         The same are those of one kind, device, number of threads and number of bytes.
         """
-        merged = {(s.kind, s.device, s.threads, s.bytes): s for s in (*self.bandwidths, *bandwidths)}
+        merged = {(b.kind, b.device, b.threads, b.bytes): b for b in (*self.bandwidths, *bandwidths)}
         return dataclasses.replace(self, bandwidths=tuple(merged.values()))
 
     def save(self, path: Path | None = None) -> Path:
         """Write the profile atomically and return where: `path`, or its place in the user's data folder.
+
+        The file is a Parquet table of the Records; the table of matrices, the machine and the bandwidths are
+        JSON in its metadata.
 
         Raises
         ------
@@ -84,13 +142,13 @@ class Profile:
 
         target = path or user_path(self.name)
         table = pyarrow.Table.from_pylist([record.to_row() for record in self.records])
-        metadata = {
-            _SCHEMA_KEY: str(SCHEMA_VERSION).encode(),
-            _MACHINE_KEY: json.dumps(self.machine.to_dict()).encode(),
+        stored = {
+            _SCHEMA_KEY: SCHEMA_VERSION,
+            _MACHINE_KEY: self.machine.to_dict(),
+            _MATRICES_KEY: [entry.to_dict() for entry in self.matrices.values()],
+            _BANDWIDTHS_KEY: [dataclasses.asdict(bandwidth) for bandwidth in self.bandwidths],
         }
-        if self.bandwidths:
-            metadata[_STREAMS_KEY] = json.dumps([dataclasses.asdict(s) for s in self.bandwidths]).encode()
-        table = table.replace_schema_metadata(metadata)
+        table = table.replace_schema_metadata({key: json.dumps(value) for key, value in stored.items()})
         write_atomically(
             target,
             lambda temporary: pyarrow.parquet.write_table(table, temporary, write_page_checksum=True),
@@ -99,12 +157,12 @@ class Profile:
 
     @classmethod
     def load(cls, path: Path) -> Profile:
-        """Read a profile.
+        """Read a profile, also one of an earlier schema.
 
         Raises
         ------
         ProfileError
-            If the file is missing, damaged, no profile, or of another schema version.
+            If the file is missing, damaged, no profile, or of a schema that is not known here.
         """
         table = _read_table(path)
         metadata = table.schema.metadata or {}
@@ -113,21 +171,38 @@ class Profile:
                 f"{path} is Parquet but no profile: expected one that calibrate wrote; name another"
             )
         version = metadata[_SCHEMA_KEY].decode()
-        if version != str(SCHEMA_VERSION):
-            raise ProfileError(
-                f"{path} has schema version {version}: expected {SCHEMA_VERSION}; "
-                f"remove the file and calibrate the machine again"
-            )
         try:
-            machine = Machine.from_dict(json.loads(metadata[_MACHINE_KEY]))
-            records = tuple(Record.from_row(row) for row in table.to_pylist())
-            bandwidths = tuple(Bandwidth(**row) for row in json.loads(metadata.get(_STREAMS_KEY, b"[]")))
-        except (KeyError, TypeError, ValueError) as error:
+            if version == str(earlier_profiles.SCHEMA_VERSION):
+                rows, matrices, bandwidths = earlier_profiles.tables(table.to_pylist(), metadata)
+            elif version == str(SCHEMA_VERSION):
+                rows = table.to_pylist()
+                matrices, bandwidths = (json.loads(metadata[key]) for key in (_MATRICES_KEY, _BANDWIDTHS_KEY))
+            else:
+                raise ProfileError(
+                    f"{path} has schema version {version}: expected at most {SCHEMA_VERSION}; use the "
+                    f"Sparsecast that wrote it, or calibrate the machine again"
+                )
+            entries = [MatrixEntry.from_dict(entry) for entry in matrices]
+            found = cls(
+                Machine.from_dict(json.loads(metadata[_MACHINE_KEY])),
+                tuple(Record.from_row(row) for row in rows),
+                {entry.specification: entry for entry in entries},
+                tuple(Bandwidth(**row) for row in bandwidths),
+            )
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            if isinstance(error, ProfileError):
+                raise
             raise ProfileError(
                 f"{path} lacks {error}: expected a whole profile; "
                 f"remove the file and calibrate the machine again"
             ) from error
-        return cls(machine, records, bandwidths)
+        unknown = {record.matrix for record in found.records} - set(found.matrices)
+        if unknown:
+            raise ProfileError(
+                f"{path} lacks the matrix {min(unknown)}: expected a whole profile; "
+                f"remove the file and calibrate the machine again"
+            )
+        return found
 
 
 def user_path(name: str) -> Path:
@@ -210,7 +285,3 @@ def _read_table(path: Path) -> pyarrow.Table:
             f"{path} cannot be read as a profile ({why}): expected a Parquet file that calibrate wrote; "
             f"name another, or, if it is this machine's own, remove it and calibrate again"
         ) from error
-
-
-def _identity(record: Record) -> tuple[Any, ...]:
-    return record.candidate, record.matrix, record.suite, record.regime

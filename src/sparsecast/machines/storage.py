@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -71,21 +72,14 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
     """
     with _storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        os.close(handle)
-        temporary = Path(name)
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+        # Not by tempfile, whose files are the owner's alone: the system takes the umask off these bits.
+        os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
         try:
             write(temporary)
-            temporary.chmod(0o666 & ~_umask())  # mkstemp's files are the owner's alone
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 @contextmanager
@@ -115,13 +109,19 @@ def journal(path: Path) -> Iterator[Callable[[str], None]]:
 
 
 @contextmanager
-def exclusive(path: Path) -> Iterator[None]:
+def exclusive(path: Path, waits: bool = False) -> Iterator[None]:
     """Hold the lock file `path` while the body runs; the system lets go of it if the process dies.
+
+    Parameters
+    ----------
+    path : Path
+    waits : bool
+        Whether to wait for another process that holds it: for what takes a moment.
 
     Raises
     ------
     BusyError
-        If another process holds it.
+        If another process holds it and `waits` is False.
     StorageError
         If the lock file cannot be written.
     """
@@ -130,7 +130,7 @@ def exclusive(path: Path) -> Iterator[None]:
         stream = path.open("a+", encoding="utf-8")
     with stream:
         try:
-            _lock(stream.fileno())
+            _lock(stream.fileno(), waits)
         except OSError as error:
             stream.seek(0)
             holder = stream.read().strip() or "unknown"
@@ -147,12 +147,13 @@ def exclusive(path: Path) -> Iterator[None]:
 if os.name == "nt":
     import msvcrt
 
-    def _lock(descriptor: int) -> None:
+    def _lock(descriptor: int, waits: bool) -> None:
         # A byte far behind the text, so that the holder's number stays readable.
         os.lseek(descriptor, 1 << 20, os.SEEK_SET)
-        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+        mode = msvcrt.LK_LOCK if waits else msvcrt.LK_NBLCK  # type: ignore[attr-defined]
+        msvcrt.locking(descriptor, mode, 1)  # type: ignore[attr-defined]
 else:
     import fcntl
 
-    def _lock(descriptor: int) -> None:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    def _lock(descriptor: int, waits: bool) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))

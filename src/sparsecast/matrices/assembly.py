@@ -12,9 +12,9 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from sparsecast.integers import index_dtype, unsigned
 
-_LARGEST_INT32 = 2**31 - 1
+Array = npt.NDArray[Any]
 
 # Rows up to the first length are sorted by counting smaller columns, which has no branch to mispredict; up
 # to the second by insertion; longer ones by a merge sort. All are stable.
@@ -52,11 +52,6 @@ class Compressed:
     shape: tuple[int, int]
 
 
-def index_dtype(shape: tuple[int, int], stored: int) -> np.dtype[Any]:
-    """Return int32 where `shape` and `stored` entries can be counted with it, int64 otherwise."""
-    return np.dtype(np.int32 if max(*shape, stored) <= _LARGEST_INT32 else np.int64)
-
-
 def from_triplets(rows: Array, cols: Array, values: Array, shape: tuple[int, int], mirror: int) -> Compressed:
     """Compress triplets by rows, keeping the order of the entries within a row.
 
@@ -77,15 +72,15 @@ def from_triplets(rows: Array, cols: Array, values: Array, shape: tuple[int, int
     Compressed
         Entries in the order of the triplets: sorted where the triplets came sorted by rows or columns.
     """
-    width = index_dtype(shape, len(rows) * (2 if mirror else 1))
-    rows, cols = _unsigned(rows), _unsigned(cols)
+    width = index_dtype(*shape, len(rows) * (2 if mirror else 1))
+    rows, cols = unsigned(rows), unsigned(cols)
     indptr = np.zeros(shape[0] + 1, dtype=width)
-    _count_triplets(rows, cols, mirror, _unsigned(indptr[1:]))
+    _count_triplets(rows, cols, mirror, unsigned(indptr[1:]))
     np.cumsum(indptr, out=indptr, dtype=width)
     indices = np.empty(int(indptr[-1]), dtype=width)
     data = np.empty(len(indices), dtype=values.dtype)
-    slots = _unsigned(indptr[:-1].copy())
-    _place_triplets(rows, cols, values, mirror, slots, _unsigned(indices), data)
+    slots = unsigned(indptr[:-1].copy())
+    _place_triplets(rows, cols, values, mirror, slots, unsigned(indices), data)
     return Compressed(indptr, indices, data, shape)
 
 
@@ -102,14 +97,14 @@ def from_packed(values: Array, shape: tuple[int, int], mirror: int) -> Compresse
     mirror : int
         As for `from_triplets`.
     """
-    width = index_dtype(shape, len(values) * (2 if mirror else 1))
+    width = index_dtype(*shape, len(values) * (2 if mirror else 1))
     indptr = np.zeros(shape[0] + 1, dtype=width)
-    _count_packed(values, shape[0], shape[1], mirror, _unsigned(indptr[1:]))
+    _count_packed(values, shape[0], shape[1], mirror, unsigned(indptr[1:]))
     np.cumsum(indptr, out=indptr, dtype=width)
     indices = np.empty(int(indptr[-1]), dtype=width)
     data = np.empty(len(indices), dtype=values.dtype)
-    slots = _unsigned(indptr[:-1].copy())
-    _place_packed(values, shape[0], shape[1], mirror, slots, _unsigned(indices), data)
+    slots = unsigned(indptr[:-1].copy())
+    _place_packed(values, shape[0], shape[1], mirror, slots, unsigned(indices), data)
     return Compressed(indptr, indices, data, shape)
 
 
@@ -121,10 +116,10 @@ def canonicalise(matrix: Compressed) -> int:
     int
         Entries that were added to another one and are gone.
     """
-    if not _sort_rows(_unsigned(matrix.indptr), _unsigned(matrix.indices), matrix.data):
+    if not _sort_rows(unsigned(matrix.indptr), unsigned(matrix.indices), matrix.data):
         return 0
     before = len(matrix.indices)
-    kept = int(_sum_duplicates(_unsigned(matrix.indptr), _unsigned(matrix.indices), matrix.data))
+    kept = int(_sum_duplicates(unsigned(matrix.indptr), unsigned(matrix.indices), matrix.data))
     matrix.indices, matrix.data = matrix.indices[:kept].copy(), matrix.data[:kept].copy()
     return before - kept
 
@@ -133,10 +128,6 @@ def count_values(values: Array) -> tuple[int, int, int]:
     """Return how many `values` are 0, are NaN or infinite, and have a real part beyond 2**53."""
     zeros, nonfinite, large = _count_values(values)
     return int(zeros), int(nonfinite), int(large)
-
-
-def _unsigned(indices: Array) -> Array:
-    return indices.view(np.uint32 if indices.itemsize == 4 else np.uint64)
 
 
 @numba.njit(cache=True)

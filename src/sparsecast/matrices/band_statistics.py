@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from sparsecast.errors import InputError
-from sparsecast.records import Structure
+from sparsecast.features.structure import Structure
 
 #: Bands of a tenth of the dimension each.
 BANDS = 10
@@ -110,12 +110,12 @@ def derive(structures: Iterable[Structure], source: dict[str, Any]) -> BandStati
     ends = (*DENSITY_CLASSES[1:], np.inf)
     classes = []
     for least, end in zip(DENSITY_CLASSES, ends, strict=True):
-        own = [each for each in found if least <= each.row_length_mean < end]
+        own = [each for each in found if least <= each.row_lengths.mean < end]
         if own:
-            bands = np.mean([each.band_histogram for each in own], axis=0)
-            density = float(np.mean([each.row_length_mean for each in own]))
+            bands = np.mean([each.bands.histogram for each in own], axis=0)
+            density = float(np.mean([each.row_lengths.mean for each in own]))
             classes.append(DensityClass(least, len(own), density, tuple((bands / bands.sum()).tolist())))
-    return BandStatistics(source, float(np.mean([each.row_length_mean for each in found])), tuple(classes))
+    return BandStatistics(source, float(np.mean([each.row_lengths.mean for each in found])), tuple(classes))
 
 
 @cache

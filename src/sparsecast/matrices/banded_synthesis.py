@@ -18,15 +18,14 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError
+from sparsecast.integers import GOLDEN, index_dtype, mixed
 from sparsecast.matrices.band_statistics import BANDS, band_statistics
-from sparsecast.matrices.synthesis import csr_bytes, mixed, require_memory
+from sparsecast.matrices.synthesis import csr_bytes, require_memory
 
 #: Relative standard deviation of the row lengths, unless one is given. Wang 2017 names the distributions and
 #: leaves their spread open. A power law of relative deviation 1 has the exponent 2.4.
 SPREADS = {"fixed": 0.0, "normal": 0.25, "uniform": 0.5, "power": 1.0}
 
-_INT32_MAX = 2**31 - 1
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _ZERO, _ONE, _HALF_BITS = np.uint64(0), np.uint64(1), np.uint64(32)
 
 # Gaps between sorted uniform numbers are exponential: their quantiles, in units that make the sum of a row's
@@ -114,7 +113,7 @@ def banded_matrix(
     shares = _checked_shares(band_statistics().bands(nnz_per_row) if bands is None else bands)
     weights = _Weights(lengths, spread).draw(size // block[0], seed)
     grid = grid_of(size // block[0], size // block[1], blocks, symmetric)
-    index: Index = np.dtype(np.int32 if blocks * block[0] * block[1] <= _INT32_MAX else np.int64)
+    index: Index = index_dtype(blocks * block[0] * block[1])
     pattern = _symmetric_pattern if symmetric else pattern_of
     indptr, indices = pattern(grid, shares, weights, seed, index)
     if block != (1, 1):
@@ -150,7 +149,7 @@ def _checked(
     area = block[0] * block[1]
     blocks = max(1, round(size * nnz_per_row / area))
     nnz = blocks * area
-    least = csr_bytes(size, nnz, 4 if nnz <= _INT32_MAX else 8)
+    least = csr_bytes(size, nnz, index_dtype(nnz).itemsize)
     # The pattern of blocks, and counts of ten bands for each row of them.
     work = blocks * (8 if symmetric or area > 1 else 0) + size // block[0] * 100
     require_memory(least + work, f"a synthetic matrix of {size} rows with {nnz_per_row:g} entries each")
@@ -315,7 +314,7 @@ def apportioned(total: int, weights: Whole, caps: Whole) -> Whole:
 def stream_of(seed):  # type: ignore[no-untyped-def]
     """Return where the counters of a seed begin."""
     # Twice, so that neighbouring seeds do not give shifted copies of one stream.
-    return mixed(mixed(seed + _GOLDEN))
+    return mixed(mixed(seed + GOLDEN))
 
 
 @numba.njit(cache=True, nogil=True)
@@ -323,7 +322,7 @@ def uniform(seed, out):  # type: ignore[no-untyped-def]
     """Write numbers uniform in (0, 1)."""
     stream = ~stream_of(seed)
     for each in range(out.size):
-        bits = mixed(stream + np.uint64(each) * _GOLDEN) >> _HALF_BITS
+        bits = mixed(stream + np.uint64(each) * GOLDEN) >> _HALF_BITS
         out[each] = (np.float64(bits) + 0.5) * 2.0**-32
 
 
@@ -334,7 +333,7 @@ def _sums_of_twelve(seed, out):  # type: ignore[no-untyped-def]
     for each in range(out.size):
         total = _ZERO
         for term in range(np.uint64(6)):
-            bits = mixed(stream + (np.uint64(each) * np.uint64(6) + term) * _GOLDEN)
+            bits = mixed(stream + (np.uint64(each) * np.uint64(6) + term) * GOLDEN)
             total += (bits >> _HALF_BITS) + (bits & np.uint64(0xFFFFFFFF))
         out[each] = np.float64(total) * 2.0**-32 - 6.0
 
@@ -400,7 +399,7 @@ def _draw(counts, diagonals, edges, is_lower, seed, gaps, indices):  # type: ign
     at = 0
     left_counts = np.zeros(BANDS, dtype=np.int64)
     for row in range(diagonals.size):
-        bits = mixed(stream ^ (np.uint64(row) * _GOLDEN))
+        bits = mixed(stream ^ (np.uint64(row) * GOLDEN))
         for band in range(BANDS - 1, -1, -1):
             count = np.int64(counts[band, row])
             left_counts[band] = 0
@@ -423,13 +422,13 @@ def _draw(counts, diagonals, edges, is_lower, seed, gaps, indices):  # type: ign
 def _draw_distinct(stream, first, width, count, gaps, indices, at):  # type: ignore[no-untyped-def]
     """Write `count` sorted distinct columns of `width` from `first` on; return where the next ones go."""
     if count == 1:
-        bits = mixed(stream + np.uint64(at) * _GOLDEN)
+        bits = mixed(stream + np.uint64(at) * GOLDEN)
         indices[at] = first + np.int64(((bits >> _HALF_BITS) * np.uint64(width)) >> _HALF_BITS)
         return at + 1
     # Sorted uniform numbers, from exponential gaps between them; the k-th moves on by k, so none repeats.
-    total = gaps[mixed(~(stream + np.uint64(at) * _GOLDEN)) >> np.uint64(64 - _GAP_BITS)]
+    total = gaps[mixed(~(stream + np.uint64(at) * GOLDEN)) >> np.uint64(64 - _GAP_BITS)]
     for each in range(at, at + count):
-        gap = gaps[mixed(stream + np.uint64(each) * _GOLDEN) >> np.uint64(64 - _GAP_BITS)]
+        gap = gaps[mixed(stream + np.uint64(each) * GOLDEN) >> np.uint64(64 - _GAP_BITS)]
         indices[each] = gap
         total += gap
     scale = np.float64(width - count + 1) / np.float64(total)
@@ -487,6 +486,6 @@ def fill_values(indptr, indices, is_symmetric, seed, data):  # type: ignore[no-u
         for entry in range(np.uint64(indptr[row]), np.uint64(indptr[row + _ONE])):
             column = np.uint64(indices[entry])
             place = column * rows + row if is_symmetric and column < row else row * rows + column
-            bits = mixed(stream + place * _GOLDEN)
+            bits = mixed(stream + place * GOLDEN)
             # Odd multiples of 2**-32: uniform, symmetric and never an explicit zero.
             data[entry] = np.float64(((bits >> _HALF_BITS) << _ONE) + _ONE) * 2.0**-32 - 1.0

@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
 from sparsecast.errors import InputError, UnknownNameError
-from sparsecast.matrices.synthesis import csr_bytes, mixed, require_memory
-
-_INT32_MAX = 2**31 - 1
+from sparsecast.integers import GOLDEN, index_dtype, mixed
+from sparsecast.matrices.synthesis import csr_bytes, require_memory
 
 #: Bytes that SciPy's conversion from coordinates holds at its peak, for each coordinate entry: two int64
 #: coordinates and a value, the CSR arrays, and the copy that summing duplicates makes.
@@ -213,7 +212,7 @@ def random(n: int = 1_000_000, cols: int | None = None, nnz_per_row: int = 8, se
             f"nnz_per_row = {nnz_per_row} for gallery 'random': expected at most cols = {cols}, as columns "
             "are distinct; give fewer entries a row or more columns"
         )
-    nnz, index = n * nnz_per_row, _index_type(n * nnz_per_row, cols)
+    nnz, index = n * nnz_per_row, index_dtype(n * nnz_per_row, cols)
     # Sorting and looking for duplicates holds a copy of the columns and a mask; a nearly full matrix is
     # found as the complement of a sparse one, which holds a mask of all its places and int64 columns.
     work = 9 * nnz if 2 * nnz_per_row <= cols else 9 * n * cols
@@ -238,7 +237,7 @@ def rmat(scale: int = 18, degree: int = 16, seed: int = 0) -> csr_array:
     require_memory(
         edges * _COORDINATE_BYTES + nodes * 16, f"gallery 'rmat' with {nodes} nodes and {edges} edges"
     )
-    index = _index_type(edges, nodes)
+    index = index_dtype(edges, nodes)
     rows, columns = np.empty(edges, dtype=index), np.empty(edges, dtype=index)
     _draw_recursive_edges(np.uint64(scale), np.uint64(seed % 2**64), rows, columns)
     return _from_coordinates(np.ones(edges), rows, columns, nodes)
@@ -251,7 +250,7 @@ def arrow(n: int = 1_000_000, dense_rows: int = 3) -> csr_array:
     _at_most("arrow", n, dense_rows=dense_rows)
     thin = n - dense_rows
     nnz = dense_rows * n + thin * (dense_rows + 1)
-    index = _index_type(nnz, n)
+    index = index_dtype(nnz, n)
     require_memory(csr_bytes(n, nnz, index.itemsize), f"gallery 'arrow' with {nnz} entries")
     indices, data = np.empty(nnz, dtype=index), np.full(nnz, -1.0)
     top, bottom = indices[: dense_rows * n].reshape(dense_rows, n), indices[dense_rows * n :]
@@ -343,10 +342,6 @@ def _at_most(name: str, most: int, **values: int) -> None:
             )
 
 
-def _index_type(*largest: int) -> np.dtype[np.signedinteger]:
-    return np.dtype(np.int32 if max(largest) <= _INT32_MAX else np.int64)
-
-
 def _canonical(
     data: NDArray[Any],
     indices: NDArray[np.integer],
@@ -361,7 +356,7 @@ def _canonical(
 def _from_coordinates(
     values: NDArray[np.float64], rows: NDArray[np.integer], columns: NDArray[np.integer], n: int
 ) -> csr_array:
-    index = _index_type(values.size, n)
+    index = index_dtype(values.size, n)
     coordinates = (rows.astype(index, copy=False), columns.astype(index, copy=False))
     matrix = coo_array((values, coordinates), shape=(n, n)).tocsr()
     matrix.sum_duplicates()
@@ -439,7 +434,7 @@ def _stencil(
         for dz, dy, dx in offsets
     )
     nnz = pairs * unknowns**2
-    index = _index_type(nnz, rows)
+    index = index_dtype(nnz, rows)
     wanted = csr_bytes(rows, nnz, index.itemsize, values.itemsize)
     require_memory(wanted, f"gallery '{name}' with {rows} rows, {nnz} entries")
     indptr, indices = np.empty(rows + 1, dtype=index), np.empty(nnz, dtype=index)
@@ -478,13 +473,13 @@ def _fill_stencil(grid, offsets, values, indptr, indices, data):  # type: ignore
 
 @numba.njit(cache=True, nogil=True)
 def _draw_recursive_edges(scale, seed, rows, columns):  # type: ignore[no-untyped-def]
-    stream = mixed(mixed(seed + np.uint64(0x9E3779B97F4A7C15)))
+    stream = mixed(mixed(seed + GOLDEN))
     draws = (scale + np.uint64(3)) // np.uint64(4)
     counter = np.uint64(0)
     for edge in range(rows.size):
         row, column, level = np.uint64(0), np.uint64(0), np.uint64(0)
         for _ in range(draws):
-            bits = mixed(stream + counter * np.uint64(0x9E3779B97F4A7C15))
+            bits = mixed(stream + counter * GOLDEN)
             counter += np.uint64(1)
             # Each level of the recursion takes 16 of the 64 bits.
             for _ in range(np.uint64(4)):

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sparsecast.matrices.assembly import HERMITIAN, MIRRORS, Compressed, from_triplets, index_dtype
+from sparsecast.integers import index_dtype
+from sparsecast.matrices.assembly import HERMITIAN, MIRRORS, Compressed, from_triplets
 from sparsecast.matrices.sources import TextSource, check_memory, damaged, failures_of, shown, too_large
 from sparsecast.matrices.values import require_imaginary
 
@@ -103,7 +104,7 @@ def read_harwell_boeing(path: Path, asked: np.dtype[Any] | None) -> tuple[Compre
         _check_sizes(source, header, max(dtype.itemsize, header.held.itemsize))
         source.allow((_CARD_BYTES + 2) * sum(header.cards))
         rows, cols = header.shape
-        width = index_dtype(header.shape, header.stored * (2 if header.mirror else 1))
+        width = index_dtype(*header.shape, header.stored * (2 if header.mirror else 1))
         pointers = _section(
             source, "column pointer", header.cards[0], header.pointer_fields, cols + 1, np.int64
         )
@@ -229,7 +230,7 @@ def _check_sizes(source: TextSource, header: Header, value_bytes: int) -> None:
     if 2 * sum(-(-count // fields.on_card) for _, _, fields, count in sections) - 1 > source.largest_text:
         raise damaged(path, f"claims {stored} entries in {cols} columns, more than a file of its size holds")
     full = stored * (2 if header.mirror else 1)
-    index = index_dtype(header.shape, full).itemsize
+    index = index_dtype(*header.shape, full).itemsize
     entries = stored * (8 + value_bytes + 2 * index) + full * (value_bytes + index)
     needed = entries + 2 * index * (rows + 1) + 16 * (cols + 1)
     check_memory(path, needed, f"a matrix of {rows} rows, {cols} columns and {stored} stored entries")

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from scipy.io import mmread
 
+from sparsecast.integers import index_dtype
 from sparsecast.matrices.assembly import (
     HERMITIAN,
     MIRRORS,
     Compressed,
     from_packed,
     from_triplets,
-    index_dtype,
 )
 from sparsecast.matrices.sources import (
     BLOCK_BYTES,
@@ -206,8 +206,8 @@ def _check_sizes(source: TextSource, header: Header, value_bytes: int) -> None:
         problem = f"claims {header.stored} entries, and a file of its size holds at most {most}"
         raise damaged(source.path, problem, "it is damaged or cut short: " + "copy or download it again")
     full = header.stored * (2 if header.mirror else 1)
-    read_index = 8 if max(header.shape) > 2**31 - 1 else 4
-    built_index = index_dtype(header.shape, full).itemsize
+    read_index = index_dtype(*header.shape).itemsize
+    built_index = index_dtype(*header.shape, full).itemsize
     triplet = value_bytes + (0 if header.layout == "array" else 2 * read_index)
     entries = header.stored * triplet + full * (value_bytes + built_index)
     needed = entries + 2 * built_index * (header.shape[0] + 1)

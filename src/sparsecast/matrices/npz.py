@@ -14,7 +14,8 @@ from numpy.lib import format as npy_format
 from scipy import sparse
 
 from sparsecast.errors import InputError
-from sparsecast.matrices.assembly import Compressed, from_triplets, index_dtype
+from sparsecast.integers import index_dtype
+from sparsecast.matrices.assembly import Compressed, from_triplets
 from sparsecast.matrices.sources import check_memory, damaged, failures_of, regular_file_size, shown
 from sparsecast.matrices.values import computed_dtype, require_imaginary
 
@@ -113,7 +114,7 @@ def from_scipy(path: Path, matrix: Any, dtype: np.dtype[Any] | None) -> tuple[Co
     needed = entry_bytes * stored + 16 * sum(shape)
     check_memory(path, needed, f"a matrix of {shape[0]} rows and {shape[1]} columns")
     field = _value_field(matrix.dtype)
-    width = index_dtype(shape, stored)
+    width = index_dtype(*shape, stored)
     if matrix.format in ("csr", "csc", "bsr"):
         # The conversions trust the indices.
         try:

@@ -32,16 +32,11 @@ _EXPECTED_DTYPE = f"expected one of {', '.join(DTYPES)}; name one of them"
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """A matrix as a file held it, and what is worth saying about it.
+class FileFacts:
+    """What a file said of its matrix.
 
     Attributes
     ----------
-    matrix : scipy.sparse.csr_array
-        Values of one of DTYPES; int32 indices where rows, columns and entries fit, else int64. Rows are
-        sorted and free of duplicates; explicit zeros are kept.
-    name : str
-        The file's name without its suffixes.
     field : str
         What the file's values are: ``"real"``, ``"complex"``, ``"integer"`` or ``"pattern"`` (every value
         is 1).
@@ -58,8 +53,6 @@ class Reading:
         Sentences for the user, such as ``"holds 3 NaN or infinite values"``.
     """
 
-    matrix: csr_array[Any, tuple[int, int]]
-    name: str
     field: str
     symmetry: str
     explicit_zeros: int
@@ -98,12 +91,14 @@ def load(
 
     See Also
     --------
-    read : The same with what is worth saying about the matrix.
+    read_file : The same with what is worth saying about the matrix.
     """
-    return read(path, dtype=dtype).matrix
+    return read_file(path, dtype=dtype)[0]
 
 
-def read(path: str | os.PathLike[str], *, dtype: npt.DTypeLike | None = None) -> Reading:
+def read_file(
+    path: str | os.PathLike[str], *, dtype: npt.DTypeLike | None = None
+) -> tuple[csr_array[Any, tuple[int, int]], FileFacts]:
     """Read a matrix from a file, and count what a user should hear of.
 
     Parameters
@@ -113,8 +108,10 @@ def read(path: str | os.PathLike[str], *, dtype: npt.DTypeLike | None = None) ->
 
     Returns
     -------
-    Reading
-        The matrix, its name, and counts of explicit zeros, duplicates and values that are not finite.
+    csr_array
+        Values of one of DTYPES; int32 indices where rows, columns and entries fit, else int64. Rows are
+        sorted and free of duplicates; explicit zeros are kept.
+    FileFacts
 
     Raises
     ------
@@ -134,7 +131,7 @@ def read(path: str | os.PathLike[str], *, dtype: npt.DTypeLike | None = None) ->
         reader = read_matrix_market if kind == ".mtx" else read_harwell_boeing
         compressed, header, notes = reader(file, asked)
         field, symmetry = header.field, header.symmetry
-    return _finished(compressed, matrix_name(file), field, symmetry, notes)
+    return _finished(compressed, field, symmetry, notes)
 
 
 def matrix_name(path: str | os.PathLike[str]) -> str:
@@ -201,7 +198,9 @@ def _kind(path: Path) -> str:
     raise damaged(path, f"its suffix '{suffix}' is unknown", f"known are {_KNOWN}")
 
 
-def _finished(compressed: Compressed, name: str, field: str, symmetry: str, notes: list[str]) -> Reading:
+def _finished(
+    compressed: Compressed, field: str, symmetry: str, notes: list[str]
+) -> tuple[csr_array[Any, tuple[int, int]], FileFacts]:
     duplicates = canonicalise(compressed)
     zeros, nonfinite, large = count_values(compressed.data)
     if duplicates:
@@ -217,4 +216,4 @@ def _finished(compressed: Compressed, name: str, field: str, symmetry: str, note
     # Known, so that SciPy need not look for itself.
     matrix.has_sorted_indices = True
     matrix.has_canonical_format = True
-    return Reading(matrix, name, field, symmetry, zeros, duplicates, nonfinite, tuple(notes))
+    return matrix, FileFacts(field, symmetry, zeros, duplicates, nonfinite, tuple(notes))

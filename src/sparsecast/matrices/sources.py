@@ -11,9 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
 
-import psutil
-
 from sparsecast.errors import MatrixFileError, MatrixSizeError
+from sparsecast.memory import free_bytes
 
 try:
     from isal import igzip, isal_zlib
@@ -60,7 +59,7 @@ def check_memory(path: Path, needed_bytes: int, what: str) -> None:
     MatrixSizeError
         If `needed_bytes` exceed the memory that the machine has available.
     """
-    available = psutil.virtual_memory().available
+    available = free_bytes()
     if needed_bytes > available:
         needed, there = (f"{size / 2**30:.3g} GiB" for size in (needed_bytes, available))
         problem = f"{what} takes {needed} to read and {there} of memory are available"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numba
 import numpy as np
-import psutil
 from numpy.typing import NDArray
 from scipy.sparse import bsr_array, csr_array, tril
 
 from sparsecast.errors import InputError, MatrixSizeError
+from sparsecast.integers import GOLDEN, INT32_MAX, mixed
+from sparsecast.memory import free_bytes
 
 #: Width of the band that holds the columns of a benchmark matrix, in entries a row. The paper leaves the
 #: columns open; within a band of a few times the row length the part of x in use stays in the first-level
@@ -18,7 +19,6 @@ BAND_WIDTH_IN_ROW_LENGTHS = 4
 #: Least width of that band, in columns: short rows would otherwise share one or two cache lines of x.
 LEAST_BAND_WIDTH = 64
 
-_INT32_MAX = 2**31 - 1
 _ONE = np.uint64(1)
 _LOW_HALF = np.uint64(0xFFFFFFFF)
 _HALF_BITS = np.uint64(32)
@@ -44,7 +44,7 @@ def require_memory(wanted_bytes: int, what: str) -> None:
     MatrixSizeError
         If that is more than the memory available at this moment.
     """
-    available = psutil.virtual_memory().available
+    available = free_bytes()
     if wanted_bytes > available:
         raise MatrixSizeError(
             f"{what} needs {wanted_bytes / 1e9:.3g} GB, expected at most the {available / 1e9:.3g} GB of "
@@ -103,27 +103,18 @@ def _check_strip(rows: int, nnz_per_row: int, seed: int) -> None:
             "give fewer entries a row or more rows"
         )
     what = f"a benchmark matrix of {rows} rows with {nnz_per_row} entries each"
-    if rows * nnz_per_row > _INT32_MAX:
+    if rows * nnz_per_row > INT32_MAX:
         raise MatrixSizeError(
-            f"{what} has {rows * nnz_per_row} entries, expected at most {_INT32_MAX} for int32 indices; "
+            f"{what} has {rows * nnz_per_row} entries, expected at most {INT32_MAX} for int32 indices; "
             "choose fewer rows or entries a row"
         )
     require_memory(csr_bytes(rows, rows * nnz_per_row), what)
 
 
 @numba.njit(cache=True, nogil=True)
-def mixed(counter: np.uint64) -> np.uint64:
-    """Return 64 random-looking bits for a counter: the output function of SplitMix64 (Steele et al. 2014)."""
-    bits = counter
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return bits ^ (bits >> np.uint64(31))
-
-
-@numba.njit(cache=True, nogil=True)
 def _fill_strip(rows, cells, seed, indices, data):  # type: ignore[no-untyped-def]
     # Twice, so that neighbouring seeds do not give shifted copies of one stream.
-    stream = mixed(mixed(seed + np.uint64(0x9E3779B97F4A7C15)))
+    stream = mixed(mixed(seed + GOLDEN))
     nnz_per_row = np.uint64(cells.size - 1)
     width = cells[nnz_per_row]
     half = width >> _ONE
@@ -131,7 +122,7 @@ def _fill_strip(rows, cells, seed, indices, data):  # type: ignore[no-untyped-de
     for row in range(rows):
         band_start = min(max(np.uint64(row), half) - half, rows - width)
         for cell in range(nnz_per_row):
-            bits = mixed(stream + entry * np.uint64(0x9E3779B97F4A7C15))
+            bits = mixed(stream + entry * GOLDEN)
             span = cells[cell + _ONE] - cells[cell]
             column = band_start + cells[cell] + (((bits & _LOW_HALF) * span) >> _HALF_BITS)
             indices[entry] = np.uint32(column)
@@ -307,14 +298,14 @@ def _draw_lengths(rows: int, mean: int, lengths: str, seed: int) -> NDArray[np.i
 
 @numba.njit(cache=True, nogil=True)
 def _fill_varied(indptr, width, seed, indices, data):  # type: ignore[no-untyped-def]
-    stream = mixed(mixed(seed + np.uint64(0x9E3779B97F4A7C15)))
+    stream = mixed(mixed(seed + GOLDEN))
     rows = np.uint64(indptr.size - 1)
     half = width >> _ONE
     for row in range(rows):
         start, length = np.uint64(indptr[row]), np.uint64(indptr[row + _ONE] - indptr[row])
         band_start = min(max(np.uint64(row), half) - half, rows - width)
         for cell in range(length):
-            bits = mixed(stream + (start + cell) * np.uint64(0x9E3779B97F4A7C15))
+            bits = mixed(stream + (start + cell) * GOLDEN)
             first, last = cell * width // length, (cell + _ONE) * width // length
             column = band_start + first + (((bits & _LOW_HALF) * (last - first)) >> _HALF_BITS)
             indices[start + cell] = np.uint32(column)

@@ -17,6 +17,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError
+from sparsecast.features.levels import BLOCK_SIZES, ROW_LENGTH_LEVELS, X_LINE_COLUMNS, X_REUSE_ELEMENTS
+from sparsecast.features.structure import Structure
+from sparsecast.features.sweep import mispredicted_rows
+from sparsecast.integers import GOLDEN, index_dtype, mixed
 from sparsecast.matrices.banded_synthesis import (
     Index,
     Indices,
@@ -29,12 +33,8 @@ from sparsecast.matrices.banded_synthesis import (
     stream_of,
     uniform,
 )
-from sparsecast.matrices.sweep import X_REUSE_ELEMENTS, mispredicted_rows
-from sparsecast.matrices.synthesis import csr_bytes, mixed, require_memory
-from sparsecast.records import BLOCK_SIZES, ROW_LENGTH_LEVELS, X_LINE_COLUMNS, Structure
+from sparsecast.matrices.synthesis import csr_bytes, require_memory
 
-_INT32_MAX = 2**31 - 1
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _ONE, _HALF_BITS = np.uint64(1), np.uint64(32)
 
 # Kinds of reads of a cell: octave k of the reuse before them, first reads, and those of the cell read last.
@@ -81,7 +81,7 @@ def banded_twin(structure: Structure, block: int = 1, *, seed: int) -> csr_array
         return _filled(indptr, np.empty(0, dtype=index), cols, seed)
     grid = grid_of(rows // block, cols // block, -(-nnz // block**2), False)
     equal = np.ones(grid.block_rows, dtype=np.int64)
-    starts, indices = pattern_of(grid, np.array(structure.band_histogram), equal, seed, index)
+    starts, indices = pattern_of(grid, np.array(structure.bands.histogram), equal, seed, index)
     starts, indices = opened(starts, indices, (block, block))
     np.minimum(starts, nnz, out=indptr[: len(starts)])
     return _filled(indptr, indices[:nnz], cols, seed)
@@ -120,11 +120,11 @@ def twin(structure: Structure, block: int = 1, *, seed: int) -> csr_array:
     if structure.nnz == 0:
         empty = np.zeros(structure.rows + 1, dtype=index)
         return _filled(empty, np.empty(0, dtype=index), structure.cols, seed)
-    block = block if structure.row_length_max <= structure.cols // block * block else 1
-    lengths = _ordered(row_lengths(structure), block, structure.mispredicted_rows, seed)
+    block = block if structure.row_lengths.max <= structure.cols // block * block else 1
+    lengths = _ordered(row_lengths(structure), block, structure.row_lengths.mispredicted or 0, seed)
     indptr = np.zeros(structure.rows + 1, dtype=index)
     np.cumsum(lengths, out=indptr[1:])
-    wanted = structure.x_line_changes
+    wanted = structure.locality.line_changes
     indices = _drawn(structure, _Groups.of(structure, lengths, block, wanted), indptr, seed)
     if block > 1:
         # Blocks that lie across the ends of lines read more of them than they were counted for.
@@ -139,12 +139,12 @@ def _checked(structure: Structure, block: int, seed: int) -> Index:
         raise InputError(f"block = {block}: expected 1 or one of {BLOCK_SIZES}; give one of them")
     if seed < 0:
         raise InputError(f"seed = {seed}: expected an integer of at least 0; give a larger one")
-    is_wide = max(structure.nnz, structure.cols) > _INT32_MAX
-    arrays = csr_bytes(structure.rows, structure.nnz, 8 if is_wide else 4)
+    index = index_dtype(structure.nnz, structure.cols)
+    arrays = csr_bytes(structure.rows, structure.nnz, index.itemsize)
     # The blocks, or the lines read one after the other, and counts of each row and line.
     work = 4 * structure.nnz + 100 * structure.rows + 3 * structure.cols
     require_memory(arrays + work, f"a twin of {structure.rows} rows with {structure.nnz} entries")
-    return np.dtype(np.int64 if is_wide else np.int32)
+    return index
 
 
 def _filled(indptr: Indices, indices: Indices, cols: int, seed: int) -> csr_array:
@@ -157,8 +157,8 @@ def _filled(indptr: Indices, indices: Indices, cols: int, seed: int) -> csr_arra
 
 def row_lengths(structure: Structure) -> Whole:
     """Return ascending row lengths with a Structure's counts: exact up to 64, and in every sum above."""
-    at_least = np.array([*structure.rows_at_least, 0])
-    up_to = np.array(structure.entries_up_to)
+    at_least = np.array([*structure.row_lengths.rows_at_least, 0])
+    up_to = np.array(structure.row_lengths.entries_up_to)
     levels = np.array(ROW_LENGTH_LEVELS[: len(up_to)])
     rows = at_least[:-1] - at_least[1:]
     # What the rows between two levels have above the lower one; those above both have the whole step.
@@ -213,7 +213,7 @@ class _Groups(NamedTuple):
     def of(cls, structure: Structure, lengths: Whole, block: int, line_changes: int) -> _Groups:
         starts = np.arange(0, len(lengths), block)
         longest, entries = np.maximum.reduceat(lengths, starts), np.add.reduceat(lengths, starts)
-        fill = 1.0 if block == 1 else structure.block_fill[BLOCK_SIZES.index(block)]
+        fill = 1.0 if block == 1 else structure.blocks.fill[BLOCK_SIZES.index(block)]
         most = np.minimum(entries, structure.cols // block)
         least = np.minimum(-(-longest // block), most)
         blocks = _between(least, most, round(structure.nnz * fill / block**2))
@@ -221,7 +221,7 @@ class _Groups(NamedTuple):
         cells = -(-(structure.cols // block) // slots)
         lack = cells * slots - structure.cols // block
         least = np.minimum(-(-(blocks + lack * (blocks > 0)) // slots), np.minimum(blocks, cells))
-        within_reach = min(cells, 2 * structure.half_bandwidth // (slots * block) + 1)
+        within_reach = min(cells, 2 * structure.bands.half_bandwidth // (slots * block) + 1)
         most = np.maximum(least, np.minimum(blocks, within_reach))
         return cls(block, slots, cells, lack, blocks, _between(least, most, round(line_changes / block)))
 
@@ -258,7 +258,9 @@ class _State(NamedTuple):
 def _drawn(structure: Structure, groups: _Groups, indptr: Indices, seed: int) -> Indices:
     """Return the columns of all entries."""
     quotas = np.zeros(X_REUSE_ELEMENTS + 1, dtype=np.int64)
-    quotas[:X_REUSE_ELEMENTS] = np.rint(np.array(structure.x_reuse_histogram) * structure.x_line_changes)
+    quotas[:X_REUSE_ELEMENTS] = np.rint(
+        np.array(structure.locality.reuse_histogram) * structure.locality.line_changes
+    )
     # All rows of a group but the first read again what the row before them read.
     repeats = (groups.block - 1) * groups.visits
     octaves = np.frexp(np.maximum(groups.visits, 1))[1] - 1
@@ -270,8 +272,8 @@ def _drawn(structure: Structure, groups: _Groups, indptr: Indices, seed: int) ->
         groups.slots,
         groups.lack,
         groups.cells / len(groups.visits),
-        1 + structure.half_bandwidth / width,
-        np.cumsum(structure.band_histogram),
+        1 + structure.bands.half_bandwidth / width,
+        np.cumsum(structure.bands.histogram),
     )
     state = _State(
         np.zeros(int(groups.visits.sum()) * groups.block, dtype=np.int32),
@@ -301,9 +303,9 @@ def _draw(starts, visits, repeats, quotas, view, state, seed, columns):  # type:
         count = visits[group]
         if count == 0:
             continue
-        bits = mixed(stream + np.uint64(group) * _GOLDEN)
+        bits = mixed(stream + np.uint64(group) * GOLDEN)
         for each in range(count):
-            bits = mixed(bits + _GOLDEN)
+            bits = mixed(bits + GOLDEN)
             cell = _cell(state, quotas, (each, count, left), time, group, view, bits)
             if state.last[cell] < 0:
                 state.free[cell] = cell + 1
@@ -336,9 +338,9 @@ def _cell(state, quotas, place, time, group, view, bits):  # type: ignore[no-unt
         return np.int64(state.trace[time - 1])
     diagonal = min(np.int64((group + 0.5) * view.slope), cells - 1)
     for _ in range(_ATTEMPTS):
-        bits = mixed(bits + _GOLDEN)
+        bits = mixed(bits + GOLDEN)
         kind = _kind(quotas, time + each, bits)
-        bits = mixed(bits + _GOLDEN)
+        bits = mixed(bits + GOLDEN)
         cell = np.int64(-1)
         if kind == _FIRST_READS:
             cell = _never_read(state, diagonal, view, bits)
@@ -434,7 +436,7 @@ def _fill_cells(columns, cells, slots, lack, bits):  # type: ignore[no-untyped-d
         room = slots - (lack if later == 0 else 0)
         put = (need + np.int64(bits >> _HALF_BITS) % (later + 1)) // (later + 1)
         put = min(max(put, need - later * slots + (lack if later > 0 else 0)), room)
-        bits = mixed(bits + _GOLDEN)
+        bits = mixed(bits + GOLDEN)
         first = cells[each] * slots + np.int64(bits % np.uint64(room - put + 1))
         for column in range(first, first + put):
             columns[at] = column
@@ -452,7 +454,7 @@ def _thin_out(starts, columns, block, indptr, seed, indices):  # type: ignore[no
         room, length = (last - first) * block, np.int64(indptr[row + 1] - indptr[row])
         if length == 0:
             continue
-        error = np.int64(mixed(stream + np.uint64(row) * _GOLDEN) % np.uint64(room))
+        error = np.int64(mixed(stream + np.uint64(row) * GOLDEN) % np.uint64(room))
         for each in range(first, last):
             for column in range(columns[each] * block, columns[each] * block + block):
                 error += length

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from sparsecast.parallel import equal_parts, share
 
 
 def memory_read(size_bytes: int, threads: int) -> Callable[[], object]:
@@ -21,19 +22,7 @@ def memory_read(size_bytes: int, threads: int) -> Callable[[], object]:
         Threads that share it; one starts no pool.
     """
     words = np.ones(max(1, -(-size_bytes // 8)), dtype=np.uint64)
-    starts = np.linspace(0, len(words), threads + 1).astype(np.uint64)
-    if threads == 1:
-        return lambda: _sum(words, starts[0], starts[1])
-
-    def together() -> Any:
-        before = numba.get_num_threads()
-        numba.set_num_threads(threads)
-        try:
-            return _sum_parts(words, starts)
-        finally:
-            numba.set_num_threads(before)
-
-    return together
+    return share(_sum_serial, _sum_parallel, (words,), equal_parts(len(words), threads).astype(np.uint64))
 
 
 @numba.njit(nogil=True, cache=True)
@@ -45,8 +34,16 @@ def _sum(words: NDArray[np.uint64], first: np.uint64, last: np.uint64) -> np.uin
     return total
 
 
+@numba.njit(nogil=True, cache=True)
+def _sum_serial(words: NDArray[np.uint64], starts: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    totals = np.empty(len(starts) - 1, dtype=np.uint64)
+    for part in range(len(totals)):
+        totals[part] = _sum(words, starts[part], starts[part + 1])
+    return totals
+
+
 @numba.njit(nogil=True, cache=True, parallel=True)
-def _sum_parts(words: NDArray[np.uint64], starts: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _sum_parallel(words: NDArray[np.uint64], starts: NDArray[np.uint64]) -> NDArray[np.uint64]:
     totals = np.empty(len(starts) - 1, dtype=np.uint64)
     for part in numba.prange(len(totals)):
         totals[part] = _sum(words, starts[part], starts[part + 1])

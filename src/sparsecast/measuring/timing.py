@@ -1,30 +1,37 @@
-"""Times of callables on a machine that drifts.
+"""Times of callables on a machine that drifts and does other things besides.
+
+What disturbs a sample makes it longer, hardly ever shorter, so many short samples are taken and the time is
+a low quantile of them (Chen and Revels 2016, "Robust benchmarking in noisy environments"): a sample that is
+shorter than the turns of the other programs meets none of them. The callables are sampled in turn, so that a
+slow minute of the machine slows them all alike.
 
 One sample is (T_beta - T_alpha) / (beta - alpha), the time of beta calls less that of alpha calls, so that
-what a run of calls costs once cancels (Guo, Wang, Chen 2014, section 3.3). The callables are sampled in
-turn, so that a slow minute of the machine slows them all alike, and a canary, a fixed stream read, is timed
-beside every sample: where the canary is slow the sample is taken again.
+what a run of calls costs once cancels (Guo, Wang, Chen 2014, section 3.3). T_alpha is the low quantile of the
+runs of alpha calls: with a single disturbed one the difference would become too short.
 """
 
 from __future__ import annotations
 
 import math
-import statistics
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Protocol
 
 import numpy as np
 
-#: Bytes the canary reads: more than a core's own caches hold, little enough to take a fraction of a sample.
-CANARY_BYTES = 4 << 20
+#: Which of the samples is the time: a tenth of them is shorter. `benchmarks/busy_machine.py` compares others.
+LOW_SHARE = 0.1
 
-#: A canary slower than this many times its usual time marks a slow moment of the machine.
-SLOW_CANARY = 1.3
+#: Samples of one callable in a row, after a call that is not timed. More turns would follow a drift more
+#: closely, and time fewer of the calls.
+_SAMPLES_A_TURN = 4
 
-#: A sample is taken again at most this often; on a machine that stays slow the last one is kept.
-MAX_RETAKES = 3
+#: Fewer samples are not taken, however long they last.
+_LEAST_SAMPLES = 3
+
+#: Runs that tell the number of calls in a sample, fewer where they take longer than so many samples.
+_TRIALS, _TRIAL_SAMPLES = 3, 10
 
 Call = Callable[[], object]
 
@@ -38,11 +45,15 @@ class Effort:
     samples : int
         Samples of each callable.
     sample_s : float
-        Seconds that the beta - alpha calls of one sample should take together.
+        Seconds that the beta - alpha calls of one sample should take together, at least one call.
+    most_s : float
+        Seconds after which a callable gets no more samples, once it has three: a long product, or one whose
+        threads wait for cores that other programs use.
     """
 
-    samples: int = 11
-    sample_s: float = 0.01
+    samples: int = 40
+    sample_s: float = 0.001
+    most_s: float = 0.5
 
 
 #: What a measurement for its own sake takes.
@@ -58,49 +69,60 @@ class Timing:
     samples_s : tuple of float
         Seconds a call, in the order taken.
     time_s : float
-        Their median.
-    spread : float
-        Interquartile range over the median.
-    noise : float
-        Relative difference between the medians of the earlier and of the later half of the samples: how
-        well a repeated measurement of the same thing agrees.
-    retaken : int
-        Samples thrown away beside a slow canary.
+        Their low quantile: a tenth of them is shorter.
+    spread : float or None
+        How far they scatter: interquartile range over `time_s`; None of a single sample.
+    noise : float or None
+        Relative difference between the low quantiles of the earlier and of the later half of the samples:
+        how well a repeated measurement of the same thing agrees; None of a single sample.
     """
 
     samples_s: tuple[float, ...]
     time_s: float
-    spread: float
-    noise: float
-    retaken: int
+    spread: float | None
+    noise: float | None
 
     @classmethod
-    def of(cls, samples_s: tuple[float, ...], retaken: int = 0) -> Timing:
+    def of(cls, samples_s: tuple[float, ...]) -> Timing:
         """Summarise samples in the order taken."""
-        time_s = statistics.median(samples_s)
-        lower, upper = np.quantile(samples_s, (0.25, 0.75))
+        time_s = low(samples_s)
         half = len(samples_s) // 2
-        noise = 0.0
-        if half:
-            early, late = statistics.median(samples_s[:half]), statistics.median(samples_s[-half:])
-            noise = abs(late - early) / time_s
-        return cls(samples_s, time_s, float(upper - lower) / time_s, noise, retaken)
+        if not half:
+            return cls(samples_s, time_s, None, None)
+        lower, upper = np.quantile(samples_s, (0.25, 0.75))
+        noise = abs(low(samples_s[-half:]) - low(samples_s[:half])) / time_s
+        return cls(samples_s, time_s, float(upper - lower) / time_s, noise)
+
+
+def low(samples_s: Sequence[float]) -> float:
+    """Return the low quantile of times: the time where nothing disturbs."""
+    return float(np.quantile(samples_s, LOW_SHARE))
 
 
 class Clock(Protocol):
-    """Where time is read: the host's clock, or one that sees when a device works."""
+    """Where time is read: the host's clock, or one that sees when a device works.
+
+    Attributes
+    ----------
+    least_calls : int
+        Calls of the shortest run whose time holds all that a run costs once: 0 where calls return when their
+        work is done, 1 where they queue it.
+    """
+
+    @property
+    def least_calls(self) -> int:
+        """Calls of the shortest run whose time holds all that a run costs once."""
+        ...
 
     def seconds(self, call: Call, times: int) -> float:
         """Return the seconds that so many calls take together."""
         ...
 
-    def memory_read(self) -> Call:
-        """Return a fixed stream read on what is timed."""
-        ...
-
 
 class HostClock:
     """The clock of the processor, for calls that return when their work is done."""
+
+    least_calls = 0
 
     def seconds(self, call: Call, times: int) -> float:
         """Return the seconds that so many calls take together."""
@@ -108,42 +130,6 @@ class HostClock:
         for _ in range(times):
             call()
         return perf_counter() - start
-
-    def memory_read(self) -> Call:
-        """Return a read of CANARY_BYTES."""
-        return np.ones(CANARY_BYTES // 8).sum
-
-
-class Canary:
-    """A fixed stream read that tells a slow moment of the machine from a slow callable.
-
-    Attributes
-    ----------
-    usual_s : float
-        Median of its readings so far.
-    """
-
-    def __init__(self, clock: Clock | None = None) -> None:
-        self._clock = clock or HostClock()
-        self._call = self._clock.memory_read()
-        self._readings: list[float] = []
-        for _ in range(15):
-            self.read()
-
-    def read(self) -> float:
-        """Read the stream once and return the seconds it took."""
-        seconds = self._clock.seconds(self._call, 1)
-        self._readings.append(seconds)
-        return seconds
-
-    @property
-    def usual_s(self) -> float:
-        """Median of the last hundred readings."""
-        return statistics.median(self._readings[-100:])
-
-    def is_slow(self, seconds: float) -> bool:
-        """Tell whether a reading marks a slow moment."""
-        return seconds > SLOW_CANARY * self.usual_s
 
 
 def measure(
@@ -161,7 +147,7 @@ def measure(
     effort : Effort
         Samples and seconds of each.
     on_sample : callable
-        Called after every sample that is kept, for progress.
+        Called as often as `effort` has samples of each callable, for progress.
     clock : Clock, optional
         The host's by default.
 
@@ -171,39 +157,70 @@ def measure(
         In the order of `calls`.
     """
     clock = clock or HostClock()
-    canary = Canary(clock)
-    counts = {name: _repetitions(call, effort.sample_s, clock) for name, call in calls.items()}
-    samples: dict[str, list[float]] = {name: [] for name in calls}
-    retaken = dict.fromkeys(calls, 0)
-    for _ in range(effort.samples):
-        for name, call in calls.items():
-            before = canary.read()
-            sample = _sample(call, *counts[name], clock)
-            for _ in range(MAX_RETAKES):
-                after = canary.read()
-                if sample > 0 and not canary.is_slow(max(before, after)):
-                    break
-                retaken[name] += 1
-                before, sample = after, _sample(call, *counts[name], clock)
-            # On a machine so disturbed that more calls keep taking less time, a plain mean bounds the time.
-            beta = counts[name][1]
-            samples[name].append(sample if sample > 0 else clock.seconds(call, beta) / beta)
-            on_sample()
-    return {name: Timing.of(tuple(values), retaken[name]) for name, values in samples.items()}
+    series = {name: _Series(call, effort, clock) for name, call in calls.items()}
+    for first in range(0, effort.samples, _SAMPLES_A_TURN):
+        wanted = min(_SAMPLES_A_TURN, effort.samples - first)
+        for each in series.values():
+            each.take(wanted)
+            for _ in range(wanted):
+                on_sample()
+    return {name: each.timing() for name, each in series.items()}
 
 
-def _repetitions(call: Call, sample_s: float, clock: Clock) -> tuple[int, int]:
-    """Return alpha and beta such that beta - alpha calls take about `sample_s`."""
+@dataclass
+class _Series:
+    """The samples of one callable.
+
+    Attributes
+    ----------
+    call : callable
+    effort : Effort
+    clock : Clock
+    """
+
+    call: Call
+    effort: Effort
+    clock: Clock
+    _alpha_s: list[float] = field(default_factory=list)
+    _beta_s: list[float] = field(default_factory=list)
+    _used_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.alpha = self.clock.least_calls
+        self.beta = self.alpha + _calls_of(self.call, self.effort.sample_s, self.clock)
+
+    def take(self, samples: int) -> None:
+        """Take so many samples in a row, fewer where there is no time left for them."""
+        start = perf_counter()
+        for number in range(samples):
+            used_s = self._used_s + perf_counter() - start
+            if used_s > self.effort.most_s and len(self._beta_s) >= _LEAST_SAMPLES:
+                break
+            if number == 0:
+                self.call()  # untimed: otherwise the first run would pay for the caches that others filled
+                self._alpha_s.append(self.clock.seconds(self.call, self.alpha))
+            self._beta_s.append(self.clock.seconds(self.call, self.beta))
+        self._used_s += perf_counter() - start
+
+    def timing(self) -> Timing:
+        """Return the summary; where every run of alpha calls was disturbed, plain means bound the time."""
+        alpha, alpha_s = self.alpha, low(self._alpha_s)
+        if alpha_s >= min(self._beta_s):
+            alpha, alpha_s = 0, 0.0
+        return Timing.of(tuple((seconds - alpha_s) / (self.beta - alpha) for seconds in self._beta_s))
+
+
+def _calls_of(call: Call, sample_s: float, clock: Clock) -> int:
+    """Return how many calls take about `sample_s` undisturbed: the fastest of some runs counts."""
     call()  # untimed: a first call may pay for memory and threads that later ones find ready
-    calls, seconds = 1, clock.seconds(call, 1)
-    while seconds < sample_s / 4 and calls < 1 << 20:
+    calls = 1
+    while True:
+        seconds = used_s = clock.seconds(call, calls)
+        for _ in range(_TRIALS - 1):
+            if used_s > _TRIAL_SAMPLES * sample_s:
+                break
+            again = clock.seconds(call, calls)
+            seconds, used_s = min(seconds, again), used_s + again
+        if seconds >= sample_s / 4 or calls >= 1 << 20:
+            return max(1, math.ceil(sample_s * calls / seconds)) if seconds > 0 else calls
         calls *= 2
-        seconds = clock.seconds(call, calls)
-    difference = max(1, math.ceil(sample_s * calls / seconds))
-    alpha = max(1, difference // 8)
-    return alpha, alpha + difference
-
-
-def _sample(call: Call, alpha: int, beta: int, clock: Clock) -> float:
-    call()  # untimed: otherwise the first run alone would pay for the caches that others have filled
-    return (clock.seconds(call, beta) - clock.seconds(call, alpha)) / (beta - alpha)

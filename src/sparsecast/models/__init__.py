@@ -6,7 +6,9 @@ from sparsecast.models.model import Model
 from sparsecast.registry import Registry
 
 #: Every model, by name.
-MODELS: Registry[type[Model]] = Registry("model", "sparsecast.models", helpers=("model", "conversion"))
+MODELS: Registry[type[Model]] = Registry(
+    "model", "sparsecast.models", helpers=("model", "conversion", "store", "training")
+)
 
 #: The model that forecasts where none is named.
 DEFAULT_MODEL = "linear"

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.errors import ProfileError
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.machines.machine import Machine
-from sparsecast.matrices.row_blocks import RowBlocks
-from sparsecast.records import Record
+from sparsecast.models.training import TrainingSet
+from sparsecast.records import Candidate
 
 
 class ConversionCost:
@@ -30,42 +31,43 @@ class ConversionCost:
         The costs for each format, but those whose conversion was never timed.
     """
 
-    def fit(self, records: Sequence[Record], machine: Machine | None = None) -> Self:
+    def fit(self, training: TrainingSet) -> Self:
         """Learn from the conversions that were timed beside the products."""
         from scipy.optimize import nnls
 
-        self._last_cache = max((cache.bytes for cache in (machine.caches if machine else ())), default=0)
+        self._last_cache = _last_cache(training.machine)
         self.coefficients_: dict[str, NDArray[np.float64]] = {}
-        # Blocks of a size that was asked for are not those that a Structure foretells.
-        records = [record for record in records if record.candidate.block is None]
-        for name in sorted({record.candidate.format for record in records}):
-            seconds_of = {
-                record: record.convert_s
-                for record in records
-                if record.candidate.format == name and record.convert_s is not None
-            }
-            if not seconds_of:
-                continue
-            candidate = next(iter(seconds_of)).candidate
-            self._value_bytes = np.dtype(candidate.dtype).itemsize
-            self._index_bytes = candidate.index_bits // 8
-            own = {record: seconds for record, seconds in seconds_of.items() if seconds > 0}
+        # Formats with parameters that were asked for are not those that a Structure foretells.
+        timed = [r for r in training.records if r.convert_s is not None and not r.candidate.parameters]
+        for name in sorted({record.candidate.format for record in timed}):
+            own = [record for record in timed if record.candidate.format == name and record.convert_s]
             if not own:
                 self.coefficients_[name] = np.zeros(3)  # CSR: there is nothing to build
                 continue
-            terms = np.concatenate([self._terms(name, RowBlocks.of(record.structure)) for record in own])
-            seconds = np.array(list(own.values()))
+            blocks = [RowBlocks.of(training.structure(record)) for record in own]
+            terms = [self._terms(r.candidate, block) for r, block in zip(own, blocks, strict=True)]
+            seconds = np.array([record.convert_s for record in own])
             # Weighted by 1/seconds, the residuals are relative: small matrices count as much as large ones.
-            relative = terms / seconds[:, None]
+            relative = np.concatenate(terms) / seconds[:, None]
             scale = np.maximum(relative.max(axis=0), np.finfo(float).tiny)
             self.coefficients_[name] = nnls(relative / scale, np.ones(len(own)))[0] / scale
+        return self
+
+    def to_state(self) -> dict[str, list[float]]:
+        """Return what was learned as plain data."""
+        return {name: costs.tolist() for name, costs in self.coefficients_.items()}
+
+    def restored(self, state: Mapping[str, Sequence[float]], machine: Machine) -> Self:
+        """Take over what `to_state` gave, and return self."""
+        self._last_cache = _last_cache(machine)
+        self.coefficients_ = {name: np.array(costs, dtype=float) for name, costs in state.items()}
         return self
 
     def is_known(self, format_name: str) -> bool:
         """Tell whether a conversion to this format was ever timed."""
         return format_name in self.coefficients_
 
-    def seconds(self, format_name: str, blocks: RowBlocks) -> NDArray[np.float64]:
+    def seconds(self, candidate: Candidate, blocks: RowBlocks) -> NDArray[np.float64]:
         """Return the forecast seconds to build each block.
 
         Raises
@@ -73,19 +75,23 @@ class ConversionCost:
         ProfileError
             If no conversion to this format was ever timed.
         """
-        if not self.is_known(format_name):
+        if not self.is_known(candidate.format):
             raise ProfileError(
-                f"the profile has no time of a conversion to {format_name}: expected those of a calibration, "
-                f"which plans need; calibrate the machine, or ask for a forecast"
+                f"the profile has no time of a conversion to {candidate.format}: expected those of a "
+                f"calibration, which plans need; calibrate the machine, or ask for a forecast"
             )
-        costs = self.coefficients_[format_name]
+        costs = self.coefficients_[candidate.format]
         if not costs.any():
             return np.zeros(len(blocks.rows))
-        return np.asarray(self._terms(format_name, blocks) @ costs)
+        return np.asarray(self._terms(candidate, blocks) @ costs)
 
-    def _terms(self, format_name: str, blocks: RowBlocks) -> NDArray[np.float64]:
-        storage = FORMATS.get(format_name)
+    def _terms(self, candidate: Candidate, blocks: RowBlocks) -> NDArray[np.float64]:
+        storage = FORMATS.get(candidate.format)
         stored = storage.stored_entries(blocks)
-        size = storage.predicted_bytes(blocks, self._value_bytes, self._index_bytes)
+        size = storage.predicted_bytes(blocks, candidate.value_bytes, candidate.index_bytes)
         beyond = np.maximum(size - self._last_cache, 0)
         return np.column_stack([np.ones(len(stored)), stored, beyond]).astype(np.float64)
+
+
+def _last_cache(machine: Machine) -> int:
+    return max((cache.bytes for cache in machine.caches), default=0)

@@ -29,20 +29,21 @@ one line is fitted as it is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.hyb import HYB, LEAST_ROWS_ON_GPUS
-from sparsecast.machines.machine import Machine
 from sparsecast.machines.strips import strip_rows
-from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.models import MODELS
 from sparsecast.models.model import Model
-from sparsecast.records import Record
+from sparsecast.models.training import TrainingSet
+from sparsecast.records import Candidate
 
 #: The kernel of section 3.5.1 among those that are measured on a GPU: a warp a row.
 GPU_CSR_KERNEL = "vector32"
@@ -110,13 +111,14 @@ class Grid:
     time_s: Floats
 
     @classmethod
-    def of(cls, records: Sequence[Record], format_name: str, strip: int) -> Grid:
-        """Collect the Records of a format whose strips have `strip` rows, or non-zeros for COO.
+    def of(cls, training: TrainingSet, format_name: str, strip: int) -> Grid:
+        """Collect Records of a format whose strips have `strip` rows, or non-zeros for COO.
 
         The non-zeros a row are those of section 3.4.2; on the paper's benchmark matrices they are all alike.
         """
-        found = [record.structure for record in records]
-        lengths = [each.row_length_max if format_name == "ell" else each.row_length_mode for each in found]
+        records = training.records
+        found = [training.structure(record) for record in records]
+        lengths = [each.row_lengths.max if format_name == "ell" else each.row_lengths.mode for each in found]
         units = [each.nnz if format_name == "coo" else each.rows for each in found]
         return cls(
             np.maximum(np.array(lengths, dtype=float), 1),
@@ -222,6 +224,22 @@ class CSRModel:
         lines = tuple(Line(b * x + d, a * x + c) for x in lengths.tolist())
         return cls(on_one_strip, lengths, on_one_strip(lengths), lines)
 
+    def to_state(self) -> dict[str, Any]:
+        """Return the relationships as plain data."""
+        return {
+            "relationship_1": dataclasses.asdict(self.relationship_1),
+            "lengths": self.lengths.tolist(),
+            "times_m": self.times_m.tolist(),
+            "relationships_2": [dataclasses.asdict(line) for line in self.relationships_2],
+        }
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any]) -> CSRModel:
+        """Return the relationships that `to_state` gave."""
+        lines = tuple(Line(**line) for line in state["relationships_2"])
+        arrays = np.array(state["lengths"]), np.array(state["times_m"])
+        return cls(Line(**state["relationship_1"]), *arrays, lines)
+
     def terms(self, nnz_per_row: Floats, strips: Floats) -> dict[str, Floats]:
         """Estimate (step 2): T0 = (T1 / T2) * T3."""
         time_1 = self.relationship_1(nnz_per_row)  # T1 = E(x0)
@@ -293,40 +311,65 @@ class GuoModel(Model):
     """Guo's four models, each fitted where the Profile has the benchmark matrices it needs."""
 
     name: ClassVar[str] = "guo"
+    suites: ClassVar[tuple[str, ...]] = ("strips", "entry strips", "published")
 
-    def _fit(self, records: Sequence[Record], machine: Machine | None) -> None:
+    def _fit(self, training: TrainingSet) -> None:
+        records = training.records
         threads = records[0].candidate.threads if records else 1
-        self.strips_ = {name: strip_rows(machine, threads, name) for name in ("csr", "ell", "coo")}
-        found = {name: self._records(records, name) for name in self.strips_}
+        self.strips_ = {name: strip_rows(self.machine_, threads, name) for name in ("csr", "ell", "coo")}
+        found = {name: self._used(training, name) for name in self.strips_}
         grids = {name: Grid.of(found[name], name, self.strips_[name]) for name in found}
         is_on_grid = not any(record.suite == "published" for record in records)
         fit_csr = CSRModel.fit if is_on_grid else CSRModel.fit_scattered
         fit_ell = ELLModel.fit if is_on_grid else ELLModel.fit_scattered
-        gpu = self.gpu_
-        self.threshold_ = float(gpu.threads_per_block) if gpu else np.inf
-        self.csr_ = fit_csr(grids["csr"].up_to(self.threshold_))
-        self.csr_beyond_ = fit_csr(grids["csr"].at_least(self.threshold_))
+        self.csr_ = fit_csr(grids["csr"].up_to(self._threshold))
+        self.csr_beyond_ = fit_csr(grids["csr"].at_least(self._threshold))
         self.ell_ = fit_ell(grids["ell"])
         # Section 3.5.3, relationship 1, T = E(x): strips of non-zeros to time.
         coo = grids["coo"]
         self.coo_ = Line.through(coo.strips, coo.time_s) if len(np.unique(coo.strips)) >= 2 else None
-        kernels = dict.fromkeys(record.candidate.kernel for record in found["csr"])
-        self._csr_kernels = tuple(kernels) if gpu else ()
+        kernels = dict.fromkeys(record.candidate.kernel for record in found["csr"].records)
+        self.csr_kernels_ = tuple(kernels) if self.machine_.gpu else ()
 
-    def _records(self, records: Sequence[Record], format_name: str) -> list[Record]:
+    @property
+    def _threshold(self) -> float:
+        """Non-zeros a row beyond which CSR has other relationships: the threads of a GPU's block."""
+        return float(self.machine_.gpu.threads_per_block) if self.machine_.gpu else np.inf
+
+    def _used(self, training: TrainingSet, format_name: str) -> TrainingSet:
         """Return the Records that the relationships of a format are established with."""
         suites = "entry strips" if format_name == "coo" else "strips", "published"
-        own = [r for r in records if r.candidate.format == format_name and r.suite in suites]
-        if not self.gpu_ or not own:
+        own = training.where(lambda r: r.candidate.format == format_name and r.suite in suites)
+        if not self.machine_.gpu or not own.records:
             return own
         # A format has one kernel, but for CSR's, and for the libraries of published results: their first one.
-        is_papers = format_name == "csr" and own[0].suite != "published"
-        kernel = GPU_CSR_KERNEL if is_papers else own[0].candidate.kernel
-        return [r for r in own if r.candidate.kernel == kernel]
+        is_papers = format_name == "csr" and own.records[0].suite != "published"
+        kernel = GPU_CSR_KERNEL if is_papers else own.records[0].candidate.kernel
+        return own.where(lambda record: record.candidate.kernel == kernel)
+
+    def _state(self) -> dict[str, Any]:
+        csr = {"csr": self.csr_, "csr_beyond": self.csr_beyond_}
+        return {
+            "strips": self.strips_,
+            "csr_kernels": list(self.csr_kernels_),
+            **{name: model.to_state() if model else None for name, model in csr.items()},
+            "ell": dataclasses.asdict(self.ell_) if self.ell_ else None,
+            "coo": dataclasses.asdict(self.coo_) if self.coo_ else None,
+        }
+
+    def _restore(self, learned: Mapping[str, Any]) -> None:
+        self.strips_ = dict(learned["strips"])
+        self.csr_kernels_ = tuple(learned["csr_kernels"])
+        self.csr_, self.csr_beyond_ = (
+            CSRModel.restored(learned[name]) if learned[name] else None for name in ("csr", "csr_beyond")
+        )
+        ell, coo = learned["ell"], learned["coo"]
+        self.ell_ = ELLModel(Line(**ell["coefficient"]), Line(**ell["at_x1"]), ell["x1"]) if ell else None
+        self.coo_ = Line(**coo) if coo else None
 
     def kernels(self, format_name: str) -> tuple[str, ...]:
         """Return the kernel of the paper for CSR on a GPU; the other formats have one each."""
-        return self._csr_kernels if format_name == "csr" else ()
+        return self.csr_kernels_ if format_name == "csr" else ()
 
     def formats(self) -> list[str]:
         """Return the formats whose relationships are established."""
@@ -334,9 +377,10 @@ class GuoModel(Model):
         known = [name for name, model in found.items() if model is not None]
         return [*known, "hyb"] if {"ell", "coo"} <= set(known) else known
 
-    def terms(self, format_name: str, blocks: RowBlocks, kernel: str | None = None) -> dict[str, Floats]:
+    def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
         """Return the terms of section 3.5 for each block, under the paper's letters."""
-        estimate = {"csr": self._csr, "ell": self._ell, "coo": self._coo, "hyb": self._hyb}[format_name]
+        estimates = {"csr": self._csr, "ell": self._ell, "coo": self._coo, "hyb": self._hyb}
+        estimate = estimates[candidate.format]
         return estimate(blocks)
 
     def _strips(self, format_name: str, units: NDArray[np.int64]) -> Floats:
@@ -347,10 +391,10 @@ class GuoModel(Model):
         nnz_per_row = np.maximum(blocks.row_length_mode, 1).astype(float)  # section 3.4.2: the mode of D
         strips = self._strips("csr", blocks.rows)
         found = self.csr_.terms(nnz_per_row, strips)
-        if self.csr_beyond_ is None or not (nnz_per_row > self.threshold_).any():
+        if self.csr_beyond_ is None or not (nnz_per_row > self._threshold).any():
             return found
         beyond = self.csr_beyond_.terms(nnz_per_row, strips)
-        return {name: np.where(nnz_per_row > self.threshold_, beyond[name], found[name]) for name in found}
+        return {name: np.where(nnz_per_row > self._threshold, beyond[name], found[name]) for name in found}
 
     def _ell(self, blocks: RowBlocks) -> dict[str, Floats]:
         assert self.ell_ is not None
@@ -365,7 +409,9 @@ class GuoModel(Model):
         """Section 3.5.4: T0 = T1 + T2, the ELL part at the threshold's width and the COO part."""
         assert self.ell_ is not None
         assert self.coo_ is not None
-        width, overflow = HYB.split(blocks, LEAST_ROWS_ON_GPUS if self.gpu_ else 1)  # z0, the threshold
+        width, overflow = HYB.split(
+            blocks, LEAST_ROWS_ON_GPUS if self.machine_.gpu else 1
+        )  # z0, the threshold
         ell = self.ell_.terms(np.maximum(width, 1).astype(float), self._strips("ell", blocks.rows))["time_s"]
         time_1 = np.where(width > 0, ell, 0.0)
         # A part without entries is not run; a matrix without entries costs one strip of COO.

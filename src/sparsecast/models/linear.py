@@ -25,19 +25,20 @@ as the others leave them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.bcsr import BCSR
 from sparsecast.formats.hyb import HYB, LEAST_ROWS_ON_GPUS
-from sparsecast.machines.machine import Cache, Machine
-from sparsecast.matrices.row_blocks import RowBlocks
+from sparsecast.machines.machine import Cache
 from sparsecast.models import MODELS
 from sparsecast.models.model import Model
+from sparsecast.models.training import TrainingSet
 from sparsecast.records import Candidate, Record
 
 #: Suites it is fitted to.
@@ -63,33 +64,25 @@ class LinearModel(Model):
     """
 
     name: ClassVar[str] = "linear"
+    suites: ClassVar[tuple[str, ...]] = SUITES
 
-    def _fit(self, records: Sequence[Record], machine: Machine | None) -> None:
+    def _fit(self, training: TrainingSet) -> None:
         self.costs_: dict[str, dict[str, float]] = {}
-        self._kernels: dict[str, tuple[str, ...]] = {}
-        used = [record for record in records if record.suite in SUITES]
-        if not used:
-            return
-        self._candidate: Candidate = used[0].candidate
-        self._caches = machine.product_caches if machine else ()
+        self.kernels_: dict[str, tuple[str, ...]] = {}
         alike: dict[tuple[str, str], list[Record]] = {}
-        for record in used:
-            kernel = record.candidate.kernel if self.gpu_ else ""
+        for record in training.where(lambda record: record.suite in SUITES).records:
+            kernel = record.candidate.kernel if self.machine_.gpu else ""
             alike.setdefault((record.candidate.format, kernel), []).append(record)
         for (name, kernel), own in sorted(alike.items(), key=lambda item: item[0]):
             if len(own) >= LEAST_RECORDS:
-                self._kernels[name] = (*self._kernels.get(name, ()), kernel) if kernel else ()
-                self.costs_[self.label(name, kernel)] = self._fitted_costs(own)
+                self.kernels_[name] = (*self.kernels_.get(name, ()), kernel) if kernel else ()
+                self.costs_[self.label(own[0].candidate)] = self._fitted_costs(training, own)
 
-    def _fitted_costs(self, records: Sequence[Record]) -> dict[str, float]:
+    def _fitted_costs(self, training: TrainingSet, records: Sequence[Record]) -> dict[str, float]:
         """Return the cost of each kind of work that explains Records of one format best."""
         from scipy.optimize import nnls
 
-        candidate = records[0].candidate
-        works = [
-            self._work(candidate.format, RowBlocks.of(record.structure), candidate.kernel)
-            for record in records
-        ]
+        works = [self._work(r.candidate, RowBlocks.of(training.structure(r))) for r in records]
         time_s = np.array([record.time_s for record in records])
         counts = np.array([[float(count[0]) for count in work.values()] for work in works])
         # Columns are scaled to one magnitude: nnls stops at an absolute tolerance.
@@ -98,50 +91,57 @@ class LinearModel(Model):
         costs = nnls(relative / scale, np.ones(len(records)))[0] / scale
         return dict(zip(works[0], costs.tolist(), strict=True))
 
+    def _state(self) -> dict[str, Any]:
+        return {"costs": self.costs_, "kernels": {name: list(own) for name, own in self.kernels_.items()}}
+
+    def _restore(self, learned: Mapping[str, Any]) -> None:
+        self.costs_ = dict(learned["costs"])
+        self.kernels_ = {name: tuple(own) for name, own in learned["kernels"].items()}
+
     def formats(self) -> list[str]:
         """Return the formats with at least LEAST_RECORDS benchmark Records, on a GPU of one kernel."""
-        return list(self._kernels)
+        return list(self.kernels_)
 
     def kernels(self, format_name: str) -> tuple[str, ...]:
         """Return a format's kernels with at least LEAST_RECORDS benchmark Records; none on a processor."""
-        return self._kernels.get(format_name, ())
+        return self.kernels_.get(format_name, ())
 
-    def terms(self, format_name: str, blocks: RowBlocks, kernel: str | None = None) -> dict[str, Floats]:
+    def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
         """Return the seconds that each kind of work costs each block, and their sum."""
-        costs = self.costs_[self.label(format_name, kernel)]
-        work = self._work(format_name, blocks, kernel)
+        costs = self.costs_[self.label(candidate)]
+        work = self._work(candidate, blocks)
         terms = {name: costs[name] * count for name, count in work.items()}
         # No term is below zero; the sum is zero only where every count is, which no product is.
         floor = np.finfo(float).tiny
         return {**terms, "time_s": np.maximum(np.sum(list(terms.values()), axis=0), floor)}
 
-    def _work(self, format_name: str, blocks: RowBlocks, kernel: str | None = None) -> dict[str, Floats]:
+    def _work(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
         """Count the work of each kind that one product with each block is."""
-        value_bytes = np.dtype(self._candidate.dtype).itemsize
-        index_bytes = self._candidate.index_bits // 8
-        storage = FORMATS.get(format_name)
+        widths = candidate.value_bytes, candidate.index_bytes
+        storage = FORMATS.get(candidate.format)
         stored = storage.stored_entries(blocks).astype(float)
-        matrix_bytes = storage.predicted_bytes(blocks, value_bytes, index_bytes)
-        streamed = (matrix_bytes + blocks.rows * value_bytes).astype(float)
-        working_set = streamed + self._rest_bytes(blocks, value_bytes, index_bytes)
-        if self.gpu_:
+        streamed = (storage.predicted_bytes(blocks, *widths) + blocks.rows * candidate.value_bytes).astype(
+            float
+        )
+        working_set = streamed + self._rest_bytes(blocks, *widths)
+        if self.machine_.gpu:
             return {
                 "start": np.ones(len(blocks.rows)),
                 "rows": blocks.rows.astype(float),
                 "entries": blocks.nnz.astype(float),
                 "padding": stored - blocks.nnz,
-                **self._longest_row(format_name, blocks, kernel),
-                **self._streams(streamed, working_set),
-                **self._gathers(blocks, working_set, np.ones(len(blocks.rows))),
+                **self._longest_row(candidate, blocks),
+                **self._streams(candidate, streamed, working_set),
+                **self._gathers(candidate, blocks, working_set, np.ones(len(blocks.rows))),
             }
-        wait = self._wait(format_name, blocks)
+        wait = self._wait(candidate, blocks)
         return {
             "start": np.ones(len(blocks.rows)),
             "rows": blocks.rows.astype(float),
             "entries": stored * wait,
-            **self._row_ends(format_name, blocks),
-            **self._streams(streamed * wait, working_set),
-            **self._gathers(blocks, working_set, wait),
+            **self._row_ends(candidate.format, blocks),
+            **self._streams(candidate, streamed * wait, working_set),
+            **self._gathers(candidate, blocks, working_set, wait),
         }
 
     @staticmethod
@@ -153,19 +153,20 @@ class LinearModel(Model):
         # At least one byte: an empty matrix has no working set to be divided by.
         return np.asarray(np.maximum(other_rows + other_entries + matrix.cols * value_bytes, 1.0))
 
-    def _wait(self, format_name: str, blocks: RowBlocks) -> Floats:
+    @staticmethod
+    def _wait(candidate: Candidate, blocks: RowBlocks) -> Floats:
         """Return how much longer the slowest thread works than an even share: a row is not divided."""
-        if format_name == "coo":
+        if candidate.format == "coo":
             return np.ones(len(blocks.rows))
-        even_share = np.maximum(blocks.nnz, 1) / self._candidate.threads
+        even_share = np.maximum(blocks.nnz, 1) / candidate.threads
         return np.asarray(np.maximum(1.0, blocks.row_length_max / even_share))
 
     @staticmethod
-    def _longest_row(format_name: str, blocks: RowBlocks, kernel: str | None) -> dict[str, Floats]:
+    def _longest_row(candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
         """Return the entries that one warp or thread of a GPU goes through, where a row is not divided."""
-        if format_name == "coo" or kernel == "balanced":
+        if candidate.format == "coo" or candidate.kernel == "balanced":
             return {}
-        if format_name == "hyb":
+        if candidate.format == "hyb":
             width, overflow = HYB.split(blocks, LEAST_ROWS_ON_GPUS)
             return {"longest row": width.astype(float), "overflow entries": overflow.astype(float)}
         return {"longest row": blocks.row_length_max.astype(float)}
@@ -187,37 +188,43 @@ class LinearModel(Model):
             return {"blocks": BCSR.stored_blocks(blocks).astype(float)}
         return {"mispredicted": mispredicted} if format_name == "coo" else {}
 
-    def _streams(self, streamed: Floats, working_set: Floats) -> dict[str, Floats]:
+    def _streams(self, candidate: Candidate, streamed: Floats, working_set: Floats) -> dict[str, Floats]:
         """Return the bytes beyond each cache but the first, which no matrix worth planning fits in."""
         return {
             f"bytes beyond L{cache.level}": streamed
-            * np.maximum(0.0, 1.0 - self._capacity(cache) / working_set)
-            for cache in self._caches
+            * np.maximum(0.0, 1.0 - _capacity(cache, candidate) / working_set)
+            for cache in self.machine_.product_caches
             if cache.level > 1
         }
 
-    def _gathers(self, blocks: RowBlocks, working_set: Floats, wait: Floats) -> dict[str, Floats]:
-        """Return the changes of x's cache line, and those whose line is beyond each cache."""
-        matrix = blocks.matrix
-        changes = wait * blocks.nnz * (matrix.x_line_changes / max(matrix.nnz, 1))
+    def _gathers(
+        self, candidate: Candidate, blocks: RowBlocks, working_set: Floats, wait: Floats
+    ) -> dict[str, Floats]:
+        """Return the changes of x's cache line, and those whose line is beyond each cache.
+
+        Where the locality is not known, every entry counts as a change, and nothing as beyond a cache.
+        """
+        matrix, caches = blocks.matrix, self.machine_.product_caches
+        if matrix.lacks(["locality"]):
+            changes = wait * blocks.nnz
+            return {"lines of x": changes, **{f"lines of x beyond L{c.level}": 0.0 * changes for c in caches}}
+        locality = matrix.locality
+        changes = wait * blocks.nnz * (locality.line_changes / max(matrix.nnz, 1))
         gathers = {"lines of x": changes}
-        if not matrix.x_reuse_histogram:
-            return gathers | {f"lines of x beyond L{cache.level}": 0.0 * changes for cache in self._caches}
-        between = 2.0 ** (np.arange(len(matrix.x_reuse_histogram)) + 0.5)
-        x_bytes = np.minimum(
-            between * CACHE_LINE_BYTES, matrix.cols * np.dtype(self._candidate.dtype).itemsize
-        )
-        matrix_bytes = between[None, :] * (working_set / max(matrix.x_line_changes, 1))[:, None]
+        between = 2.0 ** (np.arange(len(locality.reuse_histogram)) + 0.5)
+        x_bytes = np.minimum(between * CACHE_LINE_BYTES, matrix.cols * candidate.value_bytes)
+        matrix_bytes = between[None, :] * (working_set / max(locality.line_changes, 1))[:, None]
         distance = np.minimum(x_bytes + matrix_bytes, working_set[:, None])
         distance[:, -1] = working_set  # first reads: the last time was in the product before
-        for cache in self._caches:
-            beyond = (distance > self._capacity(cache)) @ np.asarray(matrix.x_reuse_histogram)
+        for cache in caches:
+            beyond = (distance > _capacity(cache, candidate)) @ np.asarray(locality.reuse_histogram)
             gathers[f"lines of x beyond L{cache.level}"] = changes * beyond
         return gathers
 
-    def _capacity(self, cache: Cache) -> float:
-        """Return the bytes of a cache level that the threads have together."""
-        return cache.bytes * max(1.0, self._candidate.threads / cache.shared_by)
+
+def _capacity(cache: Cache, candidate: Candidate) -> float:
+    """Return the bytes of a cache level that the threads of a Candidate have together."""
+    return cache.bytes * max(1.0, candidate.threads / cache.shared_by)
 
 
 def _rows_longer_than(blocks: RowBlocks, width: NDArray[np.int64]) -> NDArray[np.int64]:

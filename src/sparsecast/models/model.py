@@ -1,85 +1,129 @@
-"""What every model does: learn from a Profile's Records, forecast Candidates on row blocks."""
+"""What every model does: learn from a training set, and forecast Candidates on row blocks."""
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
-from typing import ClassVar, Self
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.errors import DeviceError, ProfileError
+from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
-from sparsecast.machines.machine import PROCESSOR, Machine
-from sparsecast.matrices.row_blocks import RowBlocks
+from sparsecast.machines.machine import Machine
 from sparsecast.models.conversion import ConversionCost
-from sparsecast.records import Candidate, Forecast, Record, Structure
+from sparsecast.models.training import TrainingSet
+from sparsecast.records import Candidate, Estimate, Forecast, Record
 
 #: Probability that an interval is meant to hold the measurement with, from the ratios measured / forecast on
 #: matrices held out of the fit.
 INTERVAL_SHARE = 0.9
 
+#: Suite that no model is fitted to: it tells the size of the errors.
+HELD_OUT_SUITE = "gallery"
+
+#: What models forecast: the term that a model of each quantity gives, and that Records measure.
+QUANTITIES = {"time": "time_s", "energy": "energy_j"}
+
 
 class Model(ABC):
-    """A forecaster of one product's time.
+    """A forecaster of what one product costs.
 
-    The steps are those of scikit-learn: `fit` learns and returns self, learned state ends in ``_``.
+    The steps are those of scikit-learn: hyper-parameters in ``__init__``, under the names of the attributes;
+    `fit` learns and returns self; learned state ends in ``_``.
 
     Attributes
     ----------
+    name : str
+        As it is registered: the name of its file.
+    quantity : str
+        What it forecasts: a name of QUANTITIES.
+    devices : tuple of str or None
+        Names of the devices that it can forecast; None is all.
+    suites : tuple of str or None
+        Suites of Records that it learns from; None is all.
+    groups : tuple of str
+        Feature groups without which it can neither learn nor forecast.
+    version : int
+        Raised whenever the same training set would give another model, so that stored ones are fitted anew.
+    machine_ : Machine
+        That the training set is from.
     device_ : str
-        What the Records are of.
-    gpu_ : GPU or None
-        That device, where it is one.
+        That the Records are of.
     ratios_ : dict of str to (float, float)
-        For each format, or format and kernel, as `label` calls them, the ends of the interval of measured
-        over forecast time, from the held-out Records.
+        For each label, the ends of the interval of measured over forecast, from the held-out Records.
     conversion_ : ConversionCost
         What building each format costs.
     """
 
     name: ClassVar[str]
+    quantity: ClassVar[str] = "time"
+    devices: ClassVar[tuple[str, ...] | None] = None
+    suites: ClassVar[tuple[str, ...] | None] = None
+    groups: ClassVar[tuple[str, ...]] = ("row_lengths",)
+    version: ClassVar[int] = 1
 
-    def fit(self, records: Sequence[Record], machine: Machine | None = None) -> Self:
+    def fit(self, training: TrainingSet) -> Self:
         """Learn from the Records of one device, dtype and number of threads that have warm caches.
 
         Parameters
         ----------
-        records : sequence of Record
-        machine : Machine, optional
-            That the Records are from. Without it, a model that reads caches takes a processor for one that
-            has none; Records of a GPU cannot be fitted without its description.
+        training : TrainingSet
 
         Raises
         ------
         ProfileError
-            If they do not suffice for any format.
+            If they do not suffice for any format, or are of a device that the model does not forecast.
         DeviceError
-            If they are of another device than `machine`, or than a processor where there is none.
+            If they are of another device than the machine is described as.
         """
-        records = [record for record in records if record.regime == "warm"]
-        described = machine.device if machine else PROCESSOR
-        self.device_ = records[0].candidate.device if records else described
+        warm = self.used(training)
+        used = warm.having(self.groups)
+        self.machine_, described = training.machine, training.machine.device
+        self.device_ = used.records[0].candidate.device if used.records else described
         if self.device_ != described:
             raise DeviceError(
                 f"records of device '{self.device_}': expected those of {described}, which the machine is "
                 f"described as; name the profile of such a machine"
             )
-        self.gpu_ = machine.gpu if machine else None
-        self._fit(records, machine)
+        if self.devices is not None and self.device_ not in self.devices:
+            raise ProfileError(
+                f"the {self.name} model does not forecast {self.device_}: expected one of "
+                f"{', '.join(self.devices)}; choose another model"
+            )
+        self._fit(used)
         if not self.formats():
             raise ProfileError(
-                f"the profile's {len(records)} records do not suffice for the {self.name} model: "
+                f"the profile's {len(used.records)} records do not suffice for the {self.name} model: "
                 f"expected a calibration that ran to its end; calibrate with a larger budget"
             )
-        self.conversion_ = ConversionCost().fit(records, machine)
-        self.ratios_ = self._held_out_ratios([r for r in records if r.suite == "gallery"])
+        self.conversion_ = ConversionCost().fit(warm)
+        self.ratios_ = self._held_out_ratios(used.where(lambda record: record.suite == HELD_OUT_SUITE))
         return self
 
+    @classmethod
+    def used(cls, training: TrainingSet) -> TrainingSet:
+        """Return the part of a training set that such a model can learn from."""
+
+        def is_used(record: Record) -> bool:
+            is_of_suite = cls.suites is None or record.suite in (*cls.suites, HELD_OUT_SUITE)
+            return is_of_suite and record.regime == "warm" and cls.measured(record) is not None
+
+        return training.where(is_used)
+
+    @classmethod
+    def measured(cls, record: Record) -> float | None:
+        """Return what a Record says of the quantity."""
+        value: float | None = getattr(record, QUANTITIES[cls.quantity])
+        return value
+
     @abstractmethod
-    def _fit(self, records: Sequence[Record], machine: Machine | None) -> None:
-        """Learn what `time_s` needs, of each format whose Records suffice."""
+    def _fit(self, training: TrainingSet) -> None:
+        """Learn what `terms` needs, of each format whose Records suffice."""
 
     @abstractmethod
     def formats(self) -> list[str]:
@@ -93,85 +137,132 @@ class Model(ABC):
         """
         return ()
 
-    def knows(self, candidate: Candidate) -> bool:
-        """Tell whether the Records sufficed for a Candidate's format and kernel."""
+    def serves(self, candidate: Candidate) -> bool:
+        """Tell whether the Records sufficed for a Candidate's device, format and kernel."""
         kernels = self.kernels(candidate.format)
-        return candidate.format in self.formats() and (not kernels or candidate.kernel in kernels)
+        is_known = candidate.format in self.formats() and (not kernels or candidate.kernel in kernels)
+        return is_known and candidate.device == self.device_
 
     @abstractmethod
-    def terms(
-        self, format_name: str, blocks: RowBlocks, kernel: str | None = None
-    ) -> dict[str, NDArray[np.float64]]:
-        """Return the model's terms for each block; the one called ``"time_s"`` is the forecast, > 0.
+    def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, NDArray[np.float64]]:
+        """Return the model's terms for each block; that called as QUANTITIES says is the forecast, > 0.
 
         Parameters
         ----------
-        format_name : str
-            One of `formats`.
+        candidate : Candidate
+            One that the model serves.
         blocks : RowBlocks
-        kernel : str, optional
-            One of `kernels`; not needed where there are none.
         """
 
-    def time_s(self, format_name: str, blocks: RowBlocks, kernel: str | None = None) -> NDArray[np.float64]:
-        """Return the forecast time of one product with each block, in seconds; parameters as in `terms`."""
-        return self.terms(format_name, blocks, kernel)["time_s"]
+    def values(self, candidate: Candidate, blocks: RowBlocks) -> NDArray[np.float64]:
+        """Return the forecast of one product with each block, in seconds or joules."""
+        return self.terms(candidate, blocks)[QUANTITIES[self.quantity]]
+
+    def estimates(self, structure: Structure, candidates: Iterable[Candidate]) -> list[Estimate]:
+        """Return what a product of a whole matrix costs in each Candidate that the model serves.
+
+        Raises
+        ------
+        FeatureError
+            If the Structure lacks a feature group that the model needs.
+        """
+        for name in self.groups:
+            structure.require(name)
+        blocks = RowBlocks.of(structure)
+        return [self._estimate(candidate, blocks) for candidate in candidates if self.serves(candidate)]
+
+    def _estimate(self, candidate: Candidate, blocks: RowBlocks) -> Estimate:
+        terms = {name: float(values[0]) for name, values in self.terms(candidate, blocks).items()}
+        value = terms.pop(QUANTITIES[self.quantity])
+        return Estimate(candidate, value, *self.interval(candidate, value), tuple(terms.items()))
 
     def forecast(self, structure: Structure, candidates: Iterable[Candidate]) -> list[Forecast]:
-        """Return the Forecasts of whole-matrix Candidates, fastest first.
+        """Return the Forecasts of whole-matrix Candidates, fastest first: for a model of time.
 
-        Candidates whose format or kernel the Records did not suffice for are left out.
+        Candidates that the model does not serve are left out.
         """
         blocks = RowBlocks.of(structure)
-        forecasts = [self._forecast(structure, blocks, c) for c in candidates if self.knows(c)]
-        return sorted(forecasts, key=lambda forecast: forecast.time_s)
+        found = [self._forecast(structure, blocks, each) for each in self.estimates(structure, candidates)]
+        return sorted(found, key=lambda forecast: forecast.time_s)
 
-    def _forecast(self, structure: Structure, blocks: RowBlocks, candidate: Candidate) -> Forecast:
-        found = self.terms(candidate.format, blocks, candidate.kernel)
-        terms = {name: float(values[0]) for name, values in found.items()}
-        time_s = terms.pop("time_s")
-        low, high = self.interval(candidate.format, time_s, candidate.kernel)
-        value_bytes = np.dtype(candidate.dtype).itemsize
-        stored = FORMATS.get(candidate.format).predicted_bytes(blocks, value_bytes, candidate.index_bits // 8)
+    def _forecast(self, structure: Structure, blocks: RowBlocks, found: Estimate) -> Forecast:
+        candidate = found.candidate
+        widths = candidate.value_bytes, candidate.index_bytes
+        stored = FORMATS.get(candidate.format).predicted_bytes(blocks, *widths)
         return Forecast(
             candidate=candidate,
             nnz=structure.nnz,
-            time_s=time_s,
-            low_s=low,
-            high_s=high,
-            bytes=int(stored[0]) + (structure.rows + structure.cols) * value_bytes,
+            time_s=found.value,
+            low_s=found.low,
+            high_s=found.high,
+            bytes=int(stored[0]) + (structure.rows + structure.cols) * candidate.value_bytes,
             energy_j=None,
-            convert_s=self._convert_s(candidate.format, blocks),
-            why=tuple(terms.items()),
+            convert_s=self._convert_s(candidate, blocks),
+            why=found.why,
         )
 
-    def _convert_s(self, format_name: str, blocks: RowBlocks) -> float | None:
-        if not self.conversion_.is_known(format_name):
+    def _convert_s(self, candidate: Candidate, blocks: RowBlocks) -> float | None:
+        if not self.conversion_.is_known(candidate.format):
             return None
-        return float(self.conversion_.seconds(format_name, blocks)[0])
+        return float(self.conversion_.seconds(candidate, blocks)[0])
 
-    def interval(
-        self, format_name: str, time_s: float, kernel: str | None = None
-    ) -> tuple[float | None, float | None]:
+    def interval(self, candidate: Candidate, value: float) -> tuple[float | None, float | None]:
         """Return the low and high end of a forecast; None where too few Records were held out."""
-        label = self.label(format_name, kernel)
+        label = self.label(candidate)
         if label not in self.ratios_:
             return None, None
         low, high = self.ratios_[label]
-        return time_s * low, time_s * high
+        return value * low, value * high
 
-    def label(self, format_name: str, kernel: str | None) -> str:
+    def label(self, candidate: Candidate) -> str:
         """Name what is fitted as one: a format, or a format and, after a space, one of its kernels."""
-        return f"{format_name} {kernel}" if self.kernels(format_name) else format_name
+        name = candidate.format
+        return f"{name} {candidate.kernel}" if self.kernels(name) else name
 
-    def _held_out_ratios(self, held_out: Sequence[Record]) -> dict[str, tuple[float, float]]:
+    def _held_out_ratios(self, held_out: TrainingSet) -> dict[str, tuple[float, float]]:
         ratios: dict[str, list[float]] = {}
-        for record in held_out:
-            name, kernel = record.candidate.format, record.candidate.kernel
-            if self.knows(record.candidate):
-                expected = float(self.time_s(name, RowBlocks.of(record.structure), kernel)[0])
-                ratios.setdefault(self.label(name, kernel), []).append(record.time_s / expected)
+        for record in held_out.records:
+            measured = self.measured(record)
+            if measured is not None and self.serves(record.candidate):
+                blocks = RowBlocks.of(held_out.structure(record))
+                expected = float(self.values(record.candidate, blocks)[0])
+                ratios.setdefault(self.label(record.candidate), []).append(measured / expected)
         return {label: prediction_interval(found) for label, found in ratios.items() if len(found) > 1}
+
+    def settings(self) -> dict[str, Any]:
+        """Return the hyper-parameters by name."""
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
+    def to_state(self) -> dict[str, Any]:
+        """Return what was learned as plain data: what JSON can hold."""
+        return {
+            "device": self.device_,
+            "ratios": {label: list(ends) for label, ends in self.ratios_.items()},
+            "conversion": self.conversion_.to_state(),
+            "learned": self._state(),
+        }
+
+    def restored(self, state: Mapping[str, Any], machine: Machine) -> Self:
+        """Take over what a model with the same hyper-parameters learned, and return self.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            If `state` is nothing that `to_state` gave.
+        """
+        self.machine_, self.device_ = machine, state["device"]
+        self.ratios_ = {label: (float(low), float(high)) for label, (low, high) in state["ratios"].items()}
+        self.conversion_ = ConversionCost().restored(state["conversion"], machine)
+        self._restore(state["learned"])
+        return self
+
+    @abstractmethod
+    def _state(self) -> dict[str, Any]:
+        """Return what `_fit` learned as plain data."""
+
+    @abstractmethod
+    def _restore(self, learned: Mapping[str, Any]) -> None:
+        """Take over what `_state` gave; `machine_` and `device_` are there."""
 
 
 def prediction_interval(ratios: Sequence[float]) -> tuple[float, float]:

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.devices import DEVICES
-from sparsecast.errors import FormatError, InputError, MatrixSizeError
+from sparsecast.errors import FeatureError, FormatError, InputError, MatrixSizeError
+from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
 from sparsecast.machines.machine import Machine
-from sparsecast.matrices.row_blocks import RowBlocks
-from sparsecast.records import Candidate, Structure
+from sparsecast.records import Candidate
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +42,7 @@ class Target:
         dtypes = DEVICES.get(self.device).dtypes
         if self.dtype not in dtypes:
             raise InputError(
-                f"dtype '{self.dtype}' on {self.device}: expected one of {', '.join(dtypes)}; "
-                f"name one of them"
+                f"dtype '{self.dtype}' on {self.device}: expected one of {', '.join(dtypes)}; name one"
             )
 
     @property
@@ -129,7 +129,7 @@ def whole_matrix(
             storage.refuse_unsuited(blocks, target.value_bytes, target.index_bits // 8)
             storage.refuse_padding(structure.nnz, stored, size)
             refuse_beyond_memory(name.upper(), size, structure, target, machine)
-        except (FormatError, MatrixSizeError) as error:
+        except (FeatureError, FormatError, MatrixSizeError) as error:
             refused[name] = str(error)
         else:
             candidates.append(target.candidate(name, blocks, machine, fitted(name)))

@@ -10,19 +10,20 @@ most MAX_STRIPS**2 / 2 blocks, each a difference of prefix sums, whatever the ro
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.errors import FormatError
+from sparsecast.errors import FeatureError, FormatError
+from sparsecast.features.row_blocks import RowBlocks, StripStatistics
+from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
 from sparsecast.machines.machine import Machine
-from sparsecast.matrices.row_blocks import RowBlocks, StripStatistics
 from sparsecast.models.model import Model
 from sparsecast.planning.candidates import Target
-from sparsecast.records import Candidate, Structure
+from sparsecast.records import Candidate
 
 #: Most strips the programme is run on: 131,000 blocks, a few tenths of a second.
 MAX_STRIPS = 512
@@ -129,12 +130,13 @@ def planned_block(
     block: RowBlocks, first_row: int, format_name: str, model: Model, target: Target, machine: Machine
 ) -> PlannedBlock:
     """Return one block, from `first_row` on, with the forecasts of a format."""
+    candidate = target.candidate(format_name, block, machine, model.kernels(format_name))
     return PlannedBlock(
         first_row,
         first_row + int(block.rows[0]) - 1,
-        target.candidate(format_name, block, machine, model.kernels(format_name)),
-        float(_product_s(model, format_name, block, target, machine)[0]),
-        float(model.conversion_.seconds(format_name, block)[0]),
+        candidate,
+        float(model.values(candidate, block)[0]),
+        float(model.conversion_.seconds(candidate, block)[0]),
     )
 
 
@@ -145,7 +147,7 @@ def _open_formats(statistics: StripStatistics, model: Model, target: Target) -> 
     for name in model.formats():
         try:
             FORMATS.get(name).refuse_unsuited(whole, target.value_bytes, target.index_bits // 8)
-        except FormatError:
+        except (FeatureError, FormatError):
             continue
         formats.append(name)
     return formats
@@ -181,19 +183,20 @@ def _block_cost(
 ) -> Floats:
     """Return E[i, j] for one format: the time of a product, with its share of the conversion."""
     storage = FORMATS.get(format_name)
-    conversion_s = model.conversion_.seconds(format_name, blocks)
-    cost = _product_s(model, format_name, blocks, target, machine) + conversion_s / iterations
+    first = target.candidate(format_name, blocks, machine, model.kernels(format_name))
+    product_s = _product_s(model, first, blocks, target, machine)
+    cost = product_s + model.conversion_.seconds(first, blocks) / iterations
     return np.where(storage.can_hold(blocks), cost, np.inf)
 
 
-def _product_s(model: Model, format_name: str, blocks: RowBlocks, target: Target, machine: Machine) -> Floats:
-    """Return the forecast of each block with the kernel that it would be done with."""
-    fitted = model.kernels(format_name)
+def _product_s(model: Model, first: Candidate, blocks: RowBlocks, target: Target, machine: Machine) -> Floats:
+    """Return the forecast of each block with its kernel; `first` is the Candidate of the first block."""
+    fitted = model.kernels(first.format)
     if len(fitted) < 2:
-        return model.time_s(format_name, blocks, *fitted)
-    chosen = target.kernels(format_name, blocks, machine, fitted)
+        return model.values(first, blocks)
+    chosen = target.kernels(first.format, blocks, machine, fitted)
     time_s = np.empty(len(blocks.rows))
     for kernel in np.unique(chosen):
         is_done_so = chosen == kernel
-        time_s[is_done_so] = model.time_s(format_name, blocks, str(kernel))[is_done_so]
+        time_s[is_done_so] = model.values(replace(first, kernel=str(kernel)), blocks)[is_done_so]
     return time_s

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from sparsecast.errors import MatrixSizeError, ProfileError
+from sparsecast.features.row_blocks import StripStatistics
 from sparsecast.machines.machine import Machine
-from sparsecast.matrices.row_blocks import StripStatistics
 from sparsecast.models.model import Model
 from sparsecast.planning.candidates import Target, refuse_beyond_memory
 from sparsecast.planning.dynamic_programme import (
@@ -110,9 +110,7 @@ def make_plan(
     blocks = next(b for b, cost in zip(options, costs, strict=True) if cost <= min(costs) * (1 + LEAST_GAIN))
     time_s = math.fsum(block.time_s for block in blocks)
     convert_s = math.fsum(block.convert_s for block in blocks)
-    intervals = [
-        model.interval(block.candidate.format, block.time_s, block.candidate.kernel) for block in blocks
-    ]
+    intervals = [model.interval(block.candidate, block.time_s) for block in blocks]
     return Plan(
         blocks=tuple(blocks),
         iterations=iterations,

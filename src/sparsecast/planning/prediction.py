@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import overload
 
-from sparsecast.records import Forecast, Structure
+from sparsecast.features.structure import Structure
+from sparsecast.records import Forecast
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,12 @@ from sparsecast.benchmark.gahvari.search_space import Point, size_class
 from sparsecast.benchmark.gahvari.summary import FIGURES, BenchResult, Rating
 from sparsecast.benchmark.plan_check import PlanCheck
 from sparsecast.benchmark.twins import Twins
+from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import Machine
 from sparsecast.planning.placement import Placements
 from sparsecast.planning.plan import Plan
 from sparsecast.planning.prediction import Prediction
-from sparsecast.records import Bandwidth, Candidate, Forecast, Record, Structure
+from sparsecast.records import Bandwidth, Candidate, Forecast, Record
 from sparsecast.version import VERSION
 
 Document = dict[str, Any]
@@ -36,7 +37,7 @@ def structure(name: str, found: Structure, notes: Sequence[str]) -> Document:
     """Return every field of a Structure, and what was noticed on reading the matrix."""
     return {
         "matrix": matrix(name, (found.rows, found.cols), found.nnz),
-        "structure": dataclasses.asdict(found),
+        "structure": found.to_dict(),
         "notes": list(notes),
     }
 
@@ -51,6 +52,8 @@ def forecast(item: Forecast) -> Document:
         "bytes": item.bytes,
         "gflops": item.gflops,
         "energy_j": item.energy_j,
+        "energy_low_j": item.energy_low_j,
+        "energy_high_j": item.energy_high_j,
         "convert_s": item.convert_s,
         "why": dict(item.why),
     }
@@ -146,14 +149,18 @@ def evaluation_row(row: EvaluationRow) -> Document:
     """Return one forecast beside its measurement."""
     return {
         "matrix": row.matrix,
-        "format": row.forecast.candidate.format,
-        "kernel": row.forecast.candidate.kernel,
+        "format": row.estimate.candidate.format,
+        "kernel": row.estimate.candidate.kernel,
         "model": row.model,
-        "predicted_s": row.forecast.time_s,
-        "measured_s": row.record.time_s,
+        **_compared(row),
         "error": row.error,
         "noise": row.record.noise,
     }
+
+
+def _compared(row: EvaluationRow) -> Document:
+    unit = {"time": "s", "energy": "j"}[row.quantity]
+    return {f"predicted_{unit}": row.estimate.value, f"measured_{unit}": row.measured}
 
 
 def evaluation(found: Evaluation) -> Document:
@@ -163,6 +170,7 @@ def evaluation(found: Evaluation) -> Document:
         "rows": [evaluation_row(row) for row in found.rows],
         "models": {name: dataclasses.asdict(score) for name, score in found.models.items()},
         "refused": found.refused,
+        "interrupted": found.interrupted,
     }
 
 
@@ -216,7 +224,7 @@ def _bench_point(record: Record, rating: Rating) -> Document:
         "size": size_class(point.dimension, point.nnz_per_row, value_bytes, rating.cache_bytes),
         "format": record.candidate.format,
         "kernel": record.candidate.kernel,
-        "nnz": record.structure.nnz,
+        "nnz": record.nnz,
         "bytes": record.traffic_bytes,
         "mflops": 1e3 * record.gflops,
         "time_s": record.time_s,
@@ -322,4 +330,5 @@ def _candidate(candidate: Candidate) -> Document:
         "device": candidate.device,
         "dtype": candidate.dtype,
         "threads": candidate.threads,
+        "parameters": dict(candidate.parameters),
     }

@@ -12,10 +12,12 @@ from sparsecast.benchmark.gahvari.summary import FIGURES, BenchResult, Rating
 from sparsecast.benchmark.plan_check import PlanCheck
 from sparsecast.benchmark.twins import Twins
 from sparsecast.devices import DEVICES
+from sparsecast.features.levels import BLOCK_SIZES
+from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import Machine
 from sparsecast.planning.placement import Placements
 from sparsecast.planning.plan import Plan
-from sparsecast.records import BLOCK_SIZES, Bandwidth, Candidate, Forecast, Record, Structure
+from sparsecast.records import Bandwidth, Candidate, Forecast, Record
 
 #: Blocks of a plan that a table shows before it says how many follow.
 _BLOCKS_SHOWN = 12
@@ -57,22 +59,21 @@ def size(count: float) -> str:
 def structure(name: str, found: Structure) -> Table:
     """Return a Structure as a table of two columns."""
     table = Table(title=name, show_header=False, title_justify="left")
-    fill = ", ".join(f"{b}x{b} {value:.2f}" for b, value in zip(BLOCK_SIZES, found.block_fill, strict=True))
-    bands = " ".join(f"{100 * share:.0f}" for share in found.band_histogram)
-    zeros = "not read" if found.explicit_zeros is None else f"{found.explicit_zeros:,}"
+    fill = ", ".join(f"{b}x{b} {value:.2f}" for b, value in zip(BLOCK_SIZES, found.blocks.fill, strict=True))
+    bands = " ".join(f"{100 * share:.0f}" for share in found.bands.histogram)
     for label, text in (
         ("rows x columns", f"{found.rows:,} x {found.cols:,}"),
-        ("non-zeros", f"{found.nnz:,} (of them stored zeros: {zeros})"),
-        ("row length", f"mean {found.row_length_mean:.2f}, deviation {found.row_length_deviation:.2f}"),
-        ("", f"mode {found.row_length_mode}, least {found.row_length_min}, most {found.row_length_max:,}"),
-        ("empty rows", f"{found.empty_rows:,}"),
-        ("mispredicted rows", _share(found.mispredicted_rows, found.rows)),
-        ("half-bandwidth", f"{found.half_bandwidth:,}"),
-        ("diagonals occupied", f"{found.diagonals:,}"),
-        ("symmetric", "no" if found.triangle_nnz is None else "yes, value by value"),
+        ("non-zeros", f"{found.nnz:,} (of them stored zeros: {found.stored_values.explicit_zeros:,})"),
+        ("row length", f"mean {found.row_lengths.mean:.2f}, deviation {found.row_lengths.deviation:.2f}"),
+        ("", f"mode {found.row_lengths.mode}, least {found.row_lengths.min}, most {found.row_lengths.max:,}"),
+        ("empty rows", f"{found.row_lengths.empty_rows:,}"),
+        ("mispredicted rows", _share(found.row_lengths.mispredicted or 0, found.rows)),
+        ("half-bandwidth", f"{found.bands.half_bandwidth:,}"),
+        ("diagonals occupied", f"{found.bands.diagonals:,}"),
+        ("symmetric", "no" if found.symmetry.triangle_nnz is None else "yes, value by value"),
         ("share by distance, %", f"{bands}  (ten bands from the diagonal outwards)"),
         ("block fill", f"{fill}  (stored / non-zeros)"),
-        ("new cache lines of x", _share(found.x_line_changes, found.nnz)),
+        ("new cache lines of x", _share(found.locality.line_changes, found.nnz)),
     ):
         table.add_row(label, text)
     return table
@@ -235,7 +236,7 @@ def plan_check(made: Plan, check: PlanCheck) -> Table:
     ):
         table.add_row(way, time(measured), time(forecast), f"{measured / check.time_s:.2f} x")
     table.caption = (
-        f"noise {100 * check.noise:.1f} %, converted in {time(check.convert_s)}, "
+        f"noise {_percent(check.noise)}, converted in {time(check.convert_s)}, "
         f"largest relative error against the oracle {check.error:.1e}"
     )
     return table
@@ -354,7 +355,7 @@ def evaluation(rows: Sequence[EvaluationRow]) -> Table:
         forecasts = [
             text
             for row in (by_model.get(model) for model in models)
-            for text in ((time(row.forecast.time_s), f"{100 * row.error:+.0f} %") if row else ("-", "-"))
+            for text in ((_value(row), f"{100 * row.error:+.0f} %") if row else ("-", "-"))
         ]
         noise = _percent(record.noise)
         table.add_row(
@@ -362,6 +363,10 @@ def evaluation(rows: Sequence[EvaluationRow]) -> Table:
         )
         matrix = name
     return table
+
+
+def _value(row: EvaluationRow) -> str:
+    return time(row.estimate.value) if row.quantity == "time" else energy(row.estimate.value)
 
 
 def scores(models: Mapping[str, ModelScore]) -> Table:
@@ -375,6 +380,7 @@ def scores(models: Mapping[str, ModelScore]) -> Table:
         "in the interval",
         "regret",
         "best found",
+        "not forecast",
     )
     for name, score in models.items():
         table.add_row(
@@ -383,6 +389,7 @@ def scores(models: Mapping[str, ModelScore]) -> Table:
             "-" if score.coverage is None else f"{100 * score.coverage:.0f} %",
             f"{100 * score.regret:.1f} %",
             f"{100 * score.top1:.0f} %",
+            str(score.unforecast),
         )
     return table
 

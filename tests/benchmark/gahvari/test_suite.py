@@ -18,8 +18,8 @@ from sparsecast.devices import DEVICES, compiling
 from sparsecast.devices.compiling import compile_as_told, compiled_beside
 from sparsecast.devices.cpu.processor import Processor
 from sparsecast.errors import MatrixSizeError
+from sparsecast.features.analysis import structure
 from sparsecast.machines.machine import detect
-from sparsecast.matrices.analysis import structure
 from sparsecast.measuring.timing import Effort
 from sparsecast.planning.candidates import Target
 from sparsecast.records import Candidate

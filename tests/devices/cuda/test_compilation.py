@@ -196,19 +196,21 @@ def test_a_launch_hands_on_addresses_and_sizes_of_their_own_width(launches):
     assert arguments[-2:] == (x.address, y.address)
     assert all(type(each) is int for each in arguments[:3]) and len(set(arguments[:3])) == 3
     assert arguments[3] == 400 and isinstance(arguments[3], np.int64)
-    assert type(default).__name__ == "Bandwidth" and stream == "a stream"
+    assert type(default).__name__ == "Stream" and stream == "a stream"
     assert product.nbytes == A.indptr.nbytes + A.indices.nbytes + A.data.nbytes
 
 
 def test_the_blocks_of_an_operator_are_queued_one_after_the_other_into_one_y(launches):
     from sparsecast.devices.binding import row_slice
     from sparsecast.devices.cuda.operator import DeviceOperator
+    from sparsecast.operators import RowProduct
 
     A = gallery("poisson2d", n=20)
     blocks = []
     for first, last, name in ((0, 100, "ell"), (100, 250, "sell"), (250, 400, "bcsr")):
         built = FORMATS.get(name).from_csr(row_slice(A, first, last - 1))
-        blocks.append((first, last, CUDA.get(name).bind(built, CUDA.get(name).variants[0], 1)))
+        product = CUDA.get(name).bind(built, CUDA.get(name).variants[0], 1)
+        blocks.append(RowProduct(first, last, product))
     op = DeviceOperator(A.shape, A.dtype, blocks)
     x, y = (OnDevice(np.ones(400)) for _ in range(2))
     for each in (x, y):

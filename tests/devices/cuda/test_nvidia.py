@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from sparsecast.devices import DEVICES
-from sparsecast.devices.benchmark_matrices import NNZ_PER_ROW, STRIPS
 from sparsecast.devices.cuda.suites import SOON_ENTRIES, matrices
+from sparsecast.features.analysis import structure
 from sparsecast.machines.gpu import GPU
 from sparsecast.machines.machine import detect
 from sparsecast.machines.strips import guo_strip, wang_strip
-from sparsecast.matrices.analysis import structure
+from sparsecast.matrices.benchmark_matrices import NNZ_PER_ROW, STRIPS
 from sparsecast.matrices.gallery import gallery
 from sparsecast.planning.candidates import Target, whole_matrix
 
@@ -128,7 +128,7 @@ from sparsecast.devices.cuda.launching import DeviceProduct
 from sparsecast.devices.cuda.nvidia import NvidiaGPU
 from sparsecast.machines.machine import detect
 from sparsecast.matrices.gallery import gallery
-from sparsecast.matrices.analysis import structure
+from sparsecast.features.analysis import structure
 from sparsecast.measuring import energy
 from sparsecast.devices.cuda.clock import EventClock
 from sparsecast.measuring.timing import Effort

@@ -10,9 +10,9 @@ import pytest
 from scipy.sparse import csr_array
 
 from sparsecast.devices import DEVICES
+from sparsecast.features.analysis import structure
+from sparsecast.features.row_blocks import RowBlocks, StripStatistics
 from sparsecast.machines.machine import detect
-from sparsecast.matrices.analysis import structure
-from sparsecast.matrices.row_blocks import RowBlocks, StripStatistics
 
 
 def regular(length, rows=100):
@@ -83,7 +83,7 @@ def test_rules_need_no_gpu_library_and_binding_names_the_extra_that_brings_it():
         "from sparsecast.machines.machine import detect\n"
         "from sparsecast.devices.binding import bind\n"
         "from sparsecast.planning.candidates import Target, whole_matrix\n"
-        "from sparsecast.matrices.analysis import structure\n"
+        "from sparsecast.features.analysis import structure\n"
         "A = csr_array(np.kron(np.eye(20), np.ones((2, 2))))\n"
         "choice = whole_matrix(structure(A), Target('cuda', 'float64', 32, 1), detect())\n"
         "assert not [name for name in sys.modules if name.startswith(('numba.cuda', 'cuda'))]\n"

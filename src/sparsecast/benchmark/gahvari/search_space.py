@@ -15,6 +15,7 @@ from itertools import product
 from sparsecast.errors import InputError
 from sparsecast.formats.bcsr import BLOCK_SIDES
 from sparsecast.machines.machine import Machine
+from sparsecast.records import NO_PARAMETERS, Parameters
 
 #: Section IV: 29 +- 5 non-zeros a row, the mean of the paper's matrices; dimensions that are powers of two.
 NNZ_PER_ROW, MIDDLE = tuple(range(24, 35)), 29
@@ -50,6 +51,11 @@ class Series:
         if self.is_symmetric:
             return "symmetric_csr"
         return "csr" if self.block == (1, 1) else "bcsr"
+
+    @property
+    def parameters(self) -> Parameters:
+        """Those of the format: the block size, where it is stored in blocks."""
+        return Parameters({"block": self.block}) if self.format == "bcsr" else NO_PARAMETERS
 
 
 UNBLOCKED, SYMMETRIC = Series(), Series(is_symmetric=True)

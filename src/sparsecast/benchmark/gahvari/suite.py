@@ -10,17 +10,19 @@ from time import perf_counter
 from sparsecast.benchmark.gahvari.estimator import Search, points_again
 from sparsecast.benchmark.gahvari.search_space import SYMMETRIC, UNBLOCKED, Point, Series
 from sparsecast.benchmark.gahvari.summary import AGAIN, AGAIN_SHARE, SUITE
-from sparsecast.benchmark.measurement import Subject, measure_candidates
+from sparsecast.benchmark.measurement import measure_candidates
 from sparsecast.devices.compiling import compiled_in_turn
 from sparsecast.devices.device import Device
 from sparsecast.errors import MatrixSizeError
+from sparsecast.features.analysis import structure
+from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import Machine
-from sparsecast.matrices.analysis import structure
 from sparsecast.matrices.banded_synthesis import banded_matrix
-from sparsecast.matrices.row_blocks import RowBlocks
+from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.timing import Effort
 from sparsecast.planning.candidates import Target
-from sparsecast.records import Candidate, Record, Structure
+from sparsecast.records import Candidate, Record
 
 #: Many matrices and few samples of each: medians are taken over the matrices. Of those without blocks and of
 #: the symmetric ones, which have figures of their own, there are few.
@@ -30,22 +32,14 @@ EFFORT, EFFORT_OF_FEW = Effort(samples=5, sample_s=0.001), Effort(samples=9, sam
 COMPILING_SHARE = 0.6
 
 
-def measured_subject(point: Point, suite: str = SUITE) -> Subject:
-    """Return the matrix of a point: the same every time."""
-    A = banded_matrix(
-        point.dimension,
-        point.nnz_per_row,
-        block=point.series.block,
-        symmetric=point.series.is_symmetric,
-        seed=point.dimension + point.nnz_per_row,
-    )
-    return Subject(A, structure(A), point.name, suite)
-
-
 def candidate_of(series: Series, found: Structure, target: Target, machine: Machine) -> Candidate:
     """Return the one Candidate that a series is measured with: in BCSR, that of exactly its block size."""
     candidate = target.candidate(series.format, RowBlocks.of(found), machine)
-    return replace(candidate, block=series.block) if series.format == "bcsr" else candidate
+    return replace(candidate, parameters=series.parameters)
+
+
+#: A matrix, and the Records that were made of it.
+Measured = tuple[Problem, list[Record]]
 
 
 class OutOfTime(Exception):  # noqa: N818 - nothing is wrong
@@ -98,8 +92,8 @@ class SyntheticSuite:
     missed: list[Point] = field(default_factory=list)
     too_large: list[Point] = field(default_factory=list)
 
-    def run(self, limit_s: float) -> Iterator[Record]:
-        """Measure for so many seconds, and yield each Record as it is made.
+    def run(self, limit_s: float) -> Iterator[Measured]:
+        """Measure for so many seconds, and yield each matrix with its Records as they are made.
 
         Raises
         ------
@@ -117,7 +111,7 @@ class SyntheticSuite:
         for point in search.points(lambda: left_s() - reserve_s):
             begin = perf_counter()
             try:
-                yield from self._measure(point, SUITE, left_s)
+                yield self._measure(point, SUITE, left_s)
             except OutOfTime:
                 search.missed.append(point)
             except MatrixSizeError:  # a smaller one may fit
@@ -128,7 +122,7 @@ class SyntheticSuite:
         for point in points_again(took, min(reserve_s, left_s())):
             if took[point] <= left_s():
                 with suppress(OutOfTime, MatrixSizeError):
-                    yield from self._measure(point, AGAIN, left_s)
+                    yield self._measure(point, AGAIN, left_s)
 
     def notes(self) -> list[str]:
         """Return in sentences what the time did not suffice for."""
@@ -172,22 +166,21 @@ class SyntheticSuite:
         self._spent("compiling", begin)
         return ready
 
-    def _measure(self, point: Point, suite: str, left_s: Callable[[], float]) -> list[Record]:
+    def _measure(self, point: Point, suite: str, left_s: Callable[[], float]) -> Measured:
         def watch() -> None:
             if left_s() < 0:
                 raise OutOfTime
 
         self.on_point(point.name)
         begin = perf_counter()
-        subject = measured_subject(point, suite)
+        problem = Problem.named(point.name)
+        found = problem.structure
         self._spent("making matrices", begin)
         begin = perf_counter()
-        candidates = [
-            candidate_of(point.series, subject.structure, target, self.machine) for target in self.targets
-        ]
+        candidates = [candidate_of(point.series, found, target, self.machine) for target in self.targets]
         effort = self.effort_of_few if point.series in (UNBLOCKED, SYMMETRIC) else self.effort
         try:
-            return measure_candidates(subject, candidates, effort, watch, self.device)
+            return problem, measure_candidates(problem, suite, candidates, effort, watch, self.device)
         finally:
             self._spent("measuring" if suite == SUITE else "measuring again", begin)
 

@@ -20,7 +20,7 @@ from sparsecast.registry import Registry
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-    from sparsecast.devices.benchmark_matrices import BenchmarkMatrix
+    from sparsecast.matrices.benchmark_matrices import SuiteMatrix
     from sparsecast.planning.candidates import Target
 
 #: Largest arrays that a processor reads, which it has to fill first, within its caches and beyond them: the
@@ -72,7 +72,7 @@ class Processor(Device):
 
         return {"read": memory_read(size_bytes, threads)}
 
-    def suites(self, target: Target, machine: Machine) -> tuple[list[BenchmarkMatrix], list[BenchmarkMatrix]]:
+    def suites(self, target: Target, machine: Machine) -> tuple[list[SuiteMatrix], list[SuiteMatrix]]:
         """Return the matrices on strips of so many threads, and those that need no strip."""
         from sparsecast.devices.cpu.suites import suites
 

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from sparsecast.devices.benchmark_matrices import (
+from sparsecast.machines.strips import processor_strip
+from sparsecast.matrices.benchmark_matrices import (
     ENTRY_STRIPS,
     NNZ_PER_ROW,
     STRIPS,
-    BenchmarkMatrix,
+    SuiteMatrix,
     entry_strips_benchmark,
     strips_benchmark,
     suites_beside_strips,
 )
-from sparsecast.formats import FORMATS
-from sparsecast.machines.strips import processor_strip
 
 _COARSE_STRIPS = (1, 5, 10)
 _COARSE_NNZ_PER_ROW = (4, 16, 64)
 _COARSE_ENTRY_STRIPS = (10, 50, 100)
 
 
-def suites(threads: int) -> tuple[list[BenchmarkMatrix], list[BenchmarkMatrix]]:
+def suites(threads: int) -> tuple[list[SuiteMatrix], list[SuiteMatrix]]:
     """Return the required matrices for so many threads, and the optional ones."""
     rows = processor_strip(threads)
     grid = [(strips, length) for length in NNZ_PER_ROW for strips in STRIPS if length < strips * rows]
@@ -28,7 +27,7 @@ def suites(threads: int) -> tuple[list[BenchmarkMatrix], list[BenchmarkMatrix]]:
         return strips in _COARSE_STRIPS and length in _COARSE_NNZ_PER_ROW
 
     # All formats on these: it gives the models that see more than strips a first look at each.
-    needed = [strips_benchmark(rows, *point, tuple(FORMATS.names())) for point in grid if coarse(*point)]
+    needed = [strips_benchmark(rows, *point, ()) for point in grid if coarse(*point)]
     needed += [entry_strips_benchmark(rows, strips) for strips in _COARSE_ENTRY_STRIPS]
     optional = [
         entry_strips_benchmark(rows, strips) for strips in ENTRY_STRIPS if strips not in _COARSE_ENTRY_STRIPS

@@ -19,9 +19,6 @@ cuda: Any = None  # the simulator finds it in the globals of a kernel only
 if importlib.util.find_spec("numba_cuda"):
     from numba import cuda
 
-#: Bytes that the canary copies: more than the L2 of today's devices, a small part of a millisecond.
-CANARY_BYTES = 64 << 20
-
 _THREADS, _BLOCKS = 256, 2048
 
 
@@ -31,20 +28,17 @@ class EventClock:
     In the simulator of numba-cuda, which runs every call to its end and whose events know no time, it is the
     host's clock.
 
-    Parameters
-    ----------
-    canary_bytes : int
-        What `memory_read` copies.
-
     Raises
     ------
     DeviceError
         If there is no device, no driver or no numba-cuda.
     """
 
-    def __init__(self, canary_bytes: int = CANARY_BYTES) -> None:
+    #: The first call of a run waits for its way to the device, which the others do not.
+    least_calls = 1
+
+    def __init__(self) -> None:
         self._cuda = numba_cuda()
-        self._canary_bytes = canary_bytes
         self._host = HostClock() if numba.config.ENABLE_CUDASIM else None  # type: ignore[attr-defined]
 
     def seconds(self, call: Call, times: int) -> float:
@@ -59,10 +53,6 @@ class EventClock:
         end.record()
         end.synchronize()
         return float(begin.elapsed_time(end)) / 1e3
-
-    def memory_read(self) -> Call:
-        """Return a copy of the canary's bytes on the device."""
-        return device_copy(self._canary_bytes)
 
 
 def device_copy(size_bytes: int) -> Call:

@@ -5,7 +5,7 @@ The modules beside this one need the packages of a GPU, and are imported when so
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,15 +23,15 @@ from sparsecast.devices.format_kernels import FormatKernels
 from sparsecast.errors import DeviceError, InputError
 from sparsecast.machines.machine import Machine, detect
 from sparsecast.measuring.timing import Call
-from sparsecast.operators import BlockOperator
+from sparsecast.operators import BlockOperator, RowProduct, Transposed
 from sparsecast.records import Candidate
 from sparsecast.registry import Registry
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-    from sparsecast.devices.benchmark_matrices import BenchmarkMatrix
     from sparsecast.devices.cuda.clock import EventClock
+    from sparsecast.matrices.benchmark_matrices import SuiteMatrix
     from sparsecast.measuring.energy import Meter
     from sparsecast.planning.candidates import Target
 
@@ -126,7 +126,7 @@ class NvidiaGPU(Device):
             calls["from device"] = clock.device_download(size_bytes)
         return calls
 
-    def suites(self, target: Target, machine: Machine) -> tuple[list[BenchmarkMatrix], list[BenchmarkMatrix]]:
+    def suites(self, target: Target, machine: Machine) -> tuple[list[SuiteMatrix], list[SuiteMatrix]]:
         """Return the matrices on strips of the GPU, all optional: their first part is a coarse profile."""
         from sparsecast.devices.cuda.suites import matrices
 
@@ -182,13 +182,16 @@ class NvidiaGPU(Device):
         return _in_turn(used)
 
     def operator(
-        self, shape: tuple[int, int], dtype: np.dtype[Any], blocks: Sequence[tuple[int, int, Bound]]
+        self,
+        shape: tuple[int, int],
+        dtype: np.dtype[Any],
+        blocks: Sequence[RowProduct],
+        transposed: Callable[[], Transposed] | None = None,
     ) -> BlockOperator:
         """Return an operator that takes vectors on the GPU as they are, and queues all blocks at once."""
         from sparsecast.devices.cuda.operator import DeviceOperator
 
-        products: list[Any] = [(first, end, each.product) for first, end, each in blocks]
-        return DeviceOperator(shape, dtype, products)
+        return DeviceOperator(shape, dtype, blocks, transposed)
 
     def errors(self) -> AbstractContextManager[None]:
         """Return a context that says in one line what the driver says in the middle of work."""

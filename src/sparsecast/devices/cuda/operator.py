@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsecast.devices.cuda.driver import numba_cuda
 from sparsecast.devices.cuda.launching import (
+    SIMULATED,
     DeviceArray,
-    DeviceProduct,
     interface,
     is_device_array,
     pointer,
@@ -18,7 +21,38 @@ from sparsecast.devices.cuda.launching import (
     upload,
 )
 from sparsecast.errors import InputError
-from sparsecast.operators import BlockOperator, RowProduct
+from sparsecast.operators import BlockOperator, Transposed, one_by_one
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceSpace:
+    """Vectors that lie on the device, of any library whose arrays have a ``__cuda_array_interface__``.
+
+    Vectors of zeros are numba.cuda's, which cannot be added: a library that can wraps them without a copy.
+    `dot` and `norm` wait for the device and copy the vectors to the host, which takes longer than a product.
+
+    Attributes
+    ----------
+    size : int
+        Entries of a vector.
+    dtype : dtype
+        Of the zeros.
+    """
+
+    size: int
+    dtype: np.dtype[Any]
+
+    def zeros(self) -> DeviceArray:
+        """Return a new vector of zeros on the device."""
+        return upload("a vector", np.zeros(self.size, dtype=self.dtype))[0]
+
+    def dot(self, x: DeviceArray, y: DeviceArray) -> Any:
+        """Return the inner product of two vectors: the sum of conj(x) y."""
+        return np.vdot(_on_host(x), _on_host(y))
+
+    def norm(self, x: DeviceArray) -> float:
+        """Return the Euclidean norm of a vector."""
+        return float(np.linalg.norm(_on_host(x)))
 
 
 class DeviceOperator(BlockOperator):
@@ -34,22 +68,37 @@ class DeviceOperator(BlockOperator):
         Rows and columns of the matrix.
     dtype : dtype
         Type of the values, of x and of y.
-    blocks : list of (int, int, DeviceProduct)
-        First row, row after the last, and the product of each block; together all rows in order.
+    blocks : sequence of RowProduct
+        Whose products are DeviceProducts; together all rows in order.
+    transposed : callable, optional
+        As of a BlockOperator, with such blocks.
     """
 
     def __init__(
-        self, shape: tuple[int, int], dtype: np.dtype[Any], blocks: list[tuple[int, int, DeviceProduct]]
+        self,
+        shape: tuple[int, int],
+        dtype: np.dtype[Any],
+        blocks: Sequence[Any],
+        transposed: Callable[[], Transposed] | None = None,
     ) -> None:
-        super().__init__(shape, dtype, [RowProduct(0, shape[0], self._from_host)])
-        self.device_blocks = blocks
+        super().__init__(shape, dtype, blocks, transposed)
         self._copies: tuple[DeviceArray, DeviceArray] | None = None
         self._one_copy = threading.Lock()
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the matrix on the device."""
-        return sum(product.nbytes for _, _, product in self.device_blocks)
+        """Bytes of the matrix on the device, without those of its transpose."""
+        return sum(block.product.nbytes for block in self.blocks)
+
+    @property
+    def domain(self) -> DeviceSpace:
+        """The space of x on the device."""
+        return DeviceSpace(self.shape[1], self.dtype)
+
+    @property
+    def range(self) -> DeviceSpace:
+        """The space of y on the device."""
+        return DeviceSpace(self.shape[0], self.dtype)
 
     def dot(self, x: Any) -> Any:
         """Return what ``op @ x`` is, with an x that may lie on the device."""
@@ -91,12 +140,16 @@ class DeviceOperator(BlockOperator):
         self._launch(x, out, stream)
         return out
 
+    def rmatvec(self, x: Any, out: Any = None, stream: Any = 0) -> Any:
+        """Return y = A^H x, as ``op.H.matvec``: x has the entries of y there, and out those of x."""
+        return self._adjoint().matvec(x, out, stream)
+
     def _launch(self, x: DeviceArray, out: DeviceArray, stream: Any) -> None:
         start = pointer(x)
-        for first, _, product in self.device_blocks:
-            product.launch(start, pointer(out, first), stream)
+        for block in self.blocks:
+            block.product.launch(start, pointer(out, block.first), stream)
 
-    def _from_host(self, x: NDArray[Any], out: NDArray[Any]) -> None:
+    def _multiply(self, x: NDArray[Any], out: NDArray[Any]) -> None:
         with self._one_copy:
             if self._copies is None:
                 self._copies = upload("x", x)[0], scratch(self.shape[0], self.dtype)
@@ -104,6 +157,16 @@ class DeviceOperator(BlockOperator):
                 self._copies[0].copy_to_device(x)
             self._launch(*self._copies, 0)
             self._copies[1].copy_to_host(out)
+
+    def _multiply_multivector(self, X: NDArray[Any], out: NDArray[Any]) -> None:
+        one_by_one(self._multiply, X, out)
+
+
+def _on_host(x: DeviceArray) -> NDArray[Any]:
+    """Return a copy of a vector that lies on the device."""
+    # The simulator knows only arrays of its own.
+    copy: NDArray[Any] = (x if SIMULATED else numba_cuda().as_cuda_array(x)).copy_to_host()
+    return copy
 
 
 def _checked_bytes(array: DeviceArray, name: str, entries: int, dtype: np.dtype[Any]) -> range:

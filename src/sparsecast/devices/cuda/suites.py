@@ -8,31 +8,32 @@ from itertools import chain, groupby, zip_longest
 
 import numpy as np
 
-from sparsecast.devices.benchmark_matrices import (
+from sparsecast.devices.cuda.kernels import KERNELS
+from sparsecast.machines.gpu import GPU
+from sparsecast.machines.machine import Machine
+from sparsecast.machines.strips import guo_strip, wang_strip
+from sparsecast.matrices.benchmark_matrices import (
     ENTRY_STRIPS,
     NNZ_PER_ROW,
     STRIPS,
-    BenchmarkMatrix,
+    Shape,
+    SuiteMatrix,
     blocks_benchmark,
     diagonals_benchmark,
     entry_strips_benchmark,
     gallery_benchmark,
     strips_benchmark,
+    suite_matrix,
     suites_beside_strips,
     varied_benchmark,
 )
-from sparsecast.devices.cuda.kernels import KERNELS
-from sparsecast.machines.gpu import GPU
-from sparsecast.machines.machine import Machine
-from sparsecast.machines.strips import guo_strip, wang_strip
-from sparsecast.matrices.banded_synthesis import banded_matrix
 
 #: Non-zeros up to which a benchmark matrix is among the first: larger ones take the host seconds to make, and
 #: come after all of these, as far as the time of a calibration lasts.
 SOON_ENTRIES = 30_000_000
 
-#: Bytes of the GPU that a non-zero takes while it is measured: all formats lie there, each with values and
-#: indices. And of the host, which builds one format after the other.
+#: Bytes of the device that a non-zero takes while it is measured: the formats lie there side by side, each
+#: with values and indices. And of the host, which builds them one after the other.
 _DEVICE_BYTES_AN_ENTRY, _HOST_BYTES_AN_ENTRY = 96, 60
 
 #: Share of the host's memory that a benchmark matrix may take.
@@ -46,9 +47,6 @@ CSR_NNZ_PER_ROW = (*NNZ_PER_ROW, 2048)
 #: warp a row, and for CSR, ELL and JAD with a thread a row. Of their values every other one or so.
 WANG_VECTOR = ((1, 3, 5, 10, 20, 30, 40, 50), (4, 16, 64, 256, 1024, 2048, 3072))
 WANG_THREAD = ((1, 3, 5, 7, 10), (4, 16, 64, 256, 1024))
-
-#: Shares of ten bands in a matrix whose columns are uniform: distance d has 1 - d of the places.
-_UNIFORM_BANDS = tuple((1 - k / 10) ** 2 - (0.9 - k / 10) ** 2 for k in range(10))
 
 #: As VARIED, BLOCKS and DIAGONALS of a processor's calibration, and gallery matrices held out of the fit,
 #: larger than the caches of a device.
@@ -73,23 +71,20 @@ LARGE_GALLERY = (
 _LARGE_GALLERY_ENTRIES = 15_000_000
 
 
-def matrices(machine: Machine) -> list[BenchmarkMatrix]:
+def matrices(machine: Machine) -> list[SuiteMatrix]:
     """Return the benchmark matrices of a GPU, the suites in turn, so that a short budget sees each.
 
     They are those of Guo et al. (2014) and of Wang et al. (2017) on the GPU's own strips, then larger ones,
-    and the suites of a processor. A strip of rows is that of the kernel: Guo's CSR has a warp a row, Wang's
-    half a warp or a thread, ELL and JAD a thread. Those beyond SOON_ENTRIES come last, the smallest
-    of them first.
+    and the suites that a processor is measured on. A strip of rows is that of the kernel: Guo's CSR has a
+    warp a row, Wang's half a warp or a thread, ELL and JAD a thread. Those beyond SOON_ENTRIES come last, the
+    smallest of them first.
     """
     gpu = machine.gpu
     assert gpu is not None
     large = [varied_benchmark(*shape) for shape in LARGE_VARIED]
     large += [blocks_benchmark(*shape) for shape in LARGE_BLOCKS]
     large += [diagonals_benchmark(*shape) for shape in LARGE_DIAGONALS]
-    large += [
-        replace(gallery_benchmark(specification), entries=_LARGE_GALLERY_ENTRIES)
-        for specification in LARGE_GALLERY
-    ]
+    large += [gallery_benchmark(specification, _LARGE_GALLERY_ENTRIES) for specification in LARGE_GALLERY]
     required, optional = suites_beside_strips()
     every = tuple(KERNELS.names())
     small = [list(suite) for _, suite in groupby(required, key=lambda matrix: matrix.suite)]
@@ -111,7 +106,7 @@ def most_entries(machine: Machine) -> int:
     return min(there, here, int(np.iinfo(np.int32).max))
 
 
-def _guo_suites(gpu: GPU) -> list[list[BenchmarkMatrix]]:
+def _guo_suites(gpu: GPU) -> list[list[SuiteMatrix]]:
     """Return the matrices for CSR, for ELL and for COO, each in strips of its own kernel."""
     rows = {name: guo_strip(gpu, name) for name in ("csr", "ell", "coo")}
     # The shortest and the longest rows and the fewest and the most strips first.
@@ -127,7 +122,7 @@ def _guo_suites(gpu: GPU) -> list[list[BenchmarkMatrix]]:
     return [*suites, [entry_strips_benchmark(rows["coo"], strips) for strips in _ends_first(ENTRY_STRIPS)]]
 
 
-def _wang_suites(gpu: GPU) -> list[list[BenchmarkMatrix]]:
+def _wang_suites(gpu: GPU) -> list[list[SuiteMatrix]]:
     """Return the matrices with normal and uniform row lengths, for half a warp and for a thread a row."""
     kinds = (("csr-vector", WANG_VECTOR, ("csr",)), ("csr-scalar", WANG_THREAD, ("csr", "ell", "jad")))
     return [
@@ -142,17 +137,10 @@ def _wang_suites(gpu: GPU) -> list[list[BenchmarkMatrix]]:
     ]
 
 
-def row_lengths_benchmark(
-    rows: int, mean_length: int, lengths: str, formats: tuple[str, ...]
-) -> BenchmarkMatrix:
+def row_lengths_benchmark(rows: int, mean_length: int, lengths: str, formats: tuple[str, ...]) -> SuiteMatrix:
     """Return the matrix of Wang et al. (2017) with row lengths of a distribution and uniform columns."""
-    return BenchmarkMatrix(
-        f"row lengths?rows={rows}&mean_length={mean_length}&lengths={lengths}",
-        "row lengths",
-        rows * mean_length,
-        formats,
-        lambda: banded_matrix(rows, mean_length, bands=_UNIFORM_BANDS, lengths=lengths, seed=0),
-    )
+    shape: Shape = {"rows": rows, "mean_length": mean_length, "lengths": lengths}
+    return suite_matrix("row lengths", "row lengths", formats, **shape)
 
 
 def _ends_first(values: Sequence[int]) -> list[int]:

@@ -31,10 +31,11 @@ from numpy.typing import NDArray
 
 from sparsecast.devices.cpu.kernels import KERNELS
 from sparsecast.devices.cpu.multivector import panels, row_of_blocks
-from sparsecast.devices.cpu.parallel import balanced_parts, share, unsigned
 from sparsecast.devices.format_kernels import FormatKernels, only_variant
 from sparsecast.formats.bcsr import BCSR
+from sparsecast.integers import unsigned
 from sparsecast.operators import Product
+from sparsecast.parallel import balanced_parts, share
 
 ONE = np.uint64(1)
 

@@ -6,10 +6,11 @@ import numba
 import numpy as np
 
 from sparsecast.devices.cpu.kernels import KERNELS
-from sparsecast.devices.cpu.parallel import share, unsigned
 from sparsecast.devices.format_kernels import FormatKernels, only_variant
 from sparsecast.formats.coo import COO
+from sparsecast.integers import unsigned
 from sparsecast.operators import Product
+from sparsecast.parallel import equal_parts, share
 
 
 @numba.njit(nogil=True, cache=True)
@@ -72,8 +73,7 @@ def _parallel(rows, cols, data, x, y, starts):  # type: ignore[no-untyped-def]
 def _bind(matrix: COO, variant: str, threads: int) -> Product:
     if matrix.nnz == 0:
         return lambda x, out: out.fill(0)
-    parts = min(threads, matrix.nnz)
-    starts = np.linspace(0, matrix.nnz, parts + 1).astype(np.uint64)
+    starts = equal_parts(matrix.nnz, min(threads, matrix.nnz)).astype(np.uint64)
     return share(_serial, _parallel, (unsigned(matrix.rows), unsigned(matrix.cols), matrix.data), starts)
 
 

@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from sparsecast.devices.cpu.gathers import gathered_row, gathers_win
 from sparsecast.devices.cpu.kernels import KERNELS
 from sparsecast.devices.cpu.multivector import panels, row_of_blocks
-from sparsecast.devices.cpu.parallel import balanced_parts, share, unsigned
 from sparsecast.devices.format_kernels import FormatKernels, refuse_complex
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.csr import CSR
+from sparsecast.integers import unsigned
 from sparsecast.machines.machine import Machine
-from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.operators import Product
+from sparsecast.parallel import balanced_parts, share
 
 #: Below this mean length, four accumulators cost more to set up and add than they save.
 SHORT_ROW = 3.5

@@ -19,10 +19,10 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from sparsecast.devices.cpu.kernels import KERNELS
-from sparsecast.devices.cpu.parallel import share
 from sparsecast.devices.format_kernels import FormatKernels, only_variant
 from sparsecast.formats.dia import DIA
 from sparsecast.operators import Product
+from sparsecast.parallel import equal_parts, share
 
 #: A product and its addition may become one instruction with one rounding.
 _FUSED = ("contract",)
@@ -206,7 +206,7 @@ def _parallel(data, offsets, octets, x, y, starts):  # type: ignore[no-untyped-d
 def _bind(matrix: DIA, variant: str, threads: int) -> Product:
     if matrix.nnz == 0:
         return lambda x, out: out.fill(0)
-    starts = np.linspace(0, len(matrix.present), threads + 1).astype(np.int64)
+    starts = equal_parts(len(matrix.present), threads)
     return share(_serial, _parallel, (matrix.data, matrix.offsets, (0,) * (matrix.chunk_rows // 8)), starts)
 
 

@@ -6,10 +6,11 @@ import numba
 import numpy as np
 
 from sparsecast.devices.cpu.kernels import KERNELS
-from sparsecast.devices.cpu.parallel import share, unsigned
 from sparsecast.devices.format_kernels import FormatKernels, only_variant
 from sparsecast.formats.ell import ELL
+from sparsecast.integers import unsigned
 from sparsecast.operators import Product
+from sparsecast.parallel import equal_parts, share
 
 U64 = np.uint64
 ONE, TWO, THREE, FOUR = U64(1), U64(2), U64(3), U64(4)
@@ -51,7 +52,7 @@ def _bind(matrix: ELL, variant: str, threads: int) -> Product:
     if matrix.nnz == 0:
         return lambda x, out: out.fill(0)
     rows, width = matrix.data.shape
-    starts = np.linspace(0, rows, threads + 1).astype(np.uint64)
+    starts = equal_parts(rows, threads).astype(np.uint64)
     arrays = (unsigned(matrix.indices).reshape(-1), matrix.data.reshape(-1), np.uint64(width))
     return share(_serial, _parallel, arrays, starts)
 

@@ -7,10 +7,11 @@ import numpy as np
 
 from sparsecast.devices.cpu.kernels import KERNELS
 from sparsecast.devices.cpu.kernels.ell import padded_rows
-from sparsecast.devices.cpu.parallel import balanced_parts, share, unsigned
 from sparsecast.devices.format_kernels import FormatKernels, only_variant
 from sparsecast.formats.hyb import HYB
+from sparsecast.integers import unsigned
 from sparsecast.operators import Product
+from sparsecast.parallel import balanced_parts, share
 
 
 @numba.njit(nogil=True, cache=True)

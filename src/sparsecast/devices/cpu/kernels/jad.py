@@ -11,10 +11,11 @@ import numba
 import numpy as np
 
 from sparsecast.devices.cpu.kernels import KERNELS
-from sparsecast.devices.cpu.parallel import balanced_parts, share, unsigned
 from sparsecast.devices.format_kernels import FormatKernels, only_variant
 from sparsecast.formats.jad import JAD, sorted_lengths
+from sparsecast.integers import unsigned
 from sparsecast.operators import Product
+from sparsecast.parallel import balanced_parts, share
 
 U64 = np.uint64
 ZERO, ONE, TWO, THREE, FOUR = U64(0), U64(1), U64(2), U64(3), U64(4)

@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.devices.cpu.kernels import KERNELS
-from sparsecast.devices.cpu.parallel import balanced_parts, share, unsigned
 from sparsecast.devices.format_kernels import FormatKernels
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.symmetric_csr import SymmetricCSR
+from sparsecast.integers import unsigned
 from sparsecast.machines.machine import Machine
-from sparsecast.matrices.row_blocks import RowBlocks
 from sparsecast.operators import Product
+from sparsecast.parallel import balanced_parts, share
 
 #: Below this mean row length of the whole matrix, four entries at a time cost more to set up than they save,
 #: as they do where rows are mispredicted (benchmarks/symmetric_rows.py).

@@ -42,9 +42,9 @@ from sparsecast.devices.cuda.tiles import (
     scan,
 )
 from sparsecast.devices.format_kernels import FormatKernels
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.csr import CSR
 from sparsecast.machines.machine import Machine
-from sparsecast.matrices.row_blocks import RowBlocks
 
 #: Threads a row of the variants before the balanced one.
 LANES = (1, 2, 4, 8, 16, 32)

@@ -25,7 +25,7 @@ from sparsecast.devices.cuda.launching import (
 )
 from sparsecast.devices.format_kernels import FormatKernels, only_variant
 from sparsecast.formats.sell import CHUNK_ROWS, SELL
-from sparsecast.formats.threads import even_parts, in_parts
+from sparsecast.parallel import balanced_parts, in_parts
 
 _U64 = np.uint64
 _ONE, _NARROW, _WIDE = _U64(1), _U64(CHUNK_ROWS), _U64(WARP)
@@ -92,7 +92,7 @@ def _bind(matrix: SELL, variant: str, threads: int) -> DeviceProduct:
     stored = int(starts[-1])
     indices, data = np.empty(stored, dtype=matrix.indices.dtype), np.empty(stored, dtype=dtype)
     arrays = matrix.chunk_starts, matrix.indices, matrix.data, starts, indices, data
-    in_parts(_widen, arrays, even_parts(starts))
+    in_parts(_widen, arrays, balanced_parts(starts))
     offset = offset_type(stored)
     uploaded = upload(matrix.name, starts.astype(offset), indices, data, matrix.permutation)
     kernel = _chunks(dtype.type, offset, len(matrix.permutation) == 0)

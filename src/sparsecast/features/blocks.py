@@ -1,14 +1,20 @@
-"""Block fill: how much larger a matrix gets when it is stored in aligned square blocks."""
+"""Blocks: how much larger a matrix gets when it is stored in aligned square blocks."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import ClassVar, Self
 
 import numba
 import numpy as np
 
-from sparsecast.matrices.sweep import Counts, Indices
-from sparsecast.records import BLOCK_SIZES
+from sparsecast.features import FEATURES
+from sparsecast.features.feature_group import FeatureGroup
+from sparsecast.features.levels import BLOCK_SIZES
+from sparsecast.features.source import MatrixSource
+from sparsecast.features.sweep import Counts, Indices
+from sparsecast.integers import GOLDEN, unsigned
 
 #: Rows, and columns, that a whole number of blocks of every size spans.
 _SPAN = math.lcm(*BLOCK_SIZES)
@@ -24,7 +30,43 @@ _FILL_BUFFER = 1024
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 _ALL_BITS = np.uint64(2**64 - 1)
 _GOLDEN_RATIO = (math.sqrt(5.0) - 1.0) / 2.0
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+@FEATURES.register("blocks")
+@dataclass(frozen=True, slots=True)
+class Blocks(FeatureGroup):
+    """Fill of dense blocks.
+
+    Attributes
+    ----------
+    fill : tuple of float
+        For each size b of BLOCK_SIZES: values stored in aligned b x b blocks over nnz (>= 1); 1.0 without
+        entries.
+    """
+
+    name: ClassVar[str] = "blocks"
+
+    fill: tuple[float, ...]
+
+    @classmethod
+    def compute(cls, source: MatrixSource) -> Self:
+        """Return the features of a matrix; above 65,536 entries they are estimated.
+
+        Groups of 24 rows are drawn with a chance proportional to their entries, evenly over the stored
+        entries, and of a long group only a scattered selection of columns is looked at.
+        """
+        return cls(block_fill(source.indptr, source.indices))
+
+    def contradiction(self, rows: int, cols: int, nnz: int) -> str | None:
+        """Return what is wrong with the fill."""
+        if len(self.fill) != len(BLOCK_SIZES):
+            return f"the fill is that of {len(self.fill)} block sizes, not {len(BLOCK_SIZES)}"
+        wrong = [
+            f"blocks of {size}x{size} store {fill:g} values a non-zero"
+            for size, fill in zip(BLOCK_SIZES, self.fill, strict=True)
+            if not 0.999 <= fill <= size * size * 1.001
+        ]
+        return wrong[0] if wrong else None
 
 
 def block_fill(indptr: Indices, indices: Indices) -> tuple[float, ...]:
@@ -48,8 +90,7 @@ def block_fill(indptr: Indices, indices: Indices) -> tuple[float, ...]:
         entries, groups = entries[::stride], groups[::stride]
     groups, drawn, hits = np.unique(groups, return_index=True, return_counts=True)
     wanted = indices[entries[drawn]].astype(np.uint64)
-    unsigned = np.dtype(f"u{indices.itemsize}")
-    arrays = (indptr.view(unsigned), indices.view(unsigned))
+    arrays = unsigned(indptr), unsigned(indices)
     blocks = np.zeros((groups.size, len(BLOCK_SIZES) + 1), dtype=np.int64)
     places = np.zeros((2, _EXACT_FILL_NNZ if exact else _FILL_BUFFER), dtype=np.uint64)
     table = np.zeros(2 * places.shape[1], dtype=np.uint64)
@@ -106,7 +147,7 @@ def _gather(arrays, group, wanted, places):  # type: ignore[no-untyped-def]
 @numba.njit(cache=True, nogil=True)
 def _scattered(column):  # type: ignore[no-untyped-def]
     """Return bits of a column's span that follow no pattern: a regular choice could meet that of a mesh."""
-    bits = (column // np.uint64(_SPAN) + _ONE) * _GOLDEN
+    bits = (column // np.uint64(_SPAN) + _ONE) * GOLDEN
     return bits ^ bits >> np.uint64(32)
 
 
@@ -131,7 +172,7 @@ def _distinct_blocks(places, size, table):  # type: ignore[no-untyped-def]
         column = span * _BLOCKS_A_SPAN[size] + _BLOCK_OF[size, places[1, place] - span * np.uint64(_SPAN)]
         # A group has at most 12 block rows; 0 marks a free slot.
         key = (column << np.uint64(4) | _BLOCK_OF[size, places[0, place]]) + _ONE
-        slot = ((key * _GOLDEN) >> np.uint64(32)) & last_slot
+        slot = ((key * GOLDEN) >> np.uint64(32)) & last_slot
         while table[slot] != _ZERO and table[slot] != key:
             slot = (slot + _ONE) & last_slot
         distinct += table[slot] == _ZERO

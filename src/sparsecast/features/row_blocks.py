@@ -13,7 +13,9 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.records import ROW_LENGTH_LEVELS, Structure
+from sparsecast.features.levels import ROW_LENGTH_LEVELS
+from sparsecast.features.structure import Structure
+from sparsecast.integers import GOLDEN
 
 #: From which share of rows that are mispredicted on a row loop without a branch at its end wins: the
 #: longer the rows, the less their ends count beside the extra work. A line through where it breaks even on
@@ -73,11 +75,11 @@ class RowBlocks:
         return cls(
             rows=one(structure.rows),
             nnz=one(structure.nnz),
-            row_length_mode=one(structure.row_length_mode),
-            row_length_max=one(structure.row_length_max),
-            mispredicted_rows=one(structure.mispredicted_rows),
-            rows_at_least=np.array([structure.rows_at_least], dtype=np.int64),
-            entries_up_to=np.array([structure.entries_up_to], dtype=np.int64),
+            row_length_mode=one(structure.row_lengths.mode),
+            row_length_max=one(structure.row_lengths.max),
+            mispredicted_rows=one(structure.row_lengths.mispredicted or 0),
+            rows_at_least=np.array([structure.row_lengths.rows_at_least], dtype=np.int64),
+            entries_up_to=np.array([structure.row_lengths.entries_up_to], dtype=np.int64),
             matrix=structure,
         )
 
@@ -88,7 +90,8 @@ class StripStatistics:
 
     Sums over strips are differences of prefix sums; the longest row comes from a sparse table (for each
     power of two, the maximum over that many strips from each strip on); the mode is the fullest level
-    of a difference of prefix histograms, exact below 64 and to an eighth of an octave above.
+    of a difference of prefix histograms, exact below 64 and to an eighth of an octave above, and exact for
+    the whole matrix.
 
     Attributes
     ----------
@@ -163,7 +166,9 @@ class StripStatistics:
         return RowBlocks(
             rows=self.bounds[last] - self.bounds[first],
             nnz=self.nnz[last] - self.nnz[first],
-            row_length_mode=levels[exactly.argmax(axis=1)],
+            row_length_mode=np.where(
+                last - first == self.strips, self.matrix.row_lengths.mode, levels[exactly.argmax(axis=1)]
+            ),
             row_length_max=np.maximum(self.longest[power, first], self.longest[power, last - (1 << power)]),
             mispredicted_rows=self.mispredicted[last] - self.mispredicted[first],
             rows_at_least=at_least,
@@ -209,7 +214,7 @@ def find_mispredicted_rows(lengths):  # type: ignore[no-untyped-def]
     for i in range(len(lengths)):
         remembered = np.uint64(min(lengths[i], _LONGEST_REMEMBERED)) + np.uint64(1)
         # A multiplicative hash of four lengths of 16 bits each.
-        place = (history * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(48)
+        place = (history * GOLDEN) >> np.uint64(48)
         mispredicted[i] = followers[place] != remembered
         followers[place] = remembered
         history = (history << np.uint64(16)) | remembered

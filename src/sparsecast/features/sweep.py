@@ -8,10 +8,8 @@ the pieces nor on the threads.
 
 from __future__ import annotations
 
-import bisect
 import math
 from collections.abc import Sequence
-from concurrent.futures import Executor
 from typing import Any, NamedTuple
 
 import numba
@@ -19,19 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, csr_matrix
 
-from sparsecast.records import X_LINE_COLUMNS
+from sparsecast.features.levels import BANDS, X_LINE_COLUMNS, X_REUSE_ELEMENTS
+from sparsecast.integers import GOLDEN, unsigned
+from sparsecast.parallel import balanced_parts_by, on_threads
 
-#: Elements of a Structure's x_reuse_histogram: element 31 also holds longer reuse, the last first reads.
-X_REUSE_ELEMENTS = 33
-
-_BANDS = 10
 #: Work arrays may take this share of the CSR arrays, or this many bytes where the matrix is small.
 _WORK_SHARE, _SMALL_WORK_BYTES, _SMALL_NNZ = 0.1, 4_000_000, 1_000_000
 #: Bytes of work arrays that do not grow with the matrix: a piece's histories and counts; and those of the
 #: block fill, which is found at the same time.
 _PIECE_BYTES, _OTHER_BYTES = 300_000, 130_000
-#: More pieces than this stop paying; fewer entries than this do not pay for another thread.
-_MAX_PIECES, ENTRIES_PER_THREAD = 16, 250_000
+#: More pieces than this stop paying.
+_MAX_PIECES = 16
 #: Row lengths from this one on are alike to the history of lengths, which keeps 16 bits of each.
 _LONGEST_REMEMBERED, _HISTORIES = 2**16 - 2, 2**16
 
@@ -45,7 +41,6 @@ _REUSE_RUN_BITS, _MAX_REUSE_SHIFT, _REUSE_ENTRIES = np.uint64(9), 4, 2**17
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 _NO_LINE = np.uint64(2**64 - 1)
 _LINE_BITS = np.uint64(X_LINE_COLUMNS.bit_length() - 1)
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 # Places of a piece's totals.
 _TIME, _LINE, _LENGTH_CHANGES, _MISPREDICTED, _LONG_ROWS = range(5)
 
@@ -143,12 +138,12 @@ def _time_type(nnz: int) -> np.dtype[np.unsignedinteger[Any]]:
     return np.dtype(np.uint32 if nnz < 2**32 else np.uint64)
 
 
-def sweep(indptr: Indices, indices: Indices, shape: tuple[int, int], work: Work, pool: Executor) -> Sweep:
-    """Return what rows and entries show, swept by `pool` in the pieces and windows of `work`."""
+def sweep(indptr: Indices, indices: Indices, shape: tuple[int, int], work: Work) -> Sweep:
+    """Return what rows and entries show, swept in the pieces and windows of `work`."""
     nnz = indices.size
-    unsigned = np.dtype(f"u{indices.itemsize}")
-    pointers, columns = indptr.view(unsigned), indices.view(unsigned)
-    bounds = _piece_bounds(indptr, work.pieces)
+    pointers, columns = unsigned(indptr), unsigned(indices)
+    # A row costs about as much as an entry.
+    bounds = balanced_parts_by(lambda row: row + int(indptr[row]), len(indptr) - 1, work.pieces)
     # A piece that is alone needs no first reads: nothing was read before it.
     history = np.zeros((min(2, work.pieces), work.pieces, work.lines), dtype=_time_type(nnz))
     maps = np.zeros((work.pieces, work.diagonals // 8), dtype=np.uint8)
@@ -163,12 +158,12 @@ def sweep(indptr: Indices, indices: Indices, shape: tuple[int, int], work: Work,
     for window in range(work.windows):
         view = _view(shape, nnz, window, work)
 
-        def sweep_piece(piece: int, view: _View = view) -> None:
+        def sweep_piece(piece: int, _: int, view: _View = view) -> None:
             for counts in tallies[piece] if view.first_diagonal else ():
                 counts.fill(0)
             _scan(pointers, columns, bounds[piece], bounds[piece + 1], view, tallies[piece])
 
-        list(pool.map(sweep_piece, range(work.pieces)))
+        on_threads(sweep_piece, np.arange(work.pieces + 1))
         for piece in range(1, work.pieces):
             starts[piece] = starts[piece - 1] + tallies[piece - 1].totals[_TIME]
             maps[0] |= maps[piece]
@@ -182,17 +177,6 @@ def sweep(indptr: Indices, indices: Indices, shape: tuple[int, int], work: Work,
     half_bandwidth = max(abs(each - (shape[0] - 1)) for each in ends)
     mispredicted = _joined_mispredicted(followers[0], followers[1])
     return _joined(tallies, mispredicted, (diagonals, half_bandwidth), reuse.astype(np.int64))
-
-
-def _piece_bounds(indptr: Indices, pieces: int) -> Counts:
-    """Return the first row of every piece, and the number of rows; a row costs about as much as an entry."""
-    rows = indptr.size - 1
-
-    def cost(row: int) -> int:
-        return row + int(indptr[row])
-
-    targets = [piece * cost(rows) // pieces for piece in range(pieces + 1)]
-    return np.array([bisect.bisect_left(range(rows), target, key=cost) for target in targets])
 
 
 def _tallies(
@@ -224,7 +208,7 @@ def _view(shape: tuple[int, int], nnz: int, window: int, work: Work) -> _View:
         rows=np.uint64(rows),
         row_step=np.uint64(cols // common),
         col_step=np.uint64(rows // common),
-        bands_per_distance=_BANDS / max(rows * cols // common, 1),
+        bands_per_distance=BANDS / max(rows * cols // common, 1),
         reuse_shift=np.uint64(shift),
         first_line=np.uint64(window * work.lines),
         first_diagonal=np.uint64(window * work.diagonals),
@@ -246,7 +230,7 @@ def _joined(
         length_counts=np.concatenate((short[present], long_counts)),
         length_changes=int(totals[:, _LENGTH_CHANGES].sum()),
         mispredicted_rows=int(totals[:, _MISPREDICTED].sum()) + mispredicted,
-        bands=bands.sum(axis=0)[:_BANDS],
+        bands=bands.sum(axis=0)[:BANDS],
         half_bandwidth=diagonals[1],
         diagonals=diagonals[0],
         line_changes=int(totals[:, _TIME].sum()),
@@ -260,7 +244,7 @@ def mispredicted_rows(indptr: Indices) -> int:
     followers = np.zeros((2, 1, _HISTORIES), dtype=np.uint16)
     unread = np.zeros((1, 0), dtype=np.uint32), np.zeros(0, dtype=np.uint8)
     tallies = _tallies(indptr, rows, (*unread, followers[:, 0]))
-    _count_lengths(indptr.view(f"u{indptr.itemsize}"), rows[0], rows[1], tallies)
+    _count_lengths(unsigned(indptr), rows[0], rows[1], tallies)
     return int(tallies.totals[_MISPREDICTED]) + int(_joined_mispredicted(followers[0], followers[1]))
 
 
@@ -341,7 +325,7 @@ def _count_lengths(indptr, first_row, last_row, tallies):  # type: ignore[no-unt
         totals[_LENGTH_CHANGES] += np.uint64(length != before)
         before = length
         remembered = min(length, np.uint64(_LONGEST_REMEMBERED)) + _ONE
-        place = (history * _GOLDEN) >> np.uint64(48)
+        place = (history * GOLDEN) >> np.uint64(48)
         known = np.uint64(follower[place])
         totals[_MISPREDICTED] += np.uint64(known != remembered) & np.uint64(known != _ZERO)
         if known == _ZERO:
@@ -393,7 +377,7 @@ def _count_bands(indices, entries, rows, columns, view, tallies):  # type: ignor
         return
     for entry in range(start, stop):
         row = first + np.uint64(steps[entry - start])
-        away[entry - start] = min(np.int32(_bands_away(row, np.uint64(indices[entry]), view)), _BANDS - 1)
+        away[entry - start] = min(np.int32(_bands_away(row, np.uint64(indices[entry]), view)), BANDS - 1)
     # In a loop of its own, so that the one above is vectorised. Eight copies of the counts, since adding to
     # the one just added to has to wait for it.
     for entry in range(stop - start):
@@ -434,7 +418,7 @@ def _count_lines(indices, entries, columns, view, tallies):  # type: ignore[no-u
         run = start >> _REUSE_RUN_BITS
         end = min(stop, (run + _ONE) << _REUSE_RUN_BITS)
         group = run >> view.reuse_shift
-        chosen = ((group * _GOLDEN) >> np.uint64(32)) & ((_ONE << view.reuse_shift) - _ONE)
+        chosen = ((group * GOLDEN) >> np.uint64(32)) & ((_ONE << view.reuse_shift) - _ONE)
         if run - (group << view.reuse_shift) == chosen:
             _count_reuse(indices, start, end, view, tallies)
         # Stored for every entry: one that reads the same line again stores the same time again.

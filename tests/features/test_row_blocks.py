@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from sparsecast.matrices.analysis import structure
-from sparsecast.matrices.gallery import gallery
-from sparsecast.matrices.row_blocks import (
+from sparsecast.features.analysis import structure
+from sparsecast.features.levels import ROW_LENGTH_LEVELS
+from sparsecast.features.row_blocks import (
     RowBlocks,
     StripStatistics,
     find_mispredicted_rows,
 )
-from sparsecast.records import ROW_LENGTH_LEVELS
+from sparsecast.matrices.gallery import gallery
 
 lengths_of_rows = st.lists(
     st.one_of(st.integers(0, 4), st.integers(60, 80), st.integers(0, 70_000)), min_size=0, max_size=45

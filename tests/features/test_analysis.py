@@ -7,7 +7,6 @@ import itertools
 import math
 import tracemalloc
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -16,11 +15,13 @@ from hypothesis import strategies as st
 from scipy.sparse import coo_array, csr_array, csr_matrix
 
 from sparsecast.errors import InputError
+from sparsecast.features.analysis import structure
+from sparsecast.features.levels import BLOCK_SIZES, ROW_LENGTH_LEVELS, X_REUSE_ELEMENTS
+from sparsecast.features.structure import Structure
+from sparsecast.features.sweep import Work, cut, sweep
 from sparsecast.matrices import structure as structure_module
-from sparsecast.matrices.analysis import structure
 from sparsecast.matrices.gallery import gallery
-from sparsecast.matrices.sweep import X_REUSE_ELEMENTS, Work, cut, sweep
-from sparsecast.records import BLOCK_SIZES, DTYPES, ROW_LENGTH_LEVELS, Structure
+from sparsecast.records import DTYPES
 
 
 def row_length_oracle(lengths: list[int]) -> dict:
@@ -222,8 +223,7 @@ def in_pieces(A: csr_array, pieces: int, windows: int):
     lines, diagonals = -(-A.shape[1] // 8), sum(A.shape) - 1
     bytes_a_window = 2 ** math.ceil(math.log2(max(diagonals / windows / 8, 1)))
     work = Work(pieces, windows, -(-lines // windows), 8 * bytes_a_window)
-    with ThreadPoolExecutor(2) as pool:
-        return sweep(A.indptr, A.indices, A.shape, work, pool)
+    return sweep(A.indptr, A.indices, A.shape, work)
 
 
 @given(matrices(), st.integers(1, 7), st.integers(1, 4))
@@ -271,7 +271,7 @@ def test_one_thread_starts_no_pool(monkeypatch):
     def refuse(*_):
         raise AssertionError("a pool was started")
 
-    monkeypatch.setattr("sparsecast.matrices.analysis.ThreadPoolExecutor", refuse)
+    monkeypatch.setattr("sparsecast.parallel._workers", refuse)
     structure(gallery("banded", n=100_000), threads=1)
 
 
@@ -312,8 +312,8 @@ def test_estimates_are_near_the_truth(name, monkeypatch):
     }
     A = gallery(name, **parameters.get(name, {"n": 60_000}))
     estimated = structure(A)
-    monkeypatch.setattr("sparsecast.matrices.sweep._MAX_REUSE_SHIFT", 0)
-    monkeypatch.setattr("sparsecast.matrices.block_fill._EXACT_FILL_NNZ", 2**21)
+    monkeypatch.setattr("sparsecast.features.sweep._MAX_REUSE_SHIFT", 0)
+    monkeypatch.setattr("sparsecast.features.blocks._EXACT_FILL_NNZ", 2**21)
     exact = structure(A)
     assert estimated.block_fill != exact.block_fill
     assert estimated.x_reuse_histogram != exact.x_reuse_histogram

@@ -1,28 +1,17 @@
 """The benchmark matrices of every device: those of Guo, Wang and Chen (2014), section 3.2, and others.
 
-Theirs are on strips of a device. Others have rows of varied length, dense blocks, full diagonals or mirrored
-entries. And there are some gallery matrices that no model is fitted to, from which the models learn
-how far off they are on matrices of other kinds.
+Theirs are on strips of a device. Beside them are matrices with rows of varied length, of dense blocks, of
+full diagonals and mirrored ones, and some gallery matrices that no model is fitted to, from which the
+models learn how far off they are on matrices of other kinds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any
 
-from scipy.sparse import csr_array
-
-from sparsecast.formats import FORMATS
-from sparsecast.matrices.gallery import gallery_from_specification
-from sparsecast.matrices.synthesis import (
-    block_matrix,
-    diagonal_matrix,
-    mirrored,
-    strip_matrix,
-    varied_matrix,
-)
+from sparsecast.matrices.families import specification
+from sparsecast.matrices.problem import Problem
 
 #: Section 3.2.2: strips 1 to 10; non-zeros a row 4, 16 ... 1024 for CSR and ELL, 10, 20 ... 100 for COO.
 STRIPS = tuple(range(1, 11))
@@ -133,29 +122,48 @@ _REQUIRED_GALLERY = 5
 
 
 @dataclass(frozen=True, slots=True)
-class BenchmarkMatrix:
-    """A matrix to be measured, not yet built.
+class SuiteMatrix:
+    """A matrix of a suite: what is measured on it, and why.
 
     Attributes
     ----------
-    name, suite : str
+    problem : Problem
+    suite : str
         As in a Record.
-    entries : int
-        Estimate of its non-zeros, for the time and memory it will take.
     formats : tuple of str
-        Formats to measure on it.
-    build : callable
-        Makes the matrix.
+        Formats to measure on it; empty for all.
     """
 
-    name: str
+    problem: Problem
     suite: str
-    entries: int
-    formats: tuple[str, ...]
-    build: Callable[[], csr_array[Any]]
+    formats: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Name of the matrix."""
+        return self.problem.name
+
+    @property
+    def entries(self) -> int:
+        """About its number of entries."""
+        return self.problem.expected_nnz
+
+    def takes(self, format_name: str) -> bool:
+        """Tell whether a format is measured on it."""
+        return not self.formats or format_name in self.formats
 
 
-def suites_beside_strips() -> tuple[list[BenchmarkMatrix], list[BenchmarkMatrix]]:
+Shape = dict[str, int | float | str]
+
+
+def suite_matrix(
+    family: str, suite: str, formats: tuple[str, ...] = (), /, **parameters: int | float | str
+) -> SuiteMatrix:
+    """Return a matrix of FAMILIES as one of a suite."""
+    return SuiteMatrix(Problem.named(specification(family, **parameters)), suite, formats)
+
+
+def suites_beside_strips() -> tuple[list[SuiteMatrix], list[SuiteMatrix]]:
     """Return the required matrices and the others of the suites that need no strip of a device."""
     half = len(VARIED) // 2
     suites = (
@@ -174,80 +182,46 @@ def suites_beside_strips() -> tuple[list[BenchmarkMatrix], list[BenchmarkMatrix]
 
 def strips_benchmark(
     strip: int, strips: int, nnz_per_row: int, formats: tuple[str, ...] = ("csr", "ell")
-) -> BenchmarkMatrix:
+) -> SuiteMatrix:
     """Return the matrix of so many strips of `strip` rows of one length."""
-    rows = strips * strip
-    return BenchmarkMatrix(
-        f"strips?rows={rows}&nnz_per_row={nnz_per_row}",
-        "strips",
-        rows * nnz_per_row,
-        formats,
-        lambda: strip_matrix(rows, nnz_per_row, seed=0),
-    )
+    return suite_matrix("strips", "strips", formats, rows=strips * strip, nnz_per_row=nnz_per_row)
 
 
-def entry_strips_benchmark(strip: int, strips: int) -> BenchmarkMatrix:
-    """Return the matrix of so many strips of `strip` non-zeros."""
-    # One strip of rows and as many non-zeros a row as there shall be strips of non-zeros.
-    return BenchmarkMatrix(
-        f"strips?rows={strip}&nnz_per_row={strips}",
-        "entry strips",
-        strip * strips,
-        ("coo",),
-        lambda: strip_matrix(strip, strips, seed=0),
-    )
+def entry_strips_benchmark(strip: int, strips: int) -> SuiteMatrix:
+    """Return the matrix of so many strips of `strip` non-zeros.
+
+    It has one strip of rows, and as many non-zeros a row as there shall be strips of non-zeros.
+    """
+    return suite_matrix("strips", "entry strips", ("coo",), rows=strip, nnz_per_row=strips)
 
 
-def varied_benchmark(rows: int, mean_length: int, lengths: str, reach: float) -> BenchmarkMatrix:
+def varied_benchmark(rows: int, mean_length: int, lengths: str, reach: float) -> SuiteMatrix:
     """Return the matrix of a line of VARIED."""
-    return BenchmarkMatrix(
-        f"varied?rows={rows}&mean_length={mean_length}&lengths={lengths}&reach={reach:g}",
-        "varied",
-        rows * mean_length,
-        tuple(FORMATS.names()),
-        lambda: varied_matrix(rows, mean_length, lengths, reach, seed=0),
-    )
+    shape: Shape = {"rows": rows, "mean_length": mean_length, "lengths": lengths, "reach": reach}
+    return suite_matrix("varied", "varied", **shape)
 
 
-def blocks_benchmark(block_rows: int, blocks_per_row: int, block: int, reach: float) -> BenchmarkMatrix:
+def blocks_benchmark(block_rows: int, blocks_per_row: int, block: int, reach: float) -> SuiteMatrix:
     """Return the matrix of a line of BLOCKS."""
-    return BenchmarkMatrix(
-        f"blocks?block_rows={block_rows}&blocks_per_row={blocks_per_row}&block={block}&reach={reach:g}",
-        "blocks",
-        block_rows * blocks_per_row * block**2,
-        _BLOCK_FORMATS,
-        lambda: block_matrix(block_rows, blocks_per_row, block, reach, seed=0),
-    )
+    shape = {"block_rows": block_rows, "blocks_per_row": blocks_per_row, "block": block, "reach": reach}
+    return suite_matrix("blocks", "blocks", _BLOCK_FORMATS, **shape)
 
 
-def symmetric_benchmark(rows: int, mean_length: int, lengths: str, reach: float) -> BenchmarkMatrix:
+def symmetric_benchmark(rows: int, mean_length: int, lengths: str, reach: float) -> SuiteMatrix:
     """Return the matrix of a line of SYMMETRIC."""
-    return BenchmarkMatrix(
-        f"symmetric?rows={rows}&mean_length={mean_length}&lengths={lengths}&reach={reach:g}",
-        "symmetric",
-        rows * mean_length,
-        _SYMMETRIC_FORMATS,
-        lambda: mirrored(varied_matrix(rows, mean_length, lengths, reach, seed=0)),
-    )
+    shape: Shape = {"rows": rows, "mean_length": mean_length, "lengths": lengths, "reach": reach}
+    return suite_matrix("symmetric", "symmetric", _SYMMETRIC_FORMATS, **shape)
 
 
-def diagonals_benchmark(rows: int, diagonals: int, reach: float) -> BenchmarkMatrix:
+def diagonals_benchmark(rows: int, diagonals: int, reach: float) -> SuiteMatrix:
     """Return the matrix of a line of DIAGONALS."""
-    return BenchmarkMatrix(
-        f"diagonals?rows={rows}&diagonals={diagonals}&reach={reach:g}",
-        "diagonals",
-        rows * diagonals,
-        _DIAGONAL_FORMATS,
-        lambda: diagonal_matrix(rows, diagonals, reach, seed=0),
+    return suite_matrix(
+        "diagonals", "diagonals", _DIAGONAL_FORMATS, rows=rows, diagonals=diagonals, reach=reach
     )
 
 
-def gallery_benchmark(specification: str) -> BenchmarkMatrix:
-    """Return the matrix of a gallery specification, held out of the fit."""
-    return BenchmarkMatrix(
-        f"gallery:{specification}",
-        "gallery",
-        1_000_000,
-        tuple(FORMATS.names()),
-        lambda: gallery_from_specification(specification),
-    )
+def gallery_benchmark(specification: str, entries: int = 1_000_000) -> SuiteMatrix:
+    """Return the matrix of a gallery specification, held out of the fit, with about so many entries."""
+    problem = Problem.named(f"gallery:{specification}")
+    problem.expected_nnz = entries
+    return SuiteMatrix(problem, "gallery")

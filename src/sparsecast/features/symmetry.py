@@ -1,26 +1,63 @@
-"""Whether a matrix equals its transpose, found in one streaming pass and without building the transpose."""
+"""Symmetry: whether a matrix equals its transpose, found in one streaming pass, without building that."""
 
 from __future__ import annotations
 
-from concurrent.futures import Executor
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.matrices.sweep import CHUNK, SPREAD, Indices, spread
+from sparsecast.features import FEATURES
+from sparsecast.features.feature_group import FeatureGroup
+from sparsecast.features.source import MatrixSource
+from sparsecast.features.sweep import CHUNK, SPREAD, Indices, spread
+from sparsecast.integers import GOLDEN, unsigned
+from sparsecast.parallel import balanced_parts, on_threads
 
 #: Entries whose mirror image is looked for first: one of them betrays most matrices that are not symmetric.
 _SAMPLE = 64
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
-# Odd multipliers: each a bijection of 64 bits that carries low bits upwards.
-_LOW, _MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
+# An odd multiplier, as GOLDEN: a bijection of 64 bits that carries low bits upwards.
+_MIX = np.uint64(0xC2B2AE3D27D4EB4F)
+
+
+@FEATURES.register("symmetry")
+@dataclass(frozen=True, slots=True)
+class Symmetry(FeatureGroup):
+    """Whether the matrix equals its transpose.
+
+    Attributes
+    ----------
+    triangle_nnz : int or None
+        Entries on and below the diagonal of a matrix that equals its transpose and whose rows are sorted and
+        free of duplicates; None for every other matrix.
+    """
+
+    name: ClassVar[str] = "symmetry"
+
+    triangle_nnz: int | None
+
+    @classmethod
+    def compute(cls, source: MatrixSource) -> Self:
+        """Return the features of a matrix, exactly but for one chance in 2**64."""
+        return cls(triangle_nnz(source.indptr, source.indices, source.data, source.shape, source.workers))
+
+    def contradiction(self, rows: int, cols: int, nnz: int) -> str | None:
+        """Return what is wrong with the triangle."""
+        if self.triangle_nnz is None:
+            return None
+        if rows != cols:
+            return "it is symmetric and not square"
+        most = min(nnz, (nnz + rows) // 2)
+        holds = -(-nnz // 2) <= self.triangle_nnz <= most
+        return None if holds else f"one triangle has {self.triangle_nnz:,} of its entries"
 
 
 def triangle_nnz(
-    indptr: Indices, indices: Indices, data: NDArray[Any], shape: tuple[int, int], pool: Executor, pieces: int
+    indptr: Indices, indices: Indices, data: NDArray[Any], shape: tuple[int, int], pieces: int
 ) -> int | None:
     """Return the entries on and below the diagonal of a symmetric matrix, None where it is not symmetric.
 
@@ -35,10 +72,8 @@ def triangle_nnz(
     data : array of shape (nnz,)
         Mirrored values must agree in every bit.
     shape : (int, int)
-    pool : Executor
-        Runs the pieces.
     pieces : int
-        Runs of rows to cut the pass into; the result does not depend on them.
+        Runs of rows to cut the pass into, each on a thread; the result does not depend on them.
 
     Returns
     -------
@@ -48,19 +83,17 @@ def triangle_nnz(
     rows, cols = shape
     if rows != cols or data.dtype.kind not in "biufc":
         return None
-    pointers, columns = (array.view(np.dtype(f"u{array.itemsize}")) for array in (indptr, indices))
+    pointers, columns = unsigned(indptr), unsigned(indices)
     values = words(data)
     if not _sample_is_mirrored(pointers, columns, values):
         return None
-    # Targets of the array's own type, or the array would be copied into another.
-    targets = np.arange(1, pieces, dtype=indptr.dtype) * (indices.size // pieces)
-    bounds = np.concatenate(([0], np.searchsorted(indptr, targets), [rows])).astype(np.int64)
+    bounds = balanced_parts(indptr, pieces)
     tallies = np.zeros((pieces, 3), dtype=np.uint64)
 
-    def compare(piece: int) -> bool:
+    def compare(piece: int, _: int) -> bool:
         return bool(_compare(pointers, columns, values, bounds[piece], bounds[piece + 1], tallies[piece]))
 
-    if not all(pool.map(compare, range(pieces))):
+    if not all(on_threads(compare, np.arange(pieces + 1))):
         return None
     difference, below, diagonal = tallies.sum(axis=0)
     return int(below + diagonal) if difference == 0 else None
@@ -149,11 +182,11 @@ def _compare_chunk(indices, words, entries, first_row, steps, tally):  # type: i
     difference, below, diagonal = _ZERO, _ZERO, _ZERO
     for entry in range(start, stop):
         row, column = first_row + np.uint64(steps[entry - start]), np.uint64(indices[entry])
-        fingerprint = min(row, column) * _LOW + max(row, column)
+        fingerprint = min(row, column) * GOLDEN + max(row, column)
         for word in words:
             fingerprint = (fingerprint * _MIX) + np.uint64(word[entry])
             fingerprint ^= fingerprint >> np.uint64(32)
-        fingerprint *= _LOW
+        fingerprint *= GOLDEN
         fingerprint ^= fingerprint >> np.uint64(29)
         is_below, is_diagonal = np.uint64(column < row), np.uint64(column == row)
         # Modulo 2**64: 1 above, 0 on, -1 below the diagonal.

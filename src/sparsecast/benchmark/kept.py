@@ -1,0 +1,47 @@
+"""Records that are kept: what users measured on a machine, for models to learn from and to be scored on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from sparsecast.benchmark.journal import Measurements, journal, read_journal
+from sparsecast.machines import storage
+from sparsecast.machines.machine import Machine
+from sparsecast.machines.profile import Profile
+from sparsecast.matrices.problem import Problem
+from sparsecast.records import Record
+
+
+def kept_path(machine: Machine) -> Path:
+    """Return where the Records of a machine are kept: a journal in the user's data folder."""
+    return storage.home() / "measurements" / f"{machine.name}.jsonl"
+
+
+def keep(machine: Machine, problem: Problem, records: Iterable[Record]) -> None:
+    """Add Records to those that are kept.
+
+    Raises
+    ------
+    StorageError
+        If the data folder cannot be written.
+    """
+    path = kept_path(machine)
+    with storage.exclusive(path.with_suffix(".lock"), waits=True), journal(path) as writer:
+        writer.add(problem, records)
+
+
+def kept(machine: Machine) -> Measurements:
+    """Return the Records of a machine that are kept; none where there are none.
+
+    Raises
+    ------
+    ProfileError
+        If the journal is damaged.
+    """
+    return read_journal(kept_path(machine))
+
+
+def with_kept(profile: Profile) -> Profile:
+    """Return a profile with the kept Records of its machine; of one thing the latest Record counts."""
+    return kept(profile.machine).into(profile)

@@ -1,0 +1,82 @@
+"""Scoring models on stored Records, without any hardware: cross-validation in groups of matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from sparsecast.benchmark.evaluation import Evaluation, Scoring
+from sparsecast.errors import ProfileError, SparsecastError
+from sparsecast.models.model import Model
+from sparsecast.models.training import TrainingSet
+from sparsecast.records import Record
+
+#: Suites of matrices as users have them: models are scored on these, and learn from everything else.
+SCORED_SUITES = ("gallery", "user")
+
+#: Parts into which the groups of matrices are split; each is forecast by a model that has not seen it.
+FOLDS = 5
+
+
+def replay(
+    training: TrainingSet,
+    models: Sequence[Callable[[], Model]],
+    folds: int = FOLDS,
+    on_fold: Callable[[], None] = lambda: None,
+) -> Evaluation:
+    """Score models on the Records of a training set whose matrices they have not seen.
+
+    Parameters
+    ----------
+    training : TrainingSet
+        Of one device, dtype and number of threads.
+    models : sequence of callable
+        Each makes a model that is not fitted; one that refuses the Records is left out with its reason.
+    folds : int
+        Parts of the matrices of SCORED_SUITES, whole groups each.
+    on_fold : callable
+        Called after each fit.
+
+    Raises
+    ------
+    ProfileError
+        If fewer than two groups of matrices were measured.
+    """
+    scored = training.where(lambda r: r.suite in SCORED_SUITES and r.regime == "warm")
+    groups = list(dict.fromkeys(scored.group(record) for record in scored.records))
+    if len(groups) < 2:
+        raise ProfileError(
+            f"the profile of {training.machine.name} has {len(groups)} groups of matrices to score models "
+            f"on: expected at least 2; calibrate with a larger budget, or evaluate some matrices"
+        )
+    scoring = Scoring()
+    for record in scored.records:
+        scoring.add_records(_name(scored, record), [record])
+    for make in models:
+        try:
+            for part in (groups[first::folds] for first in range(min(folds, len(groups)))):
+                _score_part(training, scored, make(), part, scoring)
+                on_fold()
+        except SparsecastError as error:
+            scoring.refused[make().name] = str(error)
+    return scoring.evaluation(training.machine.name)
+
+
+def _score_part(
+    training: TrainingSet, scored: TrainingSet, model: Model, part: Sequence[str], scoring: Scoring
+) -> None:
+    """Fit a model to what does not belong to the groups of `part`, and add its forecasts of what does."""
+    model.fit(training.where(lambda record: training.group(record) not in part))
+    known = scored.where(lambda record: scored.group(record) in part).having(model.groups)
+    for records in _by_matrix(known):
+        candidates = list(dict.fromkeys(record.candidate for record in records))
+        found = model.estimates(known.structure(records[0]), candidates)
+        scoring.add_estimates(_name(known, records[0]), model.name, model.quantity, found)
+
+
+def _by_matrix(training: TrainingSet) -> Iterator[list[Record]]:
+    for specification in dict.fromkeys(record.matrix for record in training.records):
+        yield [record for record in training.records if record.matrix == specification]
+
+
+def _name(training: TrainingSet, record: Record) -> str:
+    return training.matrices[record.matrix].name

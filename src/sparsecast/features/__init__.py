@@ -1,0 +1,17 @@
+"""Features: what models read of a matrix, in groups that are computed, versioned and stored one by one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sparsecast.registry import Registry
+
+if TYPE_CHECKING:
+    from sparsecast.features.feature_group import FeatureGroup
+
+#: Every feature group, by name.
+FEATURES: Registry[type[FeatureGroup]] = Registry(
+    "feature group",
+    "sparsecast.features",
+    helpers=("analysis", "feature_group", "levels", "row_blocks", "source", "structure", "sweep"),
+)

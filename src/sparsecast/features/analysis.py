@@ -1,0 +1,59 @@
+"""Finding the Structure of a matrix, in parallel passes over its arrays.
+
+The result depends neither on the number of threads nor on the machine. Two features are estimated, on parts
+chosen by position alone: the fill of blocks and the histogram of reuse, both of large matrices. Everything
+else is exact, symmetry but for one chance in 2**64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numba
+from scipy.sparse import csr_array, csr_matrix, issparse
+
+from sparsecast.errors import InputError
+from sparsecast.features import FEATURES
+from sparsecast.features.source import MatrixSource
+from sparsecast.features.structure import Structure
+from sparsecast.parallel import ENTRIES_PER_THREAD
+
+
+def structure(
+    A: csr_array[Any] | csr_matrix[Any], *, threads: int | None = None, groups: Sequence[str] | None = None
+) -> Structure:
+    """Return the Structure of a matrix.
+
+    On two cores it costs about as much as one to three products of SciPy; on one, up to five where the
+    product runs from the caches. Above 1,000,000 entries the work arrays take at most
+    a tenth of the bytes of the CSR arrays; where the columns alone would break that bound (far more
+    columns than entries) the pass is repeated over windows of columns.
+
+    Parameters
+    ----------
+    A : csr_array or csr_matrix of shape (rows, cols)
+        Any dtype; int32 or int64 indices, which may be unsorted or duplicate. Not changed.
+    threads : int, optional
+        Threads to use, by default those of Numba (all, or ``NUMBA_NUM_THREADS``). The result does not
+        depend on it; one thread starts no pool.
+    groups : sequence of str, optional
+        Names of the feature groups to compute; by default all that are registered.
+
+    Raises
+    ------
+    InputError
+        If `A` is not CSR or `threads` is below 1.
+    UnknownNameError
+        If there is no group of such a name.
+    """
+    if not issparse(A) or A.format != "csr":
+        raise InputError(f"a {type(A).__name__}: expected a CSR matrix; convert it with csr_array(A)")
+    threads = numba.get_num_threads() if threads is None else threads
+    if threads < 1:
+        raise InputError(f"threads = {threads}: expected an integer of at least 1; give a larger one")
+    workers = max(1, min(threads, int(A.indptr[-1]) // ENTRIES_PER_THREAD))
+    source = MatrixSource(A, workers)
+    wanted = [FEATURES.get(name) for name in (FEATURES.names() if groups is None else groups)]
+    found = {group.name: group.compute(source) for group in wanted}
+    return Structure(*source.shape, source.nnz, found)

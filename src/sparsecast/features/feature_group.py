@@ -1,0 +1,65 @@
+"""What every feature group can do: be computed from a matrix, stored as plain data, and checked."""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+if TYPE_CHECKING:
+    from sparsecast.features.source import MatrixSource
+
+
+class FeatureGroup(ABC):
+    """Features of a matrix that are computed together: a frozen dataclass of numbers and tuples of numbers.
+
+    Attributes
+    ----------
+    name : str
+        As it is registered: the name of its file.
+    version : int
+        Raised whenever the same matrix would give other numbers. Stored groups of another version are not
+        used; they are computed again from the matrix, where that can be had.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+
+    @classmethod
+    @abstractmethod
+    def compute(cls, source: MatrixSource) -> Self:
+        """Return the features of a matrix."""
+
+    def contradiction(self, rows: int, cols: int, nnz: int) -> str | None:
+        """Return in words what no matrix of these dimensions can have; None where nothing is wrong.
+
+        Compiled loops are indexed by features, so features from elsewhere are checked first.
+        """
+        return None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the features as plain data, with the version."""
+        return {"version": self.version, **_fields(self)}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Self | None:
+        """Return what `to_dict` stored; None where that was another version.
+
+        Raises
+        ------
+        KeyError
+            If a feature is missing.
+        """
+        if stored["version"] != cls.version:
+            return None
+        names = [field.name for field in dataclasses.fields(cls)]  # type: ignore[arg-type]
+        return cls(**{name: _frozen(stored[name]) for name in names})
+
+
+def _fields(group: Any) -> dict[str, Any]:
+    return {field.name: getattr(group, field.name) for field in dataclasses.fields(group)}
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value

@@ -1,0 +1,31 @@
+"""The fixed levels and sizes at which features are counted."""
+
+from __future__ import annotations
+
+_EXACT_LEVELS = 64
+_LEVELS_PER_OCTAVE = 8
+
+#: Row lengths at which rows are counted: every length up to 64, then eight steps an octave, up to 2**31.
+#: Every statistic of a row block that a model needs follows from differences of such counts.
+ROW_LENGTH_LEVELS: tuple[int, ...] = (
+    *range(_EXACT_LEVELS),
+    *(
+        base + step * (base // _LEVELS_PER_OCTAVE)
+        for base in (2**exponent for exponent in range(6, 31))
+        for step in range(_LEVELS_PER_OCTAVE)
+    ),
+    2**31,
+)
+
+#: Square block sizes whose fill is estimated.
+BLOCK_SIZES: tuple[int, ...] = (2, 3, 4, 6, 8)
+
+#: Bands of a tenth of the dimension each (Gahvari et al. 2007, section III).
+BANDS = 10
+
+#: Entries of x that share a cache line: 64 bytes of float64. Other types share it with more or fewer, which
+#: features, counted before the type is known, leave aside.
+X_LINE_COLUMNS = 8
+
+#: Elements of the histogram of reuse of x: element 31 also holds longer reuse, the last one first reads.
+X_REUSE_ELEMENTS = 33

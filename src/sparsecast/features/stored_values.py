@@ -1,0 +1,62 @@
+"""Stored values: how many of them are 0."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecast.features import FEATURES
+from sparsecast.features.feature_group import FeatureGroup
+from sparsecast.features.source import MatrixSource
+from sparsecast.parallel import equal_parts, on_threads
+from sparsecast.records import DTYPES
+
+_COMPILED_FOR = tuple(np.dtype(name) for name in DTYPES)
+
+
+@FEATURES.register("stored_values")
+@dataclass(frozen=True, slots=True)
+class StoredValues(FeatureGroup):
+    """What is read of the values.
+
+    Attributes
+    ----------
+    explicit_zeros : int
+        Stored entries whose value is 0.
+    """
+
+    name: ClassVar[str] = "stored_values"
+
+    explicit_zeros: int
+
+    @classmethod
+    def compute(cls, source: MatrixSource) -> Self:
+        """Return the features of a matrix."""
+        data = source.data
+        parts = equal_parts(source.nnz, source.workers)
+        return cls(sum(on_threads(lambda first, last: _count_zeros(data[first:last]), parts)))
+
+    def contradiction(self, rows: int, cols: int, nnz: int) -> str | None:
+        """Return what is wrong with the number of zeros."""
+        holds = 0 <= self.explicit_zeros <= nnz
+        return None if holds else f"{self.explicit_zeros:,} stored entries are 0"
+
+
+def _count_zeros(data: NDArray[Any]) -> int:
+    if data.dtype in _COMPILED_FOR:
+        return int(_count_zeros_compiled(data))
+    # Other types are left to NumPy, in parts that stay in the second-level cache: the mask never becomes a
+    # large array.
+    return sum(int(np.count_nonzero(data[k : k + 65536] == 0)) for k in range(0, data.size, 65536))
+
+
+@numba.njit(cache=True, nogil=True)
+def _count_zeros_compiled(data):  # type: ignore[no-untyped-def]
+    zeros = 0
+    for value in data:
+        zeros += value == 0
+    return zeros

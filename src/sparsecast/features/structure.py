@@ -1,0 +1,158 @@
+"""Structure: everything that models read of a matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from sparsecast.errors import FeatureError, InputError
+from sparsecast.features import FEATURES
+from sparsecast.features.feature_group import FeatureGroup
+
+if TYPE_CHECKING:
+    from sparsecast.features.bands import Bands
+    from sparsecast.features.blocks import Blocks
+    from sparsecast.features.locality import Locality
+    from sparsecast.features.row_lengths import RowLengths
+    from sparsecast.features.stored_values import StoredValues
+    from sparsecast.features.symmetry import Symmetry
+
+Group = TypeVar("Group", bound=FeatureGroup)
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """What models read of a matrix: its dimensions, and groups of features.
+
+    A group that is not known is absent: its features are then None to whoever asks by `get`, and a question
+    that needs them is refused.
+
+    Attributes
+    ----------
+    rows, cols, nnz : int
+        Dimensions and stored entries (explicit zeros included).
+    groups : mapping of str to FeatureGroup
+        The known groups, by name.
+    """
+
+    rows: int
+    cols: int
+    nnz: int
+    groups: Mapping[str, FeatureGroup] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "groups", MappingProxyType(dict(sorted(self.groups.items()))))
+
+    def __hash__(self) -> int:
+        return hash((self.rows, self.cols, self.nnz, tuple(self.groups.items())))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.rows, self.cols, self.nnz, dict(self.groups))
+
+    def get(self, name: str) -> FeatureGroup | None:
+        """Return the group of this name, None where it is not known."""
+        return self.groups.get(name)
+
+    def lacks(self, names: Iterable[str]) -> list[str]:
+        """Return those of `names` that are not known."""
+        return [name for name in names if name not in self.groups]
+
+    def having(self, *groups: FeatureGroup) -> Structure:
+        """Return a Structure that knows these groups, too."""
+        added = {**self.groups, **{group.name: group for group in groups}}
+        return Structure(self.rows, self.cols, self.nnz, added)
+
+    def require(self, name: str) -> FeatureGroup:
+        """Return the group of this name.
+
+        Raises
+        ------
+        FeatureError
+            If it is not known.
+        """
+        if name not in self.groups:
+            known = ", ".join(self.groups) or "none"
+            raise FeatureError(
+                f"a structure without the feature group '{name}': expected it, known are {known}; compute it "
+                f"from the matrix"
+            )
+        return self.groups[name]
+
+    @property
+    def row_lengths(self) -> RowLengths:
+        """Features of the row lengths; FeatureError where they are not known, here and below."""
+        return cast("RowLengths", self.require("row_lengths"))
+
+    @property
+    def locality(self) -> Locality:
+        """Features of the reads of x."""
+        return cast("Locality", self.require("locality"))
+
+    @property
+    def bands(self) -> Bands:
+        """Features of the distance of entries from the diagonal."""
+        return cast("Bands", self.require("bands"))
+
+    @property
+    def blocks(self) -> Blocks:
+        """Fill of dense blocks."""
+        return cast("Blocks", self.require("blocks"))
+
+    @property
+    def symmetry(self) -> Symmetry:
+        """Whether the matrix equals its transpose."""
+        return cast("Symmetry", self.require("symmetry"))
+
+    @property
+    def stored_values(self) -> StoredValues:
+        """What is read of the values."""
+        return cast("StoredValues", self.require("stored_values"))
+
+    def checked(self) -> Structure:
+        """Return the Structure itself, once nothing in it contradicts itself.
+
+        Raises
+        ------
+        InputError
+            With the first contradiction.
+        """
+        found = self._contradiction()
+        if found:
+            raise InputError(
+                f"a structure of {self.rows:,} rows, {self.cols:,} columns and {self.nnz:,} non-zeros "
+                f"contradicts itself: {found}; expected what one matrix can have; compute it from the matrix"
+            )
+        return self
+
+    def _contradiction(self) -> str | None:
+        if min(self.rows, self.cols, self.nnz) < 0:
+            return "a count is negative"
+        if self.nnz and not (self.rows and self.cols):
+            return "there are non-zeros without rows or columns"
+        found = (group.contradiction(self.rows, self.cols, self.nnz) for group in self.groups.values())
+        return next((each for each in found if each), None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the Structure as plain data: the counts, then each group under its name."""
+        groups = {name: group.to_dict() for name, group in self.groups.items()}
+        return {"rows": self.rows, "cols": self.cols, "nnz": self.nnz, **groups}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Structure:
+        """Return the Structure that `to_dict` stored, without groups that nobody here knows in that version.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            If `stored` is something else.
+        """
+        known = FEATURES.names()
+        groups = {}
+        for name, features in stored.items():
+            if name in known:
+                group = FEATURES.get(name).from_dict(features)
+                if group is not None:
+                    groups[name] = group
+        return cls(int(stored["rows"]), int(stored["cols"]), int(stored["nnz"]), groups)

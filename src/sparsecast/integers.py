@@ -1,0 +1,37 @@
+"""Whole numbers: the widths of indices, and bits that look random."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+#: The largest index of 32 bits.
+INT32_MAX = 2**31 - 1
+
+#: 2**64 divided by the golden ratio, odd: multiples of it spread evenly over 64 bits (Knuth, volume 3, 6.4).
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+def index_dtype(*counts: int) -> np.dtype[Any]:
+    """Return int32 where all these counts fit it, int64 otherwise."""
+    return np.dtype(np.int32 if max(counts) <= INT32_MAX else np.int64)
+
+
+def unsigned(array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array of signed integers viewed as unsigned, any other as it is.
+
+    Signed indices cost a wrap-around test for every load, which made conversions half as fast again.
+    """
+    return array.view(np.dtype(f"u{array.dtype.itemsize}")) if array.dtype.kind == "i" else array
+
+
+@numba.njit(cache=True, nogil=True)
+def mixed(counter: np.uint64) -> np.uint64:
+    """Return 64 random-looking bits for a counter: the output function of SplitMix64 (Steele et al. 2014)."""
+    bits = counter
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))

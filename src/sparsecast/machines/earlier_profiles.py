@@ -1,0 +1,92 @@
+"""Profiles of the schema before this one: a single table, the Structure's fields in every row."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+#: The one that is read here.
+SCHEMA_VERSION = 2
+
+_BANDWIDTHS_KEY = b"sparsecast_streams"
+
+#: For each feature group, its features and the columns that held them.
+_COLUMNS = {
+    "row_lengths": {
+        "mean": "row_length_mean",
+        "deviation": "row_length_deviation",
+        "mode": "row_length_mode",
+        "min": "row_length_min",
+        "max": "row_length_max",
+        "empty_rows": "empty_rows",
+        "changes": "row_length_changes",
+        "mispredicted": "row_length_surprises",
+        "rows_at_least": "rows_at_least",
+        "entries_up_to": "entries_up_to",
+    },
+    "bands": {
+        "half_bandwidth": "half_bandwidth",
+        "histogram": "band_histogram",
+        "diagonals": "diagonals",
+    },
+    "blocks": {"fill": "block_fill"},
+    "locality": {"line_changes": "x_line_changes", "reuse_histogram": "x_reuse_histogram"},
+    "stored_values": {"explicit_zeros": "explicit_zeros"},
+    "symmetry": {"triangle_nnz": "triangle_nnz"},
+}
+
+#: What was measured under the name of a kernel that complex values do not have, by format.
+_COMPLEX_GATHERED = {"csr": "unrolled", "sell": "chunks"}
+
+Row = Mapping[str, Any]
+
+
+def tables(
+    rows: Sequence[Row], metadata: Mapping[bytes, bytes]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the rows of the Records, the matrices and the bandwidths of such a profile, as they are now.
+
+    Raises
+    ------
+    KeyError, ValueError
+        If it is not whole.
+    """
+    matrices = {row["matrix"]: matrix_entry(row) for row in rows}
+    return (
+        [record_row(row) for row in rows],
+        list(matrices.values()),
+        json.loads(metadata.get(_BANDWIDTHS_KEY, b"[]")),
+    )
+
+
+def record_row(row: Row) -> dict[str, Any]:
+    """Return the row of a Record as it is now."""
+    own = {key: value for key, value in row.items() if not key.startswith("matrix_") and key != "block"}
+    block = row.get("block")
+    if row["kernel"] == "gathered" and row["dtype"].startswith("complex"):
+        own["kernel"] = _COMPLEX_GATHERED[row["format"]]
+    return {
+        **own,
+        "nnz": row["matrix_nnz"],
+        "parameters": json.dumps({"block": list(block)} if block else {}),
+        "kernel_version": 1,
+        "other_processes": None,
+        "stolen_share": None,
+        "references_s": None,
+    }
+
+
+def matrix_entry(row: Row) -> dict[str, Any]:
+    """Return the matrix of a Record's row, as a table of matrices has it now."""
+    groups = {
+        group: {"version": 1, **{feature: row[f"matrix_{column}"] for feature, column in columns.items()}}
+        for group, columns in _COLUMNS.items()
+    }
+    # What was not read of published results stood as empty: such features are not known.
+    if not row["matrix_x_reuse_histogram"]:
+        del groups["locality"]
+    if row["matrix_explicit_zeros"] is None:
+        del groups["stored_values"]
+    structure = {"rows": row["matrix_rows"], "cols": row["matrix_cols"], "nnz": row["matrix_nnz"], **groups}
+    return {"specification": row["matrix"], "name": row["matrix"], "structure": structure}

@@ -1,0 +1,159 @@
+"""Families of matrices that are made from a specification, such as ``varied?rows=1000&mean_length=4&...``.
+
+The same specification gives the same matrix everywhere and always, so features that did not exist when a
+matrix was measured can be computed for it later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+from scipy.sparse import csr_array
+
+from sparsecast.errors import InputError
+from sparsecast.matrices.banded_synthesis import banded_matrix
+from sparsecast.matrices.synthesis import (
+    block_matrix,
+    diagonal_matrix,
+    mirrored,
+    strip_matrix,
+    varied_matrix,
+)
+
+Value = int | float | str
+
+#: Shares of ten bands in a matrix whose columns are uniform: distance d has 1 - d of the places.
+_UNIFORM_BANDS = tuple((1 - k / 10) ** 2 - (0.9 - k / 10) ** 2 for k in range(10))
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """How the matrices of a family are made.
+
+    Attributes
+    ----------
+    build : callable
+        Parameters by name to the matrix.
+    entries : callable
+        Parameters by name to about its number of entries, before it is made.
+    """
+
+    build: Callable[..., csr_array[Any]]
+    entries: Callable[..., int]
+
+
+def _strips(rows: int, nnz_per_row: int) -> csr_array[Any]:
+    return strip_matrix(rows, nnz_per_row, seed=0)
+
+
+def _varied(rows: int, mean_length: int, lengths: str, reach: float) -> csr_array[Any]:
+    return varied_matrix(rows, mean_length, lengths, reach, seed=0)
+
+
+def _symmetric(rows: int, mean_length: int, lengths: str, reach: float) -> csr_array[Any]:
+    return mirrored(varied_matrix(rows, mean_length, lengths, reach, seed=0))
+
+
+def _blocks(block_rows: int, blocks_per_row: int, block: int, reach: float) -> csr_array[Any]:
+    return block_matrix(block_rows, blocks_per_row, block, reach, seed=0)
+
+
+def _diagonals(rows: int, diagonals: int, reach: float) -> csr_array[Any]:
+    return diagonal_matrix(rows, diagonals, reach, seed=0)
+
+
+def _row_lengths(rows: int, mean_length: int, lengths: str) -> csr_array[Any]:
+    return banded_matrix(rows, mean_length, bands=_UNIFORM_BANDS, lengths=lengths, seed=0)
+
+
+def _synthetic(rows: int, nnz_per_row: int, kind: str) -> csr_array[Any]:
+    block = (1, 1) if kind == "symmetric" else (int(kind[0]), int(kind[2]))
+    return banded_matrix(
+        rows, nnz_per_row, block=block, symmetric=kind == "symmetric", seed=rows + nnz_per_row
+    )
+
+
+def _mean_entries(rows: int, mean_length: int, **rest: Any) -> int:
+    return rows * mean_length
+
+
+#: The families by name: the benchmark matrices of Guo et al. (2014), matrices with rows of varied length, the
+#: same mirrored, dense blocks, full diagonals, those of Wang et al. (2017) and of Gahvari et al. (2007).
+FAMILIES: dict[str, Family] = {
+    "strips": Family(_strips, lambda rows, nnz_per_row: rows * nnz_per_row),
+    "varied": Family(_varied, _mean_entries),
+    "symmetric": Family(_symmetric, _mean_entries),
+    "blocks": Family(
+        _blocks, lambda block_rows, blocks_per_row, block, reach: block_rows * blocks_per_row * block**2
+    ),
+    "diagonals": Family(_diagonals, lambda rows, diagonals, reach: rows * diagonals),
+    "row lengths": Family(_row_lengths, _mean_entries),
+    "synthetic": Family(_synthetic, lambda rows, nnz_per_row, kind: rows * nnz_per_row),
+}
+
+
+def specification(family: str, **parameters: Value) -> str:
+    """Return the specification of a matrix of a family.
+
+    Parameters
+    ----------
+    family : str
+        A name of FAMILIES.
+    **parameters
+        Those of its `build`, in its order.
+    """
+    shown = (
+        f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}"
+        for key, value in parameters.items()
+    )
+    return f"{family}?{'&'.join(shown)}"
+
+
+def parse_specification(text: str) -> tuple[str, dict[str, Value]]:
+    """Return the family and the parameters of a specification.
+
+    Raises
+    ------
+    InputError
+        If it is not of the form ``NAME?key=value&key=value``.
+    """
+    family, _, query = text.partition("?")
+    parameters: dict[str, Value] = {}
+    for pair in query.split("&") if query else ():
+        key, equals, value = pair.partition("=")
+        if not equals or not key or key in parameters:
+            raise InputError(
+                f"specification '{text}': expected each parameter once as name=value, found '{pair}'; write "
+                f"for example 'strips?rows=1000&nnz_per_row=4'"
+            )
+        parameters[key] = _value(unquote(value))
+    return family, parameters
+
+
+def _value(text: str) -> Value:
+    for convert in (int, float):
+        try:
+            return convert(text)
+        except ValueError:
+            continue
+    return text
+
+
+def built(family: str, parameters: Mapping[str, Any]) -> csr_array[Any]:
+    """Return the matrix of a family.
+
+    Raises
+    ------
+    InputError
+        If the family does not take such parameters.
+    """
+    try:
+        return FAMILIES[family].build(**parameters)
+    except (TypeError, IndexError) as error:
+        raise InputError(
+            f"specification '{specification(family, **parameters)}': expected other parameters ({error}); "
+            f"correct them"
+        ) from error

@@ -1,0 +1,241 @@
+"""A problem: one matrix with its name, its specification and its Structure, each found at most once."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from scipy.sparse import csr_array, issparse
+
+from sparsecast.errors import InputError
+from sparsecast.features.analysis import structure
+from sparsecast.features.structure import Structure
+from sparsecast.matrices.families import FAMILIES, built, parse_specification
+from sparsecast.matrices.gallery import gallery_from_specification
+from sparsecast.matrices.reading import FileFacts, matrix_name, read_file
+from sparsecast.matrices.twin_synthesis import banded_twin, twin
+from sparsecast.matrices.values import computed_dtype
+
+GALLERY_PREFIX, FILE_PREFIX, TWIN_PREFIX = "gallery:", "file:", "twin:"
+
+#: Kinds of twins, by name.
+TWINS = {"ours": twin, "banded": banded_twin}
+
+#: Entries that are expected of a matrix when nobody knows.
+_USUAL_ENTRIES = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    matrix: csr_array[Any]
+    facts: FileFacts | None = None
+
+
+class Problem:
+    """A matrix that is asked about or measured on.
+
+    It is made when it is first needed; so is its Structure. Use the class methods to get one.
+
+    Parameters
+    ----------
+    name : str
+        For people.
+    make : callable
+        Makes the matrix.
+    specification : str or callable
+        What `rebuilt` makes the matrix from again, in Records; a callable gives it when it is first needed.
+    group : str, optional
+        Matrices of one group are never on both sides of a split for cross-validation; by default each
+        specification is a group.
+    expected_nnz : int
+        About its number of entries, before it is made.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        make: Callable[[], _Made],
+        specification: str | Callable[[], str],
+        group: str | None = None,
+        expected_nnz: int = _USUAL_ENTRIES,
+    ) -> None:
+        self.name, self.expected_nnz = name, expected_nnz
+        self._make, self._specification, self._group = make, specification, group
+
+    @classmethod
+    def of(cls, A: Any, name: str = "matrix") -> Problem:
+        """Return the problem of a sparse matrix of SciPy's, or of a problem itself.
+
+        Raises
+        ------
+        InputError
+            If `A` is neither.
+        """
+        if isinstance(A, Problem):
+            return A
+        matrix = as_csr(A)
+        return cls(
+            name, lambda: _Made(matrix), lambda: f"array?sha256={_digest(matrix)}", None, int(matrix.nnz)
+        )
+
+    @classmethod
+    def named(cls, text: str | Path) -> Problem:
+        """Return the problem that a text names: a file, ``gallery:NAME?...``, or a specification.
+
+        Nothing is read or made yet.
+        """
+        text = str(text)
+        family = text.partition("?")[0]
+        if text.startswith(GALLERY_PREFIX):
+            short = text.removeprefix(GALLERY_PREFIX)
+            return cls(text, lambda: _Made(gallery_from_specification(short)), text, family)
+        if text.startswith(TWIN_PREFIX):
+            return cls._twin(text)
+        if text.startswith(FILE_PREFIX):
+            return cls._file(Path(text.removeprefix(FILE_PREFIX).rpartition("?")[0]))
+        if "?" in text and family in FAMILIES and not Path(text).exists():
+            _, parameters = parse_specification(text)
+            entries = FAMILIES[family].entries(**parameters)
+            return cls(text, lambda: _Made(built(family, parameters)), text, text, entries)
+        return cls._file(Path(text))
+
+    @classmethod
+    def _file(cls, path: Path) -> Problem:
+        def specified() -> str:
+            return f"{FILE_PREFIX}{path.resolve()}?sha256={_file_digest(path)}"
+
+        return cls(matrix_name(path), lambda: _Made(*read_file(path)), specified)
+
+    def twin(self, kind: str = "ours", block: int = 1) -> Problem:
+        """Return a problem with a matrix made from this one's Structure alone.
+
+        Parameters
+        ----------
+        kind : str
+            A name of TWINS.
+        block : int
+            As in the functions there.
+        """
+        return Problem(
+            f"{kind} twin of {self.name}",
+            lambda: _Made(TWINS[kind](self.structure, block, seed=0)),
+            lambda: f"{TWIN_PREFIX}{kind}?block={block}&of={self.specification}",
+            self.group,
+            self.expected_nnz,
+        )
+
+    @classmethod
+    def _twin(cls, text: str) -> Problem:
+        head, _, original = text.removeprefix(TWIN_PREFIX).partition("&of=")
+        kind, parameters = parse_specification(head)
+        if kind not in TWINS or set(parameters) != {"block"}:
+            raise InputError(
+                f"specification '{text}': expected twin:ours or twin:banded?block=B&of=...; correct it"
+            )
+        return cls.named(original).twin(kind, int(parameters["block"]))
+
+    @classmethod
+    def rebuilt(cls, specification: str) -> Problem | None:
+        """Return the problem of a specification, None where its matrix cannot be had again.
+
+        A file that is gone, or that holds something else by now, cannot; nor can a matrix that was an array.
+        """
+        original = (
+            specification.rpartition("&of=")[2] if specification.startswith(TWIN_PREFIX) else specification
+        )
+        if original.startswith(FILE_PREFIX):
+            path, _, digest = original.removeprefix(FILE_PREFIX).rpartition("?sha256=")
+            if not Path(path).is_file() or _file_digest(Path(path)) != digest:
+                return None
+        elif not original.startswith(GALLERY_PREFIX) and original.partition("?")[0] not in FAMILIES:
+            return None
+        return cls.named(specification)
+
+    @cached_property
+    def _made(self) -> _Made:
+        return self._make()
+
+    @property
+    def matrix(self) -> csr_array[Any]:
+        """The matrix, with values of one of DTYPES.
+
+        Raises
+        ------
+        MatrixFileError, MatrixSizeError, InputError
+            If it cannot be read or made.
+        """
+        return self._made.matrix
+
+    @property
+    def facts(self) -> FileFacts | None:
+        """What the file said of the matrix; None where there is no file."""
+        return self._made.facts
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences that a user should hear: summed duplicates, stored zeros, values that are not finite."""
+        return self.facts.notes if self.facts else ()
+
+    @cached_property
+    def structure(self) -> Structure:
+        """What models read of the matrix."""
+        return structure(self.matrix)
+
+    @cached_property
+    def specification(self) -> str:
+        """What stands for the matrix in Records, and what `rebuilt` takes."""
+        return self._specification if isinstance(self._specification, str) else self._specification()
+
+    @property
+    def group(self) -> str:
+        """The group that the matrix belongs to in cross-validation."""
+        return group_of(self.specification) if self._group is None else self._group
+
+    def released(self) -> Problem:
+        """Return the same problem without the matrix, made again when needed; the Structure stays."""
+        left = Problem(self.name, self._make, self._specification, self._group, self.expected_nnz)
+        left.__dict__.update({key: value for key, value in self.__dict__.items() if key != "_made"})
+        return left
+
+
+def group_of(specification: str) -> str:
+    """Return the group of a matrix in cross-validation, from its specification alone.
+
+    A twin belongs to its original, gallery matrices of one name together, and a file to its content.
+    """
+    if specification.startswith(TWIN_PREFIX):
+        return group_of(specification.partition("&of=")[2])
+    if specification.startswith(GALLERY_PREFIX):
+        return specification.partition("?")[0]
+    return specification.rpartition("?sha256=")[2] if "?sha256=" in specification else specification
+
+
+def as_csr(A: Any) -> csr_array[Any]:
+    """Return a sparse matrix of SciPy's as a csr_array of a type that is computed with.
+
+    Raises
+    ------
+    InputError
+        If it is none.
+    """
+    if not issparse(A):
+        raise InputError(f"{type(A).__name__} is no sparse matrix: expected one of SciPy's; convert it")
+    matrix: csr_array[Any] = A if isinstance(A, csr_array) else csr_array(A)  # type: ignore[call-overload]
+    wanted = computed_dtype(matrix.dtype)
+    return matrix if matrix.dtype == wanted else matrix.astype(wanted)
+
+
+def _digest(A: csr_array[Any]) -> str:
+    digest = hashlib.sha256(repr((A.shape, A.dtype.str)).encode())
+    for array in (A.indptr, A.indices, A.data):
+        digest.update(array.tobytes())
+    return digest.hexdigest()[:32]
+
+
+def _file_digest(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()[:32]

@@ -1,0 +1,166 @@
+"""What else the machine does while something is measured, as far as the system tells.
+
+Linux tells it in /proc: how many threads run or wait for a core, the time that a hypervisor gave to others,
+and the time in which some thread waited for a core. A container or another system may not tell; that is None.
+One reading takes some tens of microseconds.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+
+#: Seconds between two readings, which then take less than a five hundredth of the time.
+EVERY_S = 0.05
+
+#: Seconds before the end of a measurement that are looked at, at least. The counters of stolen time move in
+#: steps of 10 ms, those of the pressure every two seconds.
+LEAST_WINDOW_S = 1.0
+PRESSURE_WINDOW_S = 4.0
+
+#: Seconds that are kept.
+_KEPT_S = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What the machine did beside a measurement; None is what the system did not tell.
+
+    Attributes
+    ----------
+    other_processes : float or None
+        Threads of other programs that ran or waited for a core, in the mean.
+    stolen_share : float or None
+        Share of the processors' time that a hypervisor gave to other machines.
+    pressure_share : float or None
+        Share of the time in which some thread, of this program or another, waited for a core.
+    references_s : mapping of str to float
+        Seconds of reference products, by where their data lies: ``"L2"``, ``"L3"``, ``"memory"``.
+    """
+
+    other_processes: float | None = None
+    stolen_share: float | None = None
+    pressure_share: float | None = None
+    references_s: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    at_s: float
+    others: int | None
+    ticks: tuple[int, int] | None
+    waited_s: float | None
+
+
+class Watch:
+    """Reads /proc now and then, and tells what the machine did in a stretch of time.
+
+    Parameters
+    ----------
+    proc : Path
+        Where the system tells.
+    clock_s : callable
+        Returns the seconds since some moment.
+    """
+
+    def __init__(self, proc: Path = Path("/proc"), clock_s: Callable[[], float] = perf_counter) -> None:
+        self._proc, self._clock_s = proc, clock_s
+        self._readings: deque[_Reading] = deque()
+        self.read()
+
+    def look(self) -> None:
+        """Read, unless the last reading is younger than EVERY_S."""
+        if self._clock_s() - self._readings[-1].at_s >= EVERY_S:
+            self.read()
+
+    def read(self) -> None:
+        """Read now."""
+        stat = _counters(self._proc)
+        now = self._clock_s()
+        self._readings.append(_Reading(now, self._others(stat), _ticks(stat), _waited_s(self._proc)))
+        while now - self._readings[0].at_s > _KEPT_S:
+            self._readings.popleft()
+
+    def since(self, start_s: float, references_s: Mapping[str, float] | None = None) -> Conditions:
+        """Return what the machine did from then on until now.
+
+        Parameters
+        ----------
+        start_s : float
+            On the clock of the watch. A stretch shorter than what a counter can tell begins earlier.
+        references_s : mapping, optional
+            As in Conditions.
+        """
+        self.read()
+        now = self._readings[-1].at_s
+        window = self._window(min(start_s, now - LEAST_WINDOW_S))
+        others = [reading.others for reading in window if reading.others is not None]
+        return Conditions(
+            other_processes=sum(others) / len(others) if others else None,
+            stolen_share=_stolen_share(window),
+            pressure_share=_pressure_share(self._window(min(start_s, now - PRESSURE_WINDOW_S))),
+            references_s=dict(references_s or {}),
+        )
+
+    def _window(self, start_s: float) -> list[_Reading]:
+        """Return the readings since then, and the one before them, from where counters count."""
+        later = sum(reading.at_s > start_s for reading in self._readings)
+        return list(self._readings)[-min(later + 1, len(self._readings)) :]
+
+    def _others(self, stat: dict[str, list[int]]) -> int | None:
+        """Return the running threads that are not ours; the one that reads this is always one of ours."""
+        running = stat.get("procs_running", [0])[0]
+        if running <= 1:
+            return 0 if running else None  # 0: the system shows the counter and does not count
+        # Counted again after ours: one of ours that falls asleep between is not taken for another program's.
+        own = self._own()
+        return max(0, _counters(self._proc).get("procs_running", [0])[0] - own)
+
+    def _own(self) -> int:
+        states = (_text(task).rpartition(")")[2].split()[:1] for task in self._proc.glob("self/task/*/stat"))
+        return max(1, sum(state == ["R"] for state in states))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""  # what the system does not tell becomes None
+
+
+def _counters(proc: Path) -> dict[str, list[int]]:
+    """Return what /proc/stat counts; the long line of interrupts is left out."""
+    lines = (
+        line.split() for line in _text(proc / "stat").splitlines() if line.startswith(("cpu ", "procs_"))
+    )
+    return {name: [int(word) for word in words] for name, *words in lines}
+
+
+def _ticks(stat: dict[str, list[int]]) -> tuple[int, int] | None:
+    """Return the stolen ticks and all of them; what guests use is in the first two counters already."""
+    ticks = stat.get("cpu", [])[:8]
+    return (ticks[7], sum(ticks)) if len(ticks) == 8 else None
+
+
+def _waited_s(proc: Path) -> float | None:
+    line = _text(proc / "pressure" / "cpu").partition("\n")[0]
+    _, found, microseconds = line.partition("total=")
+    return int(microseconds) / 1e6 if line.startswith("some") and found else None
+
+
+def _stolen_share(window: list[_Reading]) -> float | None:
+    first, last = window[0].ticks, window[-1].ticks
+    if first is None or last is None or last[1] <= first[1]:
+        return None
+    return (last[0] - first[0]) / (last[1] - first[1])
+
+
+def _pressure_share(window: list[_Reading]) -> float | None:
+    first, last = window[0], window[-1]
+    seconds = last.at_s - first.at_s
+    if first.waited_s is None or last.waited_s is None or seconds < PRESSURE_WINDOW_S / 2:
+        return None
+    return min(1.0, (last.waited_s - first.waited_s) / seconds)

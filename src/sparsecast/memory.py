@@ -1,0 +1,56 @@
+"""Free memory: what the machine has left, and what the limit of this process's container leaves of it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+import psutil
+
+_GROUPS_OF_PROCESS, _GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
+
+# Files of a group: its limit, its usage, and the name in memory.stat of the file cache that can be dropped.
+_VERSION_1 = "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"
+_VERSION_2 = "memory.max", "memory.current", "inactive_file"
+
+
+def free_bytes() -> int:
+    """Return the bytes of memory that this process can still take without swapping or being killed.
+
+    That is what the machine has available, or what is left of the smallest limit on the process's control
+    groups (versions 1 and 2), as containers and batch systems set them.
+    """
+    # Not bound in the definition: tests replace the folders.
+    return min(int(psutil.virtual_memory().available), *_left_in_groups(_GROUPS_OF_PROCESS, _GROUPS))
+
+
+def _left_in_groups(groups_of_process: Path, groups: Path) -> Iterator[int]:
+    """Give what is left of the limit of each group around the process, and of none at least once."""
+    yield 2**63
+    try:
+        lines = groups_of_process.read_text().splitlines()
+    except OSError:  # not Linux, or /proc is not mounted
+        return
+    for line in lines:
+        hierarchy, controllers, path = line.split(":", 2)
+        if "memory" in controllers.split(","):
+            root, files = groups / "memory", _VERSION_1
+        elif hierarchy == "0":
+            root, files = groups, _VERSION_2
+        else:
+            continue
+        # Without a namespace of its own a container sees its path on the host, and its group at the root.
+        group = PurePosixPath(path)
+        for each in (group, *group.parents):
+            with contextlib.suppress(OSError, ValueError):  # no such group, no such file, or "max": no limit
+                yield _left(root / each.relative_to("/"), *files)
+
+
+def _left(group: Path, limit: str, usage: str, inactive: str) -> int:
+    most = int((group / limit).read_text())
+    used = int((group / usage).read_text())
+    with contextlib.suppress(OSError):
+        fields = (line.split() for line in (group / "memory.stat").read_text().splitlines())
+        used -= next((int(value) for name, value in fields if name == inactive), 0)
+    return max(0, most - used)

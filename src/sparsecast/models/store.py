@@ -1,0 +1,58 @@
+"""Fitted models, kept as JSON beside the profiles, and used again while what they depend on stays."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+from sparsecast.errors import StorageError
+from sparsecast.machines.storage import home, write_atomically
+from sparsecast.models.model import Model
+from sparsecast.models.training import TrainingSet
+from sparsecast.version import VERSION
+
+
+def fitted(model: Model, training: TrainingSet) -> Model:
+    """Return `model` fitted to `training`: from the user's data folder where that was done before.
+
+    A stored model counts only for the same Records, hyper-parameters and versions of the model and of
+    Sparsecast. Of each model there is one file for each machine and kind of Records; a new one replaces it.
+
+    Raises
+    ------
+    ProfileError, DeviceError
+        As `Model.fit`.
+    """
+    training = model.used(training)
+    key, path = _key(model, training), _path(model, training)
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        if stored["key"] == key:
+            return model.restored(stored["state"], training.machine)
+    except (OSError, AttributeError, KeyError, TypeError, ValueError):
+        pass  # there is none, or it is damaged: it is made anew below, and takes its place
+    model.fit(training)
+    text = json.dumps(
+        {"key": key, "model": model.name, "settings": model.settings(), "state": model.to_state()}
+    )
+    with suppress(StorageError):  # a forecast does not need a folder that can be written
+        write_atomically(path, partial(_write, text))
+    return model
+
+
+def _write(text: str, path: Path) -> None:
+    path.write_text(text, encoding="utf-8")
+
+
+def _key(model: Model, training: TrainingSet) -> str:
+    parts = (model.name, model.version, VERSION, sorted(model.settings().items()), training.fingerprint)
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
+
+
+def _path(model: Model, training: TrainingSet) -> Path:
+    first = training.records[0].candidate if training.records else None
+    kind = f"{first.device}-{first.dtype}-{first.threads}t" if first else "empty"
+    return home() / "models" / training.machine.name / f"{model.name}-{kind}.json"

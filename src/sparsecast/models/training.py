@@ -1,0 +1,95 @@
+"""What models learn from: Records, and everything that is known of their machine and their matrices."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from sparsecast.features.analysis import structure as structure_of
+from sparsecast.features.structure import Structure
+from sparsecast.machines.machine import Machine
+from sparsecast.machines.profile import MatrixEntry, Profile
+from sparsecast.matrices.problem import Problem, group_of
+from sparsecast.records import Bandwidth, Record
+
+
+@dataclass(frozen=True)
+class TrainingSet:
+    """Records of one machine, with what they were measured on.
+
+    Attributes
+    ----------
+    machine : Machine
+    records : tuple of Record
+    matrices : mapping of str to MatrixEntry
+        Those that the Records name, by specification.
+    bandwidths : tuple of Bandwidth
+    """
+
+    machine: Machine
+    records: tuple[Record, ...]
+    matrices: Mapping[str, MatrixEntry] = field(default_factory=dict)
+    bandwidths: tuple[Bandwidth, ...] = ()
+
+    @classmethod
+    def of(cls, profile: Profile, records: Iterable[Record] | None = None) -> TrainingSet:
+        """Return the training set of a profile, or of some of its Records."""
+        chosen = profile.records if records is None else tuple(records)
+        return cls(profile.machine, chosen, profile.matrices, profile.bandwidths)
+
+    def structure(self, record: Record) -> Structure:
+        """Return what is known of the matrix of a Record."""
+        return self.matrices[record.matrix].structure
+
+    def problem(self, record: Record) -> Problem | None:
+        """Return the matrix of a Record, for models that look at the entries; None where it cannot be had."""
+        return Problem.rebuilt(record.matrix)
+
+    def group(self, record: Record) -> str:
+        """Return the group of the matrix of a Record: no group stands on both sides of a split."""
+        return group_of(record.matrix)
+
+    def where(self, chosen: Callable[[Record], bool]) -> TrainingSet:
+        """Return the part of the Records for which `chosen` holds."""
+        return dataclasses.replace(self, records=tuple(record for record in self.records if chosen(record)))
+
+    def having(self, groups: Sequence[str]) -> TrainingSet:
+        """Return the Records of matrices whose feature groups of these names are known, or can be computed.
+
+        What is missing is computed from the matrix, which is made again from its specification; Records of
+        matrices that cannot be had are left out.
+        """
+        matrices = dict(self.matrices)
+        for specification in {record.matrix for record in self.records}:
+            entry = matrices[specification]
+            missing = entry.structure.lacks(groups)
+            problem = Problem.rebuilt(specification) if missing else None
+            if problem is not None:
+                found = structure_of(problem.matrix, groups=missing)
+                known = entry.structure.having(*found.groups.values())
+                matrices[specification] = MatrixEntry(specification, entry.name, known)
+        whole = dataclasses.replace(self, matrices=matrices)
+        return whole.where(lambda record: not whole.structure(record).lacks(groups))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest of everything here that a fit can depend on."""
+        digest = hashlib.sha256(json.dumps(self.machine.to_dict(), sort_keys=True).encode())
+        digest.update(repr(self.bandwidths).encode())
+        for r in self.records:
+            measured = r.time_s, r.energy_j, r.convert_s, r.measured_at
+            digest.update(repr((r.identity, measured)).encode())
+        return digest.hexdigest()[:32]
+
+
+def training_set(
+    records: Sequence[Record], structures: Mapping[str, Structure], machine: Machine, **rest: Any
+) -> TrainingSet:
+    """Return the training set of Records whose matrices have these Structures, by specification."""
+    entries = {name: MatrixEntry(name, name, structure) for name, structure in structures.items()}
+    return TrainingSet(machine, tuple(records), entries, **rest)

@@ -1,0 +1,179 @@
+"""Threads: cutting work into parts of even work, and running parts on threads or in Numba's pool."""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from itertools import pairwise
+from typing import Any, TypeVar
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecast.errors import InputError
+from sparsecast.integers import unsigned
+
+T = TypeVar("T")
+
+#: Fewer entries than this do not pay for another thread.
+ENTRIES_PER_THREAD = 250_000
+
+# One caller at a time may use Numba's pool: its fallback threading layer aborts the process on concurrent
+# use, and two products that share the cores would only slow each other down. A second caller does all parts
+# itself, in the same order of additions, so the bits of the result are the same.
+_numba_pool = threading.Lock()
+
+
+def threads_for(entries: int) -> int:
+    """Return the threads that pay for this many entries: those of Numba at most."""
+    return max(1, min(int(numba.get_num_threads()), entries // ENTRIES_PER_THREAD))
+
+
+def balanced_parts(work: NDArray[Any], parts: int | None = None) -> NDArray[np.int64]:
+    """Return the first unit of each part, and the end, such that the parts' work is as even as units allow.
+
+    Parameters
+    ----------
+    work : integer array of shape (units + 1,)
+        Work before each unit, and the total: row pointers where the units are rows.
+    parts : int, optional
+        Parts wanted, of which some may be empty; by default as many as pay, where the work is entries.
+
+    Returns
+    -------
+    int64 array of shape (parts + 1,)
+    """
+    return balanced_parts_by(lambda unit: int(work[unit]), len(work) - 1, parts)
+
+
+def balanced_parts_by(
+    work_before: Callable[[int], int], units: int, parts: int | None = None
+) -> NDArray[np.int64]:
+    """Cut as `balanced_parts` does, without an array of the work before each unit.
+
+    Parameters
+    ----------
+    work_before : callable
+        A unit to the work before it; the number of units to all the work.
+    units : int
+    parts : int, optional
+        As for `balanced_parts`.
+    """
+    total = work_before(units)
+    parts = threads_for(total) if parts is None else parts
+    targets = (part * total // parts for part in range(1, parts))
+    inner = [bisect.bisect_left(range(units), target, key=work_before) for target in targets]
+    return np.array([0, *inner, units], dtype=np.int64)
+
+
+def equal_parts(units: int, parts: int) -> NDArray[np.int64]:
+    """Cut units that are all the same work, as `balanced_parts` does."""
+    return np.arange(parts + 1) * units // parts
+
+
+@functools.cache
+def _workers() -> ThreadPoolExecutor:
+    # Kept: to start two threads takes as long as the conversion of 100,000 entries.
+    return ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="sparsecast")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_workers.cache_clear)  # a forked process has none of the threads
+
+
+def on_threads(function: Callable[[int, int], T], bounds: NDArray[np.int64]) -> list[T]:
+    """Return function(first, last) of each part, the first in the caller's thread, the others beside it.
+
+    Not in Numba's pool, which has room for one caller. The function must not call `on_threads`: the threads
+    could all wait for each other.
+    """
+    starts = bounds.tolist()
+    if len(starts) == 2:
+        return [function(*starts)]
+    others = [_workers().submit(function, *part) for part in pairwise(starts[1:])]
+    try:
+        first = function(*starts[:2])
+    finally:
+        wait(others)  # whoever handles an error must find no part still writing
+    return [first, *(other.result() for other in others)]
+
+
+def in_parts(function: Callable[..., T], arrays: tuple[Any, ...], bounds: NDArray[np.int64]) -> list[T]:
+    """Call a compiled function on each part, on threads.
+
+    Parameters
+    ----------
+    function : compiled function that releases the interpreter lock
+        Called as (*arrays, first, last), all integers unsigned, for the units first to last - 1.
+    arrays : tuple
+        Integer arrays are passed as `unsigned`, all else as it is.
+    bounds : int64 array
+        From `balanced_parts` or `equal_parts`.
+
+    Returns
+    -------
+    list
+        What the function returned for each part.
+    """
+    arrays = tuple(unsigned(each) if isinstance(each, np.ndarray) else each for each in arrays)
+    return on_threads(lambda first, last: function(*arrays, np.uint64(first), np.uint64(last)), bounds)
+
+
+def share(
+    serial: Callable[..., T],
+    parallel: Callable[..., T],
+    arrays: tuple[Any, ...],
+    starts: NDArray[Any],
+    scratch: NDArray[Any] | None = None,
+) -> Callable[..., T]:
+    """Return a callable that runs a kernel over its parts: several in Numba's pool, one without it.
+
+    Parameters
+    ----------
+    serial, parallel : compiled functions
+        Called as (*arrays, *called with, starts): over the parts in order, and by Numba's pool.
+    arrays : tuple
+        Arrays and scalars that stay the same, as the kernel takes them.
+    starts : integer array of shape (parts + 1,)
+        The first unit of work of each part and the end of the last one, in the type of the kernel's indices.
+    scratch : array, optional
+        Memory for what the parts tell each other, which the kernel takes after `arrays`. Only the caller that
+        has the pool uses this one; every other caller gets its own.
+
+    Raises
+    ------
+    InputError
+        If Numba's pool has fewer threads than there are parts.
+    """
+    threads = len(starts) - 1
+    limit = int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
+    if threads > limit:
+        raise InputError(
+            f"threads {threads}: expected at most {limit}, the value of NUMBA_NUM_THREADS; "
+            f"raise it or lower threads"
+        )
+
+    shared = () if scratch is None else (scratch,)
+
+    def alone(*called: Any) -> T:
+        return serial(*arrays, *map(np.empty_like, shared), *called, starts)
+
+    def together(*called: Any) -> T:
+        before = numba.get_num_threads()
+        if not _numba_pool.acquire(blocking=False):
+            return alone(*called)
+        try:
+            if threads != before:  # to say what is so already takes a third of the launch
+                numba.set_num_threads(threads)
+            return parallel(*arrays, *shared, *called, starts)
+        finally:
+            if threads != before:
+                numba.set_num_threads(before)
+            _numba_pool.release()
+
+    return alone if threads == 1 else together

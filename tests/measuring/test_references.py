@@ -1,0 +1,175 @@
+"""Reference products, on a clock that only moves when it is told to."""
+
+from __future__ import annotations
+
+from time import perf_counter
+
+import numpy as np
+import pytest
+
+from sparsecast.measuring.references import (
+    EVERY_S,
+    Pooled,
+    Reference,
+    ReferenceMonitor,
+    level_of,
+    reference_bytes,
+    references,
+    scale_since,
+)
+from sparsecast.measuring.timing import HostClock
+
+MIB = 1 << 20
+
+
+class Clock:
+    """Calls cost what `costs` says."""
+
+    least_calls = 0
+
+    def __init__(self):
+        self.now = 0.0
+
+    def clock_s(self):
+        return self.now
+
+    def seconds(self, call, times):
+        start = self.now
+        for _ in range(times):
+            call()
+        return self.now - start
+
+    def reference(self, costs, calls=1, warm=False):
+        def spend():
+            self.now += next(costs)
+
+        return Reference(spend, calls, warm)
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+def monitor_of(clock, **costs):
+    made = {level: clock.reference(iter(each)) for level, each in costs.items()}
+    return ReferenceMonitor(made, clock, clock.clock_s, every_s=3.0, window_s=100.0)
+
+
+def test_sizes_lie_where_they_are_named_after():
+    sizes = reference_bytes(2 * MIB, 105 * MIB)
+    assert sizes == {"L2": MIB, "L3": 32 * MIB, "memory": 157 * MIB + MIB // 2}
+    assert [level_of(size, 2 * MIB, 105 * MIB) for size in sizes.values()] == ["L2", "L3", "memory"]
+
+
+@pytest.mark.parametrize(
+    "l2, l3, levels",
+    [
+        (None, None, ["L2", "L3", "memory"]),
+        (MIB, 0, ["L2", "memory"]),
+        (32 * MIB, 48 * MIB, ["L2", "memory"]),
+        (MIB, 4 * MIB, ["L2", "L3", "memory"]),
+    ],
+)
+def test_levels_of_other_processors(l2, l3, levels):
+    sizes = reference_bytes(l2, l3)
+    assert list(sizes) == levels
+    assert list(sizes.values()) == sorted(sizes.values())
+
+
+def test_memory_of_a_reference_is_bounded():
+    assert reference_bytes(64 * MIB, 2048 * MIB)["memory"] == 256 * MIB
+
+
+def test_references_are_timed_now_and_then(clock):
+    monitor = monitor_of(clock, L2=[1.0] * 9, memory=[2.0] * 9)
+    assert monitor.maybe_time() and clock.now == 3.0
+    clock.now += 2.9
+    assert not monitor.maybe_time()
+    clock.now += 0.1
+    assert monitor.maybe_time()
+    assert list(monitor.readings["L2"]) == [(0.0, 1.0), (6.0, 1.0)]
+    assert list(monitor.readings["memory"]) == [(1.0, 2.0), (7.0, 2.0)]
+    assert EVERY_S > 1
+
+
+def test_one_reading_is_the_low_quantile_of_calls_after_one_that_warms(clock):
+    reference = clock.reference(iter([9.0, 2.0, 1.0, 1.0]), calls=3, warm=True)
+    assert reference.seconds(clock) == pytest.approx(1.0)
+
+
+def test_readings_are_pooled_over_minutes(clock):
+    monitor = monitor_of(clock, L3=[4.0, 1.0, 3.0, 2.0])
+    for at_s in (0.0, 50.0, 100.0, 150.0):
+        clock.now = at_s
+        monitor.time()
+    assert monitor.pooled(150.0)["L3"].readings == 3  # of seconds 50 to 150
+    assert monitor.pooled(150.0)["L3"].time_s == 2.0
+    assert monitor.pooled(60.0)["L3"].time_s == 2.5
+    assert monitor.pooled(1e9) == {}
+
+
+def test_the_noise_is_the_error_of_the_median():
+    generator = np.random.default_rng(0)
+    medians = [Pooled.of(generator.normal(1.0, 0.1, 25).tolist()) for _ in range(400)]
+    observed = np.std([pooled.time_s for pooled in medians])
+    assert np.mean([pooled.noise for pooled in medians]) == pytest.approx(observed, rel=0.2)
+
+
+def test_a_single_reading_tells_nothing_of_its_noise():
+    assert Pooled.of([2.0]) == Pooled(2.0, None, 1)
+    with pytest.raises(ValueError, match="at least one reading"):
+        Pooled.of([])
+
+
+@pytest.mark.parametrize(
+    "then, now, scale",
+    [
+        (Pooled(1.0, 0.01, 9), Pooled(1.5, 0.02, 5), 1.5),
+        (Pooled(1.0, 0.01, 9), Pooled(0.5, 0.02, 5), 0.5),
+        (Pooled(1.0, 0.01, 9), Pooled(1.04, 0.02, 5), 1.0),
+        (Pooled(1.0, 0.3, 9), Pooled(1.5, 0.02, 5), 1.0),
+        (Pooled(1.0, 0.01, 9), Pooled(1.5, None, 1), 1.0),
+        (Pooled(1.0, None, 1), Pooled(1.5, 0.01, 5), 1.0),
+    ],
+    ids=["slower", "faster", "inside the noise", "noisy then", "no noise now", "no noise then"],
+)
+def test_only_what_exceeds_the_noise_has_changed(then, now, scale):
+    assert scale_since({"L2": then}, {"L2": now}) == {"L2": scale}
+
+
+def test_levels_change_apart_and_unknown_ones_stay():
+    then = {"L2": Pooled(1.0, 0.0, 5), "memory": Pooled(1.0, 0.0, 5)}
+    now = {"L2": Pooled(1.0, 0.0, 5), "L3": Pooled(3.0, 0.0, 5), "memory": Pooled(2.0, 0.0, 5)}
+    assert scale_since(then, now) == {"L2": 1.0, "L3": 1.0, "memory": 2.0}
+
+
+@pytest.mark.parametrize("threads", (1, 2))
+def test_real_references_read_all_their_words(threads):
+    sizes = {"L2": 1 << 19, "memory": 40 << 20}
+    made = references(sizes, threads)
+    # Every word of what is gathered is 1, so a sum counts the words that were read.
+    assert int(np.sum(made["L2"].call())) == sizes["L2"] // 8
+    assert int(np.sum(made["memory"].call())) == (16 << 20) // 8
+
+
+def test_the_reference_in_memory_goes_on_to_the_next_bytes():
+    read = references({"memory": 40 << 20}, 1)["memory"].call
+    seen = [int(read()) for _ in range(5)]
+    assert seen == [(16 << 20) // 8] * 5  # the last part, which is too short, is left out
+
+
+def test_real_references_are_ordered_by_level():
+    made = references({"L2": 1 << 18, "memory": 128 << 20}, 1)
+    times = {level: reference.seconds(HostClock()) for level, reference in made.items()}
+    assert 0 < times["L2"] < times["memory"]
+
+
+def test_a_new_question_takes_a_moment():
+    references(reference_bytes(None, None), 1)["L2"].call()  # compiled, as it is after a calibration
+    start = perf_counter()
+    monitor = ReferenceMonitor(references(reference_bytes(1 << 20, 32 << 20), 1))
+    for _ in range(3):
+        monitor.time()
+    assert perf_counter() - start < 2.0  # a tenth of it where nothing else runs
+    assert set(monitor.pooled()) == {"L2", "L3", "memory"}

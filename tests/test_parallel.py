@@ -1,0 +1,176 @@
+"""How work is cut into parts, and run on threads and in Numba's pool."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparsecast.integers import unsigned
+from sparsecast.parallel import ENTRIES_PER_THREAD, balanced_parts, equal_parts, in_parts, on_threads, share
+
+LIMIT = int(numba.config.NUMBA_NUM_THREADS)
+
+
+@pytest.mark.parametrize("entries", (0, 10, 3_000_000))
+def test_parts_cover_every_unit_once(entries):
+    work = np.linspace(0, entries, 1001).astype(np.int64)
+    seen = []
+
+    def function(array, first, last):
+        assert array.dtype == np.uint64
+        seen.append((int(first), int(last)))
+
+    in_parts(function, (work,), balanced_parts(work))
+    seen.sort()
+    assert seen[0][0] == 0 and seen[-1][1] == 1000
+    assert all(one[1] == other[0] for one, other in pairwise(seen))
+
+
+@given(st.lists(st.integers(0, 4 * ENTRIES_PER_THREAD), max_size=30))
+def test_parts_are_even_and_no_more_than_pay(units):
+    work = np.concatenate(([0], np.cumsum(units, dtype=np.int64)))
+    bounds = balanced_parts(work)
+    assert bounds[0] == 0 and bounds[-1] == len(units) and (np.diff(bounds) >= 0).all()
+    parts = len(bounds) - 1
+    assert 1 <= parts <= numba.get_num_threads()
+    assert parts == 1 or work[-1] >= parts * ENTRIES_PER_THREAD
+    loads = np.diff(work[bounds])
+    assert loads.max() <= work[-1] / parts + max(units, default=0)
+
+
+work_of_units = st.lists(st.integers(0, 1000), min_size=0, max_size=60)
+
+
+@given(work_of_units, st.integers(1, 9), st.sampled_from((np.int32, np.int64, np.uint32)))
+def test_as_many_parts_as_are_asked_for(units, parts, dtype):
+    work = np.concatenate(([0], np.cumsum(units, dtype=np.int64))).astype(dtype)
+    bounds = balanced_parts(work, parts)
+    assert len(bounds) == parts + 1 and bounds[0] == 0 and bounds[-1] == len(units)
+    assert (np.diff(bounds) >= 0).all()
+    loads = np.diff(work[bounds].astype(np.int64))
+    assert loads.max() <= work[-1] / parts + max(units, default=0)
+
+
+@given(st.integers(0, 1000), st.integers(1, 9))
+def test_equal_units_are_cut_into_equal_parts(units, parts):
+    bounds = equal_parts(units, parts)
+    assert len(bounds) == parts + 1 and bounds[0] == 0 and bounds[-1] == units
+    assert np.ptp(np.diff(bounds)) <= 1
+
+
+def test_little_work_stays_in_the_callers_thread():
+    work = np.array([0, ENTRIES_PER_THREAD])
+    assert on_threads(lambda first, last: threading.get_ident(), balanced_parts(work)) == [
+        threading.get_ident()
+    ]
+
+
+@pytest.mark.skipif(LIMIT < 2, reason="one thread has no others")
+def test_results_come_in_order_and_an_error_reaches_the_caller():
+    work = np.array([0, ENTRIES_PER_THREAD, 2 * ENTRIES_PER_THREAD])
+    assert in_parts(lambda first, last: (int(first), int(last)), (), balanced_parts(work)) == [(0, 1), (1, 2)]
+
+    def fail(first, last):
+        raise MemoryError("full")
+
+    with pytest.raises(MemoryError, match="full"):
+        in_parts(fail, (), balanced_parts(work))
+
+
+def test_no_part_runs_on_when_the_callers_own_fails():
+    ended = []
+
+    def function(first, last):
+        if first == 0:
+            raise MemoryError("full")
+        time.sleep(0.05)
+        ended.append(first)
+
+    with pytest.raises(MemoryError, match="full"):
+        on_threads(function, np.array([0, 1, 2, 3]))
+    assert sorted(ended) == [1, 2]
+
+
+def test_more_parts_than_threads_and_many_callers_at_once():
+    def sums(_):
+        return on_threads(lambda first, last: last - first, np.arange(101))
+
+    with ThreadPoolExecutor(8) as callers:
+        assert list(callers.map(sums, range(50))) == [[1] * 100] * 50
+
+
+@pytest.mark.skipif(LIMIT < 2, reason="one thread needs no pool")
+def test_numbas_pool_has_one_caller_at_a_time_and_the_others_get_the_same():
+    inside, running = threading.Lock(), []
+
+    def parallel_(array, starts):
+        assert inside.acquire(blocking=False), "two callers in Numba's pool"
+        running.append("pool")
+        time.sleep(0.002)
+        inside.release()
+        return array.sum()
+
+    def serial(array, starts):
+        running.append("alone")
+        return array.sum()
+
+    product = share(serial, parallel_, (np.arange(10),), equal_parts(10, 2))
+    with ThreadPoolExecutor(6) as callers:
+        found = list(callers.map(lambda _: product(), range(60)))
+    assert found == [45] * 60
+    assert set(running) == {"pool", "alone"}
+
+
+@pytest.mark.skipif(LIMIT < 2, reason="one thread needs no pool")
+def test_a_measurement_and_a_product_use_numbas_pool_at_once():
+    """Without the lock, Numba's fallback layer ends the process: tried in a process of its own."""
+    script = """
+import threading
+import numpy as np, numba
+from scipy.sparse import csr_array, eye_array
+import sparsecast
+from sparsecast.measuring.memory_read import memory_read
+from sparsecast.formats import FORMATS
+A = csr_array(eye_array(20_000))
+product = KERNELS["cpu"].get("csr").bind(FORMATS.get("csr").from_csr(A), "plain", 2)
+x, y = np.ones(20_000), np.empty(20_000)
+read = memory_read(80_000, 2)
+read(); product(x, y)
+def repeat(call):
+    for _ in range(3000):
+        call()
+calls = read, read, lambda: product(x, y.copy())
+threads = [threading.Thread(target=repeat, args=(each,)) for each in calls]
+[each.start() for each in threads]
+[each.join() for each in threads]
+"""
+    environment = {**os.environ, "NUMBA_THREADING_LAYER": "workqueue"}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-500:]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_process_starts_threads_of_its_own():
+    on_threads(lambda first, last: None, np.arange(3))
+    child = os.fork()
+    if child == 0:
+        os._exit(len(on_threads(lambda first, last: None, np.arange(3))))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
+
+
+def test_only_signed_integers_are_viewed_as_unsigned():
+    signed, floats, bits = np.arange(4, dtype=np.int32), np.ones(3), np.ones(3, dtype=np.uint8)
+    assert unsigned(signed).dtype == np.uint32 and np.shares_memory(unsigned(signed), signed)
+    assert unsigned(floats) is floats and unsigned(bits) is bits
