@@ -29,6 +29,7 @@ from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.bcsr import BCSR, BLOCK_SIDES
 from sparsecast.formats.csr import CSR
+from sparsecast.machines.machine import detect
 from sparsecast.matrices.gallery import gallery_from_specification
 from sparsecast.measuring.timing import Call, Effort, measure
 from sparsecast.records import DTYPES, product_flops
@@ -60,7 +61,7 @@ def product_of(A: csr_array[Any], block: tuple[int, int] | None, threads: int) -
     name = "bcsr" if block else "csr"
     kernels = DEVICES.get("cpu").kernels.get(name)
     matrix = BCSR.from_csr(A, block) if block else CSR.from_csr(A)
-    chosen = 0 if block else int(kernels.choose(RowBlocks.of(structure(A)))[0])
+    chosen = 0 if block else int(kernels.choose(RowBlocks.of(structure(A)), detect(), A.dtype.name)[0])
     product = kernels.bind(matrix, kernels.variants[chosen], threads)
     x = right_hand_side(A.shape[1], A.dtype.name)
     out = np.full(A.shape[0], np.nan, dtype=A.dtype)

@@ -26,12 +26,12 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
+from sparsecast.kernels.binding import bind, prepared
 
 from sparsecast.api.inputs import read_matrix
 from sparsecast.benchmark.measurement import right_hand_side
-from sparsecast.kernels.binding import bind, prepared
-from sparsecast.matrices.analysis import structure
-from sparsecast.matrices.row_blocks import RowBlocks
+from sparsecast.features.analysis import structure
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.planning.candidates import Target
 
 #: Products of 5 us to 10 ms with one thread here.

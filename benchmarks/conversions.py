@@ -35,6 +35,7 @@ from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.storage_format import StorageFormat
+from sparsecast.machines.machine import detect
 
 MATRICES = (
     "gallery:poisson3d?n=90",
@@ -65,7 +66,7 @@ class Row:
 def product_of(A: csr_array[Any], threads: int) -> Call:
     """Return the product with CSR, in the variant of its rule."""
     kernels, blocks = DEVICES.get("cpu").kernels.get("csr"), RowBlocks.of(structure(A))
-    variant = kernels.variants[int(kernels.choose(blocks)[0])]
+    variant = kernels.variants[int(kernels.choose(blocks, detect(), A.dtype.name)[0])]
     product = kernels.bind(FORMATS.get("csr").from_csr(A), variant, threads)
     x, out = np.ones(A.shape[1], dtype=A.dtype), np.empty(A.shape[0], dtype=A.dtype)
     return lambda: product(x, out)

@@ -31,6 +31,7 @@ from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.errors import SparsecastError
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.machines.machine import detect
 from sparsecast.matrices.gallery import gallery_from_specification
 from sparsecast.matrices.reading import load, matrix_name
 from sparsecast.measuring.timing import Call, Effort, Timing, measure
@@ -79,7 +80,7 @@ def named_matrix(specification: str) -> tuple[str, csr_array[Any]]:
 def chosen_kernel(A: csr_array[Any]) -> str:
     """Return the row loop that the rule chooses."""
     kernels = DEVICES.get("cpu").kernels.get("csr")
-    return kernels.variants[int(kernels.choose(RowBlocks.of(structure(A)))[0])]
+    return kernels.variants[int(kernels.choose(RowBlocks.of(structure(A)), detect(), A.dtype.name)[0])]
 
 
 def our_call(A: csr_array[Any], kernel: str, threads: int, x: np.ndarray[Any, Any]) -> Call:

@@ -27,6 +27,7 @@ from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.csr import CSR
+from sparsecast.machines.machine import detect
 from sparsecast.measuring.timing import Call, Effort, Timing, measure
 from sparsecast.records import DTYPES
 
@@ -109,8 +110,10 @@ def row_of(kind: str, mean: int, A: csr_array[Any]) -> list[str]:
     """Measure the row loops on one matrix and return the table's cells."""
     kernels, found = DEVICES.get("cpu").kernels.get("csr"), structure(A)
     x = right_hand_side(A.shape[1], A.dtype.name)
-    timings = measure({variant: call_of(A, variant, x) for variant in kernels.variants}, EFFORT)
-    chosen = kernels.variants[int(kernels.choose(RowBlocks.of(found))[0])]
+    timings = measure(
+        {variant: call_of(A, variant, x) for variant in kernels.variants_of(A.dtype.name)}, EFFORT
+    )
+    chosen = kernels.variants[int(kernels.choose(RowBlocks.of(found), detect(), A.dtype.name)[0])]
     base = timings[BASE].time_s
     noise = max(timing.noise for timing in timings.values())
     return [
@@ -138,7 +141,8 @@ def main() -> None:
     parser.add_argument("--dtype", choices=DTYPES, default="float64")
     parser.add_argument("--nnz", type=int, default=400_000, help="entries of each matrix, about")
     arguments = parser.parse_args()
-    others = [variant for variant in DEVICES.get("cpu").kernels.get("csr").variants if variant != BASE]
+    variants = DEVICES.get("cpu").kernels.get("csr").variants_of(arguments.dtype)
+    others = [variant for variant in variants if variant != BASE]
     table = Table(caption=f"ratios: time over that of '{BASE}'")
     table.add_column("row lengths", no_wrap=True)
     for heading in ("mean", "mispredicted", f"{BASE} ns/nnz", *others):

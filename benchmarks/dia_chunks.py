@@ -33,6 +33,7 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.csr import CSR
 from sparsecast.formats.dia import CHUNKS, DIA
 from sparsecast.formats.storage_format import StorageFormat
+from sparsecast.machines.machine import detect
 from sparsecast.measuring.timing import Call, Effort, measure
 
 MATRICES = (
@@ -61,7 +62,9 @@ def stream_sum(values: NDArray[Any]) -> float:
 def call_of(matrix: StorageFormat, blocks: RowBlocks, reference: ReferenceProduct, threads: int) -> Call:
     """Return the product of a format, in the variant of its rule, after checking its result."""
     kernels = DEVICES.get("cpu").kernels.get(matrix.name)
-    product = kernels.bind(matrix, kernels.variants[int(kernels.choose(blocks)[0])], threads)
+    product = kernels.bind(
+        matrix, kernels.variants[int(kernels.choose(blocks, detect(), matrix.dtype.name)[0])], threads
+    )
     x, out = right_hand_side(matrix), np.full(matrix.shape[0], np.nan, dtype=matrix.dtype)
     product(x, out)
     reference.check(out, matrix.name)

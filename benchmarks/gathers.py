@@ -16,9 +16,10 @@ from rich.table import Table
 from scipy.sparse import csr_array
 
 from sparsecast.devices import DEVICES
-from sparsecast.devices.cpu.gathers import GATHERS_WIN
+from sparsecast.devices.cpu.gathers import gathers_win
 from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.formats import FORMATS
+from sparsecast.machines.machine import detect
 from sparsecast.matrices.synthesis import varied_matrix
 from sparsecast.measuring.timing import Call, Effort, measure
 
@@ -63,7 +64,7 @@ def main() -> None:
     print(
         f"processor {llvmlite.binding.get_host_cpu_name()}, AVX-512 FP16 {features.get('avx512fp16', False)}"
     )
-    print(f"gathers are {'' if GATHERS_WIN else 'not '}used here")
+    print(f"gathers are {'' if gathers_win(detect()) else 'not '}used here")
     table = Table(caption="time with single reads of x over that with gathers")
     for heading in ("rows", "mean", "reach"):
         table.add_column(heading, justify="right")

@@ -35,39 +35,38 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
-from sparsecast.benchmark.bandwidths import measure_bandwidths
-from sparsecast.benchmark.device import LARGE_GALLERY, DeviceBench, device_candidates, device_matrices
-from sparsecast.measuring.cuda_clock import CANARY_BYTES, EventClock
 
 from nvmath_peers import NVMATH_PEERS, MissingPeerError, Peer
 from sparsecast.api import read_matrix
-from sparsecast.benchmark.calibration import (
-    BenchmarkMatrix,
-    gallery_benchmark,
-    read_journal,
-    varied_benchmark,
-)
+from sparsecast.benchmark.calibration import read_journal
 from sparsecast.benchmark.evaluation import pair, scores
 from sparsecast.benchmark.measurement import Subject, measure_candidates, right_hand_side
+from sparsecast.devices.bandwidths import measure_bandwidths
 from sparsecast.devices.binding import prepared
-from sparsecast.devices.cuda.clock import CANARY_BYTES, EventClock
+from sparsecast.devices.cuda.clock import EventClock
+from sparsecast.devices.cuda.driver import detect_gpu
 from sparsecast.devices.cuda.launching import SIMULATED
+from sparsecast.devices.cuda.meter import NvmlMeter
+from sparsecast.devices.cuda.nvidia import NvidiaGPU
+from sparsecast.devices.cuda.suites import LARGE_GALLERY
+from sparsecast.devices.cuda.suites import matrices as gpu_matrices
 from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.errors import DeviceError, FormatError, InputError, MatrixSizeError, SparsecastError
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines import storage
-from sparsecast.machines.gpu import Device, detect_device
+from sparsecast.machines.gpu import GPU
 from sparsecast.machines.machine import Machine, detect
 from sparsecast.machines.profile import Profile
+from sparsecast.matrices.benchmark_matrices import BenchmarkMatrix, gallery_benchmark, varied_benchmark
 from sparsecast.matrices.gallery import gallery, gallery_from_specification
-from sparsecast.matrices.row_blocks import RowBlocks
-from sparsecast.measuring.cuda_clock import EventClock
-from sparsecast.measuring.energy import NvmlMeter, idle_power_w
+from sparsecast.measuring.energy import idle_power_w
 from sparsecast.measuring.timing import Call, Effort, measure
 from sparsecast.models import MODELS
-from sparsecast.planning.candidates import Target
+from sparsecast.planning.candidates import Target, whole_matrix
 from sparsecast.records import SCHEMA_VERSION, Bandwidth, Candidate, Record
+
+CUDA = NvidiaGPU()
 
 PACKAGES = (
     "numpy",
@@ -127,7 +126,7 @@ class Scope:
     dtypes : tuple of str
         The first of them also cold.
     matrices : callable
-        Device to its benchmark matrices.
+        Machine to its benchmark matrices.
     peers, energy : tuple of str
         Gallery specifications.
     least_peer_entries : int
@@ -138,14 +137,14 @@ class Scope:
     effort: Effort = EFFORT
     stream_bytes: tuple[int, ...] = tuple(1 << exponent for exponent in (12, 16, 20, 24, 26, 28, 30, 32))
     dtypes: tuple[str, ...] = ("float64", "float32")
-    matrices: Callable[[Device], list[BenchmarkMatrix]] = device_matrices
+    matrices: Callable[[Machine], list[BenchmarkMatrix]] = gpu_matrices
     peers: tuple[str, ...] = GENERATED
     energy: tuple[str, ...] = LARGE_GALLERY[:3]
     least_peer_entries: int = LEAST_PEER_ENTRIES
     most_candidates: int | None = None
 
 
-def tiny_matrices(device: Device) -> list[BenchmarkMatrix]:
+def tiny_matrices(machine: Machine) -> list[BenchmarkMatrix]:
     """Return matrices that the simulator gets through in seconds."""
     chosen = (varied_benchmark(40, 3, "uniform", 0.1), gallery_benchmark("poisson2d?n=5"))
     return [replace(matrix, formats=("coo", "csr"), entries=100) for matrix in chosen]
@@ -164,7 +163,7 @@ TINY = Scope(
 
 #: What the simulator of numba-cuda is described as, for the tests of this file: so small that copies exceed
 #: its L2 soon.
-SIMULATOR = Device("numba-cuda simulator", 1, 1, 32, 128, 1 << 30, 1 << 12, 1, 1)
+SIMULATOR = GPU("numba-cuda simulator", 1, 1, 32, 128, 1 << 30, 1 << 12, 1, 1)
 
 
 @dataclass
@@ -201,8 +200,8 @@ class Campaign:
     wrong: set[tuple[str, str, str]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        assert self.machine.device is not None
-        self.device: Device = self.machine.device
+        assert self.machine.gpu is not None
+        self.gpu: GPU = self.machine.gpu
         self.clock = EventClock()
 
     def write(self, name: str, found: Any) -> None:
@@ -244,7 +243,7 @@ class Campaign:
     def candidates(self, subject: Subject, dtype: str) -> list[Candidate]:
         """Return the Candidates of a matrix."""
         target = Target("cuda", dtype, 8 * subject.matrix.indices.itemsize, 1)
-        offered = device_candidates(subject.structure, target)
+        offered = CUDA.calibrated(whole_matrix(subject.structure, target, self.machine).candidates)
         right = [each for each in offered if (each.format, each.kernel, dtype) not in self.wrong]
         return right[: self.scope.most_candidates]
 
@@ -330,9 +329,10 @@ def _against_oracle(campaign: Campaign, dtype: str) -> Iterator[str]:
 
 def _each_equals(campaign: Campaign, matrix: csr_array, dtype: str, what: str) -> Iterator[str]:
     A = prepared(matrix, dtype, 32)
-    x, bench = right_hand_side(A.shape[1], dtype), DeviceBench(campaign.clock)
-    reference, there = ReferenceProduct.of(A, x), bench.put(x)
-    for candidate in device_candidates(structure(A), Target("cuda", dtype, 32, 1)):
+    x = right_hand_side(A.shape[1], dtype)
+    reference, there = ReferenceProduct.of(A, x), CUDA.put(x)
+    chosen = whole_matrix(structure(A), Target("cuda", dtype, 32, 1), campaign.machine).candidates
+    for candidate in CUDA.calibrated(chosen):
         name, key = (
             f"{candidate.format} {candidate.kernel} {dtype}",
             (candidate.format, candidate.kernel, dtype),
@@ -340,10 +340,10 @@ def _each_equals(campaign: Campaign, matrix: csr_array, dtype: str, what: str) -
         is_known_wrong = key in campaign.wrong
         campaign.wrong.add(key)
         with campaign.kept_going(f"correctness of {name}"):
-            bound, _ = bench.bind(A, candidate)
-            out = bench.put(np.full(A.shape[0], np.nan, dtype=dtype))
+            bound, _ = CUDA.bind(A, candidate)
+            out = CUDA.put(np.full(A.shape[0], np.nan, dtype=dtype))
             bound.product(there, out)
-            error = reference.check(bench.take(out), name)
+            error = reference.check(CUDA.take(out), name)
             if not is_known_wrong:
                 campaign.wrong.discard(key)
             yield f"{name} on {what}: equals the oracle, relative error {error:.1e}"
@@ -351,7 +351,7 @@ def _each_equals(campaign: Campaign, matrix: csr_array, dtype: str, what: str) -
 
 def _run_tests(path: Path, deadline: Deadline) -> None:
     root = Path(__file__).resolve().parents[1]
-    tests = root / "tests" / "kernels" / "cuda" / "on_device.py"
+    tests = root / "tests" / "devices" / "cuda" / "on_device.py"
     command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", str(tests)]
     with path.open("a", encoding="utf-8") as stream:
         try:
@@ -369,7 +369,7 @@ def bandwidth(campaign: Campaign, deadline: Deadline) -> None:
     """Measure stream reads and copies, whose bytes count twice, and transfers, at several sizes."""
     rows: list[dict[str, Any]] = []
     for size in campaign.scope.stream_bytes:
-        bandwidths = measure_bandwidths(campaign.clock, "cuda", 1, [size], campaign.scope.effort)
+        bandwidths = measure_bandwidths(CUDA, [size], 1, campaign.scope.effort, campaign.clock)
         campaign.bandwidths += bandwidths
         rows += [
             {
@@ -386,38 +386,39 @@ def bandwidth(campaign: Campaign, deadline: Deadline) -> None:
 
 def calibration(campaign: Campaign, deadline: Deadline) -> None:
     """Measure the benchmark matrices in every format and variant, one dtype after the other."""
-    matrices = campaign.scope.matrices(campaign.device)
-    bench = DeviceBench(campaign.clock)
+    matrices = campaign.scope.matrices(campaign.machine)
     for number, dtype in enumerate(campaign.scope.dtypes, 1):
         own = deadline.part(0.65 if number < len(campaign.scope.dtypes) else 1.0)
-        todo = [each for each in matrices if not campaign.is_measured(each, dtype, bench.regime)]
+        todo = [each for each in matrices if not campaign.is_measured(each, dtype, CUDA.regime)]
         for matrix in own.each([(each.entries, each) for each in todo]):
             with campaign.kept_going(f"calibration on {matrix.name} in {dtype}"):
-                _measure(campaign, matrix, dtype, bench)
+                _measure(campaign, matrix, dtype, CUDA)
 
 
 def cold(campaign: Campaign, deadline: Deadline) -> None:
     """Measure again, from copies that exceed L2 twice, what would lie in it; smaller ones last."""
-    l2, dtype = campaign.device.l2_bytes, campaign.scope.dtypes[0]
-    bench = DeviceBench(campaign.clock, cold_bytes=2 * l2)
+    l2, dtype = campaign.gpu.l2_bytes, campaign.scope.dtypes[0]
+    device = NvidiaGPU(cold_bytes=2 * l2)
     largest = {
         record.matrix: record.traffic_bytes
         for record in campaign.records
         if record.regime == "warm" and record.traffic_bytes <= l2
     }
-    fitting = [each for each in campaign.scope.matrices(campaign.device) if each.name in largest]
-    todo = [each for each in fitting if not campaign.is_measured(each, dtype, bench.regime)]
+    fitting = [each for each in campaign.scope.matrices(campaign.machine) if each.name in largest]
+    todo = [each for each in fitting if not campaign.is_measured(each, dtype, device.regime)]
     todo.sort(key=lambda matrix: -largest[matrix.name])
     for matrix in deadline.each([(each.entries, each) for each in todo]):
         with campaign.kept_going(f"cold caches on {matrix.name}"):
-            _measure(campaign, matrix, dtype, bench)
+            _measure(campaign, matrix, dtype, device)
 
 
-def _measure(campaign: Campaign, matrix: BenchmarkMatrix, dtype: str, bench: DeviceBench) -> None:
+def _measure(campaign: Campaign, matrix: BenchmarkMatrix, dtype: str, device: NvidiaGPU) -> None:
     A = matrix.build()
     subject = Subject(A, structure(A), matrix.name, matrix.suite)
     chosen = [each for each in campaign.candidates(subject, dtype) if each.format in matrix.formats]
-    campaign.keep(measure_candidates(subject, chosen, campaign.scope.effort, bench=bench))
+    campaign.keep(
+        measure_candidates(subject, chosen, campaign.scope.effort, device=device, clock=campaign.clock)
+    )
 
 
 def cusparse_call(A: csr_array, x: np.ndarray, algorithm: int) -> tuple[Call, Call]:
@@ -536,18 +537,18 @@ def _our_calls(
     campaign: Campaign, subject: Subject, x: np.ndarray, reference: ReferenceProduct
 ) -> tuple[dict[str, Call], dict[str, int]]:
     """Return the checked products of a matrix, and the bytes that each streams."""
-    bench, calls, traffic = DeviceBench(campaign.clock), {}, {}
-    there = bench.put(x)
+    calls, traffic = {}, {}
+    there = CUDA.put(x)
     for candidate in campaign.candidates(subject, x.dtype.name):
         name = f"{candidate.format} {candidate.kernel}"
         try:
-            bound, _ = bench.bind(subject.matrix, candidate)
+            bound, _ = CUDA.bind(subject.matrix, candidate)
         except (FormatError, MatrixSizeError):  # left out, as in every measurement
             continue
-        out = bench.put(np.full(subject.matrix.shape[0], np.nan, dtype=x.dtype))
-        calls[name], traffic[name] = bench.call(candidate, bound, there, out), bound.matrix.traffic()
+        out = CUDA.put(np.full(subject.matrix.shape[0], np.nan, dtype=x.dtype))
+        calls[name], traffic[name] = CUDA.call(candidate, bound, there, out), bound.matrix.traffic()
         calls[name]()
-        reference.check(bench.take(out), name)
+        reference.check(CUDA.take(out), name)
     return calls, traffic
 
 
@@ -602,9 +603,9 @@ def beside_graph(campaign: Campaign, specification: str, core: Any) -> dict[str,
     A = prepared(gallery_from_specification(specification), campaign.scope.dtypes[0], 32)
     subject = Subject(A, structure(A), specification, "user")
     candidate = next(each for each in campaign.candidates(subject, A.dtype.name) if each.format == "csr")
-    bench, x = DeviceBench(campaign.clock), right_hand_side(A.shape[1], A.dtype.name)
-    there, out = bench.put(x), bench.put(np.full(A.shape[0], np.nan, dtype=A.dtype))
-    bound, _ = bench.bind(A, candidate)
+    x = right_hand_side(A.shape[1], A.dtype.name)
+    there, out = CUDA.put(x), CUDA.put(np.full(A.shape[0], np.nan, dtype=A.dtype))
+    bound, _ = CUDA.bind(A, candidate)
     device = core.Device()
     device.set_current()
     builder = device.create_graph_builder().begin_building()
@@ -612,8 +613,8 @@ def beside_graph(campaign: Campaign, specification: str, core: Any) -> dict[str,
         bound.product(there, out, builder)
     graph, stream = builder.end_building().complete(), core.Stream.from_handle(0)
     graph.launch(stream)
-    error = ReferenceProduct.of(A, x).check(bench.take(out), f"a graph of {candidate.kernel}")
-    one = bench.call(candidate, bound, there, out)
+    error = ReferenceProduct.of(A, x).check(CUDA.take(out), f"a graph of {candidate.kernel}")
+    one = CUDA.call(candidate, bound, there, out)
     calls = {"launched": lambda: [one() for _ in range(GRAPHED)], "graph": lambda: graph.launch(stream)}
     timings = measure(calls, campaign.scope.effort, clock=campaign.clock)
     return {
@@ -663,8 +664,9 @@ def _energy_records(campaign: Campaign, matrix: BenchmarkMatrix, meter: NvmlMete
     }
     chosen = campaign.candidates(subject, campaign.scope.dtypes[0])
     chosen.sort(key=lambda candidate: known.get(candidate, np.inf))
-    bench = DeviceBench(campaign.clock, meter)
-    return measure_candidates(subject, chosen[:THRIFTIEST], campaign.scope.effort, bench=bench)
+    return measure_candidates(
+        subject, chosen[:THRIFTIEST], campaign.scope.effort, clock=campaign.clock, meter=meter
+    )
 
 
 def evaluation(campaign: Campaign, deadline: Deadline) -> None:
@@ -692,7 +694,9 @@ def _score(name: str, records: Sequence[Record], target: Target, machine: Machin
             for matrix in half:
                 own = [r for r in records if r.matrix == matrix]
                 blocks = RowBlocks.of(own[0].structure)
-                planned = [target.candidate(each, blocks, model.kernels(each)) for each in model.formats()]
+                planned = [
+                    target.candidate(each, blocks, machine, model.kernels(each)) for each in model.formats()
+                ]
                 rows += pair(matrix, name, model.forecast(own[0].structure, planned), own)
     except SparsecastError as error:
         return {"refused": str(error)}
@@ -755,13 +759,13 @@ def main() -> int:
     try:
         if arguments.tiny and SIMULATED:
             quicken_simulator()
-        device = SIMULATOR if arguments.tiny and SIMULATED else detect_device()
+        gpu = SIMULATOR if arguments.tiny and SIMULATED else detect_gpu()
         storage.ensure_writable(arguments.out)
         journal = arguments.out / "records.jsonl"
         before = read_journal(journal)
         with storage.journal(journal) as append:
             scope = TINY if arguments.tiny else Scope()
-            machine = replace(detect(), device=device)
+            machine = replace(detect(), device=CUDA.name, gpu=gpu)
             campaign = Campaign(arguments.out, machine, arguments.matrices, scope, append, before)
             run(campaign)
             return 1 if campaign.failures else 0

@@ -17,6 +17,7 @@ from scipy.sparse import csr_array
 
 import sparsecast as sc
 from sparsecast.features.row_blocks import StripStatistics
+from sparsecast.machines.machine import detect
 from sparsecast.models import DEFAULT_MODEL, MODELS
 from sparsecast.models.model import Model
 from sparsecast.planning.candidates import Target
@@ -57,7 +58,7 @@ def row(strips: int, model: Model, target: Target) -> str:
     statistics = count()
     blocks = statistics.strips * (statistics.strips + 1) // 2 * len(model.formats())
     counting = least_seconds(count)
-    programme = least_seconds(lambda: make_plan(statistics, model, target, 1000))
+    programme = least_seconds(lambda: make_plan(statistics, model, target, detect(), 1000))
     return (
         f"{strips:9,} {A.shape[0]:11,} {statistics.strips:12} {blocks:17,} "
         f"{counting:14.4f} {programme:14.4f} {counting + programme:12.4f}"

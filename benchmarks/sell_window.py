@@ -29,6 +29,7 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.sell import SELL
 from sparsecast.formats.storage_format import StorageFormat
+from sparsecast.machines.machine import detect
 from sparsecast.matrices.synthesis import varied_matrix
 from sparsecast.measuring.timing import Call, Effort, Timing, measure
 from sparsecast.records import DTYPES
@@ -43,7 +44,9 @@ EFFORT = Effort(samples=9, sample_s=0.004)
 def call_of(matrix: StorageFormat, blocks: RowBlocks, reference: ReferenceProduct, x: NDArray[Any]) -> Call:
     """Return the product of a format, in the variant of its rule, after checking its result."""
     kernels = DEVICES.get("cpu").kernels.get(matrix.name)
-    product = kernels.bind(matrix, kernels.variants[int(kernels.choose(blocks)[0])], 1)
+    product = kernels.bind(
+        matrix, kernels.variants[int(kernels.choose(blocks, detect(), matrix.dtype.name)[0])], 1
+    )
     out = np.full(matrix.shape[0], np.nan, dtype=matrix.dtype)
     product(x, out)
     reference.check(out, matrix.name)

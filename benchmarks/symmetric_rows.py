@@ -22,6 +22,7 @@ from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
+from sparsecast.machines.machine import detect
 from sparsecast.matrices.synthesis import mirrored, varied_matrix
 from sparsecast.measuring.timing import Call, Effort, measure
 
@@ -42,7 +43,7 @@ def call_of(A: csr_array, name: str, variant: str) -> Call:
 def chosen(name: str, A: csr_array) -> str:
     """Return the variant that the rule of a format chooses."""
     kernels = DEVICES.get("cpu").kernels.get(name)
-    return kernels.variants[int(kernels.choose(RowBlocks.of(structure(A)))[0])]
+    return kernels.variants[int(kernels.choose(RowBlocks.of(structure(A)), detect(), A.dtype.name)[0])]
 
 
 def row_of(kind: str, reach: float, mean: int, nnz: int) -> list[str]:

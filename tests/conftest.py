@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 from sparsecast.devices import DEVICES
 from sparsecast.devices.binding import prepared
 from sparsecast.formats import FORMATS
-from sparsecast.machines.gpu import Device
+from sparsecast.machines.gpu import GPU
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.gallery import gallery, gallery_names, gallery_parameters
 from sparsecast.records import Bandwidth, Candidate
@@ -67,7 +67,7 @@ GPU_LAUNCH_S, GPU_BYTES_PER_S, GPU_WAY_BYTES_PER_S = 4e-6, 2e12, 2e10
 def gpu_profile() -> Profile:
     """The profile of a GPU that nobody has: recorded structures, times made up of launches and bytes."""
     recorded = Profile.load(RECORDED)
-    device = Device("Made-up GPU", 100, 64, 32, 1024, 80 << 30, 50 << 20, 2 * 10**9, 2 * 10**9, (9, 0))
+    gpu = GPU("Made-up GPU", 100, 64, 32, 1024, 80 << 30, 50 << 20, 2 * 10**9, 2 * 10**9, (9, 0))
     records = []
     for record in recorded.select(dtype="float64", threads=1):
         name = record.candidate.format
@@ -88,7 +88,7 @@ def gpu_profile() -> Profile:
         for kind in ("to device", "from device")
         for size in (1 << 16, 1 << 24)
     ]
-    machine = dataclasses.replace(recorded.machine, device=device)
+    machine = dataclasses.replace(recorded.machine, device="cuda", gpu=gpu)
     return Profile(machine, tuple(records), recorded.matrices, tuple(bandwidths))
 
 

@@ -15,13 +15,16 @@ from sparsecast import api
 from sparsecast.benchmark import calibration
 from sparsecast.benchmark.measurement import right_hand_side
 from sparsecast.devices.binding import prepared
+from sparsecast.devices.cpu.processor import Processor
 from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.errors import DeviceError, InputError, MatrixSizeError, ProfileError
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.gallery import gallery_names, gallery_parameters
 from sparsecast.models import MODELS
+from sparsecast.planning.candidates import Target
 
 #: Parameters that keep every gallery matrix small, whichever of them it takes.
 SMALL = {"n": 14, "scale": 9}
@@ -333,11 +336,9 @@ def short_calibration(monkeypatch):
     """Let a calibration measure little, and count how often it runs."""
     effort = dataclasses.replace(calibration.QUICK_EFFORT, samples=2, sample_s=1e-4)
     monkeypatch.setattr(calibration, "QUICK_EFFORT", effort)
-    few = calibration.Place(
-        lambda target: (calibration.benchmark_matrices(target)[0], []),
-        bandwidths=lambda machine, threads: [],
-    )
-    monkeypatch.setattr("sparsecast.api.calibrating.Place", lambda: few)
+    suites = Processor.suites
+    monkeypatch.setattr(Processor, "suites", lambda self, *about: (suites(self, *about)[0], []))
+    monkeypatch.setattr(Processor, "measure_bandwidths", lambda self, machine, threads: [])
     runs = []
     inner = calibration.Calibration.run
     monkeypatch.setattr(calibration.Calibration, "run", lambda self: (runs.append(self), inner(self))[1])
@@ -461,8 +462,8 @@ def test_a_plan_for_several_devices_is_the_one_that_is_done_first(recorded, gpu_
 
 def test_a_device_that_is_too_small_is_left_out_with_its_reason(recorded, gpu_profile):
     A = sc.gallery("poisson2d", n=60)
-    device = dataclasses.replace(gpu_profile.machine.device, memory_bytes=1000)
-    small = dataclasses.replace(gpu_profile, machine=dataclasses.replace(gpu_profile.machine, device=device))
+    gpu = dataclasses.replace(gpu_profile.machine.gpu, memory_bytes=1000)
+    small = dataclasses.replace(gpu_profile, machine=dataclasses.replace(gpu_profile.machine, gpu=gpu))
     found = api.place(A, "cpu,cuda", (recorded, small), threads=1)
     assert [placement.plan.device for placement in found.placements] == ["cpu"]
     assert found.break_even_iterations is None
@@ -507,8 +508,8 @@ def test_what_a_gpu_has_no_memory_for_is_refused_without_one(gpu_profile):
     csr_bytes = 12 * A.nnz + 4 * 3601 + 2 * 8 * 3600
 
     def with_memory(size):
-        device = dataclasses.replace(gpu_profile.machine.device, memory_bytes=size)
-        machine = dataclasses.replace(gpu_profile.machine, device=device)
+        gpu = dataclasses.replace(gpu_profile.machine.gpu, memory_bytes=size)
+        machine = dataclasses.replace(gpu_profile.machine, gpu=gpu)
         return dataclasses.replace(gpu_profile, machine=machine)
 
     enough = sc.predict(A, with_memory(csr_bytes))
@@ -531,13 +532,46 @@ def test_a_plan_is_built_and_checked_on_the_device_that_is_named(gpu_profile, mo
 
     A = sc.gallery("poisson2d", n=9)
     planned = sc.plan(A, gpu_profile)
-    monkeypatch.setattr("sparsecast.api.resolving.detect_device", select)
+    monkeypatch.setattr("sparsecast.devices.cuda.nvidia.detect_gpu", select)
     for ask in (api.check, sc.compile):
         with pytest.raises(DeviceError, match="expected to get this far"):
             ask(A, planned, device=device)
         with pytest.raises(InputError, match="cpu beside a plan for cuda: expected the same"):
             ask(A, planned, device="cpu")
     assert selected == [1, 1]
+
+
+def test_measuring_candidates_stays_on_the_current_device(gpu_profile, monkeypatch):
+    described = []
+
+    def current(index):
+        described.append(index)
+        raise DeviceError("no device: expected to get this far")
+
+    monkeypatch.setattr("sparsecast.devices.cuda.nvidia.detect_gpu", current)
+    A = sc.gallery("poisson2d", n=9)
+    for device in (None, "cuda:1", "cpu"):
+        with pytest.raises(DeviceError, match="expected to get this far"):
+            sc.measure(A, sc.predict(A, gpu_profile), **({"device": device} if device else {}))
+    assert described == [None, 1, None], "only a number that is named is switched to"
+
+
+def test_a_plan_whose_blocks_exceed_the_memory_is_none(gpu_profile):
+    A = sc.gallery("poisson2d", n=60)
+    best = sc.plan(A, gpu_profile, iterations=10**9)
+    assert best.baseline.candidate not in {block.candidate for block in best.blocks}
+    target = Target("cuda", "float64", 32, 1)
+    blocks = RowBlocks.of(sc.structure(A))
+    sizes = {
+        name: int(target.format_bytes(name, blocks)[0]) for name in ("csr", best.blocks[0].candidate.format)
+    }
+    csr, chosen = sizes.values()
+    assert chosen > csr, "or there is nothing to test"
+    gpu = dataclasses.replace(gpu_profile.machine.gpu, memory_bytes=csr + 2 * 8 * 3600)
+    machine = dataclasses.replace(gpu_profile.machine, gpu=gpu)
+    planned = sc.plan(A, dataclasses.replace(gpu_profile, machine=machine), iterations=10**9)
+    size = sum(int(target.format_bytes(b.candidate.format, blocks)[0]) for b in planned.blocks)
+    assert len(planned.blocks) == 1 and size <= csr
 
 
 def test_a_question_about_no_device_starts_nothing(short_calibration):

@@ -11,17 +11,18 @@ import pytest
 from sparsecast.benchmark import calibration
 from sparsecast.benchmark.calibration import (
     LEAST_BUDGET_S,
-    BenchmarkMatrix,
     Calibration,
-    Place,
-    benchmark_matrices,
 )
 from sparsecast.benchmark.gahvari.search_space import UNBLOCKED, Point
 from sparsecast.benchmark.gahvari.summary import SUITE, ratings
+from sparsecast.devices import DEVICES
+from sparsecast.devices.cpu.processor import Processor
 from sparsecast.errors import BusyError, DeviceError, InputError, MatrixSizeError, ProfileError, StorageError
 from sparsecast.formats import FORMATS
 from sparsecast.machines import storage
+from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile, user_path
+from sparsecast.matrices.benchmark_matrices import BenchmarkMatrix
 from sparsecast.matrices.synthesis import strip_matrix
 from sparsecast.models import DEFAULT_MODEL, MODELS
 from sparsecast.models.linear import SUITES
@@ -46,7 +47,7 @@ def measured(monkeypatch, clock, recorded):
     """Replace measuring by an entry in this list and a second on the clock."""
     names: list[str] = []
 
-    def measure(subject, candidates, effort, on_sample, bench):
+    def measure(subject, candidates, effort, on_sample, device):
         if subject.name not in NAMES:
             return []  # run for its compilation only
         names.append(subject.name)
@@ -62,16 +63,20 @@ def measured(monkeypatch, clock, recorded):
 
 @pytest.fixture
 def small_suite():
-    """A place whose benchmark matrices are six small ones."""
+    """A processor whose benchmark matrices are six small ones."""
 
-    def matrices(target):
-        found = [
-            BenchmarkMatrix(name, "strips", 4000, ("csr", "coo"), lambda: strip_matrix(100, 4, seed=0))
-            for name in NAMES
-        ]
-        return found[:2], found[2:]
+    class Small(Processor):
+        def suites(self, target, machine):
+            found = [
+                BenchmarkMatrix(name, "strips", 4000, ("csr", "coo"), lambda: strip_matrix(100, 4, seed=0))
+                for name in NAMES
+            ]
+            return found[:2], found[2:]
 
-    return Place(matrices, bandwidths=lambda machine, threads: STREAMS[:threads])
+        def measure_bandwidths(self, machine, threads):
+            return STREAMS[:threads]
+
+    return Small()
 
 
 @pytest.fixture
@@ -84,7 +89,7 @@ def run(recorded, small_suite):
     """Make a calibration of the recorded machine."""
 
     def make(budget_s=1000.0, targets=(SETTING,), **options):
-        return Calibration(recorded.machine, targets, budget_s, place=small_suite, **options)
+        return Calibration(recorded.machine, targets, budget_s, device=small_suite, **options)
 
     return make
 
@@ -366,7 +371,7 @@ def test_a_profile_that_cannot_be_saved_leaves_its_journal(run, measured, path, 
 
 @pytest.mark.parametrize("threads", [1, 2, 64])
 def test_the_suite_has_what_the_models_need(threads):
-    needed, optional = benchmark_matrices(dataclasses.replace(SETTING, threads=threads))
+    needed, optional = DEVICES.get("cpu").suites(dataclasses.replace(SETTING, threads=threads), detect())
     names = [(matrix.name, matrix.suite) for matrix in (*needed, *optional)]
     assert len(names) == len(set(names))
     suites = {matrix.suite for matrix in needed}
@@ -380,9 +385,13 @@ def test_the_suite_has_what_the_models_need(threads):
 def test_a_real_calibration_of_the_indispensable_matrices_serves_the_models(recorded, monkeypatch):
     quick = dataclasses.replace(calibration.QUICK_EFFORT, samples=2, sample_s=1e-4)
     monkeypatch.setattr(calibration, "QUICK_EFFORT", quick)
-    needed, _ = benchmark_matrices(SETTING)
-    place = Place(lambda target: (needed, []))
-    profile = Calibration(recorded.machine, [SETTING], 59.0, place=place).run()
+    needed, _ = DEVICES.get("cpu").suites(SETTING, recorded.machine)
+
+    class Quick(Processor):
+        def suites(self, target, machine):
+            return needed, []
+
+    profile = Calibration(recorded.machine, [SETTING], 59.0, device=Quick()).run()
     assert {stream.kind for stream in profile.bandwidths} == {"read"}
     assert {record.matrix for record in profile.records} == {matrix.name for matrix in needed}
     for name in MODELS.names():
@@ -398,7 +407,7 @@ def suites(monkeypatch, clock, recorded):
     made = []
 
     class Suite:
-        def __init__(self, targets, series, dimensions, bench, on_point, processes, phases):
+        def __init__(self, targets, series, dimensions, device, machine, on_point, processes, phases):
             self.targets, self.series, self.dimensions = targets, series, dimensions
             made.append(self)
 
@@ -488,7 +497,7 @@ def test_ctrl_c_in_the_synthetic_suite_keeps_what_was_measured(run, measured, su
 
 
 def test_a_measurement_beyond_the_budget_is_given_up(run, measured, monkeypatch, clock):
-    def endless(subject, candidates, effort, on_sample, bench):
+    def endless(subject, candidates, effort, on_sample, device):
         for _ in range(1000):
             clock[0] += 1.0
             on_sample()

@@ -179,7 +179,7 @@ graph = SimpleNamespace(launch=launched.append)
 builder = SimpleNamespace(complete=lambda: graph)
 builder.begin_building = builder.end_building = lambda: builder
 device = SimpleNamespace(set_current=lambda: None, create_graph_builder=lambda: builder)
-core = SimpleNamespace(Device=lambda: device, Bandwidth=SimpleNamespace(from_handle=lambda handle: handle))
+core = SimpleNamespace(Device=lambda: device, Stream=SimpleNamespace(from_handle=lambda handle: handle))
 
 def graphs(campaign, deadline):
     row = gpu_campaign.beside_graph(campaign, "poisson2d?n=4", core)
@@ -202,7 +202,7 @@ def test_products_are_captured_checked_and_measured_beside_their_graph(tmp_path)
 
 def test_cuda_core_has_what_a_graph_is_made_with():
     core = pytest.importorskip("cuda.core", reason="cuda.core is missing: it comes with numba-cuda's extras")
-    assert callable(core.Device.create_graph_builder) and callable(core.Bandwidth.from_handle)
+    assert callable(core.Device.create_graph_builder) and callable(core.Stream.from_handle)
     graph = importlib.import_module("cuda.core.graph")
     for name in ("begin_building", "end_building", "complete"):
         assert callable(getattr(graph.GraphBuilder, name))

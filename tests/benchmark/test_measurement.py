@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+from itertools import count
 
 import numpy as np
 import pytest
 
-from sparsecast.benchmark import measurement
-from sparsecast.benchmark.measurement import HostBench, Subject, measure_candidates, right_hand_side
+from sparsecast.benchmark.measurement import Subject, measure_candidates, right_hand_side
 from sparsecast.devices.binding import Bound
+from sparsecast.devices.cpu.processor import Processor
+from sparsecast.devices.cuda.driver import driver_errors
 from sparsecast.errors import DeviceError, InputError, MatrixSizeError, WrongResultError
 from sparsecast.features.analysis import structure
 from sparsecast.formats import FORMATS
+from sparsecast.machines.machine import detect
 from sparsecast.matrices.gallery import gallery
-from sparsecast.measuring.energy import Energy
+from sparsecast.measuring import energy
 from sparsecast.measuring.timing import Effort
 from sparsecast.planning.candidates import Target, whole_matrix
 from sparsecast.version import VERSION
@@ -31,7 +34,7 @@ def subject():
 
 def test_every_format_is_checked_and_recorded(subject):
     ticks = []
-    chosen = whole_matrix(subject.structure, SETTING).candidates
+    chosen = whole_matrix(subject.structure, SETTING, detect()).candidates
     records = measure_candidates(subject, chosen, EFFORT, lambda: ticks.append(1))
     assert [record.candidate for record in records] == list(chosen)
     assert {record.candidate.format for record in records} == set(FORMATS.names())
@@ -46,7 +49,7 @@ def test_every_format_is_checked_and_recorded(subject):
         assert record.stored_bytes > 0
 
 
-class FullBench(HostBench):
+class Full(Processor):
     """This machine, with room for plain CSR only."""
 
     def bind(self, A, candidate):
@@ -57,10 +60,10 @@ class FullBench(HostBench):
 
 def test_what_does_not_fit_beside_the_others_is_left_out_with_its_reason(subject):
     told = {}
-    chosen = whole_matrix(subject.structure, SETTING).candidates
+    chosen = whole_matrix(subject.structure, SETTING, detect()).candidates
     (record,) = measure_candidates(
         *(subject, chosen, EFFORT),
-        bench=FullBench(),
+        device=Full(),
         on_left_out=lambda candidate, why: told.setdefault(candidate, str(why)),
     )
     assert record.candidate.format == "csr"
@@ -68,19 +71,21 @@ def test_what_does_not_fit_beside_the_others_is_left_out_with_its_reason(subject
     assert all(f"{candidate.format} would take 9 GB" in why for candidate, why in told.items())
 
 
-class MeteredBench(HostBench):
-    """This machine, with a meter that has counted a joule a call."""
+class Meter:
+    """Has counted two joules more each time it is read."""
 
-    def energy(self, call):
-        call()
-        return Energy(1.0, 20.0, 2.0, "nvml")
+    source = "nvml"
+
+    def __init__(self):
+        self.joules = count(0.0, 2.0).__next__
 
 
-def test_what_a_meter_counted_is_recorded_with_its_source(subject):
+def test_what_a_meter_counted_is_recorded_with_its_source(subject, monkeypatch):
+    monkeypatch.setattr(energy, "RUN_S", 1e-4)
     ticks = []
-    (candidate, *_) = whole_matrix(subject.structure, SETTING).candidates
-    (record,) = measure_candidates(subject, [candidate], EFFORT, lambda: ticks.append(1), MeteredBench())
-    assert (record.energy_j, record.energy_source) == (1.0, "nvml")
+    (candidate, *_) = whole_matrix(subject.structure, SETTING, detect()).candidates
+    (record,) = measure_candidates(subject, [candidate], EFFORT, lambda: ticks.append(1), meter=Meter())
+    assert record.energy_j > 0 and record.energy_source == "nvml"
     assert len(ticks) == EFFORT.samples + 1, "a reading is a step like a sample"
 
 
@@ -88,7 +93,7 @@ def test_what_a_meter_counted_is_recorded_with_its_source(subject):
 def test_complex_products_are_checked_and_recorded(subject, dtype):
     A = subject.matrix.astype("complex128")
     A.data.imag = A.data.real[::-1]
-    chosen = whole_matrix(subject.structure, dataclasses.replace(SETTING, dtype=dtype)).candidates
+    chosen = whole_matrix(subject.structure, dataclasses.replace(SETTING, dtype=dtype), detect()).candidates
     records = measure_candidates(dataclasses.replace(subject, matrix=A), chosen, EFFORT)
     assert {record.candidate.format for record in records} == set(FORMATS.names())
     for record in records:
@@ -100,44 +105,41 @@ def test_complex_products_are_checked_and_recorded(subject, dtype):
 
 def test_a_complex_matrix_is_never_measured_as_a_real_one(subject):
     wave = dataclasses.replace(subject, matrix=subject.matrix * 1j)
-    chosen = whole_matrix(subject.structure, SETTING).candidates
+    chosen = whole_matrix(subject.structure, SETTING, detect()).candidates
     with pytest.raises(InputError, match=r"dtype float64 for a complex128 matrix: .*imaginary parts"):
         measure_candidates(wave, chosen, EFFORT)
 
 
-def test_a_wrong_kernel_is_found_out_before_it_is_timed(subject, monkeypatch):
-    real = measurement.bind
+def test_a_wrong_kernel_is_found_out_before_it_is_timed(subject):
+    class Almost(Processor):
+        def bind(self, A, candidate):
+            bound, convert_s = super().bind(A, candidate)
 
-    def almost(A, candidate):
-        bound = real(A, candidate)
+            def product(x, out):
+                bound.product(x, out)
+                out[7] *= 1 + 1e-9
 
-        def product(x, out):
-            bound.product(x, out)
-            out[7] *= 1 + 1e-9
+            return Bound(bound.matrix, product), convert_s
 
-        return Bound(bound.matrix, product)
-
-    monkeypatch.setattr(measurement, "bind", almost)
-    candidates = whole_matrix(subject.structure, SETTING).candidates
+    candidates = whole_matrix(subject.structure, SETTING, detect()).candidates
     with pytest.raises(WrongResultError, match="csr"):
-        measure_candidates(subject, [c for c in candidates if c.format == "csr"], EFFORT)
+        measure_candidates(subject, [c for c in candidates if c.format == "csr"], EFFORT, device=Almost())
 
 
-def test_a_row_that_the_kernel_forgets_is_found_out(subject, monkeypatch):
-    real = measurement.bind
+def test_a_row_that_the_kernel_forgets_is_found_out(subject):
+    class Forgetful(Processor):
+        def bind(self, A, candidate):
+            bound, convert_s = super().bind(A, candidate)
+            return Bound(bound.matrix, lambda x, out: bound.product(x, np.empty_like(out))), convert_s
 
-    def forgetful(A, candidate):
-        bound = real(A, candidate)
-        return Bound(bound.matrix, lambda x, out: bound.product(x, np.empty_like(out)))
-
-    monkeypatch.setattr(measurement, "bind", forgetful)
+    chosen = whole_matrix(subject.structure, SETTING, detect()).candidates[:1]
     with pytest.raises(WrongResultError):
-        measure_candidates(subject, whole_matrix(subject.structure, SETTING).candidates[:1], EFFORT)
+        measure_candidates(subject, chosen, EFFORT, device=Forgetful())
 
 
 def test_a_format_that_does_not_suit_is_left_out():
     A = gallery("arrow", n=2000, dense_rows=1)
-    even = whole_matrix(structure(gallery("banded", n=300)), SETTING).candidates
+    even = whole_matrix(structure(gallery("banded", n=300)), SETTING, detect()).candidates
     records = measure_candidates(Subject(A, structure(A), "arrow", "user"), even, EFFORT)
     assert {record.candidate.format for record in records} == {c.format for c in even} - {"dia", "ell"}
 
@@ -146,27 +148,35 @@ class CudaAPIError(Exception):
     """As numba-cuda raises it."""
 
 
+class Driven(Processor):
+    """This machine, with the driver of a GPU."""
+
+    def errors(self):
+        return driver_errors()
+
+
 @pytest.mark.parametrize("step", ["put", "call", "bind"])
-def test_a_device_lost_in_the_middle_is_said_in_one_line(subject, monkeypatch, step):
+def test_a_device_lost_in_the_middle_is_said_in_one_line(subject, step):
     def lost(*arguments):
         raise CudaAPIError("[46] Call to cuMemcpy results in CUDA_ERROR_DEVICE_UNAVAILABLE")
 
-    monkeypatch.setattr(measurement.HostBench, step, lost)
+    device = type("Lost", (Driven,), {step: lost})()
+    chosen = whole_matrix(subject.structure, SETTING, detect()).candidates[:1]
     with pytest.raises(DeviceError, match=r"lost in the middle \(CUDA_ERROR_DEVICE_UNAVAILABLE\)"):
-        measure_candidates(subject, whole_matrix(subject.structure, SETTING).candidates[:1], EFFORT)
+        measure_candidates(subject, chosen, EFFORT, device=device)
 
 
-def test_a_candidate_that_does_not_fit_on_the_device_after_all_is_left_out(subject, monkeypatch):
-    real = measurement.bind
+def test_a_candidate_that_does_not_fit_on_the_device_after_all_is_left_out(subject):
+    class FullOfELL(Driven):
+        def bind(self, A, candidate):
+            if candidate.format == "ell":
+                raise CudaAPIError("[2] Call to cuMemAlloc results in CUDA_ERROR_OUT_OF_MEMORY")
+            return super().bind(A, candidate)
 
-    def full(A, candidate):
-        if candidate.format == "ell":
-            raise CudaAPIError("[2] Call to cuMemAlloc results in CUDA_ERROR_OUT_OF_MEMORY")
-        return real(A, candidate)
-
-    monkeypatch.setattr(measurement, "bind", full)
-    chosen = [c for c in whole_matrix(subject.structure, SETTING).candidates if c.format in ("csr", "ell")]
-    records = measure_candidates(subject, chosen, EFFORT)
+    chosen = [
+        c for c in whole_matrix(subject.structure, SETTING, detect()).candidates if c.format in ("csr", "ell")
+    ]
+    records = measure_candidates(subject, chosen, EFFORT, device=FullOfELL())
     assert [record.candidate.format for record in records] == ["csr"]
 
 

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import sparsecast as sc
-from sparsecast.benchmark.measurement import HostBench, right_hand_side
+from sparsecast.benchmark.measurement import right_hand_side
 from sparsecast.benchmark.plan_check import check_plan
+from sparsecast.devices.cpu.processor import Processor
+from sparsecast.devices.cuda.nvidia import NvidiaGPU
 from sparsecast.errors import DeviceError, WrongResultError
 from sparsecast.measuring.timing import Effort
 from sparsecast.operators import BlockOperator, RowProduct
@@ -25,7 +27,7 @@ def test_an_operator_that_forgets_its_rows_is_found_out(planned):
     A, made = planned
     x = right_hand_side(60, "float64")
 
-    class Used(HostBench):
+    class Used(Processor):
         """Memory that holds what the product before has left there, where nothing else is put."""
 
         def put(self, array):
@@ -45,4 +47,4 @@ def test_a_device_that_is_lost_meanwhile_is_said_in_one_line(planned):
         raise CUDAError("[719] Call to cuLaunchKernel results in CUDA_ERROR_LAUNCH_FAILED")
 
     with pytest.raises(DeviceError, match="was lost in the middle"):
-        check_plan(*planned, lost, ONCE, HostBench())
+        check_plan(*planned, lost, ONCE, NvidiaGPU())

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from sparsecast.benchmark.published import DEVICES, SOURCE, published_profiles, row_lengths
+from sparsecast.benchmark.published import GPUS, SOURCE, published_profiles, row_lengths
 from sparsecast.errors import ProfileError
 from sparsecast.features.analysis import structure
 from sparsecast.machines.profile import Profile
@@ -154,7 +154,7 @@ def test_a_file_that_is_not_there_and_a_format_that_is_not_known(tmp_path):
 
 def test_strips_of_the_published_gpus():
     # Multiprocessors times warps, compute units times wavefronts; by hand from the vendors' tables.
-    assert {name: guo_strip(device, "csr") for name, device in DEVICES.items()} == {
+    assert {name: guo_strip(device, "csr") for name, device in GPUS.items()} == {
         "K20Xm": 14 * 64,
         "K40m": 15 * 64,
         "P100": 56 * 64,
@@ -163,8 +163,8 @@ def test_strips_of_the_published_gpus():
         "RadeonVII": 60 * 40,
         "MI100": 120 * 40,
     }
-    assert guo_strip(DEVICES["V100_SXM2"], "ell") == 80 * 2048
-    assert guo_strip(DEVICES["MI100"], "ell") == 120 * 2560
+    assert guo_strip(GPUS["V100_SXM2"], "ell") == 80 * 2048
+    assert guo_strip(GPUS["MI100"], "ell") == 120 * 2560
 
 
 def test_the_real_table(tmp_path):
@@ -175,7 +175,7 @@ def test_the_real_table(tmp_path):
         pytest.skip(f"no published results at {path}: set SPARSECAST_MEASUREMENTS to their folder")
     with gzip.open(path, "rt") as stream:
         lines = stream.readlines()
-    assert {line.split(",")[0] for line in lines[1:]} == {*DEVICES, "Xeon_Gold_6230"}
+    assert {line.split(",")[0] for line in lines[1:]} == {*GPUS, "Xeon_Gold_6230"}
     part = tmp_path / "part.csv"
     part.write_text("".join(line for line in lines if line.startswith(("machine", "V100", "K20Xm"))))
     profiles = published_profiles(part)

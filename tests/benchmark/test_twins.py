@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 from sparsecast.benchmark import twins
 from sparsecast.benchmark.twins import TwinRow, twins_of
 from sparsecast.errors import InputError, WrongResultError
+from sparsecast.machines.machine import detect
 from sparsecast.matrices.synthesis import block_matrix, varied_matrix
 from sparsecast.measuring.timing import Effort, Timing
 from sparsecast.records import Candidate
@@ -32,7 +33,7 @@ def folder(tmp_path_factory):
 
 def test_every_matrix_is_measured_beside_its_twins_or_named(folder):
     ticks = []
-    found = twins_of(sorted(folder.iterdir()), (1, 2), None, lambda: ticks.append(1), EFFORT)
+    found = twins_of(sorted(folder.iterdir()), (1, 2), detect(), None, lambda: ticks.append(1), EFFORT)
     assert len(ticks) == 5
     ways = [(row.matrix, row.candidate.format, row.candidate.threads, row.block) for row in found.rows]
     assert ways == [
@@ -54,13 +55,13 @@ def test_every_matrix_is_measured_beside_its_twins_or_named(folder):
 
 
 def test_a_type_that_would_lose_imaginary_parts_is_refused(folder):
-    found = twins_of([folder / "complex.mtx"], (1,), "float32", effort=EFFORT)
+    found = twins_of([folder / "complex.mtx"], (1,), detect(), "float32", effort=EFFORT)
     assert found.rows == () and "complex" in found.refused["complex"]
 
 
 def test_an_unknown_type_is_refused_once(folder):
     with pytest.raises(InputError, match="dtype 'float65': expected one of float64, "):
-        twins_of([folder / "plain.mtx"], (1,), "float65")
+        twins_of([folder / "plain.mtx"], (1,), detect(), "float65")
 
 
 def test_ctrl_c_keeps_the_matrices_before(folder, monkeypatch):
@@ -72,7 +73,7 @@ def test_ctrl_c_keeps_the_matrices_before(folder, monkeypatch):
         return inner(path)
 
     monkeypatch.setattr(twins, "read", read)
-    found = twins_of([folder / "blocks.mtx", folder / "plain.mtx"], (1,), effort=EFFORT)
+    found = twins_of([folder / "blocks.mtx", folder / "plain.mtx"], (1,), detect(), effort=EFFORT)
     assert found.interrupted
     assert {row.matrix for row in found.rows} == {"blocks"}
     assert [score.matrices for score in found.scores] == [1, 1]
@@ -82,7 +83,7 @@ def test_a_wrong_kernel_is_not_measured(folder, monkeypatch):
     monkeypatch.setattr(twins, "right_hand_side", lambda cols, dtype: np.full(cols, np.inf, dtype=dtype))
     with pytest.raises(WrongResultError, match="csr"):
         monkeypatch.setattr(twins.ReferenceProduct, "of", _of_ones)
-        twins_of([folder / "plain.mtx"], (1,), effort=EFFORT)
+        twins_of([folder / "plain.mtx"], (1,), detect(), effort=EFFORT)
 
 
 def _of_ones(A, x, real=twins.ReferenceProduct.of):
@@ -99,7 +100,7 @@ def test_ratios_and_scores_are_of_undisturbed_times(folder, monkeypatch):
         return {name: Timing.of((times[name], times[name], 10 * times[name]) * 4) for name in calls}
 
     monkeypatch.setattr(twins, "measure", measured)
-    found = twins_of([folder / "plain.mtx"], (1,))
+    found = twins_of([folder / "plain.mtx"], (1,), detect())
     (row,), (score,) = found.rows, found.scores
     assert (row.time_s, row.again, row.bands, row.structure) == pytest.approx((2.0, 1.05, 1.5, 0.95))
     assert score.again == pytest.approx((0.05, 0.05))

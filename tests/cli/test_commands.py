@@ -8,8 +8,8 @@ import json
 import pytest
 import scipy.io
 
-from sparsecast.benchmark.measurement import HostBench
 from sparsecast.cli.main import COMMANDS
+from sparsecast.devices.cpu.processor import Processor
 from sparsecast.errors import MatrixSizeError
 from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
@@ -290,14 +290,14 @@ def test_a_reader_that_goes_away_is_no_fault_to_trace(met):
 
 
 def _no_room_but_for(monkeypatch, *formats):
-    bind = HostBench.bind
+    bind = Processor.bind
 
     def full(self, A, candidate):
         if candidate.format not in formats:
             raise MatrixSizeError(f"{candidate.format} would take 9 GB: expected less; take another")
         return bind(self, A, candidate)
 
-    monkeypatch.setattr(HostBench, "bind", full)
+    monkeypatch.setattr(Processor, "bind", full)
 
 
 def test_measure_says_what_did_not_fit(run, monkeypatch):

@@ -47,14 +47,17 @@ def matrices_with_vectors(draw, dtype="float64", vectors=1):
 
 
 def multiply(kernel, A, x, threads=1):
-    """A x by a kernel, or None where its format refuses the padding."""
+    """A x by a kernel, or None where its format refuses the padding, or the kernel the values."""
     name, variant = kernel
+    kernels = DEVICES.get("cpu").kernels.get(name)
+    if variant not in kernels.variants_of(A.dtype.name):
+        return None
     try:
         built = FORMATS.get(name).from_csr(A)
     except FormatError:
         return None
     out = np.full(A.shape[0], np.nan, dtype=A.dtype)
-    DEVICES.get("cpu").kernels.get(name).bind(built, variant, threads)(x, out)
+    kernels.bind(built, variant, threads)(x, out)
     return out
 
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import pyarrow.parquet
 
-from sparsecast.benchmark.calibration import benchmark_matrices
+from sparsecast.devices import DEVICES
 from sparsecast.features.analysis import structure
-from sparsecast.machines.machine import Machine
+from sparsecast.machines.machine import Machine, detect
 from sparsecast.machines.profile import Profile
 from sparsecast.planning.candidates import Target
 from sparsecast.records import Record
@@ -38,7 +38,7 @@ def neutral(profile: Profile) -> Profile:
 
 def with_structures_anew(rows: list[dict[str, Any]]) -> tuple[Record, ...]:
     """Return the Records of rows whose Structures may be of an older version, read from the matrices anew."""
-    needed, optional = benchmark_matrices(Target("cpu", "float64", 32, 1))
+    needed, optional = DEVICES.get("cpu").suites(Target("cpu", "float64", 32, 1), detect())
     builders = {matrix.name: matrix.build for matrix in (*needed, *optional)}
     found = {name: structure(builders[name]()) for name in {row["matrix"] for row in rows}}
     fields = {

@@ -15,8 +15,8 @@ from sparsecast.errors import InputError, PaddingError
 from sparsecast.features.analysis import structure
 from sparsecast.features.levels import BLOCK_SIZES
 from sparsecast.features.row_blocks import RowBlocks, StripStatistics
-from sparsecast.features.sweep import ENTRIES_PER_THREAD
 from sparsecast.formats.bcsr import BCSR, best_block
+from sparsecast.machines.machine import detect
 from sparsecast.matrices.gallery import gallery
 from sparsecast.parallel import ENTRIES_PER_THREAD
 from sparsecast.planning.candidates import Target, whole_matrix
@@ -232,14 +232,16 @@ def test_a_row_block_is_the_matrix_in_small():
 
 @pytest.mark.parametrize("dtype", ("float64", "float32"))
 def test_a_matrix_without_blocks_has_no_candidate_and_hears_the_bytes(dtype):
-    choice = whole_matrix(structure(gallery("random", n=500, nnz_per_row=5)), Target("cpu", dtype, 32, 1))
+    choice = whole_matrix(
+        structure(gallery("random", n=500, nnz_per_row=5)), Target("cpu", dtype, 32, 1), detect()
+    )
     reason = choice.refused["bcsr"]
     assert "2 x 2" in reason and "bytes a non-zero" in reason and "CSR" in reason and "\n" not in reason
     assert reason.endswith("use another format")
 
 
 def test_a_matrix_of_blocks_has_a_candidate():
-    choice = whole_matrix(structure(gallery("elasticity3d", n=6)), Target("cpu", "float64", 32, 1))
+    choice = whole_matrix(structure(gallery("elasticity3d", n=6)), Target("cpu", "float64", 32, 1), detect())
     assert "bcsr" in {candidate.format for candidate in choice.candidates}
 
 

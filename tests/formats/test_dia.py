@@ -16,9 +16,9 @@ from scipy.sparse import csr_array
 from sparsecast.errors import InputError, MatrixSizeError, PaddingError
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks, StripStatistics
-from sparsecast.features.sweep import ENTRIES_PER_THREAD
 from sparsecast.formats.dia import CHUNK_BYTES, CHUNKS, DIA, _merged
 from sparsecast.formats.storage_format import MAX_PADDING_FACTOR
+from sparsecast.machines.machine import detect
 from sparsecast.matrices.gallery import gallery
 from sparsecast.parallel import ENTRIES_PER_THREAD
 from sparsecast.planning.candidates import Target, whole_matrix
@@ -236,7 +236,7 @@ def test_a_row_block_is_the_matrix_in_small():
 @pytest.mark.parametrize("dtype", ("float64", "float32"))
 def test_a_matrix_of_thin_diagonals_has_no_candidate_and_hears_the_bytes(dtype):
     found = structure(gallery("random", n=50, nnz_per_row=12))
-    choice = whole_matrix(found, Target("cpu", dtype, 32, 1))
+    choice = whole_matrix(found, Target("cpu", dtype, 32, 1), detect())
     reason = choice.refused["dia"]
     assert f"{found.bands.diagonals} diagonals" in reason and "bytes a non-zero" in reason and "CSR" in reason
     assert reason.endswith("use another format") and "\n" not in reason
@@ -245,7 +245,7 @@ def test_a_matrix_of_thin_diagonals_has_no_candidate_and_hears_the_bytes(dtype):
 @pytest.mark.parametrize("dtype", ("float64", "float32"))
 @pytest.mark.parametrize("name", ("poisson2d", "poisson3d", "banded"))
 def test_a_matrix_of_full_diagonals_has_a_candidate(name, dtype):
-    choice = whole_matrix(structure(gallery(name, n=20)), Target("cpu", dtype, 32, 1))
+    choice = whole_matrix(structure(gallery(name, n=20)), Target("cpu", dtype, 32, 1), detect())
     assert "dia" in {candidate.format for candidate in choice.candidates}
 
 

@@ -13,6 +13,7 @@ from sparsecast.errors import PaddingError, SymmetryError
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks, StripStatistics
 from sparsecast.formats.symmetric_csr import SymmetricCSR
+from sparsecast.machines.machine import detect
 from sparsecast.matrices.gallery import gallery
 from sparsecast.planning.candidates import Target, whole_matrix
 
@@ -133,9 +134,9 @@ def test_unsorted_rows_and_duplicates_are_refused():
 
 
 def test_it_is_a_candidate_for_symmetric_matrices_only():
-    symmetric = whole_matrix(structure(gallery("poisson2d", n=30)), SETTING)
+    symmetric = whole_matrix(structure(gallery("poisson2d", n=30)), SETTING, detect())
     assert "symmetric_csr" in [candidate.format for candidate in symmetric.candidates]
-    other = whole_matrix(structure(altered((3, 4), 7.5)), SETTING)
+    other = whole_matrix(structure(altered((3, 4), 7.5)), SETTING, detect())
     assert "transpose" in other.refused["symmetric_csr"]
 
 
@@ -163,7 +164,9 @@ def test_far_entries_cross_every_part(variant, threads):
 
 def test_rows_are_taken_four_at_a_time_where_they_are_long():
     def chosen(A):
-        return KERNELS_OF_FORMAT.variants[KERNELS_OF_FORMAT.choose(RowBlocks.of(structure(A)))[0]]
+        return KERNELS_OF_FORMAT.variants[
+            KERNELS_OF_FORMAT.choose(RowBlocks.of(structure(A)), detect(), "float64")[0]
+        ]
 
     assert chosen(gallery("poisson2d", n=30)) == "single"
     assert chosen(gallery("poisson3d", n=9, points=27)) == "unrolled"

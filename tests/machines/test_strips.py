@@ -8,11 +8,11 @@ from math import ceil
 import pytest
 
 from sparsecast.errors import UnknownNameError
-from sparsecast.machines.gpu import Device
+from sparsecast.machines.gpu import GPU
 from sparsecast.machines.strips import guo_strip, wang_strip
 
 #: The Tesla C2050 of Guo et al. (2014): 14 multiprocessors of 48 warps.
-C2050 = Device(
+C2050 = GPU(
     name="Tesla C2050",
     multiprocessors=14,
     warps_per_multiprocessor=48,

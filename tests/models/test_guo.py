@@ -17,7 +17,7 @@ from sparsecast.errors import ProfileError
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
-from sparsecast.machines.strips import CPU_STRIP_ROWS_A_THREAD, strip_rows
+from sparsecast.machines.strips import strip_rows
 from sparsecast.matrices.gallery import gallery_from_specification
 from sparsecast.models.guo import GuoModel, Line
 from sparsecast.models.training import TrainingSet
@@ -27,7 +27,7 @@ GOLDEN = Path(__file__).parents[1] / "data" / "golden-forecasts.json"
 WRITE_GOLDEN = "SPARSECAST_WRITE_GOLDEN"
 
 THREADS = 2
-STRIP = THREADS * CPU_STRIP_ROWS_A_THREAD
+STRIP = strip_rows(None, THREADS)
 STRIPS = (1, 5, 10)
 LENGTHS = (4, 16, 64)
 ENTRY_STRIPS = (10, 50, 100)
@@ -161,9 +161,9 @@ def test_few_records_drop_a_format_instead_of_inventing_it(records, train, known
     assert formats(lambda r: r.candidate.format != "coo") == {"csr", "ell"}
     assert formats(lambda r: r.suite != "strips") == {"coo"}
     one_length = LENGTHS[0] * STRIP
-    assert formats(
-        lambda r: r.suite != "strips" or r.nnz // known[r.matrix].rows * STRIP == one_length
-    ) == {"coo"}
+    assert formats(lambda r: r.suite != "strips" or r.nnz // known[r.matrix].rows * STRIP == one_length) == {
+        "coo"
+    }
     one_size = 5 * STRIP
     assert formats(lambda r: r.suite != "strips" or known[r.matrix].rows == one_size) == {"coo"}
 

@@ -11,7 +11,7 @@ from sparsecast.errors import ProfileError
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks, StripStatistics
 from sparsecast.formats import FORMATS
-from sparsecast.machines.machine import Cache, Machine
+from sparsecast.machines.machine import Cache, Machine, detect
 from sparsecast.matrices.synthesis import block_matrix, diagonal_matrix, varied_matrix
 from sparsecast.models import MODELS
 from sparsecast.models.linear import LEAST_RECORDS, LinearModel
@@ -145,7 +145,9 @@ def test_row_blocks_of_a_matrix_cost_about_the_matrix(recorded, way, A):
     first = np.arange(strips.strips)
     parts = strips.blocks(first, first + 1)
     whole = strips.blocks(np.array([0]), np.array([strips.strips]))
-    suiting = {each.format for each in whole_matrix(found, Target("cpu", "float64", 32, 1)).candidates}
+    suiting = {
+        each.format for each in whole_matrix(found, Target("cpu", "float64", 32, 1), detect()).candidates
+    }
     assert len(suiting) > 5
     for name in suiting & set(model.formats()):
         start = model.costs_[name]["start"]

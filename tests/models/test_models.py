@@ -169,7 +169,9 @@ def test_held_out_records_do_not_change_the_forecast(with_ratios, of_lengths, se
     assert seconds(with_ratios(0.5, 3.0), "csr", found) == seconds(with_ratios(), "csr", found)
 
 
-def test_conversion_cost_reproduces_a_fixed_cost_and_one_an_entry(make_record, of_lengths, train, way):
+def test_conversion_cost_reproduces_a_fixed_cost_and_one_an_entry(
+    make_record, of_lengths, train, way, seconds
+):
     targets = [of_lengths([4] * rows) for rows in (100, 1000, 5000)]
     records = [make_record("ell", s, 1e-3, "strips", convert_s=1e-5 + 2e-9 * s.nnz) for s in targets]
     records += [make_record("csr", s, 1e-3, "strips") for s in targets]
@@ -179,7 +181,7 @@ def test_conversion_cost_reproduces_a_fixed_cost_and_one_an_entry(make_record, o
     assert float(cost.seconds(way("csr"), padded)[0]) == 0.0
 
 
-def test_conversion_cost_is_never_below_nothing(make_record, of_lengths, train, way):
+def test_conversion_cost_is_never_below_nothing(make_record, of_lengths, train, way, seconds):
     falling = [(100, 3e-3), (1000, 2e-3), (5000, 1e-3)]
     records = [make_record("coo", of_lengths([4] * rows), 1, "strips", convert_s=s) for rows, s in falling]
     cost = ConversionCost().fit(train(records))

@@ -13,12 +13,14 @@ from scipy.sparse import csr_array
 
 from sparsecast.features.analysis import structure
 from sparsecast.formats.storage_format import MAX_PADDING_FACTOR
+from sparsecast.machines.machine import detect
 from sparsecast.models import MODELS
 from sparsecast.models.model import Model
 from sparsecast.planning.candidates import Target
 from sparsecast.planning.dynamic_programme import MAX_STRIPS, best_blocks, best_single_block, strip_statistics
 
 SETTING = Target("cpu", "float64", 32, 1)
+HERE = detect()
 FORMATS = ("csr", "coo", "hyb")
 MOST_STRIPS = 9
 
@@ -139,7 +141,9 @@ def test_of_equal_plans_the_one_with_fewest_blocks_is_taken():
     shape = (len(FORMATS), 6, 6)
     first, last = np.indices(shape[1:])
     additive = np.broadcast_to((last - first).astype(float), shape)
-    blocks = best_blocks(statistics_of(doubling_rows(5), 1), Table(additive, np.zeros(shape)), SETTING, 1)
+    blocks = best_blocks(
+        statistics_of(doubling_rows(5), 1), Table(additive, np.zeros(shape)), SETTING, HERE, 1
+    )
     assert [(b.first_row, b.last_row) for b in blocks] == [(0, 4)]
 
 
@@ -158,7 +162,7 @@ def fitted(request, recorded):
 def test_blocks_tile_any_matrix_and_none_is_padded_beyond_reason(fitted, runs, strip_rows, iterations):
     lengths = np.array([length for length, rows in runs for _ in range(rows)], dtype=int)
     A = matrix_of(lengths)
-    blocks = best_blocks(statistics_of(A, strip_rows), fitted, SETTING, iterations)
+    blocks = best_blocks(statistics_of(A, strip_rows), fitted, SETTING, HERE, iterations)
     rows = [row for block in blocks for row in range(block.first_row, block.last_row + 1)]
     assert rows == list(range(len(lengths)))
     for block in blocks:
@@ -195,12 +199,12 @@ class Cheapest(Table):
 def test_refused_padding_is_never_planned_however_cheap():
     lengths = np.full(64, 1)
     lengths[40] = 60
-    blocks = best_blocks(statistics_of(matrix_of(lengths), 8), Cheapest("ell"), SETTING, 1)
+    blocks = best_blocks(statistics_of(matrix_of(lengths), 8), Cheapest("ell"), SETTING, HERE, 1)
     by_format = {b.candidate.format for b in blocks if b.first_row <= 40 <= b.last_row}
     # The dense row's own strip holds 67 entries in 8 rows, 480 with padding: within ten times.
     assert by_format == {"ell"}
     assert len(blocks) > 1, "in one block of 64 rows ELL would store 3,840 entries for 123"
-    one_strip = best_blocks(statistics_of(matrix_of(lengths), 64), Cheapest("ell"), SETTING, 1)
+    one_strip = best_blocks(statistics_of(matrix_of(lengths), 64), Cheapest("ell"), SETTING, HERE, 1)
     assert [b.candidate.format for b in one_strip] == ["csr"]
 
 
@@ -218,15 +222,15 @@ def test_a_coarsened_plan_is_never_worse_than_one_block(fitted):
     statistics = statistics_of(matrix_of(lengths), 2)
     assert statistics.strips <= MAX_STRIPS
     for iterations in (1, 1000):
-        blocks = best_blocks(statistics, fitted, SETTING, iterations)
+        blocks = best_blocks(statistics, fitted, SETTING, HERE, iterations)
         total = math.fsum(block.time_s + block.convert_s / iterations for block in blocks)
-        single = best_single_block(statistics, fitted, SETTING, iterations)
+        single = best_single_block(statistics, fitted, SETTING, HERE, iterations)
         one_block = single.time_s + single.convert_s / iterations
         assert total <= one_block * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("shape", [(0, 5), (0, 0), (7, 5), (7, 0), (1, 1)])
 def test_a_matrix_without_entries_has_a_plan_for_its_rows(fitted, shape):
-    blocks = best_blocks(statistics_of(csr_array(shape), 4), fitted, SETTING, 10)
+    blocks = best_blocks(statistics_of(csr_array(shape), 4), fitted, SETTING, HERE, 10)
     assert sum(block.last_row + 1 - block.first_row for block in blocks) == shape[0]
     assert all(0 < block.time_s < math.inf for block in blocks)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from sparsecast.features.analysis import structure
+from sparsecast.machines.machine import detect
 from sparsecast.matrices.gallery import gallery
 from sparsecast.models import MODELS
 from sparsecast.models.model import Model
@@ -19,6 +20,7 @@ from sparsecast.planning.dynamic_programme import strip_statistics
 from sparsecast.planning.plan import make_plan
 
 SETTING = Target("cpu", "float64", 32, 1)
+HERE = detect()
 
 
 class PerRow(Model):
@@ -57,7 +59,9 @@ def test_a_conversion_that_costs_more_than_it_saves_is_left_alone(strips):
     # COO saves 1 us a row and product, and costs 10 us a row: it pays after ten products.
     model = PerRow({"csr": 3e-6, "coo": 2e-6}, {"coo": 10e-6})
     chosen = {
-        iterations: {block.candidate.format for block in make_plan(strips, model, SETTING, iterations).blocks}
+        iterations: {
+            block.candidate.format for block in make_plan(strips, model, SETTING, HERE, iterations).blocks
+        }
         for iterations in (1, 9, 11, 12, 10**6)
     }
     # After eleven it is forecast to gain 3 %, less than a plan is changed for.
@@ -67,7 +71,7 @@ def test_a_conversion_that_costs_more_than_it_saves_is_left_alone(strips):
 def test_one_product_converts_nothing_on_a_real_machine(recorded):
     for name in MODELS.names():
         model = MODELS.get(name)().fit(recorded.select(dtype="float64"), recorded.machine)
-        plan = make_plan(statistics(gallery("poisson2d", n=200), 1024), model, SETTING, 1)
+        plan = make_plan(statistics(gallery("poisson2d", n=200), 1024), model, SETTING, HERE, 1)
         assert {block.candidate.format for block in plan.blocks} == {"csr"}
         assert plan.convert_s == 0
         assert plan.break_even_iterations == 0
@@ -75,7 +79,7 @@ def test_one_product_converts_nothing_on_a_real_machine(recorded):
 
 def test_break_even_is_the_first_product_that_has_paid(strips):
     model = PerRow({"csr": 3e-6, "coo": 2e-6}, {"coo": 9.5e-6})
-    plan = make_plan(strips, model, SETTING, 1000)
+    plan = make_plan(strips, model, SETTING, HERE, 1000)
     assert plan.baseline.candidate.format == "csr"
     assert plan.baseline.time_s == pytest.approx(640 * 3e-6)
     assert plan.time_s == pytest.approx(640 * 2e-6)
@@ -88,7 +92,9 @@ def test_break_even_is_the_first_product_that_has_paid(strips):
     st.floats(1e-9, 1e-3), st.floats(1e-9, 1e-3), st.floats(1e-9, 1e-2), st.sampled_from((1, 7, 1000, 10**9))
 )
 def test_a_plan_never_loses_against_plain_csr(strips, csr_s, coo_s, convert_s, iterations):
-    plan = make_plan(strips, PerRow({"csr": csr_s, "coo": coo_s}, {"coo": convert_s}), SETTING, iterations)
+    plan = make_plan(
+        strips, PerRow({"csr": csr_s, "coo": coo_s}, {"coo": convert_s}), SETTING, HERE, iterations
+    )
     total = iterations * plan.time_s + plan.convert_s
     assert total <= iterations * plan.baseline.time_s * (1 + 1e-9)
     if plan.convert_s:
@@ -101,13 +107,13 @@ def test_a_plan_never_loses_against_plain_csr(strips, csr_s, coo_s, convert_s, i
 
 def test_a_plans_interval_is_the_sum_of_its_blocks(strips):
     model = PerRow({"csr": 1e-6}, {}, ratios={"csr": (0.5, 3.0)})
-    plan = make_plan(strips, model, SETTING, 1)
+    plan = make_plan(strips, model, SETTING, HERE, 1)
     assert plan.low_s == pytest.approx(0.5 * plan.time_s)
     assert plan.high_s == pytest.approx(3.0 * plan.time_s)
 
 
 def test_a_plan_without_every_interval_has_none(strips):
-    plan = make_plan(strips, PerRow({"csr": 1e-6}, {}), SETTING, 1)
+    plan = make_plan(strips, PerRow({"csr": 1e-6}, {}), SETTING, HERE, 1)
     assert (plan.low_s, plan.high_s) == (None, None)
 
 
@@ -117,7 +123,7 @@ def test_the_plans_time_is_the_sum_of_its_blocks(recorded):
     A = csr_array((np.ones(indptr[-1]), np.zeros(indptr[-1], np.int32), indptr), (len(lengths), 4000))
     for name in MODELS.names():
         model = MODELS.get(name)().fit(recorded.select(dtype="float64"), recorded.machine)
-        plan = make_plan(statistics(A, 512), model, SETTING, 10**6)
+        plan = make_plan(statistics(A, 512), model, SETTING, HERE, 10**6)
         assert plan.time_s == pytest.approx(sum(block.time_s for block in plan.blocks))
         assert plan.convert_s == pytest.approx(sum(block.convert_s for block in plan.blocks))
         assert plan.time_s <= plan.baseline.time_s
@@ -127,6 +133,6 @@ def test_the_plans_time_is_the_sum_of_its_blocks(recorded):
 def test_a_matrix_without_entries_is_planned(recorded, shape):
     for name in MODELS.names():
         model = MODELS.get(name)().fit(recorded.select(dtype="float64"), recorded.machine)
-        plan = make_plan(statistics(csr_array(shape)), model, SETTING, 100)
+        plan = make_plan(statistics(csr_array(shape)), model, SETTING, HERE, 100)
         assert 0 < plan.time_s < math.inf
         assert sum(block.last_row + 1 - block.first_row for block in plan.blocks) == shape[0]

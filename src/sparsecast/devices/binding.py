@@ -39,6 +39,11 @@ def bind(A: csr_array[Any], candidate: Candidate) -> Bound:
     return Bound(matrix, kernels.bind(matrix, candidate.kernel, candidate.threads), multivector)
 
 
+def warm_up(candidate: Candidate) -> None:
+    """Compile, or load from a cache, what a candidate's device needs for it."""
+    DEVICES.get(candidate.device).warm_up(candidate)
+
+
 def tiny_matrix(candidate: Candidate) -> csr_array[Any]:
     """Return the smallest matrix that compiles what a candidate needs: one block, where it has blocks."""
     shape: Any = candidate.parameters.get("block", (2, 2))

@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from time import perf_counter
 
 from sparsecast.devices import DEVICES
+from sparsecast.devices.binding import warm_up
 from sparsecast.records import Candidate
 
 #: Seconds from which on a kernel was compiled, not found in the cache.
@@ -71,9 +72,10 @@ def compiled_in_turn(candidates: Sequence[Candidate], processes: int) -> Generat
     with ExitStack() as helpers:
         is_helped = False
         for number, candidate in enumerate(candidates):
-            device, start = DEVICES.get(candidate.device), perf_counter()
-            device.warm_up(candidate)
-            is_cold = perf_counter() - start > _COLD_S and device.compiles_apart
+            start = perf_counter()
+            warm_up(candidate)
+            is_slow = perf_counter() - start > _COLD_S
+            is_cold = is_slow and DEVICES.get(candidate.device).compiles_apart
             if is_cold and not is_helped:
                 helpers.enter_context(compiled_beside(candidates[number + 1 :], processes - 1))
                 is_helped = True
@@ -83,5 +85,4 @@ def compiled_in_turn(candidates: Sequence[Candidate], processes: int) -> Generat
 def compile_as_told() -> None:
     """Compile the kernels of the Candidates on standard input: what the processes do."""
     for told in json.load(sys.stdin):
-        candidate = Candidate.from_dict(told)
-        DEVICES.get(candidate.device).warm_up(candidate)
+        warm_up(Candidate.from_dict(told))

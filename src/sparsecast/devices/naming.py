@@ -8,7 +8,7 @@ from sparsecast.devices import DEVICES
 from sparsecast.errors import InputError
 
 
-def parse_device(text: str) -> tuple[str, int | None]:
+def parse_device(text: str) -> tuple[str, int]:
     """Return the name and the number of a device: of ``"cuda:1"``, ``("cuda", 1)``.
 
     Parameters
@@ -27,7 +27,7 @@ def parse_device(text: str) -> tuple[str, int | None]:
     if name in known:
         is_numbered = DEVICES.get(name).is_numbered
         if not colon:
-            return name, 0 if is_numbered else None
+            return name, 0
         if is_numbered and re.fullmatch(r"[0-9]{1,4}", number):
             return name, int(number)
     numbered = [f"{name}:N for number N" for name in known if DEVICES.get(name).is_numbered]

@@ -88,5 +88,5 @@ def test_sizes_are_told_by_what_fits_in_the_cache():
 
 def test_the_last_cache_is_what_the_threads_have_together(recorded):
     machine = dataclasses.replace(recorded.machine, caches=(Cache(1, 100, 1), Cache(2, 1000, 2)))
-    assert [last_cache_bytes(machine, "cpu", threads) for threads in (1, 2, 3, 4)] == [1000, 1000, 2000, 2000]
-    assert last_cache_bytes(dataclasses.replace(machine, caches=()), "cpu", 1) == 0
+    assert [last_cache_bytes(machine, threads) for threads in (1, 2, 3, 4)] == [1000, 1000, 2000, 2000]
+    assert last_cache_bytes(dataclasses.replace(machine, caches=()), 1) == 0

@@ -14,16 +14,18 @@ from sparsecast.benchmark.gahvari import suite as suite_module
 from sparsecast.benchmark.gahvari.search_space import NNZ_PER_ROW, SYMMETRIC, UNBLOCKED, Point, Series
 from sparsecast.benchmark.gahvari.suite import SyntheticSuite, candidate_of, measured_subject
 from sparsecast.benchmark.gahvari.summary import AGAIN, SUITE
-from sparsecast.benchmark.measurement import HostBench
-from sparsecast.devices import compiling
+from sparsecast.devices import DEVICES, compiling
 from sparsecast.devices.compiling import compile_as_told, compiled_beside
+from sparsecast.devices.cpu.processor import Processor
 from sparsecast.errors import MatrixSizeError
 from sparsecast.features.analysis import structure
+from sparsecast.machines.machine import detect
 from sparsecast.measuring.timing import Effort
 from sparsecast.planning.candidates import Target
 from sparsecast.records import Candidate
 
 SETTING = Target("cpu", "float64", 32, 1)
+HERE = detect()
 SERIES = (UNBLOCKED, Series((2, 3)), SYMMETRIC)
 QUICK = Effort(samples=2, sample_s=1e-4)
 
@@ -32,7 +34,9 @@ QUICK = Effort(samples=2, sample_s=1e-4)
 def suite():
     def make(**options):
         return SyntheticSuite(
-            (SETTING,), **{"series": SERIES, "dimensions": (512, 1024), "bench": HostBench(), **options}
+            (SETTING,),
+            **{"series": SERIES, "dimensions": (512, 1024), "device": DEVICES.get("cpu"), "machine": HERE}
+            | options,
         )
 
     return make
@@ -72,10 +76,10 @@ def test_the_matrices_are_as_asked_for():
 
 def test_a_candidate_is_that_of_its_series():
     found = structure(measured_subject(Point(UNBLOCKED, 512, 29)).matrix)
-    assert candidate_of(UNBLOCKED, found, SETTING).format == "csr"
-    assert candidate_of(UNBLOCKED, found, SETTING).block is None
-    assert candidate_of(SYMMETRIC, found, SETTING).format == "symmetric_csr"
-    asked = candidate_of(Series((6, 1)), found, SETTING)
+    assert candidate_of(UNBLOCKED, found, SETTING, HERE).format == "csr"
+    assert candidate_of(UNBLOCKED, found, SETTING, HERE).block is None
+    assert candidate_of(SYMMETRIC, found, SETTING, HERE).format == "symmetric_csr"
+    asked = candidate_of(Series((6, 1)), found, SETTING, HERE)
     assert (asked.format, asked.block) == ("bcsr", (6, 1))
 
 
@@ -152,14 +156,14 @@ def test_sizes_that_there_is_no_time_to_compile_are_left_out(suite, clock, monke
 
 
 def test_a_series_without_a_kernel_on_the_device_is_none_of_the_suite(suite, monkeypatch):
-    monkeypatch.setitem(
-        suite_module.KERNELS, "cpu", type("None but CSR", (), {"names": lambda self: ["csr"]})()
-    )
+    class OnlyCSR(Processor):
+        kernels = type("None but CSR", (), {"names": lambda self: ["csr"]})()
+
     monkeypatch.setattr(compiling, "warm_up", lambda candidate: None)
     monkeypatch.setattr(
-        suite_module, "candidate_of", lambda series, found, target: Candidate("csr", "", "cpu", "", 32, 1)
+        suite_module, "candidate_of", lambda *arguments: Candidate("csr", "", "cpu", "", 32, 1)
     )
-    assert suite()._compiled(lambda: 1.0, 1.0) == [UNBLOCKED]
+    assert suite(device=OnlyCSR())._compiled(lambda: 1.0, 1.0) == [UNBLOCKED]
 
 
 BLOCKS = ((2, 2), (6, 1), None)

@@ -13,16 +13,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from scipy.sparse import csr_array, random_array
-from sparsecast.benchmark.device import DeviceBench
 
 from sparsecast import api
-from sparsecast.benchmark.calibration import Calibration, Place, varied_benchmark
+from sparsecast.benchmark.calibration import Calibration
 from sparsecast.benchmark.plan_check import check_plan
 from sparsecast.devices import DEVICES
 from sparsecast.devices.binding import prepared, row_slice
 from sparsecast.devices.cuda import launching, tiles
-from sparsecast.devices.cuda.clock import EventClock
 from sparsecast.devices.cuda.launching import SIMULATED, THREADS, cuda
+from sparsecast.devices.cuda.nvidia import NvidiaGPU
 from sparsecast.devices.cuda.operator import DeviceOperator
 from sparsecast.devices.cuda.tiles import TILE
 from sparsecast.devices.reference import ReferenceProduct
@@ -30,9 +29,10 @@ from sparsecast.errors import InputError, MatrixSizeError, PaddingError
 from sparsecast.formats import FORMATS
 from sparsecast.formats.bcsr import BCSR
 from sparsecast.formats.sell import SELL
-from sparsecast.machines.gpu import Device
+from sparsecast.machines.gpu import GPU
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile, user_path
+from sparsecast.matrices.benchmark_matrices import varied_benchmark
 from sparsecast.matrices.gallery import gallery
 from sparsecast.measuring.timing import Effort
 from sparsecast.operators import RowProduct
@@ -365,15 +365,30 @@ def test_more_than_the_free_memory_of_the_device_is_refused_before_it_is_taken(m
     assert "\n" not in str(refusal.value)
 
 
+def test_hyb_is_all_coo_where_too_few_rows_keep_the_device_busy(kernel=("hyb", "columns")):
+    A = gallery("banded", n=40, half_bandwidth=1)
+    candidate = Candidate(*kernel, "cuda", "float64", 32, 1)
+    bound, _ = NvidiaGPU().bind(A, candidate)
+    assert bound.matrix.indices.shape == (40, 0) and len(bound.matrix.overflow_data) == A.nnz
+
+
 def test_a_device_is_met(monkeypatch, tmp_path):
     monkeypatch.setenv("SPARSECAST_HOME", str(tmp_path))
     matrices = [varied_benchmark(30, 2, "uniform", reach) for reach in (0.2, 1.0)]
     small = [replace(each, formats=("csr", "ell"), entries=100) for each in matrices]
-    bench = DeviceBench(EventClock())
-    place = Place(lambda target: (small, []), bandwidths=lambda machine, threads: [], bench=bench)
-    machine = replace(detect(), device=Device("simulated or not", 1, 1, 32, 128, 1 << 30, 1 << 12, 1, 1))
+
+    class Small(NvidiaGPU):
+        def suites(self, target, machine):
+            return small, []
+
+        def measure_bandwidths(self, machine, threads):
+            return []
+
+    machine = replace(
+        detect(), device="cuda", gpu=GPU("simulated or not", 1, 1, 32, 128, 1 << 30, 1 << 12, 1, 1)
+    )
     monkeypatch.setattr("sparsecast.benchmark.calibration.QUICK_EFFORT", ONCE)
-    profile = Calibration(machine, [Target("cuda", "float64", 32, 1)], 50.0, place=place).run()
+    profile = Calibration(machine, [Target("cuda", "float64", 32, 1)], 50.0, device=Small()).run()
     found = {(record.matrix, record.candidate.format) for record in profile.records}
     assert found == {(each.name, name) for each in small for name in each.formats}
     assert {record.candidate.device for record in profile.records} == {"cuda"}
@@ -388,6 +403,5 @@ def test_a_plan_of_several_blocks_is_built_there_and_checked():
     plan = Plan(blocks, 1000, 2e-6, None, None, 2e-6, baseline, None)
     operator = api.compile(A, plan)
     assert isinstance(operator, DeviceOperator) and len(operator.blocks) == 2
-    bench = DeviceBench(EventClock())
-    checked = check_plan(A, plan, lambda: operator, ONCE, bench)
+    checked = check_plan(A, plan, lambda: operator, ONCE, NvidiaGPU())
     assert checked.time_s > 0 and checked.baseline_s > 0 and checked.scipy_s > 0

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from sparsecast.devices.cuda.driver import detect_gpu
 from sparsecast.errors import DeviceError
-from sparsecast.machines.gpu import detect_device
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("numba_cuda") is None, reason="numba-cuda, which has the simulator, is missing"
@@ -35,7 +35,7 @@ def test_every_kernel_in_the_simulator(which):
 
 def test_every_kernel_on_the_device():
     try:
-        detect_device()
+        detect_gpu()
     except DeviceError as error:
         pytest.skip(str(error))
     run("0")

@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 from sparsecast.devices import DEVICES
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks, StripStatistics
+from sparsecast.machines.machine import detect
 
 
 def regular(length, rows=100):
@@ -22,7 +23,8 @@ def regular(length, rows=100):
 
 def chosen(A):
     kernels = DEVICES.get("cuda").kernels.get("csr")
-    return kernels.variants[int(kernels.choose(RowBlocks.of(structure(A, threads=1)))[0])]
+    blocks = RowBlocks.of(structure(A, threads=1))
+    return kernels.variants[int(kernels.choose(blocks, detect(), "float64")[0])]
 
 
 @pytest.mark.parametrize(
@@ -59,7 +61,7 @@ def test_the_rule_chooses_a_variant_for_every_block(matrices, name):
         strips = StripStatistics.of(A.indptr, structure(A, threads=1), 4)
         first = np.arange(strips.strips)
         for blocks in (RowBlocks.of(structure(A, threads=1)), strips.blocks(first, first + 1)):
-            choice = np.asarray(kernels.choose(blocks))
+            choice = np.asarray(kernels.choose(blocks, detect(), "float64"))
             assert choice.shape == blocks.rows.shape, what
             assert ((choice >= 0) & (choice < len(kernels.variants))).all(), what
 
@@ -78,12 +80,12 @@ def test_rules_need_no_gpu_library_and_binding_names_the_extra_that_brings_it():
         "import numpy as np\n"
         "from scipy.sparse import csr_array\n"
         "from sparsecast.errors import DeviceError\n"
-        "from sparsecast.kernels import KERNELS\n"
+        "from sparsecast.machines.machine import detect\n"
         "from sparsecast.devices.binding import bind\n"
         "from sparsecast.planning.candidates import Target, whole_matrix\n"
         "from sparsecast.features.analysis import structure\n"
         "A = csr_array(np.kron(np.eye(20), np.ones((2, 2))))\n"
-        "choice = whole_matrix(structure(A), Target('cuda', 'float64', 32, 1))\n"
+        "choice = whole_matrix(structure(A), Target('cuda', 'float64', 32, 1), detect())\n"
         "assert not [name for name in sys.modules if name.startswith(('numba.cuda', 'cuda'))]\n"
         "for candidate in choice.candidates:\n"
         "    try:\n"
@@ -98,7 +100,7 @@ def test_rules_need_no_gpu_library_and_binding_names_the_extra_that_brings_it():
 
 def test_names_of_the_kernels_import_no_gpu_library():
     script(
-        "import sys; from sparsecast.kernels import KERNELS\n"
-        "assert KERNELS['cuda'].names()\n"
+        "import sys; from sparsecast.devices import DEVICES\n"
+        "assert DEVICES.get('cuda').kernels.names()\n"
         "assert not [name for name in sys.modules if name.startswith(('numba.cuda', 'cuda'))]\n"
     )

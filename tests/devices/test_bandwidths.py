@@ -5,38 +5,41 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from sparsecast.benchmark.bandwidths import MOST_TRANSFER_BYTES, array_sizes, measure_bandwidths
 
+from sparsecast.devices import DEVICES
+from sparsecast.devices.bandwidths import measure_bandwidths
 from sparsecast.devices.cuda import clock as cuda_clock
-from sparsecast.machines.gpu import Device
+from sparsecast.devices.cuda.nvidia import MOST_TRANSFER_BYTES
+from sparsecast.machines import gpu
 from sparsecast.machines.machine import Cache, Machine
-from sparsecast.measuring.timing import Effort, HostClock
+from sparsecast.measuring.timing import Effort
 
 CACHES = (Cache(1, 1 << 15, 1), Cache(2, 1 << 20, 2), Cache(3, 1 << 25, 8))
 MACHINE = Machine("test", "x86_64", 8, 8, CACHES, (), 1 << 34, "Linux")
-GPU = Device("a device", 100, 64, 32, 1024, 1 << 36, 50 << 20, 1_500_000_000, 2_000_000_000, (9, 0))
+CPU, CUDA = DEVICES.get("cpu"), DEVICES.get("cuda")
+GPU = gpu.GPU("a device", 100, 64, 32, 1024, 1 << 36, 50 << 20, 1_500_000_000, 2_000_000_000, (9, 0))
 
 
 def test_half_of_each_cache_is_read_and_twice_the_last():
-    assert array_sizes(MACHINE, 1) == [1 << 14, 1 << 19, 1 << 24, 1 << 26]
-    assert array_sizes(MACHINE, 8) == [1 << 17, 1 << 21, 1 << 24, 1 << 26]
+    assert CPU.array_sizes(MACHINE, 1) == [1 << 14, 1 << 19, 1 << 24, 1 << 26]
+    assert CPU.array_sizes(MACHINE, 8) == [1 << 17, 1 << 21, 1 << 24, 1 << 26]
 
 
 def test_unknown_and_huge_caches_have_an_array_too():
-    (beyond,) = array_sizes(dataclasses.replace(MACHINE, caches=()), 8)
+    (beyond,) = CPU.array_sizes(dataclasses.replace(MACHINE, caches=()), 8)
     assert beyond == 128 << 20
     huge = dataclasses.replace(MACHINE, caches=(Cache(3, 1 << 40, 8),))
-    assert array_sizes(huge, 1) == [32 << 20, 512 << 20]
+    assert CPU.array_sizes(huge, 1) == [32 << 20, 512 << 20]
 
 
 def test_a_device_reads_beyond_its_l2_and_transfers_little_and_much():
-    sizes = array_sizes(dataclasses.replace(MACHINE, device=GPU), 1)
+    sizes = CUDA.array_sizes(dataclasses.replace(MACHINE, device="cuda", gpu=GPU), 1)
     assert max(sizes) == 200 << 20 and min(sizes) == 1 << 12
     assert sum(size <= MOST_TRANSFER_BYTES for size in sizes) >= 3
 
 
 def test_reads_of_the_processor_by_each_size():
-    found = measure_bandwidths(HostClock(), "cpu", 1, [1 << 12, 1 << 22], Effort(samples=2, sample_s=1e-4))
+    found = measure_bandwidths(CPU, [1 << 12, 1 << 22], 1, Effort(samples=2, sample_s=1e-4))
     assert [(s.kind, s.device, s.threads, s.bytes) for s in found] == [
         ("read", "cpu", 1, 1 << 12),
         ("read", "cpu", 1, 1 << 22),
@@ -55,7 +58,7 @@ def test_the_bytes_of_a_copy_count_twice_and_large_arrays_are_not_transferred(mo
 
     for name in ("device_read", "device_copy", "device_upload", "device_download"):
         monkeypatch.setattr(cuda_clock, name, lambda size: lambda: None)
-    found = measure_bandwidths(Clock(), "cuda", 1, [1 << 10, MOST_TRANSFER_BYTES + 8])
+    found = measure_bandwidths(CUDA, [1 << 10, MOST_TRANSFER_BYTES + 8], 1, clock=Clock())
     assert {(s.kind, s.bytes) for s in found} == {
         ("read", 1 << 10),
         ("copy", 1 << 11),

@@ -1,0 +1,166 @@
+"""The driver of NVIDIA's GPUs: how one is found, and what is said where there is none."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from contextlib import nullcontext
+from importlib.machinery import ModuleSpec
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+from sparsecast.devices.cuda.driver import detect_gpu, device_uuid, driver_errors, numba_cuda
+from sparsecast.errors import DeviceError, InputError, MatrixSizeError
+from sparsecast.machines.gpu import GPU
+
+H200 = GPU(
+    name="NVIDIA H200",
+    multiprocessors=132,
+    warps_per_multiprocessor=64,
+    lanes=32,
+    threads_per_block=1024,
+    memory_bytes=140 << 30,
+    l2_bytes=60 << 20,
+    clock_hz=1_980_000_000,
+    memory_clock_hz=3_201_000_000,
+    compute_capability=(9, 0),
+)
+
+
+class Gpu(nullcontext):
+    """What the detection asks a device of numba.cuda, with the answers of an H200."""
+
+    name = "NVIDIA H200"
+    compute_capability = (9, 0)
+    MULTIPROCESSOR_COUNT, MAX_THREADS_PER_MULTIPROCESSOR, WARP_SIZE = 132, 2048, 32
+    MAX_THREADS_PER_BLOCK, L2_CACHE_SIZE = 1024, 60 << 20
+    CLOCK_RATE, MEMORY_CLOCK_RATE = 1_980_000, 3_201_000
+
+
+@pytest.fixture
+def cuda(monkeypatch):
+    """A stand-in for the packages numba-cuda and numba.cuda, with two devices."""
+    fake = ModuleType("numba.cuda")
+    fake.gpus = [Gpu(), Gpu()]
+    fake.selected = []
+    fake.select_device = fake.selected.append
+    fake.is_available, fake.cuda_error = lambda: True, lambda: None
+    context = SimpleNamespace(
+        get_memory_info=lambda: SimpleNamespace(total=140 << 30), device=SimpleNamespace(id=1)
+    )
+    fake.current_context = lambda: context
+    package = ModuleType("numba_cuda")
+    package.__spec__ = ModuleSpec("numba_cuda", None)
+    monkeypatch.setitem(sys.modules, "numba_cuda", package)
+    monkeypatch.setitem(sys.modules, "numba.cuda", fake)
+    monkeypatch.setattr("numba.config.ENABLE_CUDASIM", 0)
+    return fake
+
+
+class CudaAPIError(Exception):
+    """As numba-cuda raises it."""
+
+
+class CUDAError(Exception):
+    """As cuda.core raises it."""
+
+
+LOST = "[719] Call to cuLaunchKernel results in CUDA_ERROR_LAUNCH_FAILED"
+
+
+@pytest.mark.parametrize("error", [CudaAPIError(LOST), CUDAError("CUDA_ERROR_UNKNOWN: an unknown\nerror")])
+def test_a_device_that_is_lost_is_said_in_one_line(error):
+    said = r"device 'cuda' was lost .* \(CUDA_ERROR_\w+\): .* is kept"
+    with pytest.raises(DeviceError, match=said) as refusal, driver_errors():
+        raise error
+    assert refusal.value.__cause__ is error and "\n" not in str(refusal.value)
+
+
+def test_a_full_device_and_an_old_driver_are_not_called_lost():
+    with pytest.raises(MatrixSizeError, match=r"memory is full \(CUDA_ERROR_OUT_OF"), driver_errors():
+        raise CudaAPIError("[2] Call to cuMemAlloc results in CUDA_ERROR_OUT_OF_MEMORY")
+    with pytest.raises(DeviceError, match="update the driver"), driver_errors():
+        raise CUDAError("CUDA_ERROR_UNSUPPORTED_PTX_VERSION: the PTX was compiled with a newer toolchain")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        CudaAPIError("[700] Call to cuCtxSynchronize results in CUDA_ERROR_ILLEGAL_ADDRESS"),
+        CUDAError("CUDA_ERROR_INVALID_VALUE: one of the parameters is not in range"),
+        ValueError("CUDA_ERROR_LAUNCH_FAILED"),
+        CudaAPIError("an answer without a name"),
+    ],
+)
+def test_our_own_faults_stay_what_they_are(error):
+    with pytest.raises(type(error)) as raised, driver_errors():
+        raise error
+    assert raised.value is error
+
+
+def test_the_packages_raise_errors_of_these_names():
+    pytest.importorskip("numba_cuda", reason="numba-cuda is missing")
+    driver = importlib.import_module("numba.cuda.cudadrv.driver")
+    assert driver.CudaAPIError.__name__ == CudaAPIError.__name__
+    error = driver.CudaAPIError(719, "Call to cuLaunchKernel results in CUDA_ERROR_LAUNCH_FAILED")
+    assert str(error) == LOST
+    utils = pytest.importorskip("cuda.core._utils.cuda_utils", reason="cuda.core is missing")
+    assert utils.CUDAError.__name__ == CUDAError.__name__
+
+
+def test_the_uuid_is_that_of_the_current_device(cuda):
+    uuid = "GPU-01234567-89ab-cdef-0123-456789abcdef"
+    cuda.current_context = lambda: SimpleNamespace(device=SimpleNamespace(uuid=uuid))
+    assert device_uuid() == uuid
+
+
+def test_a_device_is_described_in_si_units(cuda):
+    assert detect_gpu(0) == detect_gpu(1) == H200
+    assert cuda.selected == [0, 1], "what is described is computed on from then on"
+
+
+def test_without_a_number_the_current_device_stays_the_current_one(cuda):
+    assert detect_gpu() == H200
+    assert cuda.selected == [1]
+
+
+def test_the_driver_knows_the_attributes_that_are_asked():
+    driver = pytest.importorskip("cuda.bindings.driver", reason="the names are those of cuda-bindings")
+    asked = [name for name in vars(Gpu) if name.isupper()]
+    assert len(asked) == 7
+    assert all(hasattr(driver.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}") for name in asked)
+
+
+@pytest.mark.parametrize("index", (2, -1))
+def test_an_index_that_is_not_there_is_refused_with_those_that_are(cuda, index):
+    with pytest.raises(DeviceError, match=f"device cuda:{index}: expected 0 to 1, .* sees 2; "):
+        detect_gpu(index)
+
+
+def test_a_device_that_is_too_old_is_named(cuda):
+    cuda.gpus[0].compute_capability = (7, 0)
+    with pytest.raises(DeviceError, match=r"cuda:0 \(NVIDIA H200\) .* 7\.0: expected at least 7\.5; "):
+        detect_gpu(0)
+
+
+@pytest.mark.parametrize("why", ("no driver\n", "CUDA_ERROR_NO_DEVICE (100)", None))
+def test_a_driver_that_does_not_answer_is_said_in_one_line(cuda, why):
+    cuda.is_available, cuda.cuda_error = lambda: False, lambda: why
+    with pytest.raises(DeviceError, match=r"device 'cuda' does not answer \(") as refusal:
+        detect_gpu()
+    assert "\n" not in str(refusal.value)
+    assert (why or "NVVM").strip() in str(refusal.value)
+
+
+def test_the_missing_package_is_named_with_the_extra_that_brings_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "numba_cuda", None)
+    with pytest.raises(DeviceError, match=r"numba-cuda.*pip install 'sparsecast\[gpu\]'") as refusal:
+        numba_cuda()
+    assert isinstance(refusal.value, InputError) and "\n" not in str(refusal.value)
+
+
+def test_the_simulator_is_no_device_to_describe(cuda, monkeypatch):
+    monkeypatch.setattr("numba.config.ENABLE_CUDASIM", 1)
+    with pytest.raises(DeviceError, match=r"simulator.*NUMBA_ENABLE_CUDASIM"):
+        detect_gpu()

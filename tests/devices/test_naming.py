@@ -1,0 +1,34 @@
+"""Names of devices as people give them."""
+
+from __future__ import annotations
+
+import pytest
+
+from sparsecast.devices.naming import parse_device, parse_devices
+from sparsecast.errors import InputError
+
+NAMED = {"cpu": ("cpu", 0), "cuda": ("cuda", 0), "cuda:0": ("cuda", 0), "cuda:17": ("cuda", 17)}
+
+
+@pytest.mark.parametrize("text", NAMED)
+def test_devices_are_named_by_kind_and_number(text):
+    assert parse_device(text) == NAMED[text]
+
+
+def test_several_devices_are_of_different_kinds():
+    assert parse_devices("cuda:3,cpu") == {"cuda:3": "cuda", "cpu": "cpu"}
+    assert parse_devices("cuda:1") == {"cuda:1": "cuda"}
+    for twice in ("cpu,cpu", "cuda,cuda:1", "cpu,cuda,cpu"):
+        with pytest.raises(InputError, match=f"devices '{twice}': expected one of each kind"):
+            parse_devices(twice)
+    with pytest.raises(InputError, match="device '': expected cpu"):
+        parse_devices("cpu,,cuda")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "gpu", "CUDA", "cuda:", "cuda:-1", "cuda:1.0", "cuda:1\n", "cuda1", "cpu:0", "cuda:\u0661"]
+)
+def test_other_names_of_devices_are_refused_in_one_line(text):
+    with pytest.raises(InputError, match=r"expected cpu, cuda, or cuda:N for") as refusal:
+        parse_device(text)
+    assert str(refusal.value).startswith(f"device {text!r}: ") and "\n" not in str(refusal.value)
