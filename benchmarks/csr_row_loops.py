@@ -119,7 +119,7 @@ def row_of(kind: str, mean: int, A: csr_array[Any]) -> list[str]:
     return [
         kind,
         str(mean),
-        f"{found.mispredicted_rows / found.rows:.2f}",
+        f"{found.row_lengths.mispredicted / found.rows:.2f}",
         f"{base / A.nnz * 1e9:.2f}",
         *(f"{timings[variant].time_s / base:.2f}" for variant in kernels.variants if variant != BASE),
         chosen + (" *" if is_mistaken(timings, chosen, noise) else ""),

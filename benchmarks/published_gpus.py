@@ -45,7 +45,7 @@ OF_THE_PAPER = {"csr": 0.063, "ell": 0.044, "coo": 0.022, "hyb": 0.047}
 
 def is_of_its_kind(record: Record) -> bool:
     """Tell whether all rows of a matrix have about one length."""
-    return record.structure.row_length_deviation <= OF_ITS_KIND * record.structure.row_length_mean
+    return record.structure.row_lengths.deviation <= OF_ITS_KIND * record.structure.row_lengths.mean
 
 
 def group_of(record: Record) -> str:

@@ -88,9 +88,8 @@ def gpu_profile() -> Profile:
         for kind in ("to device", "from device")
         for size in (1 << 16, 1 << 24)
     ]
-    return Profile(
-        dataclasses.replace(recorded.machine, device="cuda", gpu=gpu), tuple(records), tuple(bandwidths)
-    )
+    machine = dataclasses.replace(recorded.machine, device="cuda", gpu=gpu)
+    return Profile(machine, tuple(records), recorded.matrices, tuple(bandwidths))
 
 
 @pytest.fixture(autouse=True)

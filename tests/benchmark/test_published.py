@@ -68,16 +68,20 @@ def test_a_record_says_what_is_not_known(profiles):
     assert (record.suite, record.candidate.device, record.version) == ("published", "hip", SOURCE)
     assert (record.samples_s, record.energy_j, record.measured_at) == ((), None, "")
     assert (record.spread, record.noise, record.error, record.convert_s) == (None,) * 4
-    assert record.structure.explicit_zeros is record.structure.triangle_nnz is None
-    assert record.structure.x_reuse_histogram == record.structure.band_histogram == ()
+    assert record.structure.stored_values.explicit_zeros is record.structure.symmetry.triangle_nnz is None
+    assert record.structure.locality.reuse_histogram == record.structure.bands.histogram == ()
 
 
 def test_a_structure_has_the_five_numbers_and_adds_up(profiles):
     found = next(r.structure for r in profiles["V100_SXM2"].records if r.matrix == "Bai/uneven")
     assert (found.rows, found.cols, found.nnz) == (8, 9, 40)
-    assert (found.row_length_min, found.row_length_max, found.row_length_mean) == (1, 14, 5.0)
-    assert found.row_length_deviation == pytest.approx(math.sqrt(15))
-    assert (found.rows_at_least[0], found.rows_at_least[1], found.entries_up_to[-1]) == (8, 8, 40)
+    assert (found.row_lengths.min, found.row_lengths.max, found.row_lengths.mean) == (1, 14, 5.0)
+    assert found.row_lengths.deviation == pytest.approx(math.sqrt(15))
+    assert (
+        found.row_lengths.rows_at_least[0],
+        found.row_lengths.rows_at_least[1],
+        found.row_lengths.entries_up_to[-1],
+    ) == (8, 8, 40)
 
 
 def test_a_profile_of_them_is_kept_and_read_again(profiles, tmp_path):
@@ -184,5 +188,8 @@ def test_the_real_table(tmp_path):
     for profile in profiles.values():
         assert all(r.time_s > 0 for r in profile.records)
         for found in {id(r.structure): r.structure for r in profile.records}.values():
-            assert found.rows_at_least[0] == found.rows and found.entries_up_to[-1] == found.nnz
-            assert found.row_length_min <= found.row_length_mode <= found.row_length_max <= found.cols
+            assert (
+                found.row_lengths.rows_at_least[0] == found.rows
+                and found.row_lengths.entries_up_to[-1] == found.nnz
+            )
+            assert found.row_lengths.min <= found.row_lengths.mode <= found.row_lengths.max <= found.cols

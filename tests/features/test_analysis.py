@@ -164,15 +164,15 @@ def test_gallery_agrees_with_the_oracle(name, parameters):
 def test_matrices_without_entries(shape):
     found = structure(csr_array(shape))
     assert_same(found, oracle(csr_array(shape)))
-    assert found.block_fill == (1.0,) * len(BLOCK_SIZES)
-    assert sum(found.x_reuse_histogram) == 0.0
+    assert found.blocks.fill == (1.0,) * len(BLOCK_SIZES)
+    assert sum(found.locality.reuse_histogram) == 0.0
 
 
 def test_one_entry():
     found = structure(csr_array(([3.0], ([4], [17])), shape=(5, 20)))
-    assert (found.diagonals, found.half_bandwidth, found.x_line_changes) == (1, 13, 1)
-    assert found.x_reuse_histogram[-1] == 1.0
-    assert found.block_fill == tuple(float(b * b) for b in BLOCK_SIZES)
+    assert (found.bands.diagonals, found.bands.half_bandwidth, found.locality.line_changes) == (1, 13, 1)
+    assert found.locality.reuse_histogram[-1] == 1.0
+    assert found.blocks.fill == tuple(float(b * b) for b in BLOCK_SIZES)
 
 
 def test_rows_longer_than_the_histogram_of_lengths():
@@ -190,7 +190,7 @@ def test_rows_longer_than_the_histogram_of_lengths():
 def test_band_edges_belong_to_the_farther_band():
     n = 100
     A = csr_array(([1.0] * 4, ([0, 0, 0, 99], [9, 10, 90, 0])), shape=(n, n))
-    assert structure(A).band_histogram == (0.25, 0.25, 0, 0, 0, 0, 0, 0, 0, 0.5)
+    assert structure(A).bands.histogram == (0.25, 0.25, 0, 0, 0, 0, 0, 0, 0, 0.5)
 
 
 def test_arrays_longer_than_the_entries_and_csr_matrix():
@@ -203,19 +203,19 @@ def test_arrays_longer_than_the_entries_and_csr_matrix():
 @pytest.mark.parametrize("dtype", [*DTYPES, np.int8, np.bool_, np.longdouble, np.clongdouble])
 def test_values_of_any_type(dtype):
     A = csr_array((np.array([1, 0, 1], dtype=dtype), [0, 1, 2], [0, 2, 3]), shape=(2, 3))
-    assert structure(A).explicit_zeros == 1
+    assert structure(A).stored_values.explicit_zeros == 1
 
 
 @pytest.mark.parametrize("dtype", ["complex128", "complex64", np.clongdouble])
 def test_a_complex_value_is_zero_where_both_its_parts_are(dtype):
     values = np.array([1, 0, 1j, complex(0, np.nan), complex(-0.0, 0.0)], dtype=dtype)
     A = csr_array((values, [0, 1, 2, 0, 1], [0, 3, 5]), shape=(2, 3))
-    assert structure(A).explicit_zeros == 2
+    assert structure(A).stored_values.explicit_zeros == 2
 
 
 def test_negative_zero_is_zero_and_nan_is_not():
     A = csr_array((np.array([-0.0, np.nan, 1.0]), [0, 1, 2], [0, 2, 3]), shape=(2, 3))
-    assert structure(A).explicit_zeros == 1
+    assert structure(A).stored_values.explicit_zeros == 1
 
 
 def in_pieces(A: csr_array, pieces: int, windows: int):
@@ -261,9 +261,9 @@ def test_work_arrays_stay_below_a_tenth_of_the_matrix(name, parameters):
     assert peak <= 0.1 * (A.data.nbytes + A.indices.nbytes + A.indptr.nbytes)
     # With windows as without: every line change is counted, and counted once.
     rows = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
-    assert found.diagonals == np.unique(A.indices - rows).size
-    assert found.x_line_changes == 1 + np.count_nonzero(np.diff(A.indices // 8))
-    assert sum(found.x_reuse_histogram) == pytest.approx(1.0)
+    assert found.bands.diagonals == np.unique(A.indices - rows).size
+    assert found.locality.line_changes == 1 + np.count_nonzero(np.diff(A.indices // 8))
+    assert sum(found.locality.reuse_histogram) == pytest.approx(1.0)
 
 
 def test_one_thread_starts_no_pool(monkeypatch):
@@ -294,11 +294,11 @@ def test_far_more_columns_than_memory_for_maps():
     A = csr_array((A.data, A.indices.astype(np.int32), A.indptr.astype(np.int32)), shape=A.shape)
     assert cut(A, 5, 1).windows > 1
     found = structure(A)
-    assert found.diagonals == len({c - r for r, c in zip(rows, cols, strict=True)})
-    assert found.half_bandwidth == max(abs(c - r) for r, c in zip(rows, cols, strict=True))
-    assert found.x_line_changes == 5
-    assert sum(found.x_reuse_histogram) == pytest.approx(1.0)
-    assert found.x_reuse_histogram[-1] == pytest.approx(0.8)
+    assert found.bands.diagonals == len({c - r for r, c in zip(rows, cols, strict=True)})
+    assert found.bands.half_bandwidth == max(abs(c - r) for r, c in zip(rows, cols, strict=True))
+    assert found.locality.line_changes == 5
+    assert sum(found.locality.reuse_histogram) == pytest.approx(1.0)
+    assert found.locality.reuse_histogram[-1] == pytest.approx(0.8)
 
 
 @pytest.mark.parametrize("name", ["circuit", "rmat", "arrow", "elasticity3d", "random"])
@@ -314,10 +314,10 @@ def test_estimates_are_near_the_truth(name, monkeypatch):
     monkeypatch.setattr("sparsecast.features.sweep._MAX_REUSE_SHIFT", 0)
     monkeypatch.setattr("sparsecast.features.blocks._EXACT_FILL_NNZ", 2**21)
     exact = structure(A)
-    assert estimated.block_fill != exact.block_fill
-    assert estimated.x_reuse_histogram != exact.x_reuse_histogram
-    np.testing.assert_allclose(estimated.block_fill, exact.block_fill, rtol=0.08)
-    np.testing.assert_allclose(estimated.x_reuse_histogram, exact.x_reuse_histogram, atol=0.03)
+    assert estimated.blocks.fill != exact.blocks.fill
+    assert estimated.locality.reuse_histogram != exact.locality.reuse_histogram
+    np.testing.assert_allclose(estimated.blocks.fill, exact.blocks.fill, rtol=0.08)
+    np.testing.assert_allclose(estimated.locality.reuse_histogram, exact.locality.reuse_histogram, atol=0.03)
 
 
 @pytest.mark.parametrize("wrong", [coo_array((2, 2)), csr_array((2, 2)).toarray(), "matrix"])

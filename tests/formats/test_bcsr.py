@@ -15,7 +15,6 @@ from sparsecast.errors import InputError, PaddingError
 from sparsecast.features.analysis import structure
 from sparsecast.features.levels import BLOCK_SIZES
 from sparsecast.features.row_blocks import RowBlocks, StripStatistics
-from sparsecast.features.sweep import ENTRIES_PER_THREAD
 from sparsecast.formats.bcsr import BCSR, best_block
 from sparsecast.machines.machine import detect
 from sparsecast.matrices.gallery import gallery
@@ -212,7 +211,7 @@ def test_a_matrix_gets_the_block_that_is_foretold_of_it(name, parameters, block)
     A = gallery(name, **parameters)
     found = structure(A, threads=1)
     B = BCSR.from_csr(A)
-    assert B.block == block == (best_block(found.block_fill),) * 2
+    assert B.block == block == (best_block(found.blocks.fill),) * 2
     assert BCSR.stored_blocks(RowBlocks.of(found)).tolist() == [len(B.columns)]
 
 

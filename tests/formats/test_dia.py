@@ -16,7 +16,6 @@ from scipy.sparse import csr_array
 from sparsecast.errors import InputError, MatrixSizeError, PaddingError
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks, StripStatistics
-from sparsecast.features.sweep import ENTRIES_PER_THREAD
 from sparsecast.formats.dia import CHUNK_BYTES, CHUNKS, DIA, _merged
 from sparsecast.formats.storage_format import MAX_PADDING_FACTOR
 from sparsecast.machines.machine import detect
@@ -239,7 +238,7 @@ def test_a_matrix_of_thin_diagonals_has_no_candidate_and_hears_the_bytes(dtype):
     found = structure(gallery("random", n=50, nnz_per_row=12))
     choice = whole_matrix(found, Target("cpu", dtype, 32, 1), detect())
     reason = choice.refused["dia"]
-    assert f"{found.diagonals} diagonals" in reason and "bytes a non-zero" in reason and "CSR" in reason
+    assert f"{found.bands.diagonals} diagonals" in reason and "bytes a non-zero" in reason and "CSR" in reason
     assert reason.endswith("use another format") and "\n" not in reason
 
 

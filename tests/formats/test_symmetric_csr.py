@@ -50,7 +50,7 @@ def test_the_triangle_is_that_of_scipy_and_the_whole_comes_back(A):
     below = csr_array(tril(A, -1, format="csr"))
     assert built.data.tolist() == below.data.tolist() and built.indices.tolist() == below.indices.tolist()
     assert built.diagonal.tolist() == A.diagonal().tolist()
-    assert structure(A, threads=1).triangle_nnz == tril(A).nnz
+    assert structure(A, threads=1).symmetry.triangle_nnz == tril(A).nnz
     again = built.to_csr()
     assert again.indices.tolist() == A.indices.tolist() and again.data.tolist() == A.data.tolist()
 
@@ -65,7 +65,7 @@ def test_one_changed_value_is_noticed_by_structure_and_conversion(A, data):
     A.data[entry] += data.draw(st.sampled_from((1e-15, 1.0, -7.0)))
     if (A != A.T).nnz == 0:
         return  # the sum was rounded away
-    assert structure(A, threads=1).triangle_nnz is None
+    assert structure(A, threads=1).symmetry.triangle_nnz is None
     with pytest.raises(SymmetryError):
         SymmetricCSR.from_csr(A)
 
@@ -73,27 +73,27 @@ def test_one_changed_value_is_noticed_by_structure_and_conversion(A, data):
 @pytest.mark.parametrize("threads", (1, 2, 3, 16))
 def test_structure_finds_symmetry_with_any_number_of_threads(threads):
     A = gallery("poisson3d", n=48, points=27)
-    assert structure(A, threads=threads).triangle_nnz == tril(A).nnz
+    assert structure(A, threads=threads).symmetry.triangle_nnz == tril(A).nnz
     A.data[-2] *= 2
-    assert structure(A, threads=threads).triangle_nnz is None
+    assert structure(A, threads=threads).symmetry.triangle_nnz is None
 
 
 @pytest.mark.parametrize("dtype", ("float32", "complex64", "complex128", "int32", "int8", "bool"))
 def test_symmetry_is_found_for_any_type_of_values(dtype):
     A = gallery("poisson2d", n=12)
     A = csr_array((np.abs(A.data).astype(dtype), A.indices, A.indptr), shape=A.shape)
-    assert structure(A, threads=1).triangle_nnz == tril(A).nnz
+    assert structure(A, threads=1).symmetry.triangle_nnz == tril(A).nnz
 
 
 def test_a_hermitian_matrix_is_not_symmetric():
     A = csr_array(np.array([[1, 2 + 1j], [2 - 1j, 3]]))
-    assert structure(A, threads=1).triangle_nnz is None
-    assert structure(csr_array(np.array([[1, 2 + 1j], [2 + 1j, 3]])), threads=1).triangle_nnz == 3
+    assert structure(A, threads=1).symmetry.triangle_nnz is None
+    assert structure(csr_array(np.array([[1, 2 + 1j], [2 + 1j, 3]])), threads=1).symmetry.triangle_nnz == 3
 
 
 def test_a_zero_of_the_other_sign_is_another_value():
     A = csr_array((np.array([0.0, -0.0]), np.array([1, 0]), np.array([0, 1, 2])), shape=(2, 2))
-    assert structure(A, threads=1).triangle_nnz is None
+    assert structure(A, threads=1).symmetry.triangle_nnz is None
     with pytest.raises(SymmetryError, match=r"0\.0 at \(0, 1\) and -0\.0 at \(1, 0\)"):
         SymmetricCSR.from_csr(A)
 
@@ -124,11 +124,11 @@ def test_unsorted_rows_and_duplicates_are_refused():
     start, end = A.indptr[4], A.indptr[5]
     A.indices[start:end] = A.indices[start:end][::-1]
     A.data[start:end] = A.data[start:end][::-1]
-    assert structure(A, threads=1).triangle_nnz is None
+    assert structure(A, threads=1).symmetry.triangle_nnz is None
     with pytest.raises(SymmetryError, match="row 4 is not sorted or holds a column twice"):
         SymmetricCSR.from_csr(A)
     twice = csr_array((np.ones(4), np.array([1, 1, 0, 0]), np.array([0, 2, 4])), shape=(2, 2))
-    assert structure(twice, threads=1).triangle_nnz is None
+    assert structure(twice, threads=1).symmetry.triangle_nnz is None
     with pytest.raises(SymmetryError, match="row 0"):
         SymmetricCSR.from_csr(twice)
 

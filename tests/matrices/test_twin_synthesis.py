@@ -65,16 +65,16 @@ def test_our_twin_is_like_the_matrix_in_what_decides_its_time(A, bands_suffice):
     real = structure(A)
     ours = structure(twin(real, seed=3))
     bands = structure(banded_twin(real, seed=3))
-    assert ours.mispredicted_rows == pytest.approx(real.mispredicted_rows, rel=0.05, abs=20)
-    assert ours.x_line_changes == pytest.approx(real.x_line_changes, rel=0.05)
+    assert ours.row_lengths.mispredicted == pytest.approx(real.row_lengths.mispredicted, rel=0.05, abs=20)
+    assert ours.locality.line_changes == pytest.approx(real.locality.line_changes, rel=0.05)
     assert _unlike(ours, real) < 0.25
     assert (_unlike(bands, real) < 0.6) == bands_suffice
-    assert ours.half_bandwidth < 2 * real.half_bandwidth + 16
+    assert ours.bands.half_bandwidth < 2 * real.bands.half_bandwidth + 16
 
 
 def _unlike(one, other):
     """Return the largest difference between the shares of lines read again within 2**k others."""
-    ends = [np.cumsum(each.x_reuse_histogram) for each in (one, other)]
+    ends = [np.cumsum(each.locality.reuse_histogram) for each in (one, other)]
     return np.abs(ends[0] - ends[1])[:-1].max()
 
 
@@ -87,17 +87,17 @@ def test_blocks_keep_their_fill(block):
     at = BLOCK_SIZES.index(block)
     ours = structure(twin(real, block, seed=3))
     assert ours.nnz == real.nnz
-    assert ours.block_fill[at] == pytest.approx(real.block_fill[at], rel=0.03)
-    assert structure(twin(real, seed=3)).block_fill[at] > 1.3 * real.block_fill[at]
-    assert structure(banded_twin(real, block, seed=3)).block_fill[at] == pytest.approx(1, abs=0.01)
+    assert ours.blocks.fill[at] == pytest.approx(real.blocks.fill[at], rel=0.03)
+    assert structure(twin(real, seed=3)).blocks.fill[at] > 1.3 * real.blocks.fill[at]
+    assert structure(banded_twin(real, block, seed=3)).blocks.fill[at] == pytest.approx(1, abs=0.01)
 
 
 def test_the_papers_twin_has_the_bands():
     A = varied_matrix(3_000, 7, "power", 0.4, seed=4)
     real = structure(A)
     made = structure(banded_twin(real, seed=0))
-    np.testing.assert_allclose(made.band_histogram, real.band_histogram, atol=2 / A.nnz)
-    assert made.row_length_max - made.row_length_min <= 1
+    np.testing.assert_allclose(made.bands.histogram, real.bands.histogram, atol=2 / A.nnz)
+    assert made.row_lengths.max - made.row_lengths.min <= 1
 
 
 @pytest.mark.parametrize("make", (banded_twin, twin))

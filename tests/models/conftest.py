@@ -10,9 +10,13 @@ import pytest
 from scipy.sparse import csr_array
 
 from sparsecast.features.analysis import structure
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
+from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile
-from sparsecast.records import Record
+from sparsecast.models.model import Model
+from sparsecast.models.training import TrainingSet, training_set
+from sparsecast.records import Candidate, Record
 
 
 @pytest.fixture(scope="session")
@@ -31,8 +35,25 @@ def of_lengths() -> Callable[[Sequence[int]], Structure]:
 
 
 @pytest.fixture(scope="session")
-def make_record(recorded: Profile) -> Callable[..., Record]:
+def known(recorded: Profile) -> dict[str, Structure]:
+    """The Structures of all matrices that Records here name; `make_record` adds its own."""
+    return {name: entry.structure for name, entry in recorded.matrices.items()}
+
+
+@pytest.fixture(scope="session")
+def train(recorded: Profile, known: dict[str, Structure]) -> Callable[..., TrainingSet]:
+    """Give the training set of Records, by default of the recorded machine."""
+
+    def make(records: Sequence[Record], machine: Machine = recorded.machine) -> TrainingSet:
+        return training_set(records, {record.matrix: known[record.matrix] for record in records}, machine)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def make_record(recorded: Profile, known: dict[str, Structure]) -> Callable[..., Record]:
     """Give a Record of a format, a Structure, a suite and a time; the rest is as in a real one."""
+    names: dict[Structure, str] = {}
 
     def make(
         format_name: str,
@@ -43,17 +64,41 @@ def make_record(recorded: Profile) -> Callable[..., Record]:
         convert_s: float = 0.0,
     ) -> Record:
         template = recorded.records[0]
+        name = names.setdefault(found, f"made up {len(names)}")
+        known[name] = found
         candidate = dataclasses.replace(
             template.candidate, format=format_name, kernel="made up", threads=threads, dtype="float64"
         )
         return dataclasses.replace(
             template,
             candidate=candidate,
-            structure=found,
-            matrix=f"{found.rows} rows, {found.nnz} entries",
+            nnz=found.nnz,
+            matrix=name,
             suite=suite,
             time_s=time_s,
             convert_s=convert_s,
         )
 
     return make
+
+
+@pytest.fixture(scope="session")
+def way() -> Callable[..., Candidate]:
+    """Give a Candidate by its format; what else a test does not say is usual."""
+
+    def make(format_name: str, kernel: str = "made up", **fields: str | int) -> Candidate:
+        usual = Candidate(format_name, kernel, "cpu", "float64", 32, 1)
+        return dataclasses.replace(usual, **fields)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def seconds(way: Callable[..., Candidate]) -> Callable[..., float]:
+    """Give the forecast of a product with a whole matrix, asked by a Candidate or the name of a format."""
+
+    def ask(model: Model, candidate: Candidate | str, found: Structure) -> float:
+        asked = way(candidate) if isinstance(candidate, str) else candidate
+        return float(model.values(asked, RowBlocks.of(found))[0])
+
+    return ask

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 
 import numpy as np
 import pytest
@@ -46,6 +47,12 @@ def gpu_record(make_record):
         return dataclasses.replace(record, candidate=candidate)
 
     return make
+
+
+@pytest.fixture(scope="module")
+def on_gpu(way):
+    """Give a Candidate of the GPU by its format and kernel."""
+    return partial(way, device="cuda")
 
 
 @pytest.mark.parametrize(
@@ -100,69 +107,77 @@ def guo_records(of_lengths, gpu_record):
     ("length", "rows", "strips"),
     [(32, 4 * 7, 7), (1000, 4 * 3 - 3, 3), (1024, 8, 2), (1025, 8, 2), (2500, 4 * 12, 12)],
 )
-def test_csr_has_a_line_on_each_side_of_a_blocks_threads(guo_records, of_lengths, length, rows, strips):
-    model = GuoModel().fit(guo_records, SMALL)
-    blocks = RowBlocks.of(of_lengths([length] * rows))
-    assert model.time_s("csr", blocks)[0] == pytest.approx(csr_law(length, strips), rel=1e-9)
+def test_csr_has_a_line_on_each_side_of_a_blocks_threads(
+    guo_records, of_lengths, length, rows, strips, train, on_gpu, seconds
+):
+    model = GuoModel().fit(train(guo_records, SMALL))
+    found = of_lengths([length] * rows)
+    assert seconds(model, on_gpu("csr"), found) == pytest.approx(csr_law(length, strips), rel=1e-9)
 
 
-def test_without_matrices_beyond_the_threshold_the_line_goes_on(guo_records, of_lengths):
-    below = [r for r in guo_records if r.structure.row_length_max <= 1024]
-    blocks = RowBlocks.of(of_lengths([2048] * 8))
+def test_without_matrices_beyond_the_threshold_the_line_goes_on(
+    guo_records, of_lengths, train, known, on_gpu, seconds
+):
+    below = [r for r in guo_records if known[r.matrix].row_lengths.max <= 1024]
+    found = of_lengths([2048] * 8)
     expected = (1e-5 + 2e-7 * 2048) * (1e-3 + 4e-3 * 2)
-    assert GuoModel().fit(below, SMALL).time_s("csr", blocks)[0] == pytest.approx(expected, rel=1e-9)
+    assert seconds(GuoModel().fit(train(below, SMALL)), on_gpu("csr"), found) == pytest.approx(
+        expected, rel=1e-9
+    )
 
 
-def test_a_processor_knows_no_threshold(guo_records, of_lengths):
+def test_a_processor_knows_no_threshold(guo_records, of_lengths, train):
     on_host = [
         dataclasses.replace(r, candidate=dataclasses.replace(r.candidate, device="cpu", kernel="rows"))
         for r in guo_records
         if r.candidate.kernel != "scalar"
     ]
-    model = GuoModel().fit(on_host, HOST)
+    model = GuoModel().fit(train(on_host, HOST))
     assert model.csr_beyond_ is None and model.kernels("csr") == ()
 
 
-def test_ell_coo_and_hyb_count_their_own_strips(guo_records, of_lengths):
-    model = GuoModel().fit(guo_records, SMALL)
+def test_ell_coo_and_hyb_count_their_own_strips(guo_records, of_lengths, train, on_gpu, seconds):
+    model = GuoModel().fit(train(guo_records, SMALL))
     assert set(model.formats()) == {"csr", "ell", "coo", "hyb"}
     found = of_lengths([5] * 6000 + [40] * 400)
     blocks = RowBlocks.of(found)
-    assert model.time_s("ell", blocks)[0] == pytest.approx(ell_law(40, 50), rel=1e-9)  # 6,400 rows of 128
-    assert model.time_s("coo", blocks)[0] == pytest.approx(coo_law(360), rel=1e-9)  # 46,000 entries of 128
+    assert seconds(model, on_gpu("ell"), found) == pytest.approx(
+        ell_law(40, 50), rel=1e-9
+    )  # 6,400 rows of 128
+    assert seconds(model, on_gpu("coo"), found) == pytest.approx(
+        coo_law(360), rel=1e-9
+    )  # 46,000 entries of 128
     width, overflow = (int(part[0]) for part in HYB.split(blocks, LEAST_ROWS_ON_GPUS))
     assert (width, overflow) == (5, 35 * 400)
-    assert model.time_s("hyb", blocks)[0] == pytest.approx(ell_law(5, 50) + coo_law(110), rel=1e-9)
+    assert seconds(model, on_gpu("hyb"), found) == pytest.approx(ell_law(5, 50) + coo_law(110), rel=1e-9)
 
 
-def test_hyb_on_a_gpu_is_all_coo_below_4096_rows(guo_records, of_lengths):
-    model = GuoModel().fit(guo_records, SMALL)
+def test_hyb_on_a_gpu_is_all_coo_below_4096_rows(guo_records, of_lengths, train, on_gpu):
+    model = GuoModel().fit(train(guo_records, SMALL))
     few, enough = (RowBlocks.of(of_lengths([5] * rows)) for rows in (4095, 4096))
-    assert model.terms("hyb", few)["T1"][0] == 0
-    assert model.terms("hyb", enough)["T1"][0] > 0
+    assert model.terms(on_gpu("hyb"), few)["T1"][0] == 0
+    assert model.terms(on_gpu("hyb"), enough)["T1"][0] > 0
 
 
-def test_only_the_papers_kernel_is_forecast(guo_records, of_lengths):
-    model = GuoModel().fit(guo_records, SMALL)
+def test_only_the_papers_kernel_is_forecast(guo_records, of_lengths, train):
+    model = GuoModel().fit(train(guo_records, SMALL))
     offered = {record.candidate for record in guo_records}
     forecast = {f.candidate.kernel for f in model.forecast(of_lengths([4] * 40), offered)}
     assert forecast == {"vector32", "columns", "segmented"}
 
 
-def test_records_of_a_gpu_need_its_description(guo_records):
-    for machine in (None, HOST):
-        for name in MODELS.names():
-            if machine or name == "guo":
-                with pytest.raises(DeviceError, match="'cuda'"):
-                    MODELS.get(name)().fit(guo_records, machine)
+@pytest.mark.parametrize("name", MODELS.names())
+def test_records_of_a_gpu_need_its_description(guo_records, train, name):
+    with pytest.raises(DeviceError, match="'cuda'"):
+        MODELS.get(name)().fit(train(guo_records, HOST))
 
 
-def test_cold_records_are_not_fitted(guo_records, of_lengths):
+def test_cold_records_are_not_fitted(guo_records, of_lengths, train, on_gpu, seconds):
     cold = [dataclasses.replace(r, regime="cold", time_s=100 * r.time_s) for r in guo_records]
-    blocks = RowBlocks.of(of_lengths([7] * 50))
+    found = of_lengths([7] * 50)
     for name in ("csr", "ell", "coo"):
-        warm = GuoModel().fit(guo_records, SMALL).time_s(name, blocks)
-        assert GuoModel().fit(guo_records + cold, SMALL).time_s(name, blocks) == warm
+        warm = seconds(GuoModel().fit(train(guo_records, SMALL)), on_gpu(name), found)
+        assert seconds(GuoModel().fit(train(guo_records + cold, SMALL)), on_gpu(name), found) == warm
 
 
 # Published results, on no grid.
@@ -183,37 +198,37 @@ def scattered(of_lengths, gpu_record):
     return make
 
 
-def test_csr_off_the_grid_finds_the_law(scattered, of_lengths):
-    model = GuoModel().fit(scattered("csr", csr_law), THEIRS)
+def test_csr_off_the_grid_finds_the_law(scattered, of_lengths, train, on_gpu, seconds):
+    model = GuoModel().fit(train(scattered("csr", csr_law), THEIRS))
     assert model.kernels("csr") == ("theirs",)
     for x, y in ((9, 2), (60, 30)):
-        blocks = RowBlocks.of(of_lengths([x] * (4 * y)))
-        assert model.time_s("csr", blocks)[0] == pytest.approx(csr_law(x, y), rel=1e-6)
+        found = of_lengths([x] * (4 * y))
+        assert seconds(model, on_gpu("csr"), found) == pytest.approx(csr_law(x, y), rel=1e-6)
     # No product of two lines, but at a row length that was measured M is like the target, and T1 = T2.
-    model = GuoModel().fit(scattered("csr", ell_law), THEIRS)
-    blocks = RowBlocks.of(of_lengths([11] * (4 * 30)))
-    assert model.time_s("csr", blocks)[0] == pytest.approx(ell_law(11, 30), rel=1e-6)
+    model = GuoModel().fit(train(scattered("csr", ell_law), THEIRS))
+    found = of_lengths([11] * (4 * 30))
+    assert seconds(model, on_gpu("csr"), found) == pytest.approx(ell_law(11, 30), rel=1e-6)
 
 
-def test_ell_off_the_grid_finds_the_law(scattered, of_lengths):
-    model = GuoModel().fit(scattered("ell", ell_law), THEIRS)
+def test_ell_off_the_grid_finds_the_law(scattered, of_lengths, train, on_gpu, seconds):
+    model = GuoModel().fit(train(scattered("ell", ell_law), THEIRS))
     for x, y in ((1, 1), (9, 2), (60, 15)):
-        blocks = RowBlocks.of(of_lengths([x] * (128 * y)))
-        assert model.time_s("ell", blocks)[0] == pytest.approx(ell_law(x, y), rel=1e-6)
+        found = of_lengths([x] * (128 * y))
+        assert seconds(model, on_gpu("ell"), found) == pytest.approx(ell_law(x, y), rel=1e-6)
 
 
-def test_few_matrices_off_the_grid_are_too_few(scattered):
+def test_few_matrices_off_the_grid_are_too_few(scattered, train):
     records = scattered("ell", ell_law)[: LEAST_SCATTERED - 1] + scattered("csr", csr_law)
-    assert GuoModel().fit(records, THEIRS).formats() == ["csr"]
+    assert GuoModel().fit(train(records, THEIRS)).formats() == ["csr"]
 
 
-def test_conversions_that_are_not_known_are_not_free(scattered, of_lengths):
+def test_conversions_that_are_not_known_are_not_free(scattered, of_lengths, train, on_gpu, seconds):
     records = [dataclasses.replace(r, convert_s=None) for r in scattered("ell", ell_law)]
-    model = GuoModel().fit(records, THEIRS)
-    blocks = RowBlocks.of(of_lengths([3] * 9))
+    model = GuoModel().fit(train(records, THEIRS))
+    found = of_lengths([3] * 9)
     with pytest.raises(ProfileError, match="no time of a conversion to ell"):
-        model.conversion_.seconds("ell", blocks)
-    (forecast,) = model.forecast(blocks.matrix, [records[0].candidate])
+        model.conversion_.seconds(on_gpu("ell"), RowBlocks.of(found))
+    (forecast,) = model.forecast(found, [records[0].candidate])
     assert forecast.time_s > 0 and forecast.convert_s is None
 
 
@@ -232,7 +247,7 @@ LAUNCH_S, ROW_S, ENTRY_S, PADDING_S, LONGEST_S = 4e-6, 2e-11, 3e-11, 1e-11, 2e-8
 
 
 def vector4_law(s):
-    return LAUNCH_S + ROW_S * s.rows + ENTRY_S * s.nnz + LONGEST_S * s.row_length_max
+    return LAUNCH_S + ROW_S * s.rows + ENTRY_S * s.nnz + LONGEST_S * s.row_lengths.max
 
 
 def balanced_law(s):
@@ -240,8 +255,8 @@ def balanced_law(s):
 
 
 def padded_law(s):
-    padding = s.rows * s.row_length_max - s.nnz
-    return LAUNCH_S + ENTRY_S * s.nnz + PADDING_S * padding + LONGEST_S * s.row_length_max
+    padding = s.rows * s.row_lengths.max - s.nnz
+    return LAUNCH_S + ENTRY_S * s.nnz + PADDING_S * padding + LONGEST_S * s.row_lengths.max
 
 
 LAWS = {("csr", "vector4"): vector4_law, ("csr", "balanced"): balanced_law, ("ell", "columns"): padded_law}
@@ -263,14 +278,14 @@ def law_records(structures, gpu_record):
 
 
 @pytest.mark.parametrize("key", LAWS)
-def test_each_kernel_has_costs_of_its_own(law_records, structures, unseen, key):
-    model = LinearModel().fit(law_records, SMALL)
+def test_each_kernel_has_costs_of_its_own(law_records, structures, unseen, key, train, on_gpu, seconds):
+    model = LinearModel().fit(train(law_records, SMALL))
     for found in (*structures, unseen):
         expected = LAWS[key](found)
-        assert model.time_s(key[0], RowBlocks.of(found), key[1])[0] == pytest.approx(expected, rel=1e-4)
+        assert seconds(model, on_gpu(*key), found) == pytest.approx(expected, rel=1e-4)
 
 
-def test_bytes_beyond_the_second_level_are_charged(structures, gpu_record):
+def test_bytes_beyond_the_second_level_are_charged(structures, gpu_record, train, on_gpu, seconds):
     l2 = 1 << 18
     machine = gpu(1, 4, l2_bytes=l2)
 
@@ -279,39 +294,42 @@ def test_bytes_beyond_the_second_level_are_charged(structures, gpu_record):
         return LAUNCH_S + 1e-9 * streamed * max(0.0, 1 - l2 / (streamed + 8 * s.cols))
 
     records = [gpu_record("csr", "vector32", s, law(s), "varied") for s in structures]
-    model = LinearModel().fit(records, machine)
+    model = LinearModel().fit(train(records, machine))
     for found in structures:
-        forecast = model.time_s("csr", RowBlocks.of(found), "vector32")[0]
+        forecast = seconds(model, on_gpu("csr", "vector32"), found)
         assert forecast == pytest.approx(law(found), rel=1e-4)
     assert model.costs_["csr vector32"]["bytes beyond L2"] == pytest.approx(1e-9, rel=0.01)
 
 
-def test_a_kernel_with_few_records_is_not_forecast(law_records, unseen, gpu_record, structures):
+def test_a_kernel_with_few_records_is_not_forecast(law_records, unseen, gpu_record, structures, train):
     few = [gpu_record("csr", "scalar", s, 1.0, "varied") for s in structures[: LEAST_RECORDS - 1]]
-    model = LinearModel().fit(law_records + few, SMALL)
+    model = LinearModel().fit(train(law_records + few, SMALL))
     assert model.kernels("csr") == ("balanced", "vector4")
     offered = {record.candidate for record in law_records + few}
     assert {(f.candidate.format, f.candidate.kernel) for f in model.forecast(unseen, offered)} == set(LAWS)
 
 
-def test_intervals_are_those_of_the_kernel(law_records, structures, gpu_record):
+def test_intervals_are_those_of_the_kernel(law_records, structures, gpu_record, train, on_gpu):
     held_out = [
         gpu_record("csr", kernel, s, ratio * LAWS["csr", kernel](s), "gallery")
         for kernel, ratios in (("vector4", (0.99, 1.01, 1.0)), ("balanced", (0.5, 2.0, 1.0)))
         for s, ratio in zip(structures, ratios, strict=False)
     ]
-    model = LinearModel().fit(law_records + held_out, SMALL)
-    narrow, wide = model.interval("csr", 1.0, "vector4"), model.interval("csr", 1.0, "balanced")
+    model = LinearModel().fit(train(law_records + held_out, SMALL))
+    narrow, wide = (
+        model.interval(on_gpu("csr", "vector4"), 1.0),
+        model.interval(on_gpu("csr", "balanced"), 1.0),
+    )
     assert wide[0] < narrow[0] < 1 < narrow[1] < wide[1]
-    assert model.interval("ell", 1.0, "columns") == (None, None)
+    assert model.interval(on_gpu("ell", "columns"), 1.0) == (None, None)
 
 
 # Plans.
 
 
-def test_a_block_is_forecast_with_the_kernel_it_is_planned_with(law_records):
+def test_a_block_is_forecast_with_the_kernel_it_is_planned_with(law_records, train):
     A = varied_matrix(4_000, 4, "fixed", 1.0, seed=2)
-    model = LinearModel().fit([r for r in law_records if r.candidate.format == "csr"], SMALL)
+    model = LinearModel().fit(train([r for r in law_records if r.candidate.format == "csr"], SMALL))
     statistics = strip_statistics(A.indptr, structure(A), 500)
     plan = make_plan(statistics, model, SETTING, SMALL, 1000)
     for block in plan.blocks:
@@ -327,10 +345,10 @@ def test_kernels_are_the_rules_where_they_were_fitted(of_lengths):
     assert SETTING.kernels("csr", long_row, SMALL, ("vector32",)).tolist() == ["vector32"]
 
 
-def test_a_plan_by_the_strip_models_runs_the_papers_kernel(guo_records, of_lengths):
+def test_a_plan_by_the_strip_models_runs_the_papers_kernel(guo_records, of_lengths, train):
     found = of_lengths([4] * 400)
     indptr = np.arange(401) * 4
-    model = GuoModel().fit([r for r in guo_records if r.candidate.format == "csr"], SMALL)
+    model = GuoModel().fit(train([r for r in guo_records if r.candidate.format == "csr"], SMALL))
     plan = make_plan(strip_statistics(indptr, found, 4), model, SETTING, SMALL, 1000)
     assert {block.candidate.kernel for block in plan.blocks} == {"vector32"}
     assert plan.time_s == pytest.approx(sum(block.time_s for block in plan.blocks))

@@ -20,6 +20,7 @@ from sparsecast.formats import FORMATS
 from sparsecast.machines.strips import strip_rows
 from sparsecast.matrices.gallery import gallery_from_specification
 from sparsecast.models.guo import GuoModel, Line, strip_rows
+from sparsecast.models.training import TrainingSet
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden-forecasts.json"
 #: Set to write the golden file anew instead of comparing with it.
@@ -67,8 +68,10 @@ def records(grid, of_lengths, make_record):
     return make
 
 
-def time_s(model, format_name, target):
-    return float(model.time_s(format_name, RowBlocks.of(target))[0])
+@pytest.fixture(scope="module")
+def fit(records, train):
+    """Give the model fitted to the Records of a law for CSR."""
+    return lambda csr_law: GuoModel().fit(train(records(csr_law)))
 
 
 def strips(units):
@@ -91,26 +94,26 @@ def target(request, of_lengths):
     return of_lengths([length for length, rows in TARGETS[request.param] for _ in range(rows)])
 
 
-def test_csr_reproduces_a_law_that_is_a_product_of_two_lines(records, target):
-    model = GuoModel().fit(records(product_law))
-    mode = max(target.row_length_mode, 1)
-    assert time_s(model, "csr", target) == pytest.approx(product_law(mode, strips(target.rows)), rel=1e-9)
+def test_csr_reproduces_a_law_that_is_a_product_of_two_lines(fit, seconds, target):
+    model = fit(product_law)
+    mode = max(target.row_lengths.mode, 1)
+    assert seconds(model, "csr", target) == pytest.approx(product_law(mode, strips(target.rows)), rel=1e-9)
 
 
-def test_csr_is_t1_over_t2_times_t3(records, target):
-    x0, y0 = max(target.row_length_mode, 1), strips(target.rows)
-    model = GuoModel().fit(records(sum_law))
-    terms = model.terms("csr", RowBlocks.of(target))
+def test_csr_is_t1_over_t2_times_t3(fit, seconds, way, target):
+    x0, y0 = max(target.row_lengths.mode, 1), strips(target.rows)
+    model = fit(sum_law)
+    terms = model.terms(way("csr"), RowBlocks.of(target))
     fixed = 10  # every number of strips was measured with three row lengths; the largest is taken
     nearest = min(LENGTHS, key=lambda x: abs(math.log(x) - math.log(x0)))
     t1, t2, t3 = sum_law(x0, fixed), sum_law(nearest, fixed), sum_law(nearest, y0)
     assert [float(terms[name][0]) for name in ("T1", "T2", "T3")] == pytest.approx([t1, t2, t3], rel=1e-9)
-    assert time_s(model, "csr", target) == pytest.approx(t1 / t2 * t3, rel=1e-9)
+    assert seconds(model, "csr", target) == pytest.approx(t1 / t2 * t3, rel=1e-9)
 
 
-def test_ell_is_f_x_plus_g_with_g_from_the_fixed_row_length(records, target):
-    x, y = max(target.row_length_max, 1), strips(target.rows)
-    terms = GuoModel().fit(records(sum_law)).terms("ell", RowBlocks.of(target))
+def test_ell_is_f_x_plus_g_with_g_from_the_fixed_row_length(fit, way, target):
+    x, y = max(target.row_lengths.max, 1), strips(target.rows)
+    terms = fit(sum_law).terms(way("ell"), RowBlocks.of(target))
     slope = ENTRY_S * y
     at_x1 = sum_law(LENGTHS[0], y)
     assert float(terms["f(Y)"][0]) == pytest.approx(slope, rel=1e-9)
@@ -119,9 +122,9 @@ def test_ell_is_f_x_plus_g_with_g_from_the_fixed_row_length(records, target):
     assert float(terms["time_s"][0]) == pytest.approx(sum_law(x, y), rel=1e-9)
 
 
-def test_coo_follows_strips_of_entries(records, target):
-    model = GuoModel().fit(records(sum_law))
-    assert time_s(model, "coo", target) == pytest.approx(coo_law(strips(max(target.nnz, 1))), rel=1e-9)
+def test_coo_follows_strips_of_entries(fit, seconds, target):
+    model = fit(sum_law)
+    assert seconds(model, "coo", target) == pytest.approx(coo_law(strips(max(target.nnz, 1))), rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -134,47 +137,48 @@ def test_coo_follows_strips_of_entries(records, target):
         ([(0, 10)], 0, 0),
     ],
 )
-def test_hyb_is_the_sum_of_its_parts(records, of_lengths, shape, width, overflow):
+def test_hyb_is_the_sum_of_its_parts(fit, way, of_lengths, shape, width, overflow):
     target = of_lengths([length for length, rows in shape for _ in range(rows)])
     t1 = sum_law(width, strips(target.rows)) if width else 0.0
     t2 = coo_law(strips(max(overflow, 1))) if overflow or not width else 0.0
-    terms = GuoModel().fit(records(sum_law)).terms("hyb", RowBlocks.of(target))
+    terms = fit(sum_law).terms(way("hyb"), RowBlocks.of(target))
     assert [float(terms[name][0]) for name in ("T1", "T2", "time_s")] == pytest.approx([t1, t2, t1 + t2])
 
 
-def test_a_strip_is_rows_for_every_thread():
-    assert strip_rows(None, 6) == 6 * strip_rows(None, 1)
+def test_a_strip_is_rows_for_every_thread(recorded):
+    assert strip_rows(recorded.machine, THREADS) == STRIP
+    assert strip_rows(recorded.machine, 6) == 6 * strip_rows(recorded.machine, 1)
 
 
-def test_few_records_drop_a_format_instead_of_inventing_it(records):
+def test_few_records_drop_a_format_instead_of_inventing_it(records, train, known):
     everything = records(sum_law)
 
     def formats(keep):
-        return set(GuoModel().fit([r for r in everything if keep(r)]).formats())
+        return set(GuoModel().fit(train([r for r in everything if keep(r)])).formats())
 
     assert formats(lambda r: True) == {"csr", "ell", "coo", "hyb"}
     assert formats(lambda r: r.candidate.format != "ell") == {"csr", "coo"}
     assert formats(lambda r: r.candidate.format != "coo") == {"csr", "ell"}
     assert formats(lambda r: r.suite != "strips") == {"coo"}
     one_length = LENGTHS[0] * STRIP
-    assert formats(
-        lambda r: r.suite != "strips" or r.structure.nnz // r.structure.rows * STRIP == one_length
-    ) == {"coo"}
+    assert formats(lambda r: r.suite != "strips" or r.nnz // known[r.matrix].rows * STRIP == one_length) == {
+        "coo"
+    }
     one_size = 5 * STRIP
-    assert formats(lambda r: r.suite != "strips" or r.structure.rows == one_size) == {"coo"}
+    assert formats(lambda r: r.suite != "strips" or known[r.matrix].rows == one_size) == {"coo"}
 
 
-def test_a_format_without_records_is_not_forecast(records, target):
+def test_a_format_without_records_is_not_forecast(records, train, target):
     everything = records(sum_law)
-    model = GuoModel().fit([r for r in everything if r.candidate.format != "ell"])
+    model = GuoModel().fit(train([r for r in everything if r.candidate.format != "ell"]))
     candidates = [dataclasses.replace(everything[0].candidate, format=name) for name in FORMATS.names()]
     assert {forecast.candidate.format for forecast in model.forecast(target, candidates)} == {"csr", "coo"}
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])
-def test_hardly_any_records_are_too_few(records, count):
+def test_hardly_any_records_are_too_few(records, train, count):
     with pytest.raises(ProfileError, match=rf"^the profile's {count} records do not suffice for the strips"):
-        GuoModel().fit(records(sum_law)[:count])
+        GuoModel().fit(train(records(sum_law)[:count]))
 
 
 positive = st.floats(1e-9, 1e3)
@@ -230,20 +234,21 @@ SPECIFICATIONS = (
 )
 
 
-def golden_forecasts(recorded, dtype):
-    model = GuoModel().fit(recorded.select(dtype=dtype), recorded.machine)
+def golden_forecasts(recorded, way, dtype):
+    model = GuoModel().fit(TrainingSet.of(recorded, recorded.select(dtype=dtype)))
     found = {}
     for specification in SPECIFICATIONS:
         blocks = RowBlocks.of(structure(gallery_from_specification(specification)))
         for name in model.formats():
-            time_s = float(model.time_s(name, blocks)[0])
-            low_s, high_s = model.interval(name, time_s)
+            candidate = way(name, dtype=dtype)
+            time_s = float(model.values(candidate, blocks)[0])
+            low_s, high_s = model.interval(candidate, time_s)
             found[f"{specification} {name} {dtype}"] = {"time_s": time_s, "low_s": low_s, "high_s": high_s}
     return found
 
 
-def test_forecasts_from_the_recorded_profile_are_the_golden_ones(recorded):
-    found = {**golden_forecasts(recorded, "float64"), **golden_forecasts(recorded, "float32")}
+def test_forecasts_from_the_recorded_profile_are_the_golden_ones(recorded, way):
+    found = {**golden_forecasts(recorded, way, "float64"), **golden_forecasts(recorded, way, "float32")}
     if os.environ.get(WRITE_GOLDEN):
         GOLDEN.write_text(json.dumps(found, indent=1) + "\n")
     golden = json.loads(GOLDEN.read_text())

@@ -15,6 +15,7 @@ from sparsecast.machines.machine import Cache, Machine, detect
 from sparsecast.matrices.synthesis import block_matrix, diagonal_matrix, varied_matrix
 from sparsecast.models import MODELS
 from sparsecast.models.linear import LEAST_RECORDS, LinearModel
+from sparsecast.models.training import TrainingSet
 from sparsecast.planning.candidates import Target, whole_matrix
 
 CACHES = (Cache(1, 1 << 15, 1), Cache(2, 1 << 18, 1), Cache(3, 1 << 22, 1))
@@ -50,76 +51,82 @@ def structures():
 
 
 @pytest.fixture(scope="module")
-def counting(recorded):
+def counting(recorded, train):
     """A fitted model, for the counts of work that it makes."""
-    return LinearModel().fit(recorded.select(dtype="float64"), MACHINE)
+    return LinearModel().fit(train(recorded.select(dtype="float64"), MACHINE))
 
 
 @pytest.fixture(scope="module")
-def made_up(structures, counting, make_record):
+def made_up(structures, counting, make_record, way):
     def time_s(found):
-        work = counting._work("csr", RowBlocks.of(found))
+        work = counting._work(way("csr"), RowBlocks.of(found))
         return sum(COSTS[name] * float(count[0]) for name, count in work.items())
 
     return [make_record("csr", found, time_s(found), "varied") for found in structures]
 
 
-def test_it_recovers_the_times_of_a_machine_with_such_costs(made_up):
-    model = LinearModel().fit(made_up, MACHINE)
+def test_it_recovers_the_times_of_a_machine_with_such_costs(made_up, train, known, seconds):
+    model = LinearModel().fit(train(made_up, MACHINE))
     for record in made_up:
-        forecast = float(model.time_s("csr", RowBlocks.of(record.structure))[0])
-        assert forecast == pytest.approx(record.time_s, rel=1e-6)
+        assert seconds(model, "csr", known[record.matrix]) == pytest.approx(record.time_s, rel=1e-6)
 
 
-def test_it_forecasts_matrices_it_has_not_seen(made_up, counting):
-    model = LinearModel().fit(made_up, MACHINE)
+def test_it_forecasts_matrices_it_has_not_seen(made_up, counting, train, way, seconds):
+    model = LinearModel().fit(train(made_up, MACHINE))
     found = structure(varied_matrix(20_000, 7, "uniform", 0.3, seed=9), threads=1)
-    work = counting._work("csr", RowBlocks.of(found))
+    work = counting._work(way("csr"), RowBlocks.of(found))
     expected = sum(COSTS[name] * float(count[0]) for name, count in work.items())
-    assert float(model.time_s("csr", RowBlocks.of(found))[0]) == pytest.approx(expected, rel=0.05)
+    assert seconds(model, "csr", found) == pytest.approx(expected, rel=0.05)
 
 
 def test_no_cost_is_negative_and_every_term_is_named(recorded):
-    model = LinearModel().fit(recorded.select(dtype="float64"), recorded.machine)
+    model = LinearModel().fit(TrainingSet.of(recorded, recorded.select(dtype="float64")))
     assert set(model.formats()) == set(FORMATS.names())
     for costs in model.costs_.values():
         assert min(costs.values()) >= 0 and max(costs.values()) > 0
         assert {"start", "rows", "entries"} <= set(costs)
 
 
-def test_the_terms_add_up_to_the_time(recorded, structures):
-    model = LinearModel().fit(recorded.select(dtype="float64"), recorded.machine)
+def test_the_terms_add_up_to_the_time(recorded, structures, way):
+    model = LinearModel().fit(TrainingSet.of(recorded, recorded.select(dtype="float64")))
     for name in model.formats():
-        terms = model.terms(name, RowBlocks.of(structures[0]))
+        terms = model.terms(way(name), RowBlocks.of(structures[0]))
         time_s = terms.pop("time_s")
         assert np.allclose(np.sum(list(terms.values()), axis=0), time_s)
 
 
-def test_a_bigger_matrix_of_the_same_kind_takes_longer(recorded):
-    model = LinearModel().fit(recorded.select(dtype="float64"), recorded.machine)
+def test_a_bigger_matrix_of_the_same_kind_takes_longer(recorded, seconds):
+    model = LinearModel().fit(TrainingSet.of(recorded, recorded.select(dtype="float64")))
     sizes = (1_000, 10_000, 100_000)
     found = [structure(varied_matrix(rows, 9, "uniform", 0.2, seed=0), threads=1) for rows in sizes]
     for name in model.formats():
-        times = [float(model.time_s(name, RowBlocks.of(each))[0]) for each in found]
+        times = [seconds(model, name, each) for each in found]
         assert times == sorted(times) and times[0] > 0, name
 
 
-def test_caches_that_hold_the_matrix_make_it_faster(made_up, structures):
+def test_caches_that_hold_the_matrix_make_it_faster(made_up, structures, train, seconds):
     large = tuple(dataclasses.replace(cache, bytes=cache.bytes << 8) for cache in CACHES)
-    model = LinearModel().fit(made_up, MACHINE)
-    slow = float(model.time_s("csr", RowBlocks.of(structures[-1]))[0])
-    model._caches = large
-    assert float(model.time_s("csr", RowBlocks.of(structures[-1]))[0]) < slow
+    model = LinearModel().fit(train(made_up, MACHINE))
+    slow = seconds(model, "csr", structures[-1])
+    model.machine_ = dataclasses.replace(MACHINE, caches=large)
+    assert seconds(model, "csr", structures[-1]) < slow
 
 
-def test_a_long_row_is_waited_for(recorded, of_lengths, make_record, structures):
+def test_wider_column_indices_take_longer(made_up, structures, train, way, seconds):
+    model = LinearModel().fit(train(made_up, MACHINE))
+    large = max(structures, key=lambda found: found.nnz)
+    assert seconds(model, way("csr", index_bits=64), large) > seconds(model, way("csr"), large)
+
+
+def test_a_long_row_is_waited_for(of_lengths, make_record, structures, train, way):
     even, uneven = of_lengths([50] * 2_000), of_lengths([99_999] + [1] * 1_999)
     records = [
         make_record("csr", found, 1e-6 + 1e-9 * found.nnz, "varied", threads=4) for found in structures
     ]
-    model = LinearModel().fit(records, MACHINE)
-    assert model._work("csr", RowBlocks.of(uneven))["entries"][0] == pytest.approx(4 * 99_999, rel=0.03)
-    assert model._work("csr", RowBlocks.of(even))["entries"][0] == even.nnz
+    model = LinearModel().fit(train(records, MACHINE))
+    four = way("csr", threads=4)
+    assert model._work(four, RowBlocks.of(uneven))["entries"][0] == pytest.approx(4 * 99_999, rel=0.03)
+    assert model._work(four, RowBlocks.of(even))["entries"][0] == even.nnz
 
 
 @pytest.mark.parametrize(
@@ -131,8 +138,8 @@ def test_a_long_row_is_waited_for(recorded, of_lengths, make_record, structures)
     ],
     ids=("varied", "blocks", "diagonals"),
 )
-def test_row_blocks_of_a_matrix_cost_about_the_matrix(recorded, A):
-    model = LinearModel().fit(recorded.select(dtype="float64"), recorded.machine)
+def test_row_blocks_of_a_matrix_cost_about_the_matrix(recorded, way, A):
+    model = LinearModel().fit(TrainingSet.of(recorded, recorded.select(dtype="float64")))
     found = structure(A, threads=1)
     strips = StripStatistics.of(A.indptr, found, 5_000)
     first = np.arange(strips.strips)
@@ -144,20 +151,21 @@ def test_row_blocks_of_a_matrix_cost_about_the_matrix(recorded, A):
     assert len(suiting) > 5
     for name in suiting & set(model.formats()):
         start = model.costs_[name]["start"]
-        together = float(model.time_s(name, parts).sum()) - (strips.strips - 1) * start
+        together = float(model.values(way(name), parts).sum()) - (strips.strips - 1) * start
         # The other rows are taken for CSR, whose size is not quite that of the format.
-        assert together == pytest.approx(float(model.time_s(name, whole)[0]), rel=0.15), name
+        assert together == pytest.approx(float(model.values(way(name), whole)[0]), rel=0.15), name
 
 
-def test_too_few_records_drop_the_format(made_up):
+def test_too_few_records_drop_the_format(made_up, train):
     with pytest.raises(ProfileError, match="do not suffice for the linear model"):
-        LinearModel().fit(made_up[: LEAST_RECORDS - 1], MACHINE)
-    assert LinearModel().fit(made_up[:LEAST_RECORDS], MACHINE).formats() == ["csr"]
+        LinearModel().fit(train(made_up[: LEAST_RECORDS - 1], MACHINE))
+    assert LinearModel().fit(train(made_up[:LEAST_RECORDS], MACHINE)).formats() == ["csr"]
 
 
-def test_without_caches_it_still_forecasts(recorded, structures):
-    model = LinearModel().fit(recorded.select(dtype="float64"))
-    assert float(model.time_s("csr", RowBlocks.of(structures[3]))[0]) > 0
+def test_without_caches_it_still_forecasts(recorded, structures, train, seconds):
+    bare = dataclasses.replace(MACHINE, caches=())
+    model = LinearModel().fit(train(recorded.select(dtype="float64"), bare))
+    assert seconds(model, "csr", structures[3]) > 0
 
 
 def test_the_models_are_found_by_name():

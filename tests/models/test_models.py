@@ -18,6 +18,7 @@ from sparsecast.matrices.gallery import gallery
 from sparsecast.models import DEFAULT_MODEL, MODELS
 from sparsecast.models.conversion import ConversionCost
 from sparsecast.models.model import INTERVAL_SHARE
+from sparsecast.models.training import TrainingSet
 from sparsecast.planning.dynamic_programme import strip_statistics
 
 #: Row lengths as runs of (length, rows): empty, even and skewed matrices of all sizes.
@@ -31,7 +32,7 @@ def model_class(request):
 
 @pytest.fixture(scope="module", params=["float64", "float32"])
 def fitted(request, model_class, recorded):
-    return model_class().fit(recorded.select(dtype=request.param), recorded.machine)
+    return model_class().fit(TrainingSet.of(recorded, recorded.select(dtype=request.param)))
 
 
 @pytest.fixture(scope="module")
@@ -48,19 +49,19 @@ def test_a_model_goes_by_its_files_name(model_class):
     assert MODELS.get(model_class.name) is model_class
 
 
-def test_no_records_are_too_few(model_class):
+def test_no_records_are_too_few(model_class, train):
     with pytest.raises(
         ProfileError, match=rf"0 records do not suffice for the {model_class.name} model: exp"
     ):
-        model_class().fit([])
+        model_class().fit(train([]))
 
 
-def test_fit_returns_the_model_and_does_not_change_the_records(model_class, recorded):
-    records = recorded.select(dtype="float64")
-    before = list(records)
+def test_fit_returns_the_model_and_does_not_change_the_training_set(model_class, recorded):
+    training = TrainingSet.of(recorded, recorded.select(dtype="float64"))
+    before = list(training.records), dict(training.matrices)
     model = model_class()
-    assert model.fit(records, recorded.machine) is model
-    assert records == before
+    assert model.fit(training) is model
+    assert (list(training.records), dict(training.matrices)) == before
 
 
 def test_the_recorded_profile_suffices_for_every_format(fitted):
@@ -84,17 +85,16 @@ def test_forecasts_are_positive_and_finite_for_any_matrix(fitted, of_lengths, ca
 
 @settings(max_examples=20)
 @given(rows=st.integers(1, 10**9), length=st.integers(0, 2000))
-def test_forecasts_are_positive_and_finite_far_beyond_the_records(fitted, of_lengths, rows, length):
+def test_forecasts_are_positive_and_finite_far_beyond_the_records(fitted, of_lengths, seconds, rows, length):
     small = of_lengths([length] * 3)
-    huge = dataclasses.replace(
-        small,
-        rows=rows,
-        nnz=rows * length,
-        rows_at_least=tuple(count // 3 * rows for count in small.rows_at_least),
-        entries_up_to=tuple(count // 3 * rows for count in small.entries_up_to),
+    lengths = dataclasses.replace(
+        small.row_lengths,
+        rows_at_least=tuple(count // 3 * rows for count in small.row_lengths.rows_at_least),
+        entries_up_to=tuple(count // 3 * rows for count in small.row_lengths.entries_up_to),
     )
+    huge = dataclasses.replace(small, rows=rows, nnz=rows * length).having(lengths)
     for name in fitted.formats():
-        assert 0 < float(fitted.time_s(name, RowBlocks.of(huge))[0]) < math.inf
+        assert 0 < seconds(fitted, name, huge) < math.inf
 
 
 def test_forecasts_come_fastest_first_with_their_terms(fitted, candidates):
@@ -103,7 +103,7 @@ def test_forecasts_come_fastest_first_with_their_terms(fitted, candidates):
     times = [forecast.time_s for forecast in forecasts]
     assert times == sorted(times)
     for forecast in forecasts:
-        terms = fitted.terms(forecast.candidate.format, RowBlocks.of(found))
+        terms = fitted.terms(forecast.candidate, RowBlocks.of(found))
         assert dict(forecast.why) == {name: float(v[0]) for name, v in terms.items() if name != "time_s"}
         assert forecast.energy_j is None
 
@@ -117,69 +117,73 @@ def test_bytes_are_those_of_the_format_and_of_x_and_y(fitted, candidates):
         assert forecast.bytes == pytest.approx(built.traffic(), rel=0.05)
 
 
-def test_blocks_are_forecast_alike_alone_and_together(fitted):
+def test_blocks_are_forecast_alike_alone_and_together(fitted, way):
     A = gallery("rmat", scale=10)
     statistics = strip_statistics(A.indptr, structure(A), 100)
     first, last = np.array([0, 0, 3, 7]), np.array([1, statistics.strips, 7, 9])
     for name in fitted.formats():
-        together = fitted.time_s(name, statistics.blocks(first, last))
-        alone = [fitted.time_s(name, statistics.blocks(first[[i]], last[[i]]))[0] for i in range(len(first))]
+        together = fitted.values(way(name), statistics.blocks(first, last))
+        alone = [
+            fitted.values(way(name), statistics.blocks(first[[i]], last[[i]]))[0] for i in range(len(first))
+        ]
         assert together.tolist() == pytest.approx(alone, rel=1e-12)
 
 
 @pytest.fixture(scope="module")
-def with_ratios(model_class, recorded, make_record, of_lengths):
+def with_ratios(model_class, recorded, make_record, of_lengths, train, seconds):
     """Fit with held-out CSR Records whose times are these multiples of the forecast."""
     fit_records = [r for r in recorded.select(dtype="float64") if r.suite != "gallery"]
-    plain = model_class().fit(fit_records, recorded.machine)
+    plain = model_class().fit(train(fit_records))
     target = of_lengths([3, 8, 5] * 500)
-    expected = float(plain.time_s("csr", RowBlocks.of(target))[0])
+    expected = seconds(plain, "csr", target)
 
     def fit(*ratios):
         held_out = [make_record("csr", target, ratio * expected, "gallery") for ratio in ratios]
-        return model_class().fit([*fit_records, *held_out], recorded.machine)
+        return model_class().fit(train([*fit_records, *held_out]))
 
     return fit
 
 
-def test_intervals_are_those_of_one_more_ratio_like_the_held_out_ones(with_ratios):
+def test_intervals_are_those_of_one_more_ratio_like_the_held_out_ones(with_ratios, way):
     assert INTERVAL_SHARE == 0.9
-    low, high = with_ratios(0.5, 1.0, 2.0).interval("csr", 3.0)
+    low, high = with_ratios(0.5, 1.0, 2.0).interval(way("csr"), 3.0)
     # Logarithms -log 2, 0, log 2: mean 0, deviation log 2; Student's t of 2 degrees at 0.95 is 2.919986.
     factor = math.exp(2.919986 * math.log(2) * math.sqrt(1 + 1 / 3))
     assert low == pytest.approx(3.0 / factor, rel=1e-6)
     assert high == pytest.approx(3.0 * factor, rel=1e-6)
 
 
-def test_more_held_out_ratios_of_the_same_spread_leave_less_doubt(with_ratios):
+def test_more_held_out_ratios_of_the_same_spread_leave_less_doubt(with_ratios, way):
     few, many = with_ratios(0.8, 1.25), with_ratios(*[0.8, 1.25] * 10)
-    assert few.interval("csr", 1.0)[0] < many.interval("csr", 1.0)[0] < 1
-    assert 1 < many.interval("csr", 1.0)[1] < few.interval("csr", 1.0)[1]
+    assert few.interval(way("csr"), 1.0)[0] < many.interval(way("csr"), 1.0)[0] < 1
+    assert 1 < many.interval(way("csr"), 1.0)[1] < few.interval(way("csr"), 1.0)[1]
 
 
-def test_there_is_no_interval_where_nothing_was_held_out(with_ratios):
-    assert with_ratios().interval("csr", 1.0) == (None, None)
-    assert with_ratios(1.0).interval("ell", 1.0) == (None, None)
+def test_there_is_no_interval_where_nothing_was_held_out(with_ratios, way):
+    assert with_ratios().interval(way("csr"), 1.0) == (None, None)
+    assert with_ratios(1.0).interval(way("ell"), 1.0) == (None, None)
 
 
-def test_held_out_records_do_not_change_the_forecast(with_ratios, of_lengths):
-    blocks = RowBlocks.of(of_lengths([6] * 5000))
-    assert with_ratios(0.5, 3.0).time_s("csr", blocks) == with_ratios().time_s("csr", blocks)
+def test_held_out_records_do_not_change_the_forecast(with_ratios, of_lengths, seconds):
+    found = of_lengths([6] * 5000)
+    assert seconds(with_ratios(0.5, 3.0), "csr", found) == seconds(with_ratios(), "csr", found)
 
 
-def test_conversion_cost_reproduces_a_fixed_cost_and_one_an_entry(make_record, of_lengths):
+def test_conversion_cost_reproduces_a_fixed_cost_and_one_an_entry(
+    make_record, of_lengths, train, way, seconds
+):
     targets = [of_lengths([4] * rows) for rows in (100, 1000, 5000)]
     records = [make_record("ell", s, 1e-3, "strips", convert_s=1e-5 + 2e-9 * s.nnz) for s in targets]
     records += [make_record("csr", s, 1e-3, "strips") for s in targets]
-    cost = ConversionCost().fit(records)
+    cost = ConversionCost().fit(train(records))
     padded = RowBlocks.of(of_lengths([4] * 99 + [8]))  # 100 rows as long as the longest
-    assert float(cost.seconds("ell", padded)[0]) == pytest.approx(1e-5 + 2e-9 * 800)
-    assert float(cost.seconds("csr", padded)[0]) == 0.0
+    assert float(cost.seconds(way("ell"), padded)[0]) == pytest.approx(1e-5 + 2e-9 * 800)
+    assert float(cost.seconds(way("csr"), padded)[0]) == 0.0
 
 
-def test_conversion_cost_is_never_below_nothing(make_record, of_lengths):
+def test_conversion_cost_is_never_below_nothing(make_record, of_lengths, train, way, seconds):
     falling = [(100, 3e-3), (1000, 2e-3), (5000, 1e-3)]
     records = [make_record("coo", of_lengths([4] * rows), 1, "strips", convert_s=s) for rows, s in falling]
-    cost = ConversionCost().fit(records)
+    cost = ConversionCost().fit(train(records))
     assert min(cost.coefficients_["coo"]) >= 0
-    assert float(cost.seconds("coo", RowBlocks.of(of_lengths([4] * 10**5)))[0]) > 0
+    assert float(cost.seconds(way("coo"), RowBlocks.of(of_lengths([4] * 10**5)))[0]) > 0

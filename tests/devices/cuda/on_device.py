@@ -20,7 +20,6 @@ from sparsecast.benchmark.plan_check import check_plan
 from sparsecast.devices import DEVICES
 from sparsecast.devices.binding import prepared, row_slice
 from sparsecast.devices.cuda import launching, tiles
-from sparsecast.devices.cuda.clock import EventClock
 from sparsecast.devices.cuda.launching import SIMULATED, THREADS, cuda
 from sparsecast.devices.cuda.nvidia import NvidiaGPU
 from sparsecast.devices.cuda.operator import DeviceOperator
@@ -366,13 +365,6 @@ def test_more_than_the_free_memory_of_the_device_is_refused_before_it_is_taken(m
     assert "\n" not in str(refusal.value)
 
 
-class Quick(NvidiaGPU):
-    """The GPU, with a clock whose canary is short enough for the simulator."""
-
-    def clock(self):
-        return EventClock(canary_bytes=1 << 10)
-
-
 def test_hyb_is_all_coo_where_too_few_rows_keep_the_device_busy(kernel=("hyb", "columns")):
     A = gallery("banded", n=40, half_bandwidth=1)
     candidate = Candidate(*kernel, "cuda", "float64", 32, 1)
@@ -385,7 +377,7 @@ def test_a_device_is_met(monkeypatch, tmp_path):
     matrices = [varied_benchmark(30, 2, "uniform", reach) for reach in (0.2, 1.0)]
     small = [replace(each, formats=("csr", "ell"), entries=100) for each in matrices]
 
-    class Small(Quick):
+    class Small(NvidiaGPU):
         def suites(self, target, machine):
             return small, []
 
@@ -411,5 +403,5 @@ def test_a_plan_of_several_blocks_is_built_there_and_checked():
     plan = Plan(blocks, 1000, 2e-6, None, None, 2e-6, baseline, None)
     operator = api.compile(A, plan)
     assert isinstance(operator, DeviceOperator) and len(operator.blocks) == 2
-    checked = check_plan(A, plan, lambda: operator, ONCE, Quick())
+    checked = check_plan(A, plan, lambda: operator, ONCE, NvidiaGPU())
     assert checked.time_s > 0 and checked.baseline_s > 0 and checked.scipy_s > 0
