@@ -30,6 +30,7 @@ from sparsecast.kernels.binding import bind, prepared
 
 from sparsecast.api.inputs import read_matrix
 from sparsecast.benchmark.measurement import right_hand_side
+from sparsecast.devices.binding import bind, prepared
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.planning.candidates import Target

@@ -19,7 +19,6 @@ from sparsecast.features.analysis import structure
 from sparsecast.features.levels import BLOCK_SIZES, ROW_LENGTH_LEVELS, X_REUSE_ELEMENTS
 from sparsecast.features.structure import Structure
 from sparsecast.features.sweep import Work, cut, sweep
-from sparsecast.matrices import structure as structure_module
 from sparsecast.matrices.gallery import gallery
 from sparsecast.records import DTYPES
 
@@ -334,6 +333,6 @@ def test_no_threads_are_refused():
 
 def test_default_threads_are_those_of_numba(monkeypatch):
     asked = []
-    monkeypatch.setattr(structure_module.numba, "get_num_threads", lambda: asked.append(1) or 1)
+    monkeypatch.setattr("numba.get_num_threads", lambda: asked.append(1) or 1)
     structure(csr_array((2, 2)))
     assert asked

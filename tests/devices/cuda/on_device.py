@@ -403,5 +403,5 @@ def test_a_plan_of_several_blocks_is_built_there_and_checked():
     plan = Plan(blocks, 1000, 2e-6, None, None, 2e-6, baseline, None)
     operator = api.compile(A, plan)
     assert isinstance(operator, DeviceOperator) and len(operator.blocks) == 2
-    checked = check_plan(A, plan, lambda: operator, ONCE, NvidiaGPU())
+    checked = check_plan(A, plan, lambda: operator, ONCE, Quick())
     assert checked.time_s > 0 and checked.baseline_s > 0 and checked.scipy_s > 0
