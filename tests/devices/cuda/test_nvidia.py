@@ -139,7 +139,7 @@ sys.setswitchinterval(1e-3)
 if hasattr(os, "sched_setaffinity"):
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 energy.RUN_S = 1e-6
-A, effort, clock = gallery("poisson2d", n=4), Effort(1, 1e-6), EventClock(80)
+A, effort, clock = gallery("poisson2d", n=4), Effort(1, 1e-6), EventClock()
 subject = Problem.of(A, "poisson2d")
 target = Target("cuda", "float64", 32, 1)
 offered = NvidiaGPU().calibrated(whole_matrix(subject.structure, target, detect()).candidates)
