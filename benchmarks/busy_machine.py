@@ -26,7 +26,6 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
-from sparsecast.kernels.binding import bind, prepared
 
 from sparsecast.api.inputs import read_matrix
 from sparsecast.benchmark.measurement import right_hand_side
