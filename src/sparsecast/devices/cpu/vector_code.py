@@ -72,14 +72,22 @@ def loop(builder: Any, entry_at: Any, end: Any, step: int, stride: Any = None) -
     test, body, after = (builder.append_basic_block(name) for name in ("test", "entries", "after"))
     builder.branch(test)
     builder.position_at_end(test)
-    stride = I64(1) if stride is None else stride
-    entries = [builder.load(entry_at)]
-    for _ in range(step - 1):
-        entries.append(builder.add(entries[-1], stride))
-    builder.cbranch(builder.icmp_unsigned("<", entries[-1], end), body, after)
-    builder.position_at_end(body)
-    yield entries
-    builder.store(builder.add(entries[-1], stride), entry_at)
+    entry = builder.load(entry_at)
+    if stride is None:  # one addition an iteration serves the test and the next entry
+        beyond = builder.add(entry, I64(step))
+        builder.cbranch(builder.icmp_unsigned("<=", beyond, end), body, after)
+        builder.position_at_end(body)
+        yield [builder.add(entry, I64(place)) for place in range(step)]
+    else:
+        last = builder.add(entry, builder.mul(stride, I64(step - 1)))
+        builder.cbranch(builder.icmp_unsigned("<", last, end), body, after)
+        builder.position_at_end(body)
+        entries = [entry]
+        for _ in range(step - 1):
+            entries.append(builder.add(entries[-1], stride))
+        beyond = builder.add(entries[-1], stride)
+        yield entries
+    builder.store(beyond, entry_at)
     builder.branch(test)
     builder.position_at_end(after)
 
@@ -150,7 +158,7 @@ class VectorCode:
             lanes //= 2
             lower, upper = range(lanes), range(lanes, 2 * lanes)
             vector = self.builder.fadd(self.picked(vector, lower), self.picked(vector, upper))
-        values = (self.picked(vector, range(lane, lane + self.parts)) for lane in range(0, lanes, self.parts))
+        values = [self.picked(vector, range(lane, lane + self.parts)) for lane in range(0, lanes, self.parts)]
         return reduce(self.builder.fadd, values)
 
     def numbers(self, vector: Any) -> list[Any]:

@@ -144,9 +144,10 @@ def _emit_block_row(block: _Block, arrays: Sequence[Any], height: int, span: Seq
     for step in sorted({len(sets), 1}, reverse=True):
         with loop(builder, next_block, end, step) as blocks:
             for each, accumulators in zip(blocks, sets, strict=False):
+                column = index_at(builder, columns, each)
                 place = builder.gep(data, [builder.mul(each, I64(block.size))])
-                column = builder.mul(index_at(builder, columns, each), I64(block.parts))
-                block.add_block(place, builder.gep(x, [column]), accumulators)
+                start_of_x = builder.gep(x, [builder.mul(column, I64(block.parts))])
+                block.add_block(place, start_of_x, accumulators)
     totals = [block.totals(accumulators) for accumulators in sets]
     start_of_y = builder.gep(y, [builder.mul(i, I64(block.parts * height))])
     for place, each in enumerate(zip(*totals, strict=True)):
