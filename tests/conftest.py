@@ -7,6 +7,10 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+# Before the library of the threads is loaded: these wait for each other in a busy loop otherwise, and beside
+# a second process on the same cores a product of microseconds took milliseconds.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 import numpy as np
 import pytest
 from hypothesis import settings
