@@ -35,8 +35,6 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
-from sparsecast.benchmark.bandwidths import measure_bandwidths
-from sparsecast.benchmark.device import LARGE_GALLERY
 
 from nvmath_peers import NVMATH_PEERS, MissingPeerError, Peer
 from sparsecast.api import read_matrix
@@ -62,7 +60,7 @@ from sparsecast.machines.machine import Machine, detect
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.benchmark_matrices import SuiteMatrix, gallery_benchmark, varied_benchmark
 from sparsecast.matrices.gallery import gallery, gallery_from_specification
-from sparsecast.measuring.energy import NvmlMeter, idle_power_w
+from sparsecast.measuring.energy import idle_power_w
 from sparsecast.measuring.timing import Call, Effort, measure
 from sparsecast.models import MODELS
 from sparsecast.planning.candidates import Target, whole_matrix

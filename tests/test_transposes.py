@@ -179,7 +179,7 @@ def test_an_operator_without_a_transpose_says_so_in_one_line():
     op = BlockOperator(A.shape, A.dtype, row_products(A, 1))
     for ask in (op.transpose, op.adjoint, lambda: op.rmatvec(np.ones(49)), lambda: op.rmatmat(np.eye(49))):
         with pytest.raises(
-            InputError, match="no transpose: expected one built with .*; build it by"
+            InputError, match=r"no transpose: expected one built with .*; build it by"
         ) as error:
             ask()
         assert "\n" not in str(error.value)

@@ -19,7 +19,7 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.machines.strips import strip_rows
 from sparsecast.matrices.gallery import gallery_from_specification
-from sparsecast.models.guo import GuoModel, Line, strip_rows
+from sparsecast.models.guo import GuoModel, Line
 from sparsecast.models.training import TrainingSet
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden-forecasts.json"
