@@ -167,8 +167,11 @@ MEMORY_SHARE = 0.25
 #: format beside them, and the oracle's terms in extended precision.
 _VALUES_AN_ENTRY, _BYTES_BESIDE = 3, 36
 
-QUICK_EFFORT = Effort(samples=7, sample_s=0.004)
-FULL_EFFORT = Effort(samples=11, sample_s=0.008)
+QUICK_EFFORT = Effort(samples=24, sample_s=0.001, most_s=0.15)
+FULL_EFFORT = Effort(samples=60, sample_s=0.001, most_s=0.3)
+
+#: Seconds that it takes to tell how many calls a sample has, and the calls a sample that are not timed.
+_TRIALS_S, _UNTIMED = 0.003, 0.25
 
 #: From this budget a target on, there is time for the full effort.
 _FULL_EFFORT_BUDGET_S = 60.0
@@ -592,9 +595,11 @@ class Calibration:
 
     def _estimate_s(self, matrix: BenchmarkMatrix) -> float:
         calls = len(matrix.formats)
-        timing = calls * self._effort.samples * (1.3 * self._effort.sample_s + 0.001)
-        # Building, converting and checking take about 200 ns an entry, the samples 3 products each.
-        return self._pace * (timing + matrix.entries * (200e-9 + 3e-9 * calls * self._effort.samples))
+        product_s = 1e-9 * matrix.entries
+        samples_s = self._effort.samples * max(self._effort.sample_s, (1 + _UNTIMED) * product_s)
+        timing_s = _TRIALS_S + min(samples_s, self._effort.most_s + 4 * product_s)
+        # Building, converting and checking take about 200 ns an entry.
+        return self._pace * (calls * timing_s + 200e-9 * matrix.entries)
 
     def _is_due(self, target: Target, matrix: BenchmarkMatrix, estimate_s: float) -> bool:
         in_time = self.used_s + estimate_s <= self._end_s
