@@ -9,7 +9,7 @@ from sparsecast.registry import Registry
 #: For each device, the kernels of every format, by the format's name.
 KERNELS: dict[str, Registry[FormatKernels]] = {
     "cpu": Registry(
-        "CPU kernel for format", "sparsecast.kernels.cpu", helpers=("gathers", "multivector", "parallel")
+        "CPU kernel for format", "sparsecast.kernels.cpu", helpers=("gathers", "multivector", "vector_code")
     ),
     "cuda": Registry(
         "CUDA kernel for format",
