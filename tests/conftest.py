@@ -43,6 +43,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
+def recorded_path() -> Path:
+    """The file of the profile recorded on a real machine, in the schema before today's."""
+    return RECORDED
+
+
+@pytest.fixture(scope="session")
 def recorded() -> Profile:
     """The profile recorded on a real machine."""
     return Profile.load(RECORDED)
