@@ -114,7 +114,9 @@ CONTRADICTIONS = [
 @pytest.mark.parametrize(("group", "features"), CONTRADICTIONS)
 def test_what_no_matrix_can_have_is_refused_in_one_line(group, features):
     wrong = with_feature(SYMMETRIC, group, **features)
-    with pytest.raises(InputError, match="contradicts itself: .*; expected what one matrix can have; comp") as e:
+    with pytest.raises(
+        InputError, match="contradicts itself: .*; expected what one matrix can have; comp"
+    ) as e:
         wrong.checked()
     assert "\n" not in str(e.value)
 

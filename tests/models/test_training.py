@@ -21,9 +21,7 @@ def training(recorded):
     """Records of a matrix that can be made again and of one that cannot, both without the row lengths."""
     template = recorded.records[0]
     found = Problem.named(SPECIFICATION).structure
-    records = [
-        dataclasses.replace(template, matrix=name, nnz=found.nnz) for name in (SPECIFICATION, GONE)
-    ]
+    records = [dataclasses.replace(template, matrix=name, nnz=found.nnz) for name in (SPECIFICATION, GONE)]
     bare = Structure(found.rows, found.cols, found.nnz, {"bands": found.bands})
     return training_set(records, {SPECIFICATION: bare, GONE: bare}, recorded.machine)
 
