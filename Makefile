@@ -27,7 +27,7 @@ demo: $(VENV)/installed
 	done
 
 test: $(VENV)/installed-test
-	$(BIN)/python -m pytest --numprocesses auto --dist loadgroup
+	$(BIN)/python -m pytest --numprocesses auto
 
 check: $(VENV)/installed-check
 	$(BIN)/ruff check $(SOURCES)

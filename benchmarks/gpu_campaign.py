@@ -58,7 +58,7 @@ from sparsecast.machines import storage
 from sparsecast.machines.gpu import GPU
 from sparsecast.machines.machine import Machine, detect
 from sparsecast.machines.profile import Profile
-from sparsecast.matrices.benchmark_matrices import BenchmarkMatrix, gallery_benchmark, varied_benchmark
+from sparsecast.matrices.benchmark_matrices import SuiteMatrix, gallery_benchmark, varied_benchmark
 from sparsecast.matrices.gallery import gallery, gallery_from_specification
 from sparsecast.measuring.energy import idle_power_w
 from sparsecast.measuring.timing import Call, Effort, measure
@@ -137,14 +137,14 @@ class Scope:
     effort: Effort = EFFORT
     stream_bytes: tuple[int, ...] = tuple(1 << exponent for exponent in (12, 16, 20, 24, 26, 28, 30, 32))
     dtypes: tuple[str, ...] = ("float64", "float32")
-    matrices: Callable[[Machine], list[BenchmarkMatrix]] = gpu_matrices
+    matrices: Callable[[Machine], list[SuiteMatrix]] = gpu_matrices
     peers: tuple[str, ...] = GENERATED
     energy: tuple[str, ...] = LARGE_GALLERY[:3]
     least_peer_entries: int = LEAST_PEER_ENTRIES
     most_candidates: int | None = None
 
 
-def tiny_matrices(machine: Machine) -> list[BenchmarkMatrix]:
+def tiny_matrices(machine: Machine) -> list[SuiteMatrix]:
     """Return matrices that the simulator gets through in seconds."""
     chosen = (varied_benchmark(40, 3, "uniform", 0.1), gallery_benchmark("poisson2d?n=5"))
     return [replace(matrix, formats=("coo", "csr"), entries=100) for matrix in chosen]
@@ -247,7 +247,7 @@ class Campaign:
         right = [each for each in offered if (each.format, each.kernel, dtype) not in self.wrong]
         return right[: self.scope.most_candidates]
 
-    def is_measured(self, matrix: BenchmarkMatrix, dtype: str, regime: str) -> bool:
+    def is_measured(self, matrix: SuiteMatrix, dtype: str, regime: str) -> bool:
         """Tell whether this or an earlier run has Records of it."""
         wanted = (matrix.name, matrix.suite, dtype, regime)
         return any((r.matrix, r.suite, r.candidate.dtype, r.regime) == wanted for r in self.records)
@@ -412,7 +412,7 @@ def cold(campaign: Campaign, deadline: Deadline) -> None:
             _measure(campaign, matrix, dtype, device)
 
 
-def _measure(campaign: Campaign, matrix: BenchmarkMatrix, dtype: str, device: NvidiaGPU) -> None:
+def _measure(campaign: Campaign, matrix: SuiteMatrix, dtype: str, device: NvidiaGPU) -> None:
     A = matrix.build()
     subject = Subject(A, structure(A), matrix.name, matrix.suite)
     chosen = [each for each in campaign.candidates(subject, dtype) if each.format in matrix.formats]
@@ -655,7 +655,7 @@ def energy(campaign: Campaign, deadline: Deadline) -> None:
         campaign.write("energy.json", report)
 
 
-def _energy_records(campaign: Campaign, matrix: BenchmarkMatrix, meter: NvmlMeter) -> list[Record]:
+def _energy_records(campaign: Campaign, matrix: SuiteMatrix, meter: NvmlMeter) -> list[Record]:
     """Return the Records, with energy, of a matrix' fastest candidates."""
     A = matrix.build()
     subject = Subject(A, structure(A), matrix.name, matrix.suite)

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
+
+# Before the library of the threads is loaded: these wait for each other in a busy loop otherwise, and beside
+# a second process on the same cores a product of microseconds took milliseconds.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 import numpy as np
 import pytest
@@ -30,16 +36,30 @@ RECORDED = Path(__file__).parent / "data" / "recorded-profile.parquet"
 SMALL = {"n": 9, "scale": 7}
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Have one process run all tests of a format's kernels: two would compile the same ones at once."""
-    for item in items:
-        if item.path.parent.name in ("conformance", "formats", "kernels"):
-            parameters = getattr(getattr(item, "callspec", None), "params", {})
-            name = parameters.get("name") or parameters.get("kernel", ("",))[0]
-            format = name or item.path.stem.removeprefix("test_")
-            if format in FORMATS.names():
-                item.add_marker(pytest.mark.xdist_group(format))
+    """Begin with the slow tests, then the formats': whatever starts last should be short."""
+    items.sort(key=lambda item: 0 if item.get_closest_marker("slow") else 1 if _format_of(item.nodeid) else 2)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Have one process run all tests of a format: two would compile the same kernels at once."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFormat(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return _format_of(nodeid) or nodeid
+
+    config.option.loadscopereorder = False
+    return ByFormat(config, log)
+
+
+def _format_of(nodeid: str) -> str | None:
+    """Return the format whose kernels or conversions a test compiles."""
+    path, _, parameters = nodeid.partition("[")
+    names = "|".join(FORMATS.names())
+    found = re.search(rf"/test_({names})\.py", path) or re.search(rf"(?:^|-)({names})(?:-|]$)", parameters)
+    return found[1] if found and re.search("/(conformance|formats|kernels)/test_", path) else None
 
 
 @pytest.fixture(scope="session")

@@ -21,8 +21,8 @@ def free_bytes() -> int:
     That is what the machine has available, or what is left of the smallest limit on the process's control
     groups (versions 1 and 2), as containers and batch systems set them.
     """
-    # Not bound in the definition: tests replace the folders.
-    return min(int(psutil.virtual_memory().available), *_left_in_groups(_GROUPS_OF_PROCESS, _GROUPS))
+    available: int = psutil.virtual_memory().available
+    return min(available, *_left_in_groups(_GROUPS_OF_PROCESS, _GROUPS))
 
 
 def _left_in_groups(groups_of_process: Path, groups: Path) -> Iterator[int]:

@@ -22,7 +22,7 @@ from sparsecast.formats import FORMATS
 from sparsecast.machines import storage
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile, user_path
-from sparsecast.matrices.benchmark_matrices import BenchmarkMatrix
+from sparsecast.matrices.benchmark_matrices import SuiteMatrix
 from sparsecast.matrices.synthesis import strip_matrix
 from sparsecast.models import DEFAULT_MODEL, MODELS
 from sparsecast.models.linear import SUITES
@@ -68,7 +68,7 @@ def small_suite():
     class Small(Processor):
         def suites(self, target, machine):
             found = [
-                BenchmarkMatrix(name, "strips", 4000, ("csr", "coo"), lambda: strip_matrix(100, 4, seed=0))
+                SuiteMatrix(name, "strips", 4000, ("csr", "coo"), lambda: strip_matrix(100, 4, seed=0))
                 for name in NAMES
             ]
             return found[:2], found[2:]

@@ -62,6 +62,7 @@ def found(folder, name):
     return json.loads((folder / name).read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 def test_every_phase_leaves_its_file(folder):
     assert found(folder, "device.json")["simulated"] is True
     assert "numba-cuda" in found(folder, "device.json")["packages"]

@@ -77,7 +77,11 @@ def test_a_structure_has_the_five_numbers_and_adds_up(profiles):
     assert (found.rows, found.cols, found.nnz) == (8, 9, 40)
     assert (found.row_lengths.min, found.row_lengths.max, found.row_lengths.mean) == (1, 14, 5.0)
     assert found.row_lengths.deviation == pytest.approx(math.sqrt(15))
-    assert (found.row_lengths.rows_at_least[0], found.row_lengths.rows_at_least[1], found.row_lengths.entries_up_to[-1]) == (8, 8, 40)
+    assert (
+        found.row_lengths.rows_at_least[0],
+        found.row_lengths.rows_at_least[1],
+        found.row_lengths.entries_up_to[-1],
+    ) == (8, 8, 40)
 
 
 def test_a_profile_of_them_is_kept_and_read_again(profiles, tmp_path):
@@ -184,5 +188,8 @@ def test_the_real_table(tmp_path):
     for profile in profiles.values():
         assert all(r.time_s > 0 for r in profile.records)
         for found in {id(r.structure): r.structure for r in profile.records}.values():
-            assert found.row_lengths.rows_at_least[0] == found.rows and found.row_lengths.entries_up_to[-1] == found.nnz
+            assert (
+                found.row_lengths.rows_at_least[0] == found.rows
+                and found.row_lengths.entries_up_to[-1] == found.nnz
+            )
             assert found.row_lengths.min <= found.row_lengths.mode <= found.row_lengths.max <= found.cols

@@ -147,7 +147,7 @@ def test_every_format_takes_many_of_the_matrices(matrices, build):
 
 
 @every_kernel
-@pytest.mark.parametrize("dtype, threads", zip(DTYPES, (1, LIMIT, LIMIT, 1), strict=True))
+@pytest.mark.parametrize("dtype, threads", list(zip(DTYPES, (1, LIMIT, LIMIT, 1), strict=True)))
 def test_values_that_are_not_finite_stay_in_their_rows(build, kernel, dtype, threads):
     A = some_matrix_of(build, kernel).astype(dtype)
     values = [np.nan, np.inf, -np.inf, -np.inf]
@@ -313,7 +313,7 @@ def real_matrices(corpus):
 
 
 @every_kernel
-@pytest.mark.parametrize("dtype, threads", zip(DTYPES, (LIMIT, 1, 1, LIMIT), strict=True))
+@pytest.mark.parametrize("dtype, threads", list(zip(DTYPES, (LIMIT, 1, 1, LIMIT), strict=True)))
 def test_equals_oracle_on_real_matrices(real_matrices, build, kernel, dtype, threads):
     for what, A in real_matrices.items():
         if A.dtype.kind != np.dtype(dtype).kind:

@@ -6,6 +6,8 @@ import dataclasses
 import json
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -178,6 +180,43 @@ def test_a_changed_byte_is_noticed_or_harmless(recorded, saved):
         else:  # in a field that says nothing of the measurements, such as the statistics of a column
             assert found.records == recorded.records
     assert refused > 30
+
+
+def test_a_column_whose_name_is_no_text_is_refused(saved):
+    before, footer = saved.read_bytes().rsplit(b"kernel", 1)
+    before = before.replace(b"kernel", b"\xffernel")
+    saved.write_bytes(before + b"\xffernel" + footer)
+    with pytest.raises(ProfileError, match="damaged or truncated"):
+        Profile.load(saved)
+
+
+FUZZ = """
+import random, sys
+from pathlib import Path
+from sparsecast.errors import ProfileError
+from sparsecast.machines.profile import Profile
+path, chosen = Path(sys.argv[1]), random.Random(5)
+whole = path.read_bytes()
+footer = int.from_bytes(whole[-8:-4], "little") + 8
+for case in range(300):
+    damaged = bytearray(whole)
+    if case % 3 == 0:
+        del damaged[chosen.randrange(len(whole)) :]
+    for _ in range(case % 3 * chosen.choice((1, 2, 4))):
+        damaged[-1 - chosen.randrange(footer)] = chosen.randrange(256)
+    path.write_bytes(damaged)
+    try:
+        Profile.load(path)
+    except ProfileError:
+        pass
+"""
+
+
+def test_no_damage_ends_the_process(recorded, tmp_path):
+    path = dataclasses.replace(recorded, records=recorded.records[:40]).save(tmp_path / "small.parquet")
+    command = [sys.executable, "-X", "faulthandler", "-c", FUZZ, str(path)]
+    done = subprocess.run(command, capture_output=True, timeout=120)
+    assert done.returncode == 0, done.stderr.decode()[-1000:]
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1PAR1", bytes(range(256)) * 8, b"\x00" * 4096])

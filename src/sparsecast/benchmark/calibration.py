@@ -47,8 +47,11 @@ MEMORY_SHARE = 0.25
 #: format beside them, and the oracle's terms in extended precision.
 _VALUES_AN_ENTRY, _BYTES_BESIDE = 3, 36
 
-QUICK_EFFORT = Effort(samples=7, sample_s=0.004)
-FULL_EFFORT = Effort(samples=11, sample_s=0.008)
+QUICK_EFFORT = Effort(samples=24, sample_s=0.001, most_s=0.15)
+FULL_EFFORT = Effort(samples=60, sample_s=0.001, most_s=0.3)
+
+#: Seconds that it takes to tell how many calls a sample has, and the calls a sample that are not timed.
+_TRIALS_S, _UNTIMED = 0.003, 0.25
 
 #: From this budget a target on, there is time for the full effort.
 _FULL_EFFORT_BUDGET_S = 60.0

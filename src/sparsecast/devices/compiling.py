@@ -60,8 +60,8 @@ def compiled_beside(candidates: Sequence[Candidate], processes: int) -> Iterator
 def compiled_in_turn(candidates: Sequence[Candidate], processes: int) -> Generator[Candidate, None, None]:
     """Compile the kernels of `candidates`, and yield each once it is ready.
 
-    As soon as one that other processes can compile is not found in the cache, they compile from the end of
-    the list on.
+    As soon as one that other processes can compile turns out not to be in the cache, they compile from the
+    end of the list on.
 
     Parameters
     ----------
@@ -85,4 +85,5 @@ def compiled_in_turn(candidates: Sequence[Candidate], processes: int) -> Generat
 def compile_as_told() -> None:
     """Compile the kernels of the Candidates on standard input: what the processes do."""
     for told in json.load(sys.stdin):
-        warm_up(Candidate.from_dict(told))
+        candidate = Candidate.from_dict(told)
+        DEVICES.get(candidate.device).warm_up(candidate)

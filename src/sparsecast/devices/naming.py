@@ -1,4 +1,4 @@
-"""Names of devices as people give them: a device of DEVICES, and its number where there are several."""
+"""Names of devices as people give them: one of DEVICES, and a number where there may be several."""
 
 from __future__ import annotations
 

@@ -293,7 +293,7 @@ def _read_table(path: Path) -> pyarrow.Table:
             return pyarrow.parquet.ParquetFile(stream, page_checksum_verification=True).read()
     except FileNotFoundError as error:
         raise ProfileError(f"{path} does not exist: expected a profile; run sparsecast calibrate") from error
-    except (OSError, pyarrow.ArrowException) as error:
+    except (OSError, ValueError, pyarrow.ArrowException) as error:  # a ValueError: names that are no text
         why = getattr(error, "strerror", None) or "damaged or truncated"
         raise ProfileError(
             f"{path} cannot be read as a profile ({why}): expected a Parquet file that calibrate wrote; "

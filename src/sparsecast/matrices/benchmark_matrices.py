@@ -1,8 +1,8 @@
 """The benchmark matrices of every device: those of Guo, Wang and Chen (2014), section 3.2, and others.
 
-Theirs are on strips of a device. Beside them are matrices with rows of varied length, of dense blocks, of
-full diagonals and mirrored ones, and some gallery matrices that no model is fitted to, from which the
-models learn how far off they are on matrices of other kinds.
+Theirs are on strips of a device. Others have rows of varied length, dense blocks, full diagonals or mirrored
+entries. And there are some gallery matrices that no model is fitted to, from which the models learn
+how far off they are on matrices of other kinds.
 """
 
 from __future__ import annotations

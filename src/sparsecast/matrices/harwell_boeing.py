@@ -1,8 +1,8 @@
 """Rutherford-Boeing and Harwell-Boeing files: punched-card columns in fields of fixed width.
 
-SciPy's own reader takes unsymmetric real and integer matrices only. Here are also the complex, the symmetric,
-the Hermitian, the skew-symmetric, the rectangular and the patterns; right-hand sides that follow the matrix
-are not read.
+SciPy's reader takes square unsymmetric matrices of real numbers and integers only
+(tests/matrices/test_scipy_readers.py). Here are also the complex, the symmetric, the Hermitian, the
+skew-symmetric, the rectangular and the patterns; right-hand sides that follow the matrix are not read.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ _HEADER_BYTES = 5 * (_CARD_BYTES + 2)
 # So many cards become an array of fields at a time.
 _CARDS_AT_ONCE = 20_000
 
+_BARE_EXPONENT = re.compile(rb"(?<=[0-9.])([+-])")
 _FORMAT = re.compile(r"\((?:[+-]?\d+P,?)?(\d*)([IEDFG])(\d+)(?:\.\d+)?(?:E\d+)?\)")
 
 
@@ -241,7 +242,6 @@ def _section(
 ) -> npt.NDArray[Any]:
     """Read the `count` numbers that stand on the next `cards` cards."""
     numbers = np.empty(count, dtype=dtype)
-    parse = _integers if np.dtype(dtype).kind == "i" else _reals
     done = 0
     width = fields.on_card * fields.width
     for begin in range(0, cards, _CARDS_AT_ONCE):
@@ -254,7 +254,7 @@ def _section(
             number = done + int(empty[0])
             raise damaged(source.path, f"ends at {what} {number + 1}: {count} expected, {number} there")
         try:
-            numbers[done : done + wanted] = parse(cells)
+            numbers[done : done + wanted] = _parsed(cells, numbers.dtype)
         except ValueError as error:
             problem = (
                 f"holds a {what} that is no number among those from {done + 1} to {done + wanted} ({error})"
@@ -264,35 +264,20 @@ def _section(
     return numbers
 
 
-def _integers(cells: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
-    """Return the whole numbers that stand in `cells`, one a row: blanks, a sign, digits, blanks."""
-    if cells.shape[1] > 18:
-        # More digits than fit, unless they are blanks.
-        if (cells[:, :-18] != ord(" ")).any():
-            raise ValueError("more than 18 digits")
-        cells = cells[:, -18:]
-    total = np.zeros(len(cells), dtype=np.int64)
-    negative = np.zeros(len(cells), dtype=bool)
-    ended = np.zeros(len(cells), dtype=bool)
-    begun = np.zeros(len(cells), dtype=bool)
-    signed = np.zeros(len(cells), dtype=bool)
-    for column in cells.T:
-        digit = (column >= ord("0")) & (column <= ord("9"))
-        blank = column == ord(" ")
-        sign = (column == ord("-")) | (column == ord("+"))
-        wrong = (
-            ~(digit | blank | sign) | (digit & ended) | (sign & (begun | signed)) | (blank & signed & ~begun)
-        )
-        if wrong.any():
-            raise ValueError(shown(cells[int(np.flatnonzero(wrong)[0])].tobytes()))
-        negative |= column == ord("-")
-        signed |= sign
-        ended |= blank & begun
-        begun |= digit
-        np.copyto(total, total * 10 + column - ord("0"), where=digit)
-    if not begun.all():
-        raise ValueError(shown(cells[int(np.flatnonzero(~begun)[0])].tobytes()))
-    return np.where(negative, -total, total)
+def _parsed(cells: npt.NDArray[np.uint8], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return the numbers that stand in `cells`, one a row."""
+    # NumPy drops bytes 0 at the end of a text, and Python takes underscores between digits.
+    wrong = ((cells < ord(" ")) | (cells == ord("_"))).any(axis=1)
+    if wrong.any():
+        raise ValueError(shown(cells[int(wrong.argmax())].tobytes()))
+    try:
+        return _reals(cells) if dtype.kind == "f" else _texts(cells).astype(dtype)
+    except OverflowError as error:
+        raise ValueError("beyond 64-bit integers") from error
+
+
+def _texts(cells: npt.NDArray[np.uint8]) -> npt.NDArray[np.bytes_]:
+    return np.ascontiguousarray(cells).view(f"S{cells.shape[1]}")[:, 0]
 
 
 def _reals(cells: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
@@ -302,21 +287,10 @@ def _reals(cells: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
     # 1.5-100: Fortran leaves the letter out before an exponent of three digits.
     signs = (upper == ord("-")) | (upper == ord("+"))
     mantissa = ((upper >= ord("0")) & (upper <= ord("9"))) | (upper == ord("."))
-    bare = np.zeros_like(signs)
-    bare[:, 1:] = signs[:, 1:] & mantissa[:, :-1]
-    lettered = np.flatnonzero(bare.any(axis=1))
-    texts = upper.view(f"S{upper.shape[1]}")[:, 0]
-    numbers = np.empty(len(upper), dtype=np.float64)
-    plain = np.ones(len(upper), dtype=bool)
-    plain[lettered] = False
-    numbers[plain] = texts[plain].astype(np.float64)
-    if lettered.size:
-        place = bare[lettered].argmax(axis=1)[:, None]
-        column = np.arange(upper.shape[1] + 1)[None, :]
-        source = np.minimum(column - (column > place), upper.shape[1] - 1)
-        longer = np.take_along_axis(upper[lettered], source, axis=1)
-        longer[column == place] = ord("E")
-        numbers[lettered] = np.ascontiguousarray(longer).view(f"S{longer.shape[1]}")[:, 0].astype(np.float64)
+    bare = (signs[:, 1:] & mantissa[:, :-1]).any(axis=1)
+    texts, numbers = _texts(upper), np.empty(len(upper))
+    numbers[~bare] = texts[~bare].astype(np.float64)
+    numbers[bare] = [float(_BARE_EXPONENT.sub(rb"E\1", text, count=1)) for text in texts[bare]]
     return numbers
 
 

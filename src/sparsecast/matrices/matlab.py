@@ -1,7 +1,8 @@
 """Matrices in MATLAB's .mat files of versions 5 and 7.
 
-SciPy's own reader ends the process on some damaged files, so the few elements that a matrix consists of are
-taken apart here, every length checked against what is there.
+SciPy's reader ends the process where an element has an unknown type (tests/matrices/test_scipy_readers.py).
+To check every type and length first is to read the file, so the few elements that a matrix consists of are
+taken apart here.
 """
 
 from __future__ import annotations
@@ -99,9 +100,10 @@ class _Elements:
         return kind, self._content[first : first + length]
 
     def numbers(self, *expected: int) -> npt.NDArray[Any]:
-        """Return the next element as an array of numbers."""
+        """Return the next element as an array of numbers in this machine's byte order."""
         kind, content = self.next(*(expected or _NUMBERS))
-        return np.frombuffer(content, dtype=np.dtype(f"{self._order}{_NUMBERS[kind]}"))
+        stored = np.dtype(f"{self._order}{_NUMBERS[kind]}")
+        return np.frombuffer(content, dtype=stored).astype(stored.newbyteorder("="), copy=False)
 
     def variable(self) -> _Variable:
         """Return what the elements at the beginning of a variable say."""
@@ -264,8 +266,7 @@ def _matrix(
         stored = int(starts[-1])
         if not 0 <= stored <= min(len(row_numbers), len(values)):
             raise ValueError(f"{stored} entries have {len(row_numbers)} row numbers and {len(values)} values")
-        arrays = (_native(values[:stored]), _native(row_numbers[:stored]), _native(starts))
-        columns = sparse.csc_array(arrays, shape=(rows, cols))
+        columns = sparse.csc_array((values[:stored], row_numbers[:stored], starts), shape=(rows, cols))
         matrix, _ = from_scipy(path, columns, target)
         return matrix, variable.field, []
     if variable.kind not in _DENSE:
@@ -290,7 +291,3 @@ def _values(elements: _Elements, variable: _Variable) -> npt.NDArray[Any]:
     values = np.empty(len(real), dtype=variable.held)
     values.real, values.imag = real, imaginary
     return values
-
-
-def _native(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    return numbers.astype(numbers.dtype.newbyteorder("="), copy=False)

@@ -1,9 +1,9 @@
 """Matrix Market files: our own reading of the header, SciPy's parser for the numbers.
 
-SciPy's parser is fast and trusts its input: a last line without an end, a byte 0 or an array without rows
-end the process. What goes to it is therefore checked first, and its header is written here, as ``real``,
-``complex`` or ``pattern`` and as ``general``, so that it hands back what is stored and nothing is mirrored
-twice.
+SciPy's parser is fast and trusts its input: a byte 0 or an array without rows end the process, and 1.0D3 is
+read as 1.0 (tests/matrices/test_scipy_readers.py). What goes to it is therefore checked first, and its header
+is written here, as ``real``, ``complex`` or ``pattern`` and as ``general``, so that it hands back what is
+stored and nothing is mirrored twice.
 """
 
 from __future__ import annotations

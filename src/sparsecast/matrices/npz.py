@@ -25,6 +25,7 @@ _FAILURES = (
     *(RuntimeError, zipfile.BadZipFile),
 )
 
+_READ_HEADER = {(1, 0): npy_format.read_array_header_1_0, (2, 0): npy_format.read_array_header_2_0}
 _SPARSE_FORMATS = ("csr", "csc", "coo", "bsr", "dia")
 _NPZ_REMEDY = "write it with scipy.sparse.save_npz"
 
@@ -74,14 +75,9 @@ def _check_npz(path: Path) -> None:
         for member in archive.infolist():
             with archive.open(member) as stream:
                 version = npy_format.read_magic(stream)
-                if version not in ((1, 0), (2, 0)):
+                if version not in _READ_HEADER:
                     raise ValueError(f"array {member.filename} is of version {version}")
-                read = (
-                    npy_format.read_array_header_1_0
-                    if version == (1, 0)
-                    else npy_format.read_array_header_2_0
-                )
-                shape, _, dtype = read(stream)
+                shape, _, dtype = _READ_HEADER[version](stream)
                 if dtype.hasobject:
                     raise ValueError(f"array {member.filename} holds Python objects, which are never loaded")
                 size = math.prod(shape) * dtype.itemsize

@@ -42,7 +42,8 @@ class Target:
         dtypes = DEVICES.get(self.device).dtypes
         if self.dtype not in dtypes:
             raise InputError(
-                f"dtype '{self.dtype}' on {self.device}: expected one of {', '.join(dtypes)}; name one"
+                f"dtype '{self.dtype}' on {self.device}: expected one of {', '.join(dtypes)}; "
+                f"name one of them"
             )
 
     @property

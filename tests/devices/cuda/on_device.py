@@ -365,9 +365,9 @@ def test_more_than_the_free_memory_of_the_device_is_refused_before_it_is_taken(m
     assert "\n" not in str(refusal.value)
 
 
-def test_hyb_is_all_coo_where_too_few_rows_keep_the_device_busy(kernel=("hyb", "columns")):
+def test_hyb_is_all_coo_where_too_few_rows_keep_the_device_busy():
     A = gallery("banded", n=40, half_bandwidth=1)
-    candidate = Candidate(*kernel, "cuda", "float64", 32, 1)
+    candidate = Candidate("hyb", "columns", "cuda", "float64", 32, 1)
     bound, _ = NvidiaGPU().bind(A, candidate)
     assert bound.matrix.indices.shape == (40, 0) and len(bound.matrix.overflow_data) == A.nnz
 

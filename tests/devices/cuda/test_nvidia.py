@@ -120,7 +120,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from sparsecast.benchmark.measurement import Subject, measure_candidates, right_hand_side
+from sparsecast.benchmark.measurement import measure_candidates, right_hand_side
 from sparsecast.errors import MatrixSizeError, WrongResultError
 from sparsecast.devices.cuda import launching
 from sparsecast.devices.binding import Bound
@@ -128,6 +128,7 @@ from sparsecast.devices.cuda.launching import DeviceProduct
 from sparsecast.devices.cuda.nvidia import NvidiaGPU
 from sparsecast.machines.machine import detect
 from sparsecast.matrices.gallery import gallery
+from sparsecast.matrices.problem import Problem
 from sparsecast.features.analysis import structure
 from sparsecast.measuring import energy
 from sparsecast.devices.cuda.clock import EventClock
@@ -138,8 +139,8 @@ sys.setswitchinterval(1e-3)
 if hasattr(os, "sched_setaffinity"):
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 energy.RUN_S = 1e-6
-A, effort, clock = gallery("poisson2d", n=4), Effort(1, 1e-6), EventClock(80)
-subject = Subject(A, structure(A), "poisson2d", "user")
+A, effort, clock = gallery("poisson2d", n=4), Effort(1, 1e-6), EventClock()
+subject = Problem.of(A, "poisson2d")
 target = Target("cuda", "float64", 32, 1)
 offered = NvidiaGPU().calibrated(whole_matrix(subject.structure, target, detect()).candidates)
 chosen = [each for each in offered if each.kernel in ("scalar", "columns")]
@@ -157,14 +158,14 @@ class ReplayMeter:
 
 
 meter = ReplayMeter([1.0, 3.0, 5.0, 5.0, 5.0, None])
-records = measure_candidates(subject, chosen, effort, device=NvidiaGPU(), clock=clock, meter=meter)
+records = measure_candidates(subject, "user", chosen, effort, device=NvidiaGPU(), clock=clock, meter=meter)
 assert [record.candidate for record in records] == chosen
 assert [record.regime for record in records] == ["warm"] * 3
 assert [record.energy_source for record in records] == ["replay", None, None]
 assert [record.energy_j for record in records] == [2.0, None, None]
 
 device = NvidiaGPU(cold_bytes=5000)
-(record,) = measure_candidates(subject, chosen[:1], effort, device=device, clock=clock)
+(record,) = measure_candidates(subject, "user", chosen[:1], effort, device=device, clock=clock)
 assert record.regime == "cold"
 x = right_hand_side(16, "float64")
 bound, _ = device.bind(A, chosen[0])
@@ -195,7 +196,7 @@ with pytest.MonkeyPatch.context() as patch:  # a device without a function that 
 
 DeviceProduct.launch = lambda self, x, out, stream: None  # a kernel that forgets its rows
 with pytest.raises(WrongResultError, match=chosen[0].format):
-    measure_candidates(subject, chosen[:1], effort, clock=clock)
+    measure_candidates(subject, "user", chosen[:1], effort, clock=clock)
 """
 
 

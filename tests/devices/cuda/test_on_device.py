@@ -28,6 +28,7 @@ def run(simulator, which=""):
     assert "passed" in done.stdout and "skipped" not in done.stdout, done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", ("equals_oracle", "not equals_oracle"))
 def test_every_kernel_in_the_simulator(which):
     run("1", which)  # in halves, one beside the other

@@ -8,17 +8,25 @@ the sizes reach the compiler in the types of tuples, and one function serves eve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 import numba
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
-from numba.core import cgutils, types
+from numba.core import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from sparsecast.devices.cpu.vector_code import (
+    I64,
+    VectorCode,
+    index_at,
+    loop,
+    number_of,
+    structures,
+    variable,
+)
 from sparsecast.operators import Product
 
 #: A panel has at most this many columns, one cache line of float64, ...
@@ -29,11 +37,6 @@ _REGISTER_BYTES = 512
 #: An addition takes about four cycles: with fewer sums, entries are taken two at a time, into sums of their
 #: own.
 _FEW_SUMS = 4
-
-#: A product and its addition may become one instruction with one rounding.
-_FUSED = ("contract",)
-
-_I32, _I64 = ir.IntType(32), ir.IntType(64)
 
 
 def panels(product_of: Callable[[int], Product], rows_of_block: int, dtype: np.dtype[Any]) -> Product:
@@ -60,7 +63,7 @@ def panels(product_of: Callable[[int], Product], rows_of_block: int, dtype: np.d
     return product
 
 
-class _Panel:
+class _Panel(VectorCode):
     """Emits the instructions for a panel of one size.
 
     Parameters
@@ -77,82 +80,31 @@ class _Panel:
     """
 
     def __init__(self, builder: Any, number: Any, parts: int, block: tuple[int, int], lanes: int) -> None:
-        self._builder, self._number, self.parts, self._lanes = builder, number, parts, lanes
+        super().__init__(builder, number, parts * lanes, parts)
         self.rows, self.cols = block
-        self._vector = ir.VectorType(number, parts * lanes)
         self.sets = 2 if self.rows * parts < _FEW_SUMS else 1
 
-    def sums(self) -> list[Any]:
-        """Return sums of the rows of a block, for each part of a value one, all 0."""
-        found = [
-            cgutils.alloca_once(self._builder, self._vector)  # type: ignore[no-untyped-call]
-            for _ in range(self.rows * self.parts)
-        ]
-        for each in found:
-            self._builder.store(ir.Constant(self._vector, None), each)
-        return found
+    def sums_of_block(self) -> list[Any]:
+        """Return sums of the rows of a block, for each part of a value one."""
+        return [self.sums() for _ in range(self.rows * self.parts)]
 
-    def add(self, values: Any, rows_of_x: Sequence[Any], sums: Sequence[Any]) -> None:
+    def add_block(self, values: Any, rows_of_x: Sequence[Any], sums: Sequence[Any]) -> None:
         """Add the block that begins at `values`, times the panels that begin at `rows_of_x`."""
-        builder = self._builder
         for column, place in enumerate(rows_of_x):
-            x = self._loaded(place)
+            x = self.loaded(place)
             for row in range(self.rows):
                 for part in range(self.parts):
                     where = (row * self.cols + column) * self.parts + part
-                    value = builder.load(builder.gep(values, [_I64(where)]))
-                    own = sums[row * self.parts + part]
-                    product = builder.fmul(self._everywhere(value), x, flags=_FUSED)
-                    builder.store(builder.fadd(builder.load(own), product, flags=_FUSED), own)
+                    value = self.builder.load(self.builder.gep(values, [I64(where)]))
+                    self.add_product(sums[row * self.parts + part], self.everywhere(value), x)
 
-    def store(self, sets: Sequence[Sequence[Any]], row: int, place: Any) -> None:
+    def store_row(self, sets: Sequence[Sequence[Any]], row: int, place: Any) -> None:
         """Write the panel of a row of Y: the sets added up."""
-        builder = self._builder
         of_parts = []
         for part in range(self.parts):
-            loaded = [builder.load(sums[row * self.parts + part]) for sums in sets]
-            of_parts.append(builder.fadd(*loaded) if len(loaded) == 2 else loaded[0])
-        total = of_parts[0] if self.parts == 1 else self._put_together(*of_parts)
-        pointer = builder.bitcast(place, self._vector.as_pointer())
-        builder.store(total, pointer, align=self._alignment)
-
-    @property
-    def _alignment(self) -> int:
-        return 4 if isinstance(self._number, ir.FloatType) else 8
-
-    def _loaded(self, place: Any) -> Any:
-        pointer = self._builder.bitcast(place, self._vector.as_pointer())
-        return self._builder.load(pointer, align=self._alignment)
-
-    def _everywhere(self, scalar: Any) -> Any:
-        undefined = ir.Constant(self._vector, ir.Undefined)
-        first = self._builder.insert_element(undefined, scalar, _I32(0))
-        return self._picked(first, undefined, [0] * self._vector.count)
-
-    def _put_together(self, real: Any, imaginary: Any) -> Any:
-        """Return the products from those with the parts of the values: times i, (re, im) is (-im, re)."""
-        count = self._vector.count
-        turned = self._picked(imaginary, imaginary, [lane ^ 1 for lane in range(count)])
-        lower, upper = self._builder.fsub(real, turned), self._builder.fadd(real, turned)
-        return self._picked(lower, upper, [lane + count * (lane % 2) for lane in range(count)])
-
-    def _picked(self, lower: Any, upper: Any, lanes: Sequence[int]) -> Any:
-        which = ir.Constant(ir.VectorType(_I32, len(lanes)), list(lanes))
-        return self._builder.shuffle_vector(lower, upper, which)
-
-
-@contextmanager
-def _while_before(builder: Any, entry_at: Any, reach: Any, end: Any) -> Iterator[Any]:
-    """Emit a loop over entries while one `reach` further on is before `end`; its body moves `entry_at`."""
-    test, body, after = (builder.append_basic_block(name) for name in ("test", "entries", "after"))
-    builder.branch(test)
-    builder.position_at_end(test)
-    entry = builder.load(entry_at)
-    builder.cbranch(builder.icmp_unsigned("<", builder.add(entry, reach), end), body, after)
-    builder.position_at_end(body)
-    yield entry
-    builder.branch(test)
-    builder.position_at_end(after)
+            loaded = [self.builder.load(sums[row * self.parts + part]) for sums in sets]
+            of_parts.append(reduce(self.builder.fadd, loaded))
+        self.store(self.put_together(of_parts), place)
 
 
 @intrinsic
@@ -164,46 +116,39 @@ def _emitted(  # type: ignore[no-untyped-def]
     signature = types.void(columns, data, X, Y, sizes, word, word, word, word, word)
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        number, size = signature.args[1].dtype, [each.count for each in signature.args[4].types]
-        parts = 2 if isinstance(number, types.Complex) else 1
-        kind = context.get_value_type(number.underlying_float if parts == 2 else number)
-        arrays = [
-            context.make_array(each)(context, builder, argument)
-            for each, argument in zip(signature.args[:4], arguments[:4], strict=True)
-        ]
+        size = [each.count for each in signature.args[4].types]
+        number, parts = number_of(context, signature.args[1].dtype)
+        arrays = structures(context, builder, signature.args[:4], arguments[:4])
         columns, *numbers = (each.data for each in arrays)
-        numbers = [builder.bitcast(each, kind.as_pointer()) for each in numbers]
-        width = cgutils.unpack_tuple(builder, arrays[2].shape)[1]  # type: ignore[no-untyped-call]
-        panel = _Panel(builder, kind, parts, (size[0], size[1]), size[2])
-        _emit_row(builder, panel, (columns, *numbers), width, arguments[5:])
+        numbers = [builder.bitcast(each, number.as_pointer()) for each in numbers]
+        width = builder.extract_value(arrays[2].shape, 1)
+        panel = _Panel(builder, number, parts, (size[0], size[1]), size[2])
+        _emit_row(panel, (columns, *numbers), width, arguments[5:])
         return context.get_dummy_value()
 
     return signature, generate
 
 
-def _emit_row(builder: Any, panel: _Panel, arrays: tuple[Any, ...], width: Any, span: Sequence[Any]) -> None:
+def _emit_row(panel: _Panel, arrays: tuple[Any, ...], width: Any, span: Sequence[Any]) -> None:
     columns, data, x, y = arrays
     first, end, stride, row, first_column = span
+    builder = panel.builder
 
     def place(array: Any, row: Any, below: int) -> Any:
         """Return where the panel begins in a row of X or Y, some rows below another."""
-        value = builder.add(builder.mul(builder.add(row, _I64(below)), width), first_column)
-        return builder.gep(array, [builder.mul(value, _I64(panel.parts))])
+        value = builder.add(builder.mul(builder.add(row, I64(below)), width), first_column)
+        return builder.gep(array, [builder.mul(value, I64(panel.parts))])
 
-    sets = [panel.sums() for _ in range(panel.sets)]
-    entry_at = cgutils.alloca_once(builder, _I64)  # type: ignore[no-untyped-call]
-    builder.store(first, entry_at)
+    sets = [panel.sums_of_block() for _ in range(panel.sets)]
+    entry_at = variable(builder, first)
     for step in sorted({len(sets), 1}, reverse=True):
-        with _while_before(builder, entry_at, builder.mul(stride, _I64(step - 1)), end) as entry:
-            for sums in sets[:step]:
-                column = builder.load(builder.gep(columns, [entry]))
-                column = builder.zext(column, _I64) if column.type.width < 64 else column
-                values = builder.gep(data, [builder.mul(entry, _I64(panel.parts * panel.rows * panel.cols))])
-                panel.add(values, [place(x, column, each) for each in range(panel.cols)], sums)
-                entry = builder.add(entry, stride)
-            builder.store(entry, entry_at)
+        with loop(builder, entry_at, end, step, stride) as entries:
+            for entry, sums in zip(entries, sets, strict=False):
+                column = index_at(builder, columns, entry)
+                values = builder.gep(data, [builder.mul(entry, I64(panel.parts * panel.rows * panel.cols))])
+                panel.add_block(values, [place(x, column, each) for each in range(panel.cols)], sums)
     for each in range(panel.rows):
-        panel.store(sets, each, place(y, row, each))
+        panel.store_row(sets, each, place(y, row, each))
 
 
 @numba.njit(nogil=True, cache=True)

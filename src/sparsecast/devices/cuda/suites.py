@@ -32,8 +32,8 @@ from sparsecast.matrices.benchmark_matrices import (
 #: come after all of these, as far as the time of a calibration lasts.
 SOON_ENTRIES = 30_000_000
 
-#: Bytes of the device that a non-zero takes while it is measured: the formats lie there side by side, each
-#: with values and indices. And of the host, which builds them one after the other.
+#: Bytes of the GPU that a non-zero takes while it is measured: all formats lie there, each with values and
+#: indices. And of the host, which builds one format after the other.
 _DEVICE_BYTES_AN_ENTRY, _HOST_BYTES_AN_ENTRY = 96, 60
 
 #: Share of the host's memory that a benchmark matrix may take.
@@ -75,9 +75,9 @@ def matrices(machine: Machine) -> list[SuiteMatrix]:
     """Return the benchmark matrices of a GPU, the suites in turn, so that a short budget sees each.
 
     They are those of Guo et al. (2014) and of Wang et al. (2017) on the GPU's own strips, then larger ones,
-    and the suites that a processor is measured on. A strip of rows is that of the kernel: Guo's CSR has a
-    warp a row, Wang's half a warp or a thread, ELL and JAD a thread. Those beyond SOON_ENTRIES come last, the
-    smallest of them first.
+    and the suites of a processor. A strip of rows is that of the kernel: Guo's CSR has a warp a row, Wang's
+    half a warp or a thread, ELL and JAD a thread. Those beyond SOON_ENTRIES come last, the smallest
+    of them first.
     """
     gpu = machine.gpu
     assert gpu is not None

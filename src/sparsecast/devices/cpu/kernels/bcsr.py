@@ -16,21 +16,29 @@ That is done once, where the row of blocks ends: of a block, only the part of x 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import reduce
 from itertools import chain
 from typing import Any
 
 import numba
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
-from numba.core import cgutils, types
+from numba.core import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from sparsecast.devices.cpu.kernels import KERNELS
 from sparsecast.devices.cpu.multivector import panels, row_of_blocks
+from sparsecast.devices.cpu.vector_code import (
+    I64,
+    VectorCode,
+    bytes_of,
+    index_at,
+    loop,
+    number_of,
+    structures,
+    variable,
+)
 from sparsecast.devices.format_kernels import FormatKernels, only_variant
 from sparsecast.formats.bcsr import BCSR
 from sparsecast.integers import unsigned
@@ -43,20 +51,11 @@ ONE = np.uint64(1)
 #: vectors are taken two at a time, into accumulators of their own.
 _FEW_VECTORS = 4
 
-#: A product and its addition may become one instruction with one rounding.
-_FUSED = ("contract",)
-
 #: Bytes of the widest vector register there is.
 _WIDEST_BYTES = 64
 
-_I32, _I64 = ir.IntType(32), ir.IntType(64)
 
-
-def _variable(builder: Any, kind: Any) -> Any:
-    return cgutils.alloca_once(builder, kind)  # type: ignore[no-untyped-call]
-
-
-class _Block:
+class _Block(VectorCode):
     """Emits the instructions for the blocks of one size.
 
     Parameters
@@ -71,113 +70,51 @@ class _Block:
     """
 
     def __init__(self, builder: Any, number: Any, parts: int, r: int, c: int) -> None:
-        self._builder, self._number, self.parts = builder, number, parts
-        self._number_bytes = 4 if isinstance(number, ir.FloatType) else 8
         self.size, self._one_column = parts * r * c, c == 1
         rows, numbers = (1, r * parts) if self._one_column else (r, c * parts)
         # A row wider than a register is two vectors: in one of 12 doubles it ran at a third of the speed.
-        self._halves = 2 if numbers * self._number_bytes > _WIDEST_BYTES else 1
+        self._halves = 2 if numbers * bytes_of(number) > _WIDEST_BYTES else 1
         self._used, self._vectors = numbers // self._halves, rows * self._halves
         # Four values are one load, three are two loads and a shuffle. The fourth is of the next row of the
         # block, which the last row lacks, and its sum is never looked at.
-        self._lanes = parts * 4 if c == 3 and r > 1 else self._used
-        self._vector = ir.VectorType(number, self._lanes)
+        super().__init__(builder, number, parts * 4 if c == 3 and r > 1 else self._used, parts)
         self.sets = 2 if parts * self._vectors < _FEW_VECTORS else 1
 
     def accumulators(self) -> list[list[Any]]:
-        """Return accumulators for each vector of a block, all 0; LLVM keeps them in registers."""
-        found = [
-            [_variable(self._builder, self._vector) for _ in range(self.parts)] for _ in range(self._vectors)
-        ]
-        for each in chain.from_iterable(found):
-            self._builder.store(ir.Constant(self._vector, None), each)
-        return found
+        """Return sums for each vector of a block, one for each part of x."""
+        return [[self.sums() for _ in range(self.parts)] for _ in range(self._vectors)]
 
-    def add_product(self, data: Any, x: Any, accumulators: Sequence[Sequence[Any]]) -> None:
+    def add_block(self, data: Any, x: Any, accumulators: Sequence[Sequence[Any]]) -> None:
         """Add the block that begins at `data`, times the part of x that begins at `x`."""
-        builder = self._builder
+        builder = self.builder
         starts = [0] if self._one_column else [half * self._used for half in range(self._halves)]
-        factors = [self._factors(builder.gep(x, [_I64(start)])) for start in starts]
+        factors = [self._factors(builder.gep(x, [I64(start)])) for start in starts]
         for k, own in enumerate(accumulators):
-            place = builder.gep(data, [_I64(k * self._used)])
-            is_last = k == self._vectors - 1
-            values = self._widened(place) if is_last else self._loaded(place, self._lanes)
-            for factor, accumulator in zip(factors[k % len(factors)], own, strict=True):
-                product = builder.fmul(values, factor, flags=_FUSED)
-                builder.store(builder.fadd(builder.load(accumulator), product, flags=_FUSED), accumulator)
+            place = builder.gep(data, [I64(k * self._used)])
+            values = self._widened(place) if k == self._vectors - 1 else self.loaded(place)
+            for factor, sums in zip(factors[k % len(factors)], own, strict=True):
+                self.add_product(sums, values, factor)
 
-    def sums(self, accumulators: Sequence[Sequence[Any]]) -> list[Any]:
+    def totals(self, accumulators: Sequence[Sequence[Any]]) -> list[Any]:
         """Return the numbers of the sums of the `r` rows."""
-        vectors = [self._put_together([self._builder.load(each) for each in own]) for own in accumulators]
+        vectors = [self.put_together([self.builder.load(each) for each in own]) for own in accumulators]
         if not self._one_column:
             rows = (vectors[k : k + self._halves] for k in range(0, self._vectors, self._halves))
-            wholes = (reduce(self._builder.fadd, halves) for halves in rows)
-            vectors = [self._sum(self._picked(whole, range(self._used))) for whole in wholes]
-        return [
-            self._builder.extract_element(vector, _I32(lane))
-            for vector in vectors
-            for lane in range(vector.type.count)
-        ]
+            wholes = (reduce(self.builder.fadd, halves) for halves in rows)
+            vectors = [self.total(self.picked(whole, range(self._used))) for whole in wholes]
+        return list(chain.from_iterable(self.numbers(vector) for vector in vectors))
 
     def _factors(self, x: Any) -> list[Any]:
         """Return, for each part of a value, that part of the block's x, in all the lanes of its value."""
-        loaded = self._loaded(x, self.parts) if self._one_column else self._widened(x)
-        values = [0 if self._one_column else lane // self.parts for lane in range(self._lanes)]
-        return [self._picked(loaded, [self.parts * k + part for k in values]) for part in range(self.parts)]
-
-    def _put_together(self, products: Sequence[Any]) -> Any:
-        """Return the products with x from those with its parts: i times (re, im) is (-im, re)."""
-        if len(products) == 1:
-            return products[0]
-        turned = self._picked(products[1], [lane ^ 1 for lane in range(self._lanes)])
-        lower, upper = (add(products[0], turned) for add in (self._builder.fsub, self._builder.fadd))
-        which = [lane + self._lanes * (lane % 2) for lane in range(self._lanes)]
-        return self._builder.shuffle_vector(
-            lower, upper, ir.Constant(ir.VectorType(_I32, self._lanes), which)
-        )
-
-    def _loaded(self, place: Any, lanes: int) -> Any:
-        pointer = self._builder.bitcast(place, ir.VectorType(self._number, lanes).as_pointer())
-        return self._builder.load(pointer, align=self._number_bytes)
+        loaded = self.loaded(x, self.parts) if self._one_column else self._widened(x)
+        values = [0 if self._one_column else lane // self.parts for lane in range(self.lanes)]
+        return [self.picked(loaded, [self.parts * k + part for k in values]) for part in range(self.parts)]
 
     def _widened(self, place: Any) -> Any:
         """Load no more than the lanes that are used; the others repeat the first."""
-        spare = self._lanes - self._used
-        loaded = self._loaded(place, self._used)
-        return self._picked(loaded, [*range(self._used), *[0] * spare]) if spare else loaded
-
-    def _picked(self, vector: Any, lanes: Sequence[int]) -> Any:
-        """Return these lanes of a vector."""
-        which = ir.Constant(ir.VectorType(_I32, len(lanes)), list(lanes))
-        return self._builder.shuffle_vector(vector, ir.Constant(vector.type, ir.Undefined), which)
-
-    def _sum(self, vector: Any) -> Any:
-        """Add the values: upper half to lower half while their number is even, then one by one."""
-        builder, lanes = self._builder, vector.type.count
-        while lanes // self.parts % 2 == 0:
-            lanes //= 2
-            lower, upper = range(lanes), range(lanes, 2 * lanes)
-            vector = builder.fadd(self._picked(vector, lower), self._picked(vector, upper))
-        values = [
-            self._picked(vector, range(lane, lane + self.parts)) for lane in range(0, lanes, self.parts)
-        ]
-        return reduce(builder.fadd, values)
-
-
-@contextmanager
-def _while_left(builder: Any, next_block: Any, step: int, end: Any) -> Iterator[Any]:
-    """Emit a loop over blocks from `next_block` on, `step` at a time while as many are left."""
-    test, body, after = (builder.append_basic_block(name) for name in ("test", "blocks", "after"))
-    builder.branch(test)
-    builder.position_at_end(test)
-    block = builder.load(next_block)
-    beyond = builder.add(block, _I64(step))
-    builder.cbranch(builder.icmp_unsigned("<=", beyond, end), body, after)
-    builder.position_at_end(body)
-    yield block
-    builder.store(beyond, next_block)
-    builder.branch(test)
-    builder.position_at_end(after)
+        spare = self.lanes - self._used
+        loaded = self.loaded(place, self._used)
+        return self.picked(loaded, [*range(self._used), *[0] * spare]) if spare else loaded
 
 
 @intrinsic
@@ -187,41 +124,34 @@ def _block_row(typingctx, columns, data, x, y, height, width, first, end, i):  #
     signature = types.void(columns, data, x, y, height, width, word, word, word)
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        arrays = [
-            (array_type, context.make_array(array_type)(context, builder, array).data)
-            for array_type, array in zip(signature.args[:4], arguments[:4], strict=True)
-        ]
-        _emit_block_row(context, builder, arrays, (height.count, width.count), arguments[6:])
+        number, parts = number_of(context, signature.args[1].dtype)
+        arrays = structures(context, builder, signature.args[:4], arguments[:4])
+        columns, *numbers = (each.data for each in arrays)
+        numbers = [builder.bitcast(each, number.as_pointer()) for each in numbers]
+        block = _Block(builder, number, parts, height.count, width.count)
+        _emit_block_row(block, (columns, *numbers), height.count, arguments[6:])
         return context.get_dummy_value()
 
     return signature, generate
 
 
-def _emit_block_row(
-    context: Any, builder: Any, arrays: Sequence[Any], size: tuple[int, int], span: Sequence[Any]
-) -> None:
-    (_, columns), (data_type, data), (_, x), (_, y) = arrays
+def _emit_block_row(block: _Block, arrays: Sequence[Any], height: int, span: Sequence[Any]) -> None:
+    columns, data, x, y = arrays
     first, end, i = span
-    number = getattr(data_type.dtype, "underlying_float", data_type.dtype)
-    number_type = context.get_value_type(number)
-    block = _Block(builder, number_type, 1 if number is data_type.dtype else 2, *size)
-    data, x, y = (builder.bitcast(array, number_type.as_pointer()) for array in (data, x, y))
+    builder = block.builder
     sets = [block.accumulators() for _ in range(block.sets)]
-    next_block = _variable(builder, _I64)
-    builder.store(first, next_block)
+    next_block = variable(builder, first)
     for step in sorted({len(sets), 1}, reverse=True):
-        with _while_left(builder, next_block, step, end) as k:
-            for which, accumulators in enumerate(sets[:step]):
-                each = builder.add(k, _I64(which))
-                column = builder.load(builder.gep(columns, [each]))
-                column = builder.zext(column, _I64) if column.type.width < 64 else column
-                place = builder.gep(data, [builder.mul(each, _I64(block.size))])
-                start_of_x = builder.gep(x, [builder.mul(column, _I64(block.parts))])
-                block.add_product(place, start_of_x, accumulators)
-    totals = [block.sums(accumulators) for accumulators in sets]
-    start_of_y = builder.gep(y, [builder.mul(i, _I64(block.parts * size[0]))])
+        with loop(builder, next_block, end, step) as blocks:
+            for each, accumulators in zip(blocks, sets, strict=False):
+                column = index_at(builder, columns, each)
+                place = builder.gep(data, [builder.mul(each, I64(block.size))])
+                start_of_x = builder.gep(x, [builder.mul(column, I64(block.parts))])
+                block.add_block(place, start_of_x, accumulators)
+    totals = [block.totals(accumulators) for accumulators in sets]
+    start_of_y = builder.gep(y, [builder.mul(i, I64(block.parts * height))])
     for place, each in enumerate(zip(*totals, strict=True)):
-        builder.store(reduce(builder.fadd, each), builder.gep(start_of_y, [_I64(place)]))
+        builder.store(reduce(builder.fadd, each), builder.gep(start_of_y, [I64(place)]))
 
 
 @numba.njit(nogil=True, cache=True)

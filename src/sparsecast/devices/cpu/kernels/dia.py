@@ -9,7 +9,6 @@ rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numba
@@ -19,13 +18,11 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from sparsecast.devices.cpu.kernels import KERNELS
+from sparsecast.devices.cpu.vector_code import I8, I32, I64, VectorCode, bytes_of, number_of, structures
 from sparsecast.devices.format_kernels import FormatKernels, only_variant
 from sparsecast.formats.dia import DIA
 from sparsecast.operators import Product
 from sparsecast.parallel import equal_parts, share
-
-#: A product and its addition may become one instruction with one rounding.
-_FUSED = ("contract",)
 
 #: How far ahead of the values in use others are asked for. A processor foresees a stream by itself, but only
 #: to the end of a page, which has this size.
@@ -36,10 +33,9 @@ _AHEAD_BYTES, _LINE_BYTES = 4096, 64
 _VECTOR_BYTES = 32
 
 U64 = np.uint64
-_I8, _I32, _I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 
 
-class _Sums:
+class _Sums(VectorCode):
     """Emits the sums of the rows of a chunk, in vectors.
 
     Parameters
@@ -53,68 +49,46 @@ class _Sums:
     """
 
     def __init__(self, builder: Any, context: Any, value: Any, rows: int) -> None:
-        self._builder = builder
-        self._is_complex = isinstance(value, types.Complex)
-        lane = context.get_value_type(value.underlying_float if self._is_complex else value)
-        self._align = 4 if isinstance(lane, ir.FloatType) else 8
-        lanes = _VECTOR_BYTES // self._align
-        self._vector = ir.VectorType(lane, lanes)
-        self._vectors = rows * (2 if self._is_complex else 1) // lanes
-        self._real = [self._zeros() for _ in range(self._vectors)]
-        self._imaginary = [self._zeros() for _ in range(self._vectors if self._is_complex else 0)]
+        number, parts = number_of(context, value)
+        super().__init__(builder, number, _VECTOR_BYTES // bytes_of(number), parts)
+        self._vectors = rows * parts // self.lanes
+        # For each vector, products with the real parts of the values, then with the imaginary ones.
+        self._sums = [[self.sums() for _ in range(parts)] for _ in range(self._vectors)]
 
-    def add_product(self, data: Any, x: Any) -> None:
+    def add_values(self, data: Any, x: Any) -> None:
         """Add the values that begin at `data`, times the part of x that begins at `x`."""
         self._ask_for_next(data)
-        every = range(self._vector.count)
-        for which, real in enumerate(self._real):
-            values, part_of_x = self._loaded(data, which), self._loaded(x, which)
-            if not self._is_complex:
-                self._add(real, values, part_of_x)
+        every = range(self.lanes)
+        for which, sums in enumerate(self._sums):
+            values, part_of_x = (self.loaded(self._place(each, which)) for each in (data, x))
+            if self.parts == 1:
+                self.add_product(sums[0], values, part_of_x)
                 continue
-            self._add(real, self._picked(values, [lane & ~1 for lane in every]), part_of_x)
+            self.add_product(sums[0], self.picked(values, [lane & ~1 for lane in every]), part_of_x)
             # The imaginary parts of the values meet x with its parts exchanged.
-            exchanged = self._picked(part_of_x, [lane ^ 1 for lane in every])
-            self._add(self._imaginary[which], self._picked(values, [lane | 1 for lane in every]), exchanged)
+            exchanged = self.picked(part_of_x, [lane ^ 1 for lane in every])
+            self.add_product(sums[1], self.picked(values, [lane | 1 for lane in every]), exchanged)
 
-    def store(self, y: Any) -> None:
+    def store_sums(self, y: Any) -> None:
         """Write the sums to the rows that begin at `y`."""
-        builder = self._builder
-        for which, real in enumerate(self._real):
-            total = builder.load(real)
-            if self._is_complex:
-                signs = ir.Constant(self._vector, [-1.0, 1.0] * (self._vector.count // 2))
-                imaginary = builder.load(self._imaginary[which])
-                total = builder.fadd(total, builder.fmul(imaginary, signs))
-            builder.store(total, self._place(y, which), align=self._align)
-
-    def _zeros(self) -> Any:
-        zeros = cgutils.alloca_once(self._builder, self._vector)  # type: ignore[no-untyped-call]
-        self._builder.store(ir.Constant(self._vector, None), zeros)
-        return zeros
-
-    def _add(self, sums: Any, values: Any, part_of_x: Any) -> None:
-        product = self._builder.fmul(values, part_of_x, flags=_FUSED)
-        self._builder.store(self._builder.fadd(self._builder.load(sums), product, flags=_FUSED), sums)
+        for which, sums in enumerate(self._sums):
+            total, *imaginary = (self.builder.load(each) for each in sums)
+            if imaginary:
+                signs = ir.Constant(self.vector, [-1.0, 1.0] * (self.lanes // 2))
+                total = self.builder.fadd(total, self.builder.fmul(imaginary[0], signs))
+            self.store(total, self._place(y, which))
 
     def _place(self, pointer: Any, vector: int) -> Any:
-        vectors = self._builder.bitcast(pointer, self._vector.as_pointer())
-        return self._builder.gep(vectors, [_I64(vector)])
-
-    def _loaded(self, pointer: Any, vector: int) -> Any:
-        return self._builder.load(self._place(pointer, vector), align=self._align)
-
-    def _picked(self, vector: Any, lanes: Sequence[int]) -> Any:
-        which = ir.Constant(ir.VectorType(_I32, len(lanes)), list(lanes))
-        return self._builder.shuffle_vector(vector, ir.Constant(vector.type, ir.Undefined), which)
+        numbers = self.builder.bitcast(pointer, self.number.as_pointer())
+        return self.builder.gep(numbers, [I64(vector * self.lanes)])
 
     def _ask_for_next(self, data: Any) -> None:
-        builder, place = self._builder, _I8.as_pointer()
-        signature = ir.FunctionType(ir.VoidType(), [place, _I32, _I32, _I32])
+        builder, place = self.builder, I8.as_pointer()
+        signature = ir.FunctionType(ir.VoidType(), [place, I32, I32, I32])
         prefetch = builder.module.declare_intrinsic("llvm.prefetch", [place], signature)
         for byte in range(0, self._vectors * _VECTOR_BYTES, _LINE_BYTES):
-            ahead = builder.gep(builder.bitcast(data, place), [_I64(_AHEAD_BYTES + byte)])
-            builder.call(prefetch, [ahead, _I32(0), _I32(3), _I32(1)])  # to read, into all caches, data
+            ahead = builder.gep(builder.bitcast(data, place), [I64(_AHEAD_BYTES + byte)])
+            builder.call(prefetch, [ahead, I32(0), I32(3), I32(1)])  # to read, into all caches, data
 
 
 @intrinsic
@@ -127,22 +101,19 @@ def _sum_chunk(typingctx, data, offsets, x, y, octets, row, first, last):  # typ
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         kinds = signature.args[:4]
-        arrays = [
-            context.make_array(kind)(context, builder, each)
-            for kind, each in zip(kinds, arguments, strict=False)
-        ]
+        arrays = structures(context, builder, kinds, arguments[:4])
         data, offsets, x, y = (array.data for array in arrays)
         row, first, last = arguments[5:]
         height = 8 * signature.args[4].count
         sums = _Sums(builder, context, kinds[0].dtype, height)
         diagonals = builder.extract_value(arrays[1].shape, 0)
         start = builder.mul(row, diagonals)
-        with cgutils.for_range_slice(builder, first, last, _I64(1), _I64) as (diagonal, _):
-            place = builder.add(start, builder.mul(diagonal, _I64(height)))
+        with cgutils.for_range_slice(builder, first, last, I64(1), I64) as (diagonal, _):
+            place = builder.add(start, builder.mul(diagonal, I64(height)))
             offset = builder.load(builder.gep(offsets, [diagonal]))
-            offset = builder.sext(offset, _I64) if offset.type.width < 64 else offset
-            sums.add_product(builder.gep(data, [place]), builder.gep(x, [builder.add(row, offset)]))
-        sums.store(builder.gep(y, [row]))
+            offset = builder.sext(offset, I64) if offset.type.width < 64 else offset
+            sums.add_values(builder.gep(data, [place]), builder.gep(x, [builder.add(row, offset)]))
+        sums.store_sums(builder.gep(y, [row]))
         return context.get_dummy_value()
 
     return signature, generate

@@ -1,0 +1,123 @@
+"""An operator in two parts, each with its rows, its x and its y: conjugate gradients run on it unchanged.
+
+Processes would exchange what lies in other parts by messages; here it is handed over in plain Python. A
+vector is a list of its parts, and a solver never looks into it.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from sparsecast.kernels.binding import bind, prepared, row_slice
+
+from sparsecast.matrices.gallery import gallery
+from sparsecast.operators import BlockOperator, LocalSpace, Operator, RowProduct, VectorSpace
+from sparsecast.records import Candidate
+
+CSR = Candidate("csr", "plain", "cpu", "float64", 32, 1)
+
+
+class Parts(list):
+    """A vector in parts: sums and multiples are those of the parts."""
+
+    __array_ufunc__ = None  # a NumPy number times a vector is our product, not an array made of the parts
+
+    def __add__(self, other):
+        return Parts(mine + its for mine, its in zip(self, other, strict=True))
+
+    def __rmul__(self, factor):
+        return Parts(factor * part for part in self)
+
+
+class SpaceOverParts:
+    """Vectors in parts: every part adds what it has to the inner product of all."""
+
+    def __init__(self, spaces):
+        self.spaces = spaces
+
+    def zeros(self):
+        return Parts(space.zeros() for space in self.spaces)
+
+    def dot(self, x, y):
+        return sum(space.dot(*parts) for space, *parts in zip(self.spaces, x, y, strict=True))
+
+    def norm(self, x):
+        return float(np.sqrt(self.dot(x, x).real))
+
+
+class OperatorOverParts:
+    """A matrix whose parts have some rows each, as a BlockOperator of the columns that they need."""
+
+    def __init__(self, A, bounds):
+        self.shape, self.dtype, self.bounds = A.shape, A.dtype, bounds
+        parts = list(itertools.pairwise(bounds))
+        self.domain = self.range = SpaceOverParts([LocalSpace(end - first, A.dtype) for first, end in parts])
+        self.needed, self.parts = [], []
+        for first, end in parts:
+            rows = row_slice(A, first, end - 1)
+            needed = np.unique(rows.indices)
+            self.needed.append(needed)
+            self.parts.append(local(rows[:, needed]))
+
+    def matvec(self, x, out=None):
+        out = self.range.zeros() if out is None else out
+        for part, needed, y in zip(self.parts, self.needed, out, strict=True):
+            part.matvec(self.exchange(x, needed), out=y)
+        return out
+
+    def exchange(self, x, needed):
+        """Return these entries of x, each from the part that has it."""
+        owners = np.searchsorted(self.bounds, needed, side="right") - 1
+        return np.array([x[part][i - self.bounds[part]] for i, part in zip(needed, owners, strict=True)])
+
+
+def local(A):
+    """The operator of a matrix in this process."""
+    product = bind(prepared(A, "float64", 32), CSR).product
+    return BlockOperator(A.shape, A.dtype, [RowProduct(0, A.shape[0], product)])
+
+
+def conjugate_gradients(op: Operator, b, tolerance):
+    """Solve A x = b as in Hestenes and Stiefel 1952; yield x after every step."""
+    space: VectorSpace = op.domain
+    x, r, p = space.zeros(), b, b
+    rho = space.dot(r, r)
+    while space.norm(r) > tolerance * space.norm(b):
+        q = op.matvec(p)
+        alpha = rho / space.dot(p, q)
+        x, r = x + alpha * p, r + (-alpha) * q
+        rho, last = space.dot(r, r), rho
+        p = r + (rho / last) * p
+        yield x
+
+
+@pytest.fixture
+def problem():
+    A = gallery("poisson2d", n=16)
+    return A, np.random.default_rng(1).uniform(-1, 1, A.shape[0])
+
+
+@pytest.mark.parametrize("middle", (128, 101))
+def test_the_iterates_over_two_parts_are_those_of_one_process(problem, middle):
+    A, b = problem
+    spread = conjugate_gradients(
+        OperatorOverParts(A, [0, middle, 256]), Parts([b[:middle], b[middle:]]), 1e-10
+    )
+    steps = 0
+    for here, there in zip(conjugate_gradients(local(A), b, 1e-10), spread, strict=True):
+        assert isinstance(there, Parts) and len(there) == 2
+        np.testing.assert_allclose(np.concatenate(there), here, rtol=1e-9, atol=1e-12)
+        steps += 1
+    assert 20 < steps < 60
+    assert np.linalg.norm(A @ here - b) <= 2e-10 * np.linalg.norm(b)
+
+
+def test_dot_and_norm_are_those_of_the_whole_vectors(problem):
+    A, b = problem
+    op, whole = OperatorOverParts(A, [0, 101, 256]), local(A).domain
+    x, y = (Parts([each[:101], each[101:]]) for each in (b, A @ b))
+    assert op.domain.dot(x, y) == pytest.approx(whole.dot(b, A @ b), rel=1e-13)
+    assert op.domain.norm(x) == pytest.approx(whole.norm(b), rel=1e-13)
+    assert op.domain.dot(x, y) != pytest.approx(op.domain.spaces[0].dot(x[0], y[0]), rel=1e-3)

@@ -1,0 +1,458 @@
+"""Transposes, adjoints and compositions: SciPy's solvers cannot tell our operator from SciPy's own."""
+
+from __future__ import annotations
+
+import dataclasses
+import gc
+import itertools
+import threading
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import scipy.linalg
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_array, eye_array
+from scipy.sparse import linalg as solvers
+from sparsecast.kernels.binding import bind, prepared, row_slice
+
+import sparsecast as sc
+from sparsecast.errors import InputError
+from sparsecast.machines.machine import detect
+from sparsecast.machines.profile import Profile
+from sparsecast.matrices.gallery import gallery
+from sparsecast.operators import BlockOperator, LocalSpace, RowProduct, Transposed
+from sparsecast.records import Candidate
+
+#: Row blocks take these formats in turn; the first has a kernel for several vectors, the others have none.
+KERNELS = (("csr", "plain"), ("coo", "segmented"), ("sell", "chunks"))
+
+
+def row_products(A, blocks):
+    """The rows of `A` in so many blocks."""
+    bounds = np.linspace(0, A.shape[0], blocks + 1).astype(int).tolist()
+    found = []
+    for (first, end), kernel in zip(itertools.pairwise(bounds), itertools.cycle(KERNELS)):
+        bound = bind(row_slice(A, first, end - 1), Candidate(*kernel, "cpu", A.dtype.name, 32, 1))
+        found.append(RowProduct(first, end, bound.product, bound.multivector))
+    return found
+
+
+def operator(A, blocks=1):
+    """The operator of a matrix that stands for its own transpose where it can."""
+    own = row_products(A, blocks)
+
+    def transposed():
+        if not (A != A.T).nnz:
+            return Transposed(own)
+        if not (A.T.conj() != A).nnz:
+            return Transposed(own, conjugated=True)
+        return Transposed(row_products(csr_array(A.T), blocks))
+
+    return BlockOperator(A.shape, A.dtype, own, transposed)
+
+
+def square_matrices():
+    """Well-conditioned matrices of 49 rows by what their transposes are."""
+    symmetric = gallery("poisson2d", n=7) + eye_array(49)
+    skew = eye_array(49, k=2) - eye_array(49, k=-2)
+    mirrored = eye_array(49, k=3) + eye_array(49, k=-3)
+    made = {
+        "symmetric": symmetric,
+        "general": symmetric + 0.7 * skew,
+        "hermitian": symmetric + 0.5j * skew,
+        "complex symmetric": symmetric + 0.5j * mirrored,
+        "complex": symmetric + (0.4 + 0.3j) * skew + 0.2j * eye_array(49, k=1),
+    }
+    return {name: prepared(csr_array(A), csr_array(A).dtype.name, 32) for name, A in made.items()}
+
+
+SQUARE = square_matrices()
+RECTANGULAR = {"tall": gallery("random", n=60, cols=45, nnz_per_row=7)}
+RECTANGULAR["wide complex"] = csr_array((RECTANGULAR["tall"] * (1 + 0.5j)).T)
+RECTANGULAR["wide complex"].data.imag[::3] = 1
+ALL = SQUARE | RECTANGULAR
+
+every_square = pytest.mark.parametrize("kind", SQUARE)
+every_kind = pytest.mark.parametrize("kind", ALL)
+every_blocking = pytest.mark.parametrize("blocks", (1, 4))
+
+
+def vector(size, dtype=float, seed=3):
+    generator = np.random.default_rng(seed)
+    values = generator.uniform(-1, 1, size)
+    return values + 1j * generator.uniform(-1, 1, size) if np.dtype(dtype).kind == "c" else values
+
+
+# Products with the transpose and the adjoint
+
+
+@every_kind
+@every_blocking
+def test_products_with_transpose_adjoint_and_conjugate(kind, blocks):
+    A = ALL[kind]
+    op, dense = operator(A, blocks), A.toarray()
+    for found, expected in (
+        (op.T, dense.T),
+        (op.H, dense.conj().T),
+        (op.conjugate(), dense.conj()),
+        (op.T.T, dense),
+        (op.H.H, dense),
+        (op.H.T, dense.conj()),
+        (op.T.H, dense.conj()),
+        (op.T.conjugate().T.H, dense.T),
+    ):
+        assert isinstance(found, BlockOperator) and found.shape == expected.shape and found.dtype == A.dtype
+        for dtype in (float, complex):
+            x = vector(expected.shape[1], dtype)
+            X = np.stack((x, 2 * x[::-1], x**2), axis=1)
+            np.testing.assert_allclose(found.matvec(x), expected @ x, rtol=1e-12, atol=1e-13)
+            np.testing.assert_allclose(found @ X, expected @ X, rtol=1e-12, atol=1e-13)
+            y = vector(expected.shape[0], dtype)
+            Y = np.stack((y, 1 - y), axis=1)
+            np.testing.assert_allclose(found.rmatvec(y), expected.conj().T @ y, rtol=1e-12, atol=1e-13)
+            np.testing.assert_allclose(found.rmatmat(Y), expected.conj().T @ Y, rtol=1e-12, atol=1e-13)
+            np.testing.assert_allclose(y @ found, y @ expected, rtol=1e-12, atol=1e-13)
+
+
+def test_a_matrix_that_is_its_own_transpose_costs_nothing():
+    symmetric, hermitian = operator(SQUARE["symmetric"]), operator(SQUARE["hermitian"])
+    assert symmetric.T is symmetric.H is symmetric.conjugate() is symmetric
+    assert hermitian.H is hermitian and hermitian.T.blocks is hermitian.blocks
+    mirrored = operator(SQUARE["complex symmetric"])
+    assert mirrored.T is mirrored and mirrored.H.blocks is mirrored.blocks
+
+
+@every_kind
+def test_the_transpose_is_made_once_at_first_use(kind):
+    A, calls = ALL[kind], []
+    barrier = threading.Barrier(4)
+
+    def transposed():
+        calls.append(1)
+        return operator(A)._transposed()
+
+    op = BlockOperator(A.shape, A.dtype, row_products(A, 1), transposed)
+
+    def use(_):
+        barrier.wait()
+        return op.rmatvec(np.ones(A.shape[0]))
+
+    op.matvec(np.ones(A.shape[1]))
+    assert not calls
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(use, range(4)))
+    assert len(calls) == 1 and all(np.array_equal(each, results[0]) for each in results)
+    assert op.T.T.T.blocks is op.T.blocks and op.T.T.blocks is op.blocks and len(calls) == 1
+
+
+def test_a_transpose_that_failed_is_tried_again():
+    A, outcomes = SQUARE["general"], [MemoryError(), None]
+
+    def transposed():
+        if failure := outcomes.pop(0):
+            raise failure
+        return Transposed(row_products(csr_array(A.T), 1))
+
+    op = BlockOperator(A.shape, A.dtype, row_products(A, 1), transposed)
+    with pytest.raises(MemoryError):
+        op.transpose()
+    assert np.allclose(op.T @ np.ones(49), A.T @ np.ones(49))
+
+
+def test_an_operator_and_its_transposes_are_gone_after_their_last_use():
+    op = operator(SQUARE["complex"])
+    views = [op, op.T, op.H, op.T.T, op.conjugate()]
+    gone = [weakref.ref(view) for view in views]
+    gc.disable()
+    try:
+        del op, views
+        assert not any(each() for each in gone)
+    finally:
+        gc.enable()
+
+
+def test_an_operator_without_a_transpose_says_so_in_one_line():
+    A = SQUARE["general"]
+    op = BlockOperator(A.shape, A.dtype, row_products(A, 1))
+    for ask in (op.transpose, op.adjoint, lambda: op.rmatvec(np.ones(49)), lambda: op.rmatmat(np.eye(49))):
+        with pytest.raises(
+            InputError, match=r"no transpose: expected one built with .*; build it by"
+        ) as error:
+            ask()
+        assert "\n" not in str(error.value)
+
+
+def test_out_of_transposed_products_is_written_and_returned():
+    for A in RECTANGULAR.values():
+        op, (rows, cols) = operator(A, 3), A.shape
+        out, several = np.empty(cols, A.dtype), np.empty((cols, 2), A.dtype)
+        assert op.rmatvec(np.ones(rows), out) is out
+        np.testing.assert_allclose(out, A.T.conj() @ np.ones(rows), rtol=1e-13)
+        assert op.rmatmat(np.eye(rows, 2), out=several) is several
+        assert op.T.matvec(np.ones(rows), out=out) is out
+        np.testing.assert_allclose(out, A.T @ np.ones(rows), rtol=1e-13)
+
+
+def test_a_column_and_other_types_are_taken_as_in_matvec():
+    A = prepared(RECTANGULAR["tall"], "float32", 32)
+    op, x = operator(A, 2), np.arange(60)
+    assert op.rmatvec(x).dtype == np.float32 and op.rmatvec(x[:, None]).shape == (45, 1)
+    assert np.array_equal(op.rmatvec(x), op.rmatvec(x.astype(float)))
+    assert op.rmatvec(x + 1j).dtype == np.complex64
+
+
+@pytest.mark.parametrize(
+    ("call", "x", "out", "why"),
+    [
+        ("rmatvec", np.ones(45), None, r"x has shape \(45,\): expected \(60,\) or \(60, 1\); reshape x"),
+        ("rmatvec", np.ones((60, 2)), None, r"x has shape \(60, 2\): expected \(60,\)"),
+        ("rmatvec", np.full(60, "1"), None, "expected numbers; convert it"),
+        ("rmatvec", np.ones(60), np.ones(60), r"out is float64 of shape \(60,\): .* \(45,\); allocate"),
+        ("rmatvec", np.ones(60), np.ones(45, int), "out is int64 .*: expected contiguous, writable float64"),
+        ("rmatvec", np.ones(60) * 1j, np.ones(45), "out with a complex x: expected a real x .*; drop out"),
+        ("rmatmat", np.ones((45, 2)), None, r"X has shape \(45, 2\): expected \(60, vectors\); reshape X"),
+        ("rmatmat", np.ones(60), None, r"expected \(60, vectors\)"),
+        ("rmatmat", np.ones((60, 2)), np.ones((2, 45)).T, "expected contiguous"),
+    ],
+)
+def test_what_does_not_fit_the_adjoint_is_refused_in_one_line(call, x, out, why):
+    with pytest.raises(InputError, match=why) as error:
+        getattr(operator(RECTANGULAR["tall"]), call)(x, out)
+    assert "\n" not in str(error.value)
+
+
+def test_memory_shared_with_x_is_refused_for_conjugated_products_too():
+    op, x = operator(SQUARE["complex symmetric"]), np.ones(49, complex)
+    with pytest.raises(InputError, match="shares memory"):
+        op.rmatvec(x, x)
+    assert (x == 1).all()
+
+
+whole = st.integers(-9, 9)
+NUMBERS = {"float64": whole, "complex128": st.builds(complex, whole, whole)}
+
+
+@st.composite
+def operators(draw):
+    """Any small matrix of whole numbers, often its own transpose, with vectors x, x2 and y."""
+    dtype = draw(st.sampled_from(list(NUMBERS)))
+    rows, cols = draw(st.integers(1, 6)), draw(st.integers(1, 6))
+    array = np.array(
+        draw(st.lists(NUMBERS[dtype], min_size=rows * cols, max_size=rows * cols)), dtype
+    ).reshape(rows, cols)
+    if mirror := draw(st.sampled_from((None, np.transpose, lambda B: B.conj().T))):
+        rows = cols
+        array = array.T @ array
+        array = array + mirror(array)
+    x, x2, y = (
+        np.array(draw(st.lists(NUMBERS["complex128"], min_size=size, max_size=size)))
+        for size in (cols, cols, rows)
+    )
+    A = prepared(csr_array(array), dtype, 32)
+    return operator(A, draw(st.integers(1, rows))), array, (x, x2, y)
+
+
+@given(operators(), NUMBERS["complex128"])
+def test_adjoints_are_adjoint_and_linear_exactly(found, factor):
+    op, array, (x, x2, y) = found
+    assert op.range.dot(op.matvec(x), y) == op.domain.dot(x, op.rmatvec(y))
+    assert np.array_equal(op.H @ y, array.conj().T @ y) and np.array_equal(op.T @ y, array.T @ y)
+    assert np.array_equal(op.matvec(factor * x + x2), factor * op.matvec(x) + op.matvec(x2))
+    z = op.matvec(x)
+    assert np.array_equal(op.rmatvec(factor * y + z), factor * op.rmatvec(y) + op.rmatvec(z))
+    for same in (op.T.T, op.H.H, op.conjugate().conjugate(), op.T.conjugate().H):
+        assert np.array_equal(same @ x, z)
+    assert np.array_equal(op.T @ y, op.H.conjugate() @ y)
+
+
+# Sums, multiples, products and powers
+
+
+@every_square
+@every_blocking
+def test_compositions_and_their_adjoints(kind, blocks):
+    A, other = SQUARE[kind], SQUARE["general"]
+    op, second = operator(A, blocks), operator(other, 3)
+    dense, dense2 = A.toarray(), other.toarray()
+    identity = solvers.aslinearoperator(eye_array(49, format="csr"))
+    for found, expected in (
+        (op + second, dense + dense2),
+        (op - second, dense - dense2),
+        (-op, -dense),
+        (2 * op, 2 * dense),
+        (op * (1 + 2j), (1 + 2j) * dense),
+        (op / 4, dense / 4),
+        (op @ second, dense @ dense2),
+        (op**3, dense @ dense @ dense),
+        (op**0, np.eye(49)),
+        (op.T @ op.H + 2j * identity, dense.T @ dense.conj().T + 2j * np.eye(49)),
+    ):
+        for dtype in (float, complex):
+            x = vector(49, dtype)
+            X = np.stack((x, x[::-1]), axis=1)
+            close = {"rtol": 1e-11, "atol": 1e-11}
+            np.testing.assert_allclose(found @ x, expected @ x, **close)
+            np.testing.assert_allclose(found @ X, expected @ X, **close)
+            np.testing.assert_allclose(found.H @ x, expected.conj().T @ x, **close)
+            np.testing.assert_allclose(found.T @ x, expected.T @ x, **close)
+            np.testing.assert_allclose(found.T @ X, expected.T @ X, **close)
+            np.testing.assert_allclose(found.rmatmat(X), expected.conj().T @ X, **close)
+            np.testing.assert_allclose(found.H.H @ x, expected @ x, **close)
+
+
+# SciPy's solvers
+
+
+SYSTEMS = ("cg", "cgs", "bicg", "bicgstab", "gmres", "lgmres", "minres", "qmr", "gcrotmk", "tfqmr")
+#: Of solvers that do not take every matrix, the kinds that they take.
+TAKEN = {"cg": ("symmetric", "hermitian"), "minres": ("symmetric",)}
+
+
+@pytest.mark.parametrize(
+    ("solver", "kind"), [(s, k) for s in SYSTEMS for k in SQUARE if k in TAKEN.get(s, SQUARE)]
+)
+@every_blocking
+def test_linear_systems(solver, kind, blocks):
+    A, solve = SQUARE[kind], getattr(solvers, solver)
+    b = vector(49, A.dtype)
+    x, info = solve(operator(A, blocks), b, rtol=1e-10)
+    expected, expected_info = solve(A, b, rtol=1e-10)
+    assert info == expected_info == 0
+    np.testing.assert_allclose(x, expected, rtol=1e-7, atol=1e-8)
+    assert np.linalg.norm(A @ x - b) <= 1e-8 * np.linalg.norm(b)
+
+
+@pytest.mark.parametrize("solver", ("lsqr", "lsmr"))
+@every_kind
+@every_blocking
+def test_least_squares(solver, kind, blocks):
+    A, solve = ALL[kind], getattr(solvers, solver)
+    b = vector(A.shape[0], A.dtype)
+    limit = "iter_lim" if solver == "lsqr" else "maxiter"
+    x = solve(operator(A, blocks), b, atol=1e-13, btol=1e-13, **{limit: 1000})[0]
+    expected = np.linalg.lstsq(A.toarray(), b)[0]
+    np.testing.assert_allclose(x, expected, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("solver", ("arpack", "propack", "lobpcg"))
+@every_kind
+@every_blocking
+def test_singular_values(solver, kind, blocks):
+    A = ALL[kind]
+    U, found, V = solvers.svds(operator(A, blocks), k=3, solver=solver, rng=0, maxiter=500)
+    expected = np.linalg.svd(A.toarray(), compute_uv=False)[:3]
+    np.testing.assert_allclose(np.sort(found)[::-1], expected, rtol=1e-6)
+    if solver != "lobpcg":  # which squares the condition
+        np.testing.assert_allclose(A.toarray() @ V.conj().T, U * found, atol=1e-6)
+
+
+@every_square
+@every_blocking
+def test_eigenvalues(kind, blocks):
+    A = SQUARE[kind]
+    op, dense, v0 = operator(A, blocks), A.toarray(), vector(49, A.dtype)
+    largest = np.sort(np.abs(np.linalg.eigvals(dense)))[:-5:-1]
+    found = solvers.eigs(op, k=4, v0=v0, return_eigenvectors=False)
+    np.testing.assert_allclose(np.sort(np.abs(found))[::-1], largest, rtol=1e-8)
+    if kind in TAKEN["cg"]:
+        found = solvers.eigsh(op, k=4, v0=v0, return_eigenvectors=False)
+        np.testing.assert_allclose(np.sort(found)[::-1], largest, rtol=1e-8)
+        X = np.stack([vector(49, A.dtype, seed) for seed in range(3)], axis=1)
+        found, _ = solvers.lobpcg(op, X, tol=1e-8, maxiter=200)
+        np.testing.assert_allclose(np.sort(found)[::-1], largest[:3], rtol=1e-7)
+
+
+@every_square
+@every_blocking
+def test_exponentials_and_norms(kind, blocks):
+    A, op = SQUARE[kind], operator(SQUARE[kind], blocks)
+    b = vector(49, A.dtype)
+    found = solvers.expm_multiply(op, b, traceA=A.trace())
+    np.testing.assert_allclose(found, scipy.linalg.expm(A.toarray()) @ b, rtol=1e-9, atol=1e-9)
+    norm = np.abs(A.toarray()).sum(axis=0).max()
+    assert norm / 3 <= solvers.onenormest(op) <= norm * (1 + 1e-12)
+
+
+# Spaces
+
+
+def test_the_spaces_of_an_operator_hold_x_and_y():
+    A = RECTANGULAR["wide complex"]
+    op = operator(A)
+    assert op.domain == op.T.range == op.H.range == LocalSpace(60, A.dtype)
+    assert op.range == op.T.domain == LocalSpace(45, A.dtype)
+    x = op.domain.zeros()
+    assert x.shape == (60,) and x.dtype == A.dtype and not x.any() and op.domain.zeros() is not x
+
+
+def test_dot_is_conjugate_linear_in_x_and_gives_the_norm():
+    space, x, y = LocalSpace(9, np.dtype(complex)), vector(9, complex), vector(9, complex, 4)
+    assert space.dot(2j * x, y) == pytest.approx(-2j * space.dot(x, y))
+    assert space.dot(x, 2j * y) == pytest.approx(2j * space.dot(x, y))
+    assert space.dot(x, y) == pytest.approx(np.sum(x.conj() * y))
+    assert space.norm(x) == pytest.approx(np.sqrt(space.dot(x, x).real))
+    assert isinstance(space.norm(x), float)
+
+
+# Compiled matrices
+
+
+@pytest.fixture
+def own(recorded_complex):
+    """Let this machine be calibrated: the recorded times as its own."""
+    profile = Profile(detect(), recorded_complex.records)
+    profile.save()
+    return profile
+
+
+@every_kind
+@pytest.mark.parametrize("transpose", (False, True))
+def test_compile_plans_the_transpose_at_first_use_or_at_once(own, kind, transpose):
+    A = ALL[kind]
+    op = sc.compile(A, threads=1, transpose=transpose)
+    y = vector(A.shape[0], A.dtype)
+    np.testing.assert_allclose(op.rmatvec(y), A.T.conj() @ y, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(op.T @ y, A.T @ y, rtol=1e-12, atol=1e-13)
+    if kind in ("symmetric", "hermitian"):
+        assert op.H is op
+    assert (op.T is op) == (kind in ("symmetric", "complex symmetric"))
+
+
+def test_the_matrix_is_kept_until_the_transpose_is_built(own):
+    A = RECTANGULAR["tall"].copy()
+    kept, op = weakref.ref(A), sc.compile(A, threads=1)
+    del A
+    gc.collect()
+    assert kept() is not None
+    op.transpose()
+    gc.collect()
+    assert kept() is None
+
+
+def test_compile_builds_the_transpose_by_a_plan_for_it(recorded_complex):
+    A = RECTANGULAR["tall"]
+    made = sc.plan(A, recorded_complex, threads=1)
+    of_transpose = sc.plan(csr_array(A.T), recorded_complex, threads=1)
+    halves = [
+        dataclasses.replace(of_transpose.baseline, **rows) for rows in ({"last_row": 19}, {"first_row": 20})
+    ]
+    op = sc.compile(A, made, transpose=dataclasses.replace(of_transpose, blocks=tuple(halves)))
+    assert [(block.first, block.end) for block in op.T.blocks] == [(0, 20), (20, 45)]
+    np.testing.assert_allclose(op.rmatvec(np.ones(60)), A.T @ np.ones(60), rtol=1e-13)
+    with pytest.raises(InputError, match="plan for 60 rows: expected 45"):
+        sc.compile(A, made, transpose=made)
+    single = sc.plan(csr_array(A.T), recorded_complex, threads=1, dtype="complex128")
+    with pytest.raises(InputError, match=r"cpu complex128 of the transpose: expected cpu float64") as error:
+        sc.compile(A, made, transpose=single)
+    assert "\n" not in str(error.value)
+
+
+def test_the_transpose_has_the_type_that_was_asked_for(own):
+    A = RECTANGULAR["tall"]
+    op = sc.compile(A, threads=1, dtype="complex128")
+    y = vector(60, complex)
+    assert op.T.dtype == op.rmatvec(y).dtype == np.complex128
+    np.testing.assert_allclose(op.rmatvec(y), A.T @ y, rtol=1e-12, atol=1e-13)
