@@ -68,7 +68,7 @@ def test_a_damaged_specification_is_refused_in_one_line(text):
 
 @pytest.mark.parametrize("text", ["strips?rows=3", "strips?rows=3&nnz_per_row=2&moon=1"])
 def test_other_parameters_than_the_familys_are_refused(text):
-    with pytest.raises((InputError, TypeError), match="expected other parameters|argument"):
+    with pytest.raises((InputError, TypeError), match=r"expected other parameters|argument"):
         _ = Problem.named(text).matrix
 
 
