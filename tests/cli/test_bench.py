@@ -37,7 +37,7 @@ def rated(monkeypatch, recorded):
                     ),
                     matrix=point.name,
                     suite=suite,
-                    time_s=2e-6 * template.structure.nnz / mflops,
+                    time_s=2e-6 * template.nnz / mflops,
                 )
 
     def run(self):

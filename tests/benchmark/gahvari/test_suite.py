@@ -18,6 +18,7 @@ from sparsecast.devices.compiling import compile_as_told, compiled_beside
 from sparsecast.devices.cpu.processor import Processor
 from sparsecast.errors import MatrixSizeError
 from sparsecast.machines.machine import detect
+from sparsecast.matrices import problem as problem_module
 from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.timing import Effort
 from sparsecast.planning.candidates import Target
@@ -98,7 +99,7 @@ def clock(monkeypatch):
 
 
 def test_a_measurement_is_given_up_when_the_time_is_over(suite, clock, monkeypatch):
-    def measure(subject, candidates, effort, on_sample, bench):
+    def measure(problem, suite, candidates, effort, on_sample, device):
         for _ in range(1 if clock[0] < 3 else 100):
             clock[0] += 1.0
             on_sample()
@@ -106,21 +107,21 @@ def test_a_measurement_is_given_up_when_the_time_is_over(suite, clock, monkeypat
 
     monkeypatch.setattr(suite_module, "measure_candidates", measure)
     run = suite()
-    assert list(run.run(24.0)) == []
+    assert [record for _, own in run.run(24.0) for record in own] == []
     assert clock[0] == 25.0, "one sample beyond the limit"
     assert run.missed
     assert run.notes() == [f"float64: out of time for {len(run.missed)} points, refilled like those cut"]
 
 
 def test_a_matrix_that_there_is_no_memory_for_does_not_end_the_run(suite, monkeypatch):
-    inner = suite_module.measured_subject
+    inner = problem_module.built
 
-    def short_of_memory(point, suite):
-        if point.dimension == 1024:
+    def short_of_memory(family, parameters):
+        if parameters["rows"] == 1024:
             raise MatrixSizeError("a synthetic matrix would take too much")
-        return inner(point, suite)
+        return inner(family, parameters)
 
-    monkeypatch.setattr(suite_module, "measured_subject", short_of_memory)
+    monkeypatch.setattr(problem_module, "built", short_of_memory)
     run = suite(effort=QUICK, effort_of_few=QUICK, series=(UNBLOCKED,))
     assert {Point.named(problem.name).dimension for problem, own in run.run(60.0) if own} == {512}
     assert run.notes() == ["float64: no memory for 11 points, refilled like those cut"]
