@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, eye_array
 from scipy.sparse import linalg as solvers
-from sparsecast.kernels.binding import bind, prepared, row_slice
 
 import sparsecast as sc
+from sparsecast.devices.binding import bind, prepared, row_slice
 from sparsecast.errors import InputError
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
