@@ -30,9 +30,6 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
-from sparsecast.kernels.binding import bind, prepared
-from sparsecast.matrices.analysis import structure
-from sparsecast.matrices.row_blocks import RowBlocks
 
 from sparsecast.api.inputs import read_matrix
 from sparsecast.benchmark.measurement import right_hand_side

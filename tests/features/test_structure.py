@@ -115,7 +115,7 @@ CONTRADICTIONS = [
 def test_what_no_matrix_can_have_is_refused_in_one_line(group, features):
     wrong = with_feature(SYMMETRIC, group, **features)
     with pytest.raises(
-        InputError, match="contradicts itself: .*; expected what one matrix can have; comp"
+        InputError, match=r"contradicts itself: .*; expected what one matrix can have; comp"
     ) as e:
         wrong.checked()
     assert "\n" not in str(e.value)

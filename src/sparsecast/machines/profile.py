@@ -63,7 +63,7 @@ class MatrixEntry:
             return Structure.from_dict(self._stored).checked()
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ProfileError(
-                f"the stored structure of matrix {self.specification} is damaged ({error}): expected one that "
+                f"the stored structure of {self.specification} is damaged ({error}): expected one that "
                 f"calibrate wrote; remove the profile and calibrate the machine again"
             ) from error
 
