@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, eye_array
 from scipy.sparse import linalg as solvers
-from sparsecast.kernels.binding import bind, prepared, row_slice
 
 import sparsecast as sc
+from sparsecast.devices.binding import bind, prepared, row_slice
 from sparsecast.errors import InputError
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
@@ -403,7 +403,7 @@ def test_dot_is_conjugate_linear_in_x_and_gives_the_norm():
 @pytest.fixture
 def own(recorded_complex):
     """Let this machine be calibrated: the recorded times as its own."""
-    profile = Profile(detect(), recorded_complex.records)
+    profile = Profile(detect(), recorded_complex.records, recorded_complex.matrices)
     profile.save()
     return profile
 

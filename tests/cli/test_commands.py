@@ -141,7 +141,7 @@ def test_measure_a_complex_file(any_way, wave):
 
 
 def test_evaluate_and_check_the_plan_of_a_complex_file(run, recorded_complex, wave, data_folder):
-    Profile(detect(), recorded_complex.records).save()
+    dataclasses.replace(recorded_complex, machine=detect()).save()
     document = document_of(run("evaluate", wave, "--threads", "1", "--json"))
     assert {row["matrix"] for row in document["rows"]} == {"wave"}
     check = document_of(run("plan", wave, "--threads", "1", "--check", "--json"))["plan"]["check"]

@@ -7,9 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from sparsecast.devices.cuda.meter import NvmlMeter
 from sparsecast.errors import DeviceError
 from sparsecast.measuring import energy
-from sparsecast.measuring.energy import IDLE_S, RUN_S, NvmlMeter, energy_of, idle_power_w
+from sparsecast.measuring.energy import IDLE_S, RUN_S, energy_of, idle_power_w
 
 
 class ReplayMeter:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sparsecast.measuring.conditions import Conditions
 from sparsecast.measuring.timing import Timing
+from sparsecast.records import Conditions
 
 #: So many other processes in the mean, and such a share of stolen time, are met on a quiet machine as well.
 QUIET_OTHERS, QUIET_STOLEN = 0.25, 0.02
