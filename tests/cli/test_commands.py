@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import json
 
@@ -14,7 +15,7 @@ from sparsecast.errors import MatrixSizeError
 from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
 from sparsecast.machines.machine import detect
-from sparsecast.machines.profile import Profile, missing_profiles
+from sparsecast.machines.profile import missing_profiles
 from sparsecast.matrices.gallery import gallery, gallery_names
 from sparsecast.models import MODELS
 from sparsecast.records import Bandwidth
