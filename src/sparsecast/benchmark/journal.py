@@ -100,7 +100,7 @@ def read_journal(path: Path) -> Measurements:
     for number, line in enumerate(lines, 1):
         try:
             _take(json.loads(line), found)
-        except _OtherSchema as error:  # also in the last line: it is whole
+        except _SchemaError as error:  # also in the last line: it is whole
             raise ProfileError(
                 f"{path} has schema {error}: expected {SCHEMA_VERSION}; remove the file"
             ) from error
@@ -114,7 +114,7 @@ def read_journal(path: Path) -> Measurements:
     return found
 
 
-class _OtherSchema(Exception):
+class _SchemaError(Exception):
     """A line that another Sparsecast wrote."""
 
 
@@ -124,7 +124,7 @@ def _take(line: dict[str, Any], found: Measurements) -> None:
         found.records.append(Record.from_row(earlier_profiles.record_row(line)))
         found.matrices[entry.specification] = entry
     elif line["schema"] != SCHEMA_VERSION:
-        raise _OtherSchema(line["schema"])
+        raise _SchemaError(line["schema"])
     elif "matrix" in line:
         entry = MatrixEntry.from_dict(line["matrix"])
         found.matrices[entry.specification] = entry
