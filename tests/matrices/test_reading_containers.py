@@ -18,7 +18,7 @@ from scipy import sparse
 from scipy.io import savemat
 
 from sparsecast.errors import InputError, MatrixFileError, MatrixSizeError
-from sparsecast.matrices.reading import load
+from sparsecast.matrices.reading import load, read_file
 
 
 def refusal(path: Path, kind: type[InputError] = MatrixFileError) -> str:
@@ -93,10 +93,10 @@ def test_npz_dtypes(tmp_path, stored, asked, found, field, kind):
     if field == "complex":
         array[0, 1] = 2 - 3j
     sparse.save_npz(path, sparse.coo_array(array).asformat(kind))
-    matrix, facts = read_file(path, dtype=asked)
-    assert matrix.dtype == found and matrix.dtype.isnative
+    held, facts = read_file(path, dtype=asked)
+    assert held.dtype == found and held.dtype.isnative
     assert facts.field == field
-    np.testing.assert_array_equal(matrix.toarray(), array)
+    np.testing.assert_array_equal(held.toarray(), array)
 
 
 @pytest.mark.parametrize(
@@ -120,11 +120,11 @@ def test_mat_dtypes(tmp_path, stored, asked, found, field, dense):
         array[0, 1] = complex(np.inf, -3)
     path = tmp_path / "a.mat"
     savemat(path, {"A": array if dense else sparse.csr_array(array)})
-    matrix, facts = read_file(path, dtype=asked)
-    np.testing.assert_array_equal(matrix.toarray(), array)
+    held, facts = read_file(path, dtype=asked)
+    np.testing.assert_array_equal(held.toarray(), array)
     if dense or stored in (np.float64, np.bool_, np.complex128):
         # MATLAB's sparse matrices are double or logical.
-        assert (matrix.dtype, facts.field) == (found, field)
+        assert (held.dtype, facts.field) == (found, field)
 
 
 def element(kind: int, content: bytes) -> bytes:
@@ -185,9 +185,9 @@ def test_npz_duplicates_zeros_and_order(tmp_path):
             data=np.array([1.0, 2, 3, 0, np.inf]),
         ),
     )
-    matrix, facts = read_file(path)
-    np.testing.assert_array_equal(matrix.indices, [0, 1, 2, 1])
-    np.testing.assert_array_equal(matrix.data, [2, 0, 4, np.inf])
+    held, facts = read_file(path)
+    np.testing.assert_array_equal(held.indices, [0, 1, 2, 1])
+    np.testing.assert_array_equal(held.data, [2, 0, 4, np.inf])
     assert (facts.duplicates, facts.explicit_zeros, facts.nonfinite) == (1, 1, 1)
 
 
@@ -288,9 +288,9 @@ def test_mat_round_trip(tmp_path, compressed):
     matrix = sample()
     path = tmp_path / "a.mat"
     savemat(path, {"B": matrix, "x": np.ones(3), "title": "text"}, do_compression=compressed)
-    matrix, facts = read_file(path)
-    np.testing.assert_array_equal(matrix.toarray(), matrix.toarray())
-    assert matrix.has_canonical_format
+    held, facts = read_file(path)
+    np.testing.assert_array_equal(held.toarray(), matrix.toarray())
+    assert held.has_canonical_format
     assert facts.notes == ()
 
 
@@ -303,9 +303,9 @@ def test_mat_of_the_collection(tmp_path):
 def test_mat_dense(tmp_path):
     dense = np.array([[0, 1.5, 0], [2, 0, 0]])
     savemat(tmp_path / "a.mat", {"A": dense})
-    matrix, facts = read_file(tmp_path / "a.mat")
-    np.testing.assert_array_equal(matrix.toarray(), dense)
-    assert matrix.nnz == 2
+    held, facts = read_file(tmp_path / "a.mat")
+    np.testing.assert_array_equal(held.toarray(), dense)
+    assert held.nnz == 2
     assert facts.notes == ("holds 'A' as a dense matrix: its zeros are not stored",)
 
 
