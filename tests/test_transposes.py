@@ -403,7 +403,7 @@ def test_dot_is_conjugate_linear_in_x_and_gives_the_norm():
 @pytest.fixture
 def own(recorded_complex):
     """Let this machine be calibrated: the recorded times as its own."""
-    profile = Profile(detect(), recorded_complex.records)
+    profile = Profile(detect(), recorded_complex.records, recorded_complex.matrices)
     profile.save()
     return profile
 
