@@ -1,7 +1,7 @@
 """An operator in two parts, each with its rows, its x and its y: conjugate gradients run on it unchanged.
 
-Processes would exchange what lies in other parts by messages; here it is handed over in plain Python. A vector
-is a list of its parts, and a solver never looks into it.
+Processes would exchange what lies in other parts by messages; here it is handed over in plain Python. A
+vector is a list of its parts, and a solver never looks into it.
 """
 
 from __future__ import annotations
