@@ -54,7 +54,7 @@ def keep_kernels_apart() -> None:
     """Have processes that compile a function for different types keep each type's code under its own name.
 
     Numba reads the index of a function, takes the next number for a file of code, writes the index and then
-    the file. Two processes at once take the same number, and from then on every process that asks for one type
+    the file. Two processes at once take the same number, and from then on a process that asks for one type
     gets the code for the other: wrong results where their values have the same size.
     """
     from numba.core.caching import IndexDataCacheFile
@@ -69,7 +69,7 @@ def keep_kernels_apart() -> None:
             self._save_data(name, data)
             self._save_index(overloads)
 
-    IndexDataCacheFile.save = save
+    IndexDataCacheFile.save = save  # type: ignore[method-assign]
 
 
 @contextmanager
