@@ -205,7 +205,7 @@ def find_mispredicted_rows(lengths):  # type: ignore[no-untyped-def]
     Returns
     -------
     bool array of shape (rows,)
-        A history that was not met before counts as mispredicted. Rows above 65,533 entries are alike, and
+        A history that has not occurred before counts as mispredicted. Rows above 65,533 entries are alike, and
         histories share a table of ROW_HISTORIES places: the sum is a Structure's mispredicted_rows.
     """
     followers = np.zeros(ROW_HISTORIES, dtype=np.uint16)
