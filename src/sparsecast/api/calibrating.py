@@ -19,8 +19,8 @@ from sparsecast.machines.machine import Machine, detect
 from sparsecast.machines.profile import Profile, find_profile, known_profiles, missing_profiles
 from sparsecast.planning.candidates import Target
 
-#: Seconds of the calibration that a question starts by itself if the machine is not calibrated. The first time
-#: compiling takes about twenty of them; the required matrices take the rest.
+#: Seconds of the calibration that a question starts by itself if the machine is not calibrated. The first
+#: time, compiling takes about twenty of them; the required matrices take the rest.
 QUICK_BUDGET_S = 55.0
 
 
