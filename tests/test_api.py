@@ -32,8 +32,8 @@ SMALL = {"n": 14, "scale": 9}
 
 @pytest.fixture
 def own(recorded):
-    """Let this machine be met: the recorded times, single-threaded, as its own."""
-    profile = Profile(detect(), recorded.records, recorded.matrices)
+    """Let this machine be calibrated: the recorded times, single-threaded, as its own."""
+    profile = Profile(detect(), recorded.records)
     profile.save()
     return profile
 
@@ -351,7 +351,7 @@ def test_the_first_question_meets_the_machine_and_says_so(short_calibration, cap
     out, err = capsys.readouterr()
     assert out == ""
     assert err == (
-        f"This machine has not been met with 1 thread and float64: calibrating for "
+        f"This machine has not been calibrated with 1 thread and float64: calibrating for "
         f"{api.QUICK_BUDGET_S:.0f} s first.\n"
     )
     assert table.profile == detect().name
@@ -360,7 +360,7 @@ def test_the_first_question_meets_the_machine_and_says_so(short_calibration, cap
     assert sc.profile().name == detect().name
     sc.plan(A, threads=1)
     check(A, sc.compile(A, threads=1))
-    assert len(short_calibration) == 1, "met once"
+    assert len(short_calibration) == 1, "calibrated once"
     assert capsys.readouterr().err == ""
 
 

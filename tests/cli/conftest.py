@@ -28,9 +28,9 @@ Run = Callable[..., Outcome]
 
 
 @pytest.fixture
-def met(data_folder: Path, recorded: Profile) -> Profile:
-    """Let this machine be met: the recorded times, single-threaded, as its own."""
-    profile = Profile(detect(), recorded.records, recorded.matrices)
+def calibrated(data_folder: Path, recorded: Profile) -> Profile:
+    """Let this machine be calibrated: the recorded times, single-threaded, as its own."""
+    profile = Profile(detect(), recorded.records)
     profile.save()
     return profile
 
