@@ -3,8 +3,8 @@
     python benchmarks/busy_calibrations.py [--budget 60] [--threads 1] [--busy 1] [MATRIX ...]
 
 The machine is calibrated twice, each time into a data folder of its own: undisturbed, and beside so many busy
-loops. Then every matrix is forecast in every format from both, as calibrated. The median of the difference over
-all forecasts is printed, and what the second calibration and its forecasts say of the disturbance.
+loops. Then every matrix is forecast in every format from both, as calibrated. The median of the difference
+over all forecasts is printed, and what the second calibration and its forecasts say of the disturbance.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ SMALL = {"n": 14, "scale": 9}
 @pytest.fixture
 def own(recorded):
     """Let this machine be calibrated: the recorded times, single-threaded, as its own."""
-    profile = Profile(detect(), recorded.records)
+    profile = Profile(detect(), recorded.records, recorded.matrices)
     profile.save()
     return profile
 

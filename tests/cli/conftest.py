@@ -30,7 +30,7 @@ Run = Callable[..., Outcome]
 @pytest.fixture
 def calibrated(data_folder: Path, recorded: Profile) -> Profile:
     """Let this machine be calibrated: the recorded times, single-threaded, as its own."""
-    profile = Profile(detect(), recorded.records)
+    profile = Profile(detect(), recorded.records, recorded.matrices)
     profile.save()
     return profile
 
