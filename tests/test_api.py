@@ -12,7 +12,7 @@ from scipy.sparse.linalg import LinearOperator
 
 import sparsecast as sc
 from sparsecast import api
-from sparsecast.benchmark import calibration
+from sparsecast.benchmark import run as benchmark_run
 from sparsecast.benchmark.measurement import right_hand_side
 from sparsecast.devices.binding import prepared
 from sparsecast.devices.cpu.processor import Processor

@@ -9,7 +9,7 @@ from time import perf_counter
 
 import pytest
 
-from sparsecast.benchmark.calibration import Calibration
+from sparsecast.benchmark.run import Calibration
 from sparsecast.benchmark.gahvari.search_space import Point, all_series
 from sparsecast.benchmark.gahvari.summary import AGAIN, FIGURES, SUITE
 from sparsecast.benchmark.twins import TwinRow, Twins

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sparsecast.api.resolving import answers, machine_of, met_profile, target_of
-from sparsecast.benchmark.calibration import Calibration, Progress, no_progress
+from sparsecast.benchmark.run import Calibration, Progress, no_progress
 from sparsecast.benchmark.gahvari import search_space, summary
 from sparsecast.benchmark.gahvari.summary import BenchResult
 from sparsecast.benchmark.twins import Twins, twins_of
