@@ -32,8 +32,8 @@ SMALL = {"n": 14, "scale": 9}
 
 @pytest.fixture
 def own(recorded):
-    """Let this machine be met: the recorded times, single-threaded, as its own."""
-    profile = Profile(detect(), recorded.records)
+    """Let this machine be calibrated: the recorded times, single-threaded, as its own."""
+    profile = Profile(detect(), recorded.records, recorded.matrices)
     profile.save()
     return profile
 
@@ -273,7 +273,7 @@ def test_a_plan_that_cannot_be_is_refused(recorded, changes, message):
 
 
 def test_a_profile_without_the_records_is_told_what_it_has(recorded):
-    double = Profile(recorded.machine, tuple(recorded.select(dtype="float64")))
+    double = dataclasses.replace(recorded, records=tuple(recorded.select(dtype="float64")))
     with pytest.raises(
         ProfileError, match=r"no records for cpu float32 1 .*has cpu float64 1 thread \(\d+ rec"
     ):
@@ -334,14 +334,14 @@ def test_evaluate_refuses_another_machines_profile(recorded):
 @pytest.fixture
 def short_calibration(monkeypatch):
     """Let a calibration measure little, and count how often it runs."""
-    effort = dataclasses.replace(calibration.QUICK_EFFORT, samples=2, sample_s=1e-4)
-    monkeypatch.setattr(calibration, "QUICK_EFFORT", effort)
+    effort = dataclasses.replace(benchmark_run.QUICK_EFFORT, samples=2, sample_s=1e-4)
+    monkeypatch.setattr(benchmark_run, "QUICK_EFFORT", effort)
     suites = Processor.suites
     monkeypatch.setattr(Processor, "suites", lambda self, *about: (suites(self, *about)[0], []))
     monkeypatch.setattr(Processor, "measure_bandwidths", lambda self, machine, threads: [])
     runs = []
-    inner = calibration.Calibration.run
-    monkeypatch.setattr(calibration.Calibration, "run", lambda self: (runs.append(self), inner(self))[1])
+    inner = benchmark_run.Calibration.run
+    monkeypatch.setattr(benchmark_run.Calibration, "run", lambda self: (runs.append(self), inner(self))[1])
     return runs
 
 
@@ -351,7 +351,7 @@ def test_the_first_question_meets_the_machine_and_says_so(short_calibration, cap
     out, err = capsys.readouterr()
     assert out == ""
     assert err == (
-        f"This machine has not been met with 1 thread and float64: calibrating for "
+        f"This machine has not been calibrated with 1 thread and float64: calibrating for "
         f"{api.QUICK_BUDGET_S:.0f} s first.\n"
     )
     assert table.profile == detect().name
@@ -360,7 +360,7 @@ def test_the_first_question_meets_the_machine_and_says_so(short_calibration, cap
     assert sc.profile().name == detect().name
     sc.plan(A, threads=1)
     check(A, sc.compile(A, threads=1))
-    assert len(short_calibration) == 1, "met once"
+    assert len(short_calibration) == 1, "calibrated once"
     assert capsys.readouterr().err == ""
 
 

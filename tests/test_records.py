@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import json
 import typing
+from collections.abc import Mapping
 
 import numpy as np
 import pandas
@@ -47,7 +48,8 @@ VALUES = {
     Parameters: st.dictionaries(
         TEXT, st.integers(0, 2**62) | TEXT | st.lists(st.integers(1, 8), max_size=3).map(tuple), max_size=2
     ).map(Parameters),
-    tuple[tuple[str, float], ...]: st.dictionaries(TEXT, REAL, max_size=3).map(lambda d: tuple(d.items())),
+    bool | None: st.none() | st.booleans(),
+    Mapping[str, float]: st.dictionaries(TEXT, REAL, max_size=3),
     tuple[int, ...]: st.lists(st.integers(0, 2**62), max_size=4).map(tuple),
     tuple[float, ...]: st.lists(REAL, max_size=4).map(tuple),
 }

@@ -9,10 +9,10 @@ from time import perf_counter
 
 import pytest
 
-from sparsecast.benchmark.run import Calibration
 from sparsecast.benchmark.gahvari.search_space import Point, all_series
 from sparsecast.benchmark.gahvari.summary import AGAIN, FIGURES, SUITE
-from sparsecast.benchmark.twins import TwinRow, Twins
+from sparsecast.benchmark.run import Calibration
+from sparsecast.benchmark.twin_comparison import TwinRow, Twins
 from sparsecast.machines.machine import Cache, detect
 from sparsecast.machines.profile import Profile
 
@@ -43,7 +43,7 @@ def rated(monkeypatch, recorded):
     def run(self):
         self._start = perf_counter()
         self.machine = dataclasses.replace(self.machine, caches=(Cache(2, 400_000, 1),))
-        self.records = [r for target in self.targets for r in records(target, self.series)]
+        self.measured.records += [r for target in self.targets for r in records(target, self.series)]
         self.phases = {"compiling": 1.0, "measuring": 2.0}
         runs.append(self)
         return Profile(self.machine, tuple(self.records))

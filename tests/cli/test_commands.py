@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import json
 
@@ -14,7 +15,7 @@ from sparsecast.errors import MatrixSizeError
 from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
 from sparsecast.machines.machine import detect
-from sparsecast.machines.profile import Profile, missing_profiles
+from sparsecast.machines.profile import missing_profiles
 from sparsecast.matrices.gallery import gallery, gallery_names
 from sparsecast.models import MODELS
 from sparsecast.records import Bandwidth
@@ -71,11 +72,11 @@ def test_structure(any_way):
     assert set(document["structure"]) == set(Structure.__dataclass_fields__)
 
 
-def test_predict(any_way, met):
+def test_predict(any_way, calibrated):
     document = document_of(any_way("predict", SMALL, "--threads", "1", "--json"))
     has(document, {"matrix": dict, "profile": str, "model": str, "predict_s": float, "forecasts": list})
     has(document["matrix"], MATRIX)
-    assert document["profile"] == met.name
+    assert document["profile"] == calibrated.name
     forecast_formats = {forecast["format"] for forecast in document["forecasts"]}
     assert {"csr", "coo", "ell", "hyb"} <= forecast_formats
     assert forecast_formats == set(FORMATS.names()) - set(document["refused"])
@@ -141,7 +142,7 @@ def test_measure_a_complex_file(any_way, wave):
 
 
 def test_evaluate_and_check_the_plan_of_a_complex_file(run, recorded_complex, wave, data_folder):
-    Profile(detect(), recorded_complex.records).save()
+    dataclasses.replace(recorded_complex, machine=detect()).save()
     document = document_of(run("evaluate", wave, "--threads", "1", "--json"))
     assert {row["matrix"] for row in document["rows"]} == {"wave"}
     check = document_of(run("plan", wave, "--threads", "1", "--check", "--json"))["plan"]["check"]
@@ -174,14 +175,14 @@ def test_plan(any_way, foreign):
     assert "check" not in plan
 
 
-def test_plan_and_check(run, met):
+def test_plan_and_check(run, calibrated):
     document = document_of(run("plan", SMALL, "--threads", "1", "--check", "--json"))
     check = dict.fromkeys(("time_s", "baseline_s", "scipy_s", "noise", "convert_s", "error", "gain"), float)
     has(document["plan"]["check"], check)
     assert document["plan"]["check"]["error"] <= 1e-14
 
 
-def test_measure_beside_the_forecast(any_way, met):
+def test_measure_beside_the_forecast(any_way, calibrated):
     document = document_of(any_way("measure", SMALL, "--threads", "1", "--json"))
     has(document["matrix"], MATRIX)
     measured = {m["format"] for m in document["measurements"]}
@@ -199,7 +200,7 @@ def test_measure_on_a_machine_that_was_not_met(run):
     assert {m["forecast_s"] for m in document["measurements"]} == {None}
 
 
-def test_evaluate(any_way, met):
+def test_evaluate(any_way, calibrated):
     second = "gallery:banded?n=500"
     document = document_of(any_way("evaluate", SMALL, second, "--threads", "1", "--json"))
     has(document, {"profile": str, "rows": list, "models": dict})
@@ -211,28 +212,28 @@ def test_evaluate(any_way, met):
         has(score, SCORE)
 
 
-def test_machines(any_way, met, foreign):
+def test_machines(any_way, calibrated, foreign):
     document = document_of(any_way("machines", "--json"))
     has(document["machine"], {"name": str, "processor": str, "threads": int, "caches": list})
-    assert document["machine"]["name"] == met.name
-    assert set(document["profiles"]) == {met.name, foreign, *missing_profiles()}
+    assert document["machine"]["name"] == calibrated.name
+    assert set(document["profiles"]) == {calibrated.name, foreign, *missing_profiles()}
     for name in missing_profiles():
         assert "missing, not shipped yet" in document["profiles"][name]
     assert document["bandwidths"] == {}
 
 
-def test_machines_gives_the_bandwidths_that_a_profile_has(run, met):
-    met.with_bandwidths([Bandwidth("read", "cpu", 1, 10**9, 0.1, 0.0, "", "")]).save()
-    (stream,) = document_of(run("machines", "--json"))["bandwidths"][met.name]
+def test_machines_gives_the_bandwidths_that_a_profile_has(run, calibrated):
+    calibrated.with_bandwidths([Bandwidth("read", "cpu", 1, 10**9, 0.1, 0.0, "", "")]).save()
+    (stream,) = document_of(run("machines", "--json"))["bandwidths"][calibrated.name]
     assert (stream["kind"], stream["bandwidth_bytes_per_s"]) == ("read", 1e10)
     assert "cpu 1 thread read 10 GB/s" in run("machines").out
 
 
-def test_machines_says_which_profile_cannot_be_used(run, met):
-    (met.save().parent / "broken.parquet").write_bytes(b"junk")
+def test_machines_says_which_profile_cannot_be_used(run, calibrated):
+    (calibrated.save().parent / "broken.parquet").write_bytes(b"junk")
     document = document_of(run("machines", "--json"))
     assert "cannot be used" in document["profiles"]["broken"]
-    assert "float64" in document["profiles"][met.name]
+    assert "float64" in document["profiles"][calibrated.name]
 
 
 def test_gallery(run):
@@ -255,7 +256,7 @@ def test_gallery(run):
     ],
     ids=lambda arguments: " ".join(arguments),
 )
-def test_people_get_a_page_on_standard_output(run, met, arguments):
+def test_people_get_a_page_on_standard_output(run, calibrated, arguments):
     outcome = run(*arguments)
     assert (outcome.status, outcome.err) == (0, "")
     assert len(outcome.out.splitlines()) > 3
@@ -276,7 +277,7 @@ def test_help_lists_every_command(process):
     assert all(name in outcome.out for name in COMMANDS)
 
 
-def test_a_reader_that_goes_away_is_no_fault_to_trace(met):
+def test_a_reader_that_goes_away_is_no_fault_to_trace(calibrated):
     import subprocess
     import sys
 
@@ -327,12 +328,12 @@ def test_a_gpus_profile_answers_without_a_gpu(any_way, gpu_path, gpu_profile):
     assert "csr" in {forecast["format"] for forecast in document["forecasts"]}
 
 
-def test_the_processor_and_a_gpu_are_compared(run, met, gpu_path, gpu_profile):
+def test_the_processor_and_a_gpu_are_compared(run, calibrated, gpu_path, gpu_profile):
     asked = ("plan", SMALL, "--device", "cpu,cuda", "--profile", gpu_path, "--threads", "1")
     document = document_of(run(*asked, "--json"))
     has(document["plan"], PLAN)
     has(document, {"break_even_iterations": int})
-    assert [item["profile"] for item in document["devices"]] == [met.name, gpu_profile.name]
+    assert [item["profile"] for item in document["devices"]] == [calibrated.name, gpu_profile.name]
     for item in document["devices"]:
         has(item, {"device": str, "time_s": float, "convert_s": float, "transfer_s": float, "total_s": float})
         assert item["travelling_s"] >= item["total_s"]

@@ -27,19 +27,19 @@ PAIRED = {
 
 
 class Builder:
-    """Builds matrices in formats; a refusal counts only where the format foretold it."""
+    """Builds matrices in formats; a refusal counts only where the format predicted it."""
 
     def __call__(self, name: str, A: csr_array[Any]) -> StorageFormat | None:
         """Return `A` in the format, or None where it is rightly refused."""
         storage = FORMATS.get(name)
         blocks = RowBlocks.of(structure(A, threads=1))
-        stored, foretold = int(storage.stored_entries(blocks)[0]), not storage.can_hold(blocks)[0]
+        stored, predicted = int(storage.stored_entries(blocks)[0]), not storage.can_hold(blocks)[0]
         try:
             built = storage.from_csr(A)
         except FormatError as error:
-            assert foretold, f"{name} refuses {A!r} though it would store {stored} entries: {error}"
+            assert predicted, f"{name} refuses {A!r} though it would store {stored} entries: {error}"
             return None
-        assert not foretold, f"{name} takes {A!r} though it would store {stored} entries"
+        assert not predicted, f"{name} takes {A!r} though it would store {stored} entries"
         return built
 
 

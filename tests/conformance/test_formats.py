@@ -1,4 +1,4 @@
-"""Every registered format: nothing is lost, and what is foretold of its size is true."""
+"""Every registered format: nothing is lost, and what is predicted of its size is true."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sparsecast.devices.binding import row_slice
 from sparsecast.errors import MatrixSizeError
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks, StripStatistics
-from sparsecast.formats import FORMATS, threads
+from sparsecast.formats import FORMATS
 from sparsecast.matrices.gallery import gallery
 from sparsecast.records import DTYPES
 
@@ -23,17 +23,17 @@ every_type = pytest.mark.parametrize("dtype", DTYPES)
 
 
 def about(value, storage, permutation_bytes=0):
-    """What is foretold of this value: itself, or near it where the format says that it estimates."""
-    if storage.foretold_within == 0:
+    """What is predicted of this value: itself, or near it where the format says that it estimates."""
+    if storage.predicted_within == 0:
         return value
-    return pytest.approx(value, rel=0, abs=value * storage.foretold_within + permutation_bytes)
+    return pytest.approx(value, rel=0, abs=value * storage.predicted_within + permutation_bytes)
 
 
-def is_foretold(A, storage):
-    """Whether the format foretells its size of this matrix: if not of all, of those whose rows ascend."""
+def is_predicted(A, storage):
+    """Whether the format predicts its size of this matrix: if not of all, of those whose rows ascend."""
     first_of_row = np.zeros(A.nnz + 1, dtype=bool)
     first_of_row[A.indptr] = True
-    return storage.foretold_from_rows or bool((first_of_row[1:-1] | (np.diff(A.indices[: A.nnz]) > 0)).all())
+    return storage.predicted_from_rows or bool((first_of_row[1:-1] | (np.diff(A.indices[: A.nnz]) > 0)).all())
 
 
 def test_there_are_formats():
@@ -41,8 +41,8 @@ def test_there_are_formats():
 
 
 @every_format
-def test_sizes_are_foretold_exactly_or_to_a_tenth(name):
-    assert 0 <= FORMATS.get(name).foretold_within <= 0.1
+def test_sizes_are_predicted_exactly_or_to_a_tenth(name):
+    assert 0 <= FORMATS.get(name).predicted_within <= 0.1
 
 
 @every_format
@@ -84,7 +84,7 @@ def test_round_trip_keeps_values_that_are_not_finite_and_the_sign_of_zero(
 @every_format
 def test_conversions_in_threads_make_the_same_arrays(matrices, build, name, monkeypatch):
     alone = {what: build(name, A) for what, A in matrices.items()}
-    monkeypatch.setattr(threads, "ENTRIES_PER_THREAD", 1)
+    monkeypatch.setattr("sparsecast.parallel.ENTRIES_PER_THREAD", 1)
     monkeypatch.setattr(numba, "get_num_threads", lambda: 5)
     for what, A in matrices.items():
         together = build(name, A)
@@ -120,23 +120,23 @@ def test_a_conversion_takes_little_memory_beside_both_formats(build, name):
 
 @every_format
 @every_type
-def test_foretold_size_is_that_of_the_arrays(in_pairs, build, name, dtype):
+def test_predicted_size_is_that_of_the_arrays(in_pairs, build, name, dtype):
     storage = FORMATS.get(name)
     for what, A, _ in in_pairs(dtype):
         built, index_bytes = build(name, A), A.indices.itemsize
-        if built is None or what == "spare room in the arrays" or not is_foretold(A, storage):
+        if built is None or what == "spare room in the arrays" or not is_predicted(A, storage):
             continue
         blocks = RowBlocks.of(structure(A, threads=1))
-        foretold = storage.predicted_bytes(blocks, A.data.itemsize, index_bytes)
-        assert foretold.tolist() == [about(built.nbytes, storage, A.shape[0] * index_bytes)], what
+        predicted = storage.predicted_bytes(blocks, A.data.itemsize, index_bytes)
+        assert predicted.tolist() == [about(built.nbytes, storage, A.shape[0] * index_bytes)], what
         assert built.nbytes == sum(array.nbytes for array in built.arrays.values()), what
 
 
 @every_format
 @pytest.mark.parametrize("strip_rows", (1, 3, 8))
-def test_foretold_size_of_row_blocks_is_that_of_the_built_ones(matrices, build, name, strip_rows):
+def test_predicted_size_of_row_blocks_is_that_of_the_built_ones(matrices, build, name, strip_rows):
     storage = FORMATS.get(name)
-    if not storage.foretold_from_rows:
+    if not storage.predicted_from_rows:
         pytest.skip(f"{name} takes a row block for the matrix in small")
     for what, A in matrices.items():
         if A.shape[0] == 0 or A.shape[0] > 500:
@@ -146,10 +146,10 @@ def test_foretold_size_of_row_blocks_is_that_of_the_built_ones(matrices, build, 
         first, last = (index.ravel() for index in np.triu_indices(strips.strips))
         few = np.random.default_rng(0).permutation(len(first))[:10]
         first, last = first[few], last[few] + 1
-        foretold = storage.predicted_bytes(strips.blocks(first, last), A.dtype.itemsize, 4)
+        predicted = storage.predicted_bytes(strips.blocks(first, last), A.dtype.itemsize, 4)
         for i, (start, end) in enumerate(zip(strips.bounds[first], strips.bounds[last], strict=True)):
             built = build(name, row_slice(A, int(start), int(end) - 1))
-            right = built is None or foretold[i] == about(built.nbytes, storage, 4 * (end - start))
+            right = built is None or predicted[i] == about(built.nbytes, storage, 4 * (end - start))
             assert right, f"{what}: rows {start} to {end}"
 
 
@@ -157,7 +157,7 @@ def test_foretold_size_of_row_blocks_is_that_of_the_built_ones(matrices, build, 
 def test_stored_entries_are_those_of_the_values(matrices, build, name):
     for what, A in matrices.items():
         built = build(name, A)
-        if built is None or what == "spare room in the arrays" or not is_foretold(A, FORMATS.get(name)):
+        if built is None or what == "spare room in the arrays" or not is_predicted(A, FORMATS.get(name)):
             continue
         values = sum(a.size for a in built.arrays.values() if a.dtype == built.dtype)
         stored = FORMATS.get(name).stored_entries(RowBlocks.of(structure(A, threads=1)))

@@ -207,7 +207,7 @@ def test_the_rule_is_the_least_of_the_bytes_an_entry(fill):
     ("name", "parameters", "block"),
     [("elasticity3d", {"n": 6}, (3, 3)), ("banded", {"n": 500, "half_bandwidth": 2}, (2, 2))],
 )
-def test_a_matrix_gets_the_block_that_is_foretold_of_it(name, parameters, block):
+def test_a_matrix_gets_the_block_that_is_predicted_of_it(name, parameters, block):
     A = gallery(name, **parameters)
     found = structure(A, threads=1)
     B = BCSR.from_csr(A)
@@ -215,7 +215,7 @@ def test_a_matrix_gets_the_block_that_is_foretold_of_it(name, parameters, block)
     assert BCSR.stored_blocks(RowBlocks.of(found)).tolist() == [len(B.columns)]
 
 
-def test_a_sampled_fill_foretells_the_size_of_a_large_matrix():
+def test_a_sampled_fill_predicts_the_size_of_a_large_matrix():
     A = gallery("elasticity3d", n=14)
     assert A.nnz > 1 << 16
     B, found = BCSR.from_csr(A), structure(A)

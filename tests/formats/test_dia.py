@@ -217,7 +217,7 @@ def test_threads_change_nothing():
     ("name", "parameters", "diagonals"),
     [("poisson2d", {"n": 30}, 5), ("poisson3d", {"n": 8, "points": 27}, 27), ("banded", {"n": 101}, 17)],
 )
-def test_the_size_of_a_matrix_is_foretold(name, parameters, diagonals, dtype):
+def test_the_size_of_a_matrix_is_predicted(name, parameters, diagonals, dtype):
     A = gallery(name, **parameters).astype(dtype)
     D, blocks = DIA.from_csr(A), RowBlocks.of(structure(A, threads=1))
     assert len(D.offsets) == diagonals

@@ -115,7 +115,7 @@ def test_hyb_split_of_strips_is_that_of_the_rows(lengths, strip_rows):
 
 
 @given(row_lengths)
-def test_hyb_is_built_as_its_split_foretells(lengths):
+def test_hyb_is_built_as_its_split_predicts(lengths):
     A = of_lengths(lengths)
     strips = StripStatistics.of(A.indptr, SOME_STRUCTURE, max(len(lengths), 1))
     width, overflow = HYB.split(strips.blocks(np.array([0]), np.array([1])))

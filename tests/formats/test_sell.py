@@ -1,4 +1,4 @@
-"""Where SELL puts rows and padding, which window it chooses and how well its size is foretold."""
+"""Where SELL puts rows and padding, which window it chooses and how well its size is predicted."""
 
 from __future__ import annotations
 
@@ -110,15 +110,15 @@ def test_the_window_on_benchmark_matrices(kind, sorts):
 @given(row_lengths.filter(any))
 def test_a_chunk_stores_at_most_its_rows_times_the_entries(lengths):
     A = of_lengths(lengths)
-    foretold = SELL.stored_entries(RowBlocks.of(structure(A, threads=1)))
+    predicted = SELL.stored_entries(RowBlocks.of(structure(A, threads=1)))
     assert A.nnz <= len(SELL.from_csr(A).data) <= CHUNK_ROWS * A.nnz
-    assert A.nnz <= foretold[0] <= CHUNK_ROWS * A.nnz
+    assert A.nnz <= predicted[0] <= CHUNK_ROWS * A.nnz
 
 
 @pytest.mark.parametrize("kind", ("fixed", "mixed", "uniform", "power"))
 @pytest.mark.parametrize("mean", (3, 20, 90))
 @pytest.mark.parametrize("reach", (0.0, 1.0))
-def test_size_of_benchmark_matrices_is_foretold_to_a_twentieth(kind, mean, reach):
+def test_size_of_benchmark_matrices_is_predicted_to_a_twentieth(kind, mean, reach):
     A = varied_matrix(5_000, mean, kind, reach, seed=1)
     S, blocks = SELL.from_csr(A), RowBlocks.of(structure(A, threads=1))
     assert SELL.stored_entries(blocks)[0] == pytest.approx(len(S.data), rel=PADDING_ABOVE_LEAST)

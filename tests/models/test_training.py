@@ -82,7 +82,9 @@ def test_equal_sets_have_one_fingerprint(recorded):
 )
 def test_a_changed_record_changes_the_fingerprint(recorded, change):
     first, *rest = recorded.records
-    changed = TrainingSet.of(recorded, (dataclasses.replace(first, **change), *rest))
+    known = {**recorded.matrices, "another": recorded.matrices[first.matrix]}
+    records = dataclasses.replace(first, **change), *rest
+    changed = TrainingSet.of(dataclasses.replace(recorded, matrices=known), records)
     assert changed.fingerprint != TrainingSet.of(recorded).fingerprint
 
 

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import math
 
-from sparsecast.benchmark.twins import TwinRow, Twins, TwinScore
+from sparsecast.benchmark.twin_comparison import TwinRow, Twins, TwinScore
 from sparsecast.features.analysis import structure
 from sparsecast.features.structure import Structure
 from sparsecast.matrices.gallery import gallery

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from sparsecast.benchmark.evaluation import EvaluationRow, ModelScore
 from sparsecast.benchmark.plan_check import PlanCheck
-from sparsecast.benchmark.twins import TwinRow, Twins, TwinScore
+from sparsecast.benchmark.twin_comparison import TwinRow, Twins, TwinScore
 from sparsecast.features.analysis import structure
 from sparsecast.machines.machine import Cache, Machine
 from sparsecast.matrices.gallery import gallery

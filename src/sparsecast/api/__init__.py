@@ -21,7 +21,7 @@ from sparsecast.api.forecasting import (
     plan,
     predict,
     threads_of,
-    unmet_devices,
+    uncalibrated_devices,
 )
 from sparsecast.api.inputs import as_problem, read_matrix, structure
 from sparsecast.api.resolving import contents, machine_of
@@ -55,5 +55,5 @@ __all__ = [
     "structure",
     "threads_of",
     "twins",
-    "unmet_devices",
+    "uncalibrated_devices",
 ]

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from sparsecast.api.resolving import answers, machine_of, met_profile, target_of
-from sparsecast.benchmark.run import Calibration, Progress, no_progress
+from sparsecast.api.resolving import answers, calibrated_profile, machine_of, target_of
 from sparsecast.benchmark.gahvari import search_space, summary
 from sparsecast.benchmark.gahvari.summary import BenchResult
-from sparsecast.benchmark.twins import Twins, twins_of
+from sparsecast.benchmark.run import Calibration, Progress, no_progress
+from sparsecast.benchmark.twin_comparison import Twins, twins_of
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import parse_device
 from sparsecast.errors import InputError, ProfileError
@@ -19,8 +19,8 @@ from sparsecast.machines.machine import Machine, detect
 from sparsecast.machines.profile import Profile, find_profile, known_profiles, missing_profiles
 from sparsecast.planning.candidates import Target
 
-#: Seconds of the calibration that a question starts by itself when the machine has not been met: about twenty
-#: for compiling, the first time, and what the required matrices take.
+#: Seconds of the calibration that a question starts by itself if the machine is not calibrated. The first
+#: time, compiling takes about twenty of them; the required matrices take the rest.
 QUICK_BUDGET_S = 55.0
 
 
@@ -43,7 +43,7 @@ def profile(name: str | Path | None = None, *, device: str = "cpu") -> Profile:
     Raises
     ------
     ProfileError
-        If this machine has not been met, or the file is not usable.
+        If this machine has not been calibrated, or the file is not usable.
     UnknownNameError
         If no profile has that name.
     DeviceError
@@ -235,12 +235,12 @@ def own_profile(
     """
     machine = machine_of(device)
     target = target_of(A, machine, threads, dtype)
-    profile = met_profile(machine)
+    profile = calibrated_profile(machine)
     if answers(profile, target):
         return profile
     threads_text = DEVICES.get(target.device).threads_text(target.threads)
     what = f"{threads_text or target.device} and {target.dtype}"
-    notify(f"This machine has not been met with {what}: calibrating for {QUICK_BUDGET_S:.0f} s first.")
+    notify(f"This machine has not been calibrated with {what}: calibrating for {QUICK_BUDGET_S:.0f} s first.")
     return calibrate(
         QUICK_BUDGET_S, threads=target.threads, dtype=target.dtype, device=device, on_progress=on_progress
     )

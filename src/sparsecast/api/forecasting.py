@@ -15,10 +15,10 @@ from sparsecast.api.inputs import as_problem, structure
 from sparsecast.api.resolving import (
     answers,
     asked_machine,
+    calibrated_profile,
     energy_model,
     fitted_model,
     machine_of,
-    met_profile,
     records_for,
     require_own,
     target_of,
@@ -62,7 +62,7 @@ def predict(
         Of its values only is read whether they mirror each other, and how many are 0.
     profile : Profile, optional
         Of the machine asked about; without one, that of this machine, which is calibrated for
-        QUICK_BUDGET_S seconds first if it has not been met, with a line on standard error.
+        QUICK_BUDGET_S seconds first if it is not calibrated, with a line on standard error.
     threads : int, optional
         All of the machine's by default; none are named for a GPU.
     dtype : str, optional
@@ -248,7 +248,7 @@ def place(
     """
     matrix = as_problem(A)
     given = {profile.machine.device: profile for profile in profiles}
-    unmet_devices(matrix, devices, profiles, threads=threads, dtype=dtype)
+    uncalibrated_devices(matrix, devices, profiles, threads=threads, dtype=dtype)
     found, refused = [], {}
     for name, kind in parse_devices(devices).items():
         asked: dict[str, Any] = {"threads": threads_of(name, threads), "dtype": dtype}
@@ -264,7 +264,7 @@ def place(
     return compare(found, refused)
 
 
-def unmet_devices(
+def uncalibrated_devices(
     A: Any,
     devices: str,
     profiles: Sequence[Profile] = (),
@@ -331,7 +331,7 @@ def forecasts_at_hand(
     dtype: str | None = None,
     device: str = "cpu",
 ) -> Prediction | None:
-    """Return the forecasts of this machine without calibrating for them; None where it was not met.
+    """Return the forecasts of this machine without calibrating for them; None if it is not calibrated.
 
     Raises
     ------
@@ -339,7 +339,7 @@ def forecasts_at_hand(
         If `wanted` is the profile of another machine: its forecasts have no measurement here.
     """
     machine = machine_of(device)
-    profile = find_profile(wanted) if wanted else met_profile(machine)
+    profile = find_profile(wanted) if wanted else calibrated_profile(machine)
     require_own(profile.name, machine)
     target = target_of(A, machine, threads, dtype)
     if not answers(profile, target):

@@ -72,7 +72,7 @@ def target_of(A: Any, machine: Machine, threads: int | None, dtype: str | None) 
     return target
 
 
-def met_profile(machine: Machine) -> Profile:
+def calibrated_profile(machine: Machine) -> Profile:
     """Return this machine's profile, an empty one where there is none."""
     here = user_path(machine.name)
     return find_profile(here=machine) if here.exists() else Profile(machine, ())

@@ -29,7 +29,7 @@ COMMANDS = (
 
 
 def build() -> typer.Typer:
-    """Return the application with every command of `COMMANDS`, each in the file of its name."""
+    """Return the application with every command of `COMMANDS`, each in its file `<name>_command.py`."""
     app = typer.Typer(
         help="Forecasts, plans and runs sparse matrix-vector products, y = A x.",
         no_args_is_help=True,
@@ -42,7 +42,7 @@ def build() -> typer.Typer:
         """Forecast, plan and run sparse matrix-vector products, y = A x."""
 
     for name in COMMANDS:
-        module = importlib.import_module(f"sparsecast.cli.{name}")
+        module = importlib.import_module(f"sparsecast.cli.{name}_command")
         app.command(name)(module.command)
     return app
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def profile_for(
     A: Any, wanted: str | None, threads: int | None, dtype: str | None, device: str | None
 ) -> Profile:
-    """Return the wanted profile, or this machine's, calibrated quickly first where it has not been met."""
+    """Return the wanted profile, or this machine's, calibrated quickly first if it is not calibrated."""
     from sparsecast import api
     from sparsecast.machines.machine import PROCESSOR
     from sparsecast.reports.progress import timed_bar
@@ -41,6 +41,6 @@ def profiles_for(
     if device is None or "," not in device:
         return [profile_for(A, wanted, threads, dtype, device)]
     found = [] if wanted is None else [api.profile(wanted)]
-    for name in api.unmet_devices(A, device, found, threads=threads, dtype=dtype):
+    for name in api.uncalibrated_devices(A, device, found, threads=threads, dtype=dtype):
         found.append(profile_for(A, None, api.threads_of(name, threads), dtype, name))
     return found

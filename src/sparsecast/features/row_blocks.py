@@ -205,8 +205,8 @@ def find_mispredicted_rows(lengths):  # type: ignore[no-untyped-def]
     Returns
     -------
     bool array of shape (rows,)
-        A history that was not met before counts as mispredicted. Rows above 65,533 entries are alike, and
-        histories share a table of ROW_HISTORIES places: the sum is a Structure's mispredicted_rows.
+        A history that has not occurred before counts as mispredicted. All rows above 65,533 entries count as
+        equally long. Histories share a table of ROW_HISTORIES places. The sum is `mispredicted_rows`.
     """
     followers = np.zeros(ROW_HISTORIES, dtype=np.uint16)
     mispredicted = np.empty(len(lengths), dtype=np.bool_)

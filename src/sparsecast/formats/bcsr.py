@@ -69,7 +69,7 @@ class BCSR(StorageFormat):
 
     name: ClassVar[str] = "bcsr"
     unstreamed: ClassVar[tuple[str, ...]] = ("present", "order")
-    foretold_from_rows: ClassVar[bool] = False
+    predicted_from_rows: ClassVar[bool] = False
     pads_with_own_columns: ClassVar[bool] = False
 
     block: tuple[int, int]

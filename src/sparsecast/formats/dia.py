@@ -62,7 +62,7 @@ class DIA(StorageFormat):
 
     name: ClassVar[str] = "dia"
     unstreamed: ClassVar[tuple[str, ...]] = ("present", "order")
-    foretold_from_rows: ClassVar[bool] = False
+    predicted_from_rows: ClassVar[bool] = False
     pads_with_own_columns: ClassVar[bool] = False
 
     chunk_rows: int

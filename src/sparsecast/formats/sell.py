@@ -68,7 +68,7 @@ class SELL(StorageFormat):
 
     name: ClassVar[str] = "sell"
     unstreamed: ClassVar[tuple[str, ...]] = ("row_lengths",)
-    foretold_within: ClassVar[float] = 0.1
+    predicted_within: ClassVar[float] = 0.1
 
     sigma: int
     chunk_starts: Integers

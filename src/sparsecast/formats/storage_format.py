@@ -38,10 +38,10 @@ class StorageFormat(ABC):
     #: How far `stored_entries` and `predicted_bytes` may lie from the truth, as a share of it: above 0 where
     #: the size depends on the order of the rows, which RowBlocks do not tell. The bytes may then miss by one
     #: index a row in addition, for a permutation that there is or is not.
-    foretold_within: ClassVar[float] = 0.0
-    #: Whether sizes follow from the lengths of the rows. Where not, they are foretold of whole matrices whose
-    #: columns ascend within each row, and what is said of a row block takes it for the matrix in small.
-    foretold_from_rows: ClassVar[bool] = True
+    predicted_within: ClassVar[float] = 0.0
+    #: Whether sizes follow from the lengths of the rows. If not, they are predicted for whole matrices whose
+    #: columns ascend in each row, and a row block counts as a small copy of the matrix.
+    predicted_from_rows: ClassVar[bool] = True
     #: Whether padding reads x in a column of its own row, or in column 0, so that an x that is not finite
     #: reaches no other rows.
     pads_with_own_columns: ClassVar[bool] = True
@@ -63,7 +63,7 @@ class StorageFormat(ABC):
 
     @abstractmethod
     def to_csr(self) -> csr_array[Any]:
-        """Return the matrix as CSR, with the entries in the order `from_csr` met them."""
+        """Return the matrix as CSR, with the entries in the order in which `from_csr` read them."""
 
     @classmethod
     @abstractmethod

@@ -46,7 +46,7 @@ class SymmetricCSR(StorageFormat):
 
     name: ClassVar[str] = "symmetric_csr"
     unstreamed: ClassVar[tuple[str, ...]] = ("on_diagonal",)
-    foretold_from_rows: ClassVar[bool] = False
+    predicted_from_rows: ClassVar[bool] = False
     pads_with_own_columns: ClassVar[bool] = False
 
     starts: NDArray[Any]
@@ -190,7 +190,7 @@ def _find_diagonal(  # type: ignore[no-untyped-def]
 def _find_unmirrored(indptr, indices, head, tail, heads, odd, first, last):  # type: ignore[no-untyped-def]
     """Mark the rows first to last - 1 whose entries above the diagonal are not those of their column.
 
-    Rows are walked in order, so what a column holds below the diagonal is met in the order in which the row
+    Rows are walked in order, so what a column holds below the diagonal comes in the order in which the row
     of that number holds it. `heads` points to the first entry of each row above the diagonal, `head` and
     `tail` are the first and the last word of each value.
     """

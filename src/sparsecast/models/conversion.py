@@ -37,7 +37,7 @@ class ConversionCost:
 
         self._last_cache = _last_cache(training.machine)
         self.coefficients_: dict[str, NDArray[np.float64]] = {}
-        # Formats with parameters that were asked for are not those that a Structure foretells.
+        # Formats with parameters that were asked for are not those that a Structure predicts.
         timed = [r for r in training.records if r.convert_s is not None and not r.candidate.parameters]
         for name in sorted({record.candidate.format for record in timed}):
             own = [record for record in timed if record.candidate.format == name and record.convert_s]

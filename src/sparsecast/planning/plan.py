@@ -21,7 +21,7 @@ from sparsecast.planning.dynamic_programme import (
 )
 
 #: A plan must be forecast to be faster than a simpler one by this share. Repeated measurements of one product
-#: differ by 1 % in the median and by 8 % at the 90th percentile (docs/design.md, section 6).
+#: differ by 1 % in the median and by 8 % at the 90th percentile (docs/facts.md).
 LEAST_GAIN = 0.05
 
 

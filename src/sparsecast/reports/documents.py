@@ -16,7 +16,7 @@ from sparsecast.benchmark.gahvari.comparison import Comparison
 from sparsecast.benchmark.gahvari.search_space import Point, size_class
 from sparsecast.benchmark.gahvari.summary import FIGURES, BenchResult, Rating
 from sparsecast.benchmark.plan_check import PlanCheck
-from sparsecast.benchmark.twins import Twins
+from sparsecast.benchmark.twin_comparison import Twins
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import Machine
 from sparsecast.planning.placement import Placements

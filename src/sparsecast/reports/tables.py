@@ -10,7 +10,7 @@ from sparsecast.benchmark.evaluation import EvaluationRow, ModelScore
 from sparsecast.benchmark.gahvari.comparison import Comparison
 from sparsecast.benchmark.gahvari.summary import FIGURES, BenchResult, Rating
 from sparsecast.benchmark.plan_check import PlanCheck
-from sparsecast.benchmark.twins import Twins
+from sparsecast.benchmark.twin_comparison import Twins
 from sparsecast.devices import DEVICES
 from sparsecast.features.levels import BLOCK_SIZES
 from sparsecast.features.structure import Structure

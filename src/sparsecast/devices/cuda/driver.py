@@ -91,7 +91,7 @@ def device_uuid() -> str:
 
 
 def numba_cuda() -> Any:
-    """Return the module ``numba.cuda`` of the package numba-cuda, having met a driver and a device.
+    """Return the module ``numba.cuda`` of the package numba-cuda, after a driver and a device were found.
 
     Raises
     ------

@@ -9,8 +9,8 @@ import pytest
 from scipy.io import mmwrite
 from scipy.sparse import csr_array
 
-from sparsecast.benchmark import twins
-from sparsecast.benchmark.twins import TwinRow, twins_of
+from sparsecast.benchmark import twin_comparison
+from sparsecast.benchmark.twin_comparison import TwinRow, twins_of
 from sparsecast.errors import InputError, WrongResultError
 from sparsecast.machines.machine import detect
 from sparsecast.matrices.synthesis import block_matrix, varied_matrix
@@ -65,14 +65,14 @@ def test_an_unknown_type_is_refused_once(folder):
 
 
 def test_ctrl_c_keeps_the_matrices_before(folder, monkeypatch):
-    inner = twins.read
+    inner = twin_comparison.read
 
     def read(path):
         if path.name == "plain.mtx":
             raise KeyboardInterrupt
         return inner(path)
 
-    monkeypatch.setattr(twins, "read", read)
+    monkeypatch.setattr(twin_comparison, "read", read)
     found = twins_of([folder / "blocks.mtx", folder / "plain.mtx"], (1,), detect(), effort=EFFORT)
     assert found.interrupted
     assert {row.matrix for row in found.rows} == {"blocks"}
@@ -80,13 +80,15 @@ def test_ctrl_c_keeps_the_matrices_before(folder, monkeypatch):
 
 
 def test_a_wrong_kernel_is_not_measured(folder, monkeypatch):
-    monkeypatch.setattr(twins, "right_hand_side", lambda cols, dtype: np.full(cols, np.inf, dtype=dtype))
+    monkeypatch.setattr(
+        twin_comparison, "right_hand_side", lambda cols, dtype: np.full(cols, np.inf, dtype=dtype)
+    )
     with pytest.raises(WrongResultError, match="csr"):
-        monkeypatch.setattr(twins.ReferenceProduct, "of", _of_ones)
+        monkeypatch.setattr(twin_comparison.ReferenceProduct, "of", _of_ones)
         twins_of([folder / "plain.mtx"], (1,), detect(), effort=EFFORT)
 
 
-def _of_ones(A, x, real=twins.ReferenceProduct.of):
+def _of_ones(A, x, real=twin_comparison.ReferenceProduct.of):
     return real(A, np.ones_like(x))
 
 
@@ -99,7 +101,7 @@ def test_ratios_and_scores_are_of_undisturbed_times(folder, monkeypatch):
         # One sample in three meets another program.
         return {name: Timing.of((times[name], times[name], 10 * times[name]) * 4) for name in calls}
 
-    monkeypatch.setattr(twins, "measure", measured)
+    monkeypatch.setattr(twin_comparison, "measure", measured)
     found = twins_of([folder / "plain.mtx"], (1,), detect())
     (row,), (score,) = found.rows, found.scores
     assert (row.time_s, row.again, row.bands, row.structure) == pytest.approx((2.0, 1.05, 1.5, 0.95))
@@ -111,5 +113,5 @@ def test_errors_count_alike_in_both_directions():
     way = Candidate("csr", "unrolled", "cpu", "float64", 32, 1)
     row = TwinRow("a", 10, way, 1, 1e-6, again=1.0, bands=0.5, structure=1.1)
     rows = [row, dataclasses.replace(row, bands=1.2), dataclasses.replace(row, bands=0.9, structure=0.8)]
-    (score,) = twins._scores(rows)
+    (score,) = twin_comparison._scores(rows)
     assert score.bands == pytest.approx((0.2, 0.44)) and score.structure == pytest.approx((0.1, 0.18))

@@ -31,7 +31,7 @@ def command(
     keep: KeepOption = True,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure the product here in every format that suits, beside the forecasts if this machine was met."""
+    """Measure the product here in every format that suits, and compare with the forecasts."""
     from sparsecast import api
     from sparsecast.machines.machine import PROCESSOR
     from sparsecast.reports import documents, tables
