@@ -7,12 +7,12 @@ import json
 from itertools import count
 
 import pytest
-
-from sparsecast.benchmark import calibration
 from sparsecast.benchmark.calibration import (
     LEAST_BUDGET_S,
     Calibration,
 )
+
+from sparsecast.benchmark import calibration
 from sparsecast.benchmark.gahvari.search_space import UNBLOCKED, Point
 from sparsecast.benchmark.gahvari.summary import SUITE, ratings
 from sparsecast.devices import DEVICES
