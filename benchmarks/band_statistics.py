@@ -17,7 +17,7 @@ from pathlib import Path
 from sparsecast.errors import InputError
 from sparsecast.features.analysis import structure
 from sparsecast.matrices.band_statistics import derive
-from sparsecast.matrices.reading import matrix_name, read
+from sparsecast.matrices.reading import load, matrix_name
 
 NOTE = (
     "Averages over a corpus on purpose: the benchmark asks for statistics of practical matrices. Each matrix "
@@ -37,7 +37,7 @@ def main() -> None:
     for path in arguments.files:
         name = matrix_name(path)
         try:
-            each = structure(read(path).matrix)
+            each = structure(load(path))
         except InputError as error:
             left_out[name] = str(error)
             continue

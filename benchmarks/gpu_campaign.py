@@ -38,9 +38,9 @@ from scipy.sparse import csr_array
 
 from nvmath_peers import NVMATH_PEERS, MissingPeerError, Peer
 from sparsecast.api import read_matrix
-from sparsecast.benchmark.calibration import read_journal
 from sparsecast.benchmark.evaluation import pair, scores
-from sparsecast.benchmark.measurement import Subject, measure_candidates, right_hand_side
+from sparsecast.benchmark.journal import JournalWriter, Measurements, journal, read_journal
+from sparsecast.benchmark.measurement import measure_candidates, right_hand_side
 from sparsecast.devices.bandwidths import measure_bandwidths
 from sparsecast.devices.binding import prepared
 from sparsecast.devices.cuda.clock import EventClock
@@ -60,11 +60,13 @@ from sparsecast.machines.machine import Machine, detect
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.benchmark_matrices import SuiteMatrix, gallery_benchmark, varied_benchmark
 from sparsecast.matrices.gallery import gallery, gallery_from_specification
+from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.energy import idle_power_w
 from sparsecast.measuring.timing import Call, Effort, measure
 from sparsecast.models import MODELS
+from sparsecast.models.training import TrainingSet
 from sparsecast.planning.candidates import Target, whole_matrix
-from sparsecast.records import SCHEMA_VERSION, Bandwidth, Candidate, Record
+from sparsecast.records import Bandwidth, Candidate, Record
 
 CUDA = NvidiaGPU()
 
@@ -147,7 +149,9 @@ class Scope:
 def tiny_matrices(machine: Machine) -> list[SuiteMatrix]:
     """Return matrices that the simulator gets through in seconds."""
     chosen = (varied_benchmark(40, 3, "uniform", 0.1), gallery_benchmark("poisson2d?n=5"))
-    return [replace(matrix, formats=("coo", "csr"), entries=100) for matrix in chosen]
+    for matrix in chosen:
+        matrix.problem.expected_nnz = 100
+    return [replace(matrix, formats=("coo", "csr")) for matrix in chosen]
 
 
 TINY = Scope(
@@ -178,9 +182,8 @@ class Campaign:
     given : sequence of str
         Matrix files for the peers.
     scope : Scope
-    append : callable
-        Adds a line to the journal.
-    records : list of Record
+    journal : JournalWriter
+    measured : Measurements
         Those of earlier runs on the folder, too.
     bandwidths : list of Bandwidth
     failures : int
@@ -193,8 +196,8 @@ class Campaign:
     machine: Machine
     given: Sequence[str]
     scope: Scope
-    append: Callable[[str], None]
-    records: list[Record] = field(default_factory=list)
+    journal: JournalWriter
+    measured: Measurements = field(default_factory=Measurements)
     bandwidths: list[Bandwidth] = field(default_factory=list)
     failures: int = 0
     wrong: set[tuple[str, str, str]] = field(default_factory=set)
@@ -228,28 +231,36 @@ class Campaign:
         with (self.out / "errors.txt").open("a", encoding="utf-8") as stream:
             stream.write(f"{what}\n{traceback.format_exc()}\n")
 
-    def keep(self, records: Sequence[Record]) -> None:
-        """Add Records to the journal at once."""
-        for record in records:
-            self.append(json.dumps({"schema": SCHEMA_VERSION, **record.to_row()}))
-        self.records += records
+    def keep(self, problem: Problem, records: Sequence[Record]) -> None:
+        """Add the Records of a matrix to the journal at once."""
+        self.journal.add(problem, records)
+        self.measured.add(problem, records)
+
+    @property
+    def records(self) -> list[Record]:
+        """All Records so far."""
+        return self.measured.records
+
+    @property
+    def profile(self) -> Profile:
+        """All Records and Bandwidths; of what was measured twice, the later Record counts."""
+        return self.measured.into(Profile(self.machine, ())).with_bandwidths(self.bandwidths)
 
     def save_profile(self) -> None:
-        """Write all Records and Bandwidths as the profile of the device."""
+        """Write the profile of the device."""
         if self.records:
-            profile = Profile(self.machine, ()).with_records(self.records).with_bandwidths(self.bandwidths)
-            profile.save(self.out / f"{profile.name}.parquet")
+            self.profile.save(self.out / f"{self.profile.name}.parquet")
 
-    def candidates(self, subject: Subject, dtype: str) -> list[Candidate]:
+    def candidates(self, problem: Problem, dtype: str) -> list[Candidate]:
         """Return the Candidates of a matrix."""
-        target = Target("cuda", dtype, 8 * subject.matrix.indices.itemsize, 1)
-        offered = CUDA.calibrated(whole_matrix(subject.structure, target, self.machine).candidates)
+        target = Target("cuda", dtype, 8 * problem.matrix.indices.itemsize, 1)
+        offered = CUDA.calibrated(whole_matrix(problem.structure, target, self.machine).candidates)
         right = [each for each in offered if (each.format, each.kernel, dtype) not in self.wrong]
         return right[: self.scope.most_candidates]
 
     def is_measured(self, matrix: SuiteMatrix, dtype: str, regime: str) -> bool:
         """Tell whether this or an earlier run has Records of it."""
-        wanted = (matrix.name, matrix.suite, dtype, regime)
+        wanted = (matrix.problem.specification, matrix.suite, dtype, regime)
         return any((r.matrix, r.suite, r.candidate.dtype, r.regime) == wanted for r in self.records)
 
 
@@ -404,21 +415,22 @@ def cold(campaign: Campaign, deadline: Deadline) -> None:
         for record in campaign.records
         if record.regime == "warm" and record.traffic_bytes <= l2
     }
-    fitting = [each for each in campaign.scope.matrices(campaign.machine) if each.name in largest]
+    fitting = [
+        each for each in campaign.scope.matrices(campaign.machine) if each.problem.specification in largest
+    ]
     todo = [each for each in fitting if not campaign.is_measured(each, dtype, device.regime)]
-    todo.sort(key=lambda matrix: -largest[matrix.name])
+    todo.sort(key=lambda matrix: -largest[matrix.problem.specification])
     for matrix in deadline.each([(each.entries, each) for each in todo]):
         with campaign.kept_going(f"cold caches on {matrix.name}"):
             _measure(campaign, matrix, dtype, device)
 
 
 def _measure(campaign: Campaign, matrix: SuiteMatrix, dtype: str, device: NvidiaGPU) -> None:
-    A = matrix.build()
-    subject = Subject(A, structure(A), matrix.name, matrix.suite)
-    chosen = [each for each in campaign.candidates(subject, dtype) if each.format in matrix.formats]
-    campaign.keep(
-        measure_candidates(subject, chosen, campaign.scope.effort, device=device, clock=campaign.clock)
-    )
+    problem = matrix.problem.released()  # made here, and gone when it was measured
+    chosen = [each for each in campaign.candidates(problem, dtype) if matrix.takes(each.format)]
+    effort, clock = campaign.scope.effort, campaign.clock
+    records = measure_candidates(problem, matrix.suite, chosen, effort, device=device, clock=clock)
+    campaign.keep(problem, records)
 
 
 def cusparse_call(A: csr_array, x: np.ndarray, algorithm: int) -> tuple[Call, Call]:
@@ -510,11 +522,11 @@ def _beside_peers(campaign: Campaign, specification: str) -> dict[str, Any]:
     if read.matrix.nnz < least or np.iscomplexobj(read.matrix.data):
         raise InputError(f"{read.name}: expected real values, at least {least:,} of them; name another")
     A = prepared(read.matrix, read.matrix.dtype.name, 32)
-    subject = Subject(A, structure(A), read.name, "user")
+    problem = Problem.of(A, read.name)
     x = right_hand_side(A.shape[1], A.dtype.name)
     reference = ReferenceProduct.of(A, x)
-    ours, traffic = _our_calls(campaign, subject, x, reference)
-    theirs, missing = _peer_calls(campaign, subject, x, reference)
+    ours, traffic = _our_calls(campaign, problem, x, reference)
+    theirs, missing = _peer_calls(campaign, problem, x, reference)
     timings = measure({**ours, **theirs}, campaign.scope.effort, clock=campaign.clock)
     best_ours, best_peer = (
         min(calls, key=lambda name: timings[name].time_s, default=None) for calls in (ours, theirs)
@@ -534,18 +546,18 @@ def _beside_peers(campaign: Campaign, specification: str) -> dict[str, Any]:
 
 
 def _our_calls(
-    campaign: Campaign, subject: Subject, x: np.ndarray, reference: ReferenceProduct
+    campaign: Campaign, problem: Problem, x: np.ndarray, reference: ReferenceProduct
 ) -> tuple[dict[str, Call], dict[str, int]]:
     """Return the checked products of a matrix, and the bytes that each streams."""
     calls, traffic = {}, {}
     there = CUDA.put(x)
-    for candidate in campaign.candidates(subject, x.dtype.name):
+    for candidate in campaign.candidates(problem, x.dtype.name):
         name = f"{candidate.format} {candidate.kernel}"
         try:
-            bound, _ = CUDA.bind(subject.matrix, candidate)
+            bound, _ = CUDA.bind(problem.matrix, candidate)
         except (FormatError, MatrixSizeError):  # left out, as in every measurement
             continue
-        out = CUDA.put(np.full(subject.matrix.shape[0], np.nan, dtype=x.dtype))
+        out = CUDA.put(np.full(problem.matrix.shape[0], np.nan, dtype=x.dtype))
         calls[name], traffic[name] = CUDA.call(candidate, bound, there, out), bound.matrix.traffic()
         calls[name]()
         reference.check(CUDA.take(out), name)
@@ -553,19 +565,19 @@ def _our_calls(
 
 
 def _peer_calls(
-    campaign: Campaign, subject: Subject, x: np.ndarray, reference: ReferenceProduct
+    campaign: Campaign, problem: Problem, x: np.ndarray, reference: ReferenceProduct
 ) -> tuple[dict[str, Call], dict[str, str]]:
     """Return the checked products of the peers, and why others are missing."""
     calls, missing = {}, {}
     for name, make in PEERS.items():
         try:
-            call, result = make(subject.matrix, x)
+            call, result = make(problem.matrix, x)
             reference.check(np.asarray(result()), name)
         except MissingPeerError as error:
             missing[name] = f"missing: {error}"
         except Exception as error:  # a library of others: whatever it raises is a row that says so
             missing[name] = f"failed: {type(error).__name__}: {error}"
-            campaign.note(f"peer {name} on {subject.name}")
+            campaign.note(f"peer {name} on {problem.name}")
         else:
             calls[name] = call
     return calls, missing
@@ -601,8 +613,8 @@ def beside_graph(campaign: Campaign, specification: str, core: Any) -> dict[str,
         cuda.core.
     """
     A = prepared(gallery_from_specification(specification), campaign.scope.dtypes[0], 32)
-    subject = Subject(A, structure(A), specification, "user")
-    candidate = next(each for each in campaign.candidates(subject, A.dtype.name) if each.format == "csr")
+    problem = Problem.of(A, specification)
+    candidate = next(each for each in campaign.candidates(problem, A.dtype.name) if each.format == "csr")
     x = right_hand_side(A.shape[1], A.dtype.name)
     there, out = CUDA.put(x), CUDA.put(np.full(A.shape[0], np.nan, dtype=A.dtype))
     bound, _ = CUDA.bind(A, candidate)
@@ -620,7 +632,7 @@ def beside_graph(campaign: Campaign, specification: str, core: Any) -> dict[str,
     return {
         "matrix": specification,
         "nnz": A.nnz,
-        "candidate": asdict(candidate),
+        "candidate": candidate.to_dict(),
         "products": GRAPHED,
         "launched_s": timings["launched"].time_s / GRAPHED,
         "graph_s": timings["graph"].time_s / GRAPHED,
@@ -640,12 +652,13 @@ def energy(campaign: Campaign, deadline: Deadline) -> None:
     report: dict[str, Any] = {"idle_w": idle_power_w(meter) or "not measured", "candidates": []}
     campaign.write("energy.json", report)
     for specification in deadline.each([(10 * LEAST_PEER_ENTRIES, each) for each in campaign.scope.energy]):
-        records = _energy_records(campaign, gallery_benchmark(specification), meter)
-        campaign.keep(records)
+        matrix = gallery_benchmark(specification)
+        records = _energy_records(campaign, matrix, meter)
+        campaign.keep(matrix.problem, records)
         report["candidates"] += [
             {
                 "matrix": record.matrix,
-                "candidate": asdict(record.candidate),
+                "candidate": record.candidate.to_dict(),
                 "time_s": record.time_s,
                 "energy_j": record.energy_j or "not measured",
                 "power_w": record.energy_j / record.time_s if record.energy_j else "not measured",
@@ -657,47 +670,47 @@ def energy(campaign: Campaign, deadline: Deadline) -> None:
 
 def _energy_records(campaign: Campaign, matrix: SuiteMatrix, meter: NvmlMeter) -> list[Record]:
     """Return the Records, with energy, of a matrix' fastest candidates."""
-    A = matrix.build()
-    subject = Subject(A, structure(A), matrix.name, matrix.suite)
-    known = {
-        r.candidate: r.time_s for r in campaign.records if r.matrix == matrix.name and r.regime == "warm"
-    }
-    chosen = campaign.candidates(subject, campaign.scope.dtypes[0])
+    problem = matrix.problem
+    warm = [r for r in campaign.records if r.matrix == problem.specification and r.regime == "warm"]
+    known = {record.candidate: record.time_s for record in warm}
+    chosen = campaign.candidates(problem, campaign.scope.dtypes[0])
     chosen.sort(key=lambda candidate: known.get(candidate, np.inf))
-    return measure_candidates(
-        subject, chosen[:THRIFTIEST], campaign.scope.effort, clock=campaign.clock, meter=meter
-    )
+    effort, clock = campaign.scope.effort, campaign.clock
+    return measure_candidates(problem, matrix.suite, chosen[:THRIFTIEST], effort, clock=clock, meter=meter)
 
 
 def evaluation(campaign: Campaign, deadline: Deadline) -> None:
     """Fit every model to the Records and score it on the gallery; a model that refuses says why."""
     found: dict[str, Any] = {}
-    # Of what was measured twice, as where energy was read, the later Record counts.
-    profile = Profile(campaign.machine, ()).with_records(campaign.records)
+    profile = campaign.profile
     for dtype in campaign.scope.dtypes:
         target = Target("cuda", dtype, 32, 1)
         own = [record for record in profile.select(dtype=dtype) if record.regime == "warm"]
-        found[dtype] = {name: _score(name, own, target, campaign.machine) for name in MODELS.names()}
+        training = TrainingSet.of(profile, own)
+        found[dtype] = {name: _score(name, training, target) for name in MODELS.names()}
         campaign.write("evaluation.json", found)
 
 
-def _score(name: str, records: Sequence[Record], target: Target, machine: Machine) -> dict[str, Any]:
+def _score(name: str, training: TrainingSet, target: Target) -> dict[str, Any]:
     """Score a model on the kernels that a plan by it would run.
 
     It learns its intervals from the gallery too: for each half of the matrices, from the other half.
     """
+    records, machine = training.records, training.machine
     matrices = list(dict.fromkeys(record.matrix for record in records if record.suite == "gallery"))
     rows = []
     try:
         for half in (matrices[::2], matrices[1::2]):
-            model = MODELS.get(name)().fit([r for r in records if r.matrix not in half], machine)
+            rest = training.where(lambda record, half=half: record.matrix not in half)
+            model = MODELS.get(name)().fit(rest)
             for matrix in half:
                 own = [r for r in records if r.matrix == matrix]
-                blocks = RowBlocks.of(own[0].structure)
+                found = training.structure(own[0])
+                blocks = RowBlocks.of(found)
                 planned = [
                     target.candidate(each, blocks, machine, model.kernels(each)) for each in model.formats()
                 ]
-                rows += pair(matrix, name, model.forecast(own[0].structure, planned), own)
+                rows += pair(matrix, name, model.forecast(found, planned), own)
     except SparsecastError as error:
         return {"refused": str(error)}
     if not rows:
@@ -705,7 +718,7 @@ def _score(name: str, records: Sequence[Record], target: Target, machine: Machin
     errors: dict[str, list[float]] = {}
     for row in rows:
         errors.setdefault(row.record.candidate.format, []).append(abs(row.error))
-    formats = {each: sum(found) / len(found) for each, found in errors.items()}
+    formats = {each: sum(own) / len(own) for each, own in errors.items()}
     return {**asdict(scores(rows)[name]), "mean_errors": formats, "records": len(records)}
 
 
@@ -761,12 +774,12 @@ def main() -> int:
             quicken_simulator()
         gpu = SIMULATOR if arguments.tiny and SIMULATED else detect_gpu()
         storage.ensure_writable(arguments.out)
-        journal = arguments.out / "records.jsonl"
-        before = read_journal(journal)
-        with storage.journal(journal) as append:
+        path = arguments.out / "records.jsonl"
+        before = read_journal(path)
+        with journal(path, before.matrices) as writer:
             scope = TINY if arguments.tiny else Scope()
             machine = replace(detect(), device=CUDA.name, gpu=gpu)
-            campaign = Campaign(arguments.out, machine, arguments.matrices, scope, append, before)
+            campaign = Campaign(arguments.out, machine, arguments.matrices, scope, writer, before)
             run(campaign)
             return 1 if campaign.failures else 0
     except InputError as error:

@@ -20,6 +20,7 @@ from sparsecast.features.row_blocks import StripStatistics
 from sparsecast.machines.machine import detect
 from sparsecast.models import DEFAULT_MODEL, MODELS
 from sparsecast.models.model import Model
+from sparsecast.models.training import TrainingSet
 from sparsecast.planning.candidates import Target
 from sparsecast.planning.dynamic_programme import strip_statistics
 from sparsecast.planning.plan import make_plan
@@ -72,7 +73,7 @@ def main(profile_name: str | None = None) -> None:
     target = Target(first.device, first.dtype, first.index_bits, first.threads)
     records = profile.select(device=first.device, dtype=first.dtype, threads=first.threads)
     for name in MODELS.names():
-        model = MODELS.get(name)().fit(records, profile.machine)
+        model = MODELS.get(name)().fit(TrainingSet.of(profile, records))
         print(f"model {name}{' (default)' if name == DEFAULT_MODEL else ''}, {len(model.formats())} formats")
         print(
             f"{'strips':>9} {'rows':>11} {'strips used':>12} {'blocks evaluated':>17} {'statistics, s':>14} "

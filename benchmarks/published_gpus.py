@@ -31,9 +31,11 @@ from rich.table import Table
 from sparsecast.benchmark.published import published_profiles
 from sparsecast.errors import ProfileError
 from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.features.structure import Structure
 from sparsecast.machines.profile import Profile
 from sparsecast.models import MODELS
 from sparsecast.models.model import Model
+from sparsecast.models.training import TrainingSet
 from sparsecast.records import Record
 
 #: Largest deviation over mean of the row lengths of the strip models' kind of matrices.
@@ -43,9 +45,9 @@ OF_ITS_KIND = 0.2
 OF_THE_PAPER = {"csr": 0.063, "ell": 0.044, "coo": 0.022, "hyb": 0.047}
 
 
-def is_of_its_kind(record: Record) -> bool:
+def is_of_its_kind(found: Structure) -> bool:
     """Tell whether all rows of a matrix have about one length."""
-    return record.structure.row_lengths.deviation <= OF_ITS_KIND * record.structure.row_lengths.mean
+    return found.row_lengths.deviation <= OF_ITS_KIND * found.row_lengths.mean
 
 
 def group_of(record: Record) -> str:
@@ -56,19 +58,19 @@ def group_of(record: Record) -> str:
 def fitted(name: str, records: Sequence[Record], profile: Profile) -> Model | None:
     """Return a model; None where the Records do not suffice."""
     try:
-        return MODELS.get(name)().fit(records, profile.machine)
+        return MODELS.get(name)().fit(TrainingSet.of(profile, records))
     except ProfileError:
         return None
 
 
-def error_of(model: Model | None, records: Sequence[Record]) -> str:
+def error_of(model: Model | None, records: Sequence[Record], profile: Profile) -> str:
     """Return the mean error on Records in words."""
-    if model is None or not records or not model.knows(records[0].candidate):
+    if model is None or not records or not model.serves(records[0].candidate):
         return "-"
     errors = []
     for record in records:
-        candidate = record.candidate
-        time_s = float(model.time_s(candidate.format, RowBlocks.of(record.structure), candidate.kernel)[0])
+        blocks = RowBlocks.of(profile.structure(record))
+        time_s = float(model.values(record.candidate, blocks)[0])
         errors.append(abs(time_s - record.time_s) / record.time_s)
     return f"{fmean(errors):.1%}"
 
@@ -78,11 +80,11 @@ def rows_of(name: str, profile: Profile, held_out: set[str]) -> Iterator[list[st
     for kernel in dict.fromkeys(record.candidate.kernel for record in profile.records):
         own = profile.select(kernel=kernel)
         fit = [record for record in own if group_of(record) not in held_out]
-        kind = [record for record in fit if is_of_its_kind(record)]
+        kind = [record for record in fit if is_of_its_kind(profile.structure(record))]
         strips, linear = fitted("guo", kind, profile), fitted("linear", fit, profile)
         for format_name in OF_THE_PAPER:
             every = [r for r in own if r.candidate.format == format_name and group_of(r) in held_out]
-            alike = [record for record in every if is_of_its_kind(record)]
+            alike = [record for record in every if is_of_its_kind(profile.structure(record))]
             if every:
                 counts = (
                     sum(record.candidate.format == format_name for record in kind),
@@ -93,7 +95,11 @@ def rows_of(name: str, profile: Profile, held_out: set[str]) -> Iterator[list[st
                 yield [
                     *(name, format_name, kernel),
                     *(f"{count:,}" for count in counts),
-                    *(error_of(model, tested) for model in (strips, linear) for tested in (alike, every)),
+                    *(
+                        error_of(model, tested, profile)
+                        for model in (strips, linear)
+                        for tested in (alike, every)
+                    ),
                     f"{OF_THE_PAPER[format_name]:.1%}",
                 ]
 

@@ -63,6 +63,12 @@ def _format_of(nodeid: str) -> str | None:
 
 
 @pytest.fixture(scope="session")
+def recorded_path() -> Path:
+    """The file of the profile recorded on a real machine, in the schema before today's."""
+    return RECORDED
+
+
+@pytest.fixture(scope="session")
 def recorded() -> Profile:
     """The profile recorded on a real machine."""
     return Profile.load(RECORDED)

@@ -33,7 +33,7 @@ SMALL = {"n": 14, "scale": 9}
 @pytest.fixture
 def own(recorded):
     """Let this machine be calibrated: the recorded times, single-threaded, as its own."""
-    profile = Profile(detect(), recorded.records)
+    profile = Profile(detect(), recorded.records, recorded.matrices)
     profile.save()
     return profile
 
@@ -273,7 +273,7 @@ def test_a_plan_that_cannot_be_is_refused(recorded, changes, message):
 
 
 def test_a_profile_without_the_records_is_told_what_it_has(recorded):
-    double = Profile(recorded.machine, tuple(recorded.select(dtype="float64")))
+    double = dataclasses.replace(recorded, records=tuple(recorded.select(dtype="float64")))
     with pytest.raises(
         ProfileError, match=r"no records for cpu float32 1 .*has cpu float64 1 thread \(\d+ rec"
     ):

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from numba.core.caching import IndexDataCacheFile
 
 CODE = """
 import numpy as np
@@ -62,3 +63,35 @@ def test_a_folder_that_may_not_be_looked_into_is_none(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == "False", done.stderr
+
+
+SAVE = """
+import sys
+from numba.core.caching import IndexDataCacheFile
+import sparsecast.formats
+cache = IndexDataCacheFile(sys.argv[1], "function", "stamp")
+print("ready", flush=True)
+sys.stdin.readline()
+for number in range(200):
+    cache.save((sys.argv[2], number), (sys.argv[2], number))
+"""
+
+
+def test_processes_that_keep_code_for_different_types_at_once_get_their_own(tmp_path):
+    savers = [
+        subprocess.Popen(
+            [sys.executable, "-c", SAVE, str(tmp_path), who], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        for who in ("one", "other")
+    ]
+    for saver in savers:
+        assert saver.stdout.readline() == b"ready\n"
+    for saver in savers:
+        saver.stdin.write(b"\n")
+        saver.stdin.flush()
+    for saver in savers:
+        saver.communicate(timeout=60)
+        assert saver.returncode == 0
+    cache = IndexDataCacheFile(str(tmp_path), "function", "stamp")
+    for who in ("one", "other"):
+        assert [cache.load((who, number)) for number in range(200)] == [(who, n) for n in range(200)]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import json
 import typing
+from collections.abc import Mapping
 
 import numpy as np
 import pandas
@@ -14,10 +17,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparsecast.features.levels import ROW_LENGTH_LEVELS
+from sparsecast.features.row_lengths import RowLengths
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import Machine
-from sparsecast.machines.profile import Profile
-from sparsecast.records import DTYPES, SCHEMA_VERSION, Bandwidth, Candidate, Forecast, Record, product_flops
+from sparsecast.machines.profile import MatrixEntry, Profile
+from sparsecast.records import (
+    DTYPES,
+    SCHEMA_VERSION,
+    Bandwidth,
+    Candidate,
+    Conditions,
+    Forecast,
+    Parameters,
+    Record,
+    product_flops,
+)
 
 REAL = st.floats(allow_nan=False, allow_infinity=False)
 #: Text that UTF-8 can say.
@@ -31,7 +45,11 @@ VALUES = {
     int | None: st.none() | st.integers(0, 2**62),
     float | None: st.none() | REAL,
     str | None: st.none() | TEXT,
-    tuple[int, int] | None: st.none() | st.tuples(st.integers(1, 8), st.integers(1, 8)),
+    Parameters: st.dictionaries(
+        TEXT, st.integers(0, 2**62) | TEXT | st.lists(st.integers(1, 8), max_size=3).map(tuple), max_size=2
+    ).map(Parameters),
+    bool | None: st.none() | st.booleans(),
+    Mapping[str, float]: st.dictionaries(TEXT, REAL, max_size=3),
     tuple[int, ...]: st.lists(st.integers(0, 2**62), max_size=4).map(tuple),
     tuple[float, ...]: st.lists(REAL, max_size=4).map(tuple),
 }
@@ -45,7 +63,8 @@ def instances(kind: type, **known: st.SearchStrategy) -> st.SearchStrategy:
 
 
 CANDIDATES = instances(Candidate)
-RECORDS = instances(Record, candidate=CANDIDATES, structure=instances(Structure))
+RECORDS = instances(Record, candidate=CANDIDATES, conditions=st.none() | instances(Conditions))
+STRUCTURE = Structure(3, 4, 5)
 MACHINE = Machine("test", "x86_64", 1, 1, (), (), 1 << 30, "Linux")
 
 
@@ -56,20 +75,36 @@ def test_a_record_survives_the_way_to_a_row_and_back(record):
     assert all(not isinstance(value, dict) for value in row.values()), "the row is flat"
 
 
+@given(CANDIDATES)
+def test_a_candidate_survives_json(candidate):
+    assert Candidate.from_dict(json.loads(json.dumps(candidate.to_dict()))) == candidate
+
+
+def test_parameters_are_alike_in_any_order_and_frozen():
+    one, other = Parameters({"a": 1, "block": (2, 3)}), Parameters({"block": [2, 3], "a": 1})
+    assert one == other and hash(one) == hash(other) and list(other) == ["a", "block"]
+    assert other["block"] == (2, 3) and other.get("window") is None
+    assert copy.deepcopy(one) == one
+    with pytest.raises(TypeError):
+        one["a"] = 2
+
+
 @given(RECORDS)
 def test_lists_in_a_row_become_tuples(record):
     listed = {k: list(v) if isinstance(v, tuple) else v for k, v in record.to_row().items()}
-    assert Record.from_row(listed) == record
+    back = Record.from_row(listed)
+    assert back == record and isinstance(back.samples_s, tuple)
 
 
 @settings(max_examples=30)
 @given(
-    records=st.lists(RECORDS, max_size=3, unique_by=lambda r: (r.candidate, r.matrix, r.suite, r.regime)),
+    records=st.lists(RECORDS, max_size=3, unique_by=lambda r: r.identity),
     bandwidths=st.lists(instances(Bandwidth), max_size=3),
 )
 def test_records_and_streams_survive_parquet(records, bandwidths, tmp_path_factory):
     path = tmp_path_factory.mktemp("profiles") / "p.parquet"
-    profile = Profile(MACHINE, tuple(records), tuple(bandwidths))
+    matrices = {record.matrix: MatrixEntry(record.matrix, "named", STRUCTURE) for record in records}
+    profile = Profile(MACHINE, tuple(records), matrices, tuple(bandwidths))
     profile.save(path)
     assert Profile.load(path) == profile
 
@@ -77,26 +112,20 @@ def test_records_and_streams_survive_parquet(records, bandwidths, tmp_path_facto
 @given(RECORDS, st.data())
 def test_a_row_without_a_column_is_refused_by_its_name(record, data):
     row = record.to_row()
-    missing = data.draw(st.sampled_from(sorted(row.keys() - {"block"})))
+    beside = {"other_processes", "stolen_share"} if record.conditions is None else set()
+    missing = data.draw(st.sampled_from(sorted(row.keys() - beside)))
     del row[missing]
     with pytest.raises(KeyError, match=missing):
         Record.from_row(row)
 
 
 @given(RECORDS)
-def test_a_row_from_before_blocks_could_be_asked_for_is_read(record):
-    row = record.to_row()
-    del row["block"]
-    plain = dataclasses.replace(record.candidate, block=None)
-    assert Record.from_row(row) == dataclasses.replace(record, candidate=plain)
-
-
-@given(RECORDS)
 def test_what_was_not_measured_stays_none(record):
-    silent = dataclasses.replace(record, energy_j=None, energy_source=None)
+    silent = dataclasses.replace(record, energy_j=None, energy_source=None, conditions=None)
     back = Record.from_row(silent.to_row())
     assert back.energy_j is None
     assert back.energy_source is None
+    assert back.conditions is None
 
 
 def test_pandas_reads_a_profile(recorded, tmp_path):
@@ -104,7 +133,7 @@ def test_pandas_reads_a_profile(recorded, tmp_path):
     assert len(frame) == len(recorded.records)
     assert frame["time_s"].tolist() == [record.time_s for record in recorded.records]
     assert frame["format"].tolist() == [record.candidate.format for record in recorded.records]
-    assert frame["matrix_nnz"].tolist() == [record.structure.nnz for record in recorded.records]
+    assert frame["nnz"].tolist() == [record.nnz for record in recorded.records]
     assert frame["energy_j"].isna().all()
 
 
@@ -129,18 +158,18 @@ def test_gflops_of_complex_types_count_eight(recorded):
     record = recorded.records[0]
     candidate = dataclasses.replace(record.candidate, dtype="complex64")
     turned = dataclasses.replace(record, candidate=candidate)
-    assert turned.gflops == 8 * record.structure.nnz / record.time_s / 1e9
+    assert turned.gflops == 8 * record.nnz / record.time_s / 1e9
     assert Forecast(candidate, 125_000_000, 1.0, None, None, 0, None, 0.0).gflops == 1.0
 
 
 def test_gflops_count_two_operations_an_entry(recorded):
     record = recorded.records[0]
-    assert record.gflops == 2 * record.structure.nnz / record.time_s / 1e9
+    assert record.gflops == 2 * record.nnz / record.time_s / 1e9
     forecast = Forecast(record.candidate, 500, 1e-6, None, None, 0, None, 0.0)
     assert forecast.gflops == 1.0
 
 
-@pytest.mark.parametrize("kind", [Structure, Candidate, Record, Bandwidth, Forecast])
+@pytest.mark.parametrize("kind", [Structure, RowLengths, Candidate, Conditions, Record, Bandwidth, Forecast])
 def test_what_travels_is_frozen(kind):
     instance = object.__new__(kind)
     with pytest.raises(dataclasses.FrozenInstanceError):

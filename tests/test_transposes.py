@@ -14,11 +14,11 @@ import pytest
 import scipy.linalg
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.sparse import csr_array, eye_array
+from scipy.sparse import csr_array, diags_array, eye_array
 from scipy.sparse import linalg as solvers
-from sparsecast.kernels.binding import bind, prepared, row_slice
 
 import sparsecast as sc
+from sparsecast.devices.binding import bind, prepared, row_slice
 from sparsecast.errors import InputError
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
@@ -55,8 +55,8 @@ def operator(A, blocks=1):
 
 
 def square_matrices():
-    """Well-conditioned matrices of 49 rows by what their transposes are."""
-    symmetric = gallery("poisson2d", n=7) + eye_array(49)
+    """Well-conditioned matrices of 49 rows, without multiple eigenvalues, by what their transposes are."""
+    symmetric = gallery("poisson2d", n=7) + diags_array(np.linspace(1, 2, 49))
     skew = eye_array(49, k=2) - eye_array(49, k=-2)
     mirrored = eye_array(49, k=3) + eye_array(49, k=-3)
     made = {
@@ -178,9 +178,7 @@ def test_an_operator_without_a_transpose_says_so_in_one_line():
     A = SQUARE["general"]
     op = BlockOperator(A.shape, A.dtype, row_products(A, 1))
     for ask in (op.transpose, op.adjoint, lambda: op.rmatvec(np.ones(49)), lambda: op.rmatmat(np.eye(49))):
-        with pytest.raises(
-            InputError, match=r"no transpose: expected one built with .*; build it by"
-        ) as error:
+        with pytest.raises(InputError, match="no transpose: expected one built with") as error:
             ask()
         assert "\n" not in str(error.value)
 
@@ -403,7 +401,7 @@ def test_dot_is_conjugate_linear_in_x_and_gives_the_norm():
 @pytest.fixture
 def own(recorded_complex):
     """Let this machine be calibrated: the recorded times as its own."""
-    profile = Profile(detect(), recorded_complex.records)
+    profile = Profile(detect(), recorded_complex.records, recorded_complex.matrices)
     profile.save()
     return profile
 

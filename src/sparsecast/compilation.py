@@ -9,7 +9,10 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 
 def ensure_cache_folder() -> None:
@@ -45,3 +48,45 @@ def _can_be_written(folder: Path) -> bool:
     # Not Path.exists, which raises below a folder that may not be searched.
     existing = next(each for each in (folder, *folder.parents) if os.path.exists(each))  # noqa: PTH110
     return existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)
+
+
+def keep_kernels_apart() -> None:
+    """Have processes that compile a function for different types keep each type's code under its own name.
+
+    Numba reads the index of a function, takes the next number for a file of code, writes the index and then
+    the file. Two processes at once take the same number, and from then on a process that asks for one type
+    gets the code for the other: wrong results where their values have the same size.
+    """
+    from numba.core.caching import IndexDataCacheFile
+
+    def save(self: Any, key: Any, data: Any) -> None:
+        with _locked(Path(self._cache_path)):
+            overloads = self._load_index()
+            taken, numbers = set(overloads.values()), range(1, len(overloads) + 2)
+            free = next(name for name in map(self._data_name, numbers) if name not in taken)
+            name = overloads.setdefault(key, free)
+            # The index names no file before it is whole: an older one of that name may hold another type.
+            self._save_data(name, data)
+            self._save_index(overloads)
+
+    IndexDataCacheFile.save = save  # type: ignore[method-assign]
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder, which ends with the process that holds it."""
+    with (folder / "sparsecast.lock").open("a") as stream:
+        _lock(stream.fileno())
+        yield
+
+
+if os.name == "nt":
+    import msvcrt
+
+    def _lock(descriptor: int) -> None:
+        msvcrt.locking(descriptor, msvcrt.LK_LOCK, 1)  # type: ignore[attr-defined]
+else:
+    import fcntl
+
+    def _lock(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -135,22 +135,29 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What the machine did beside a measurement; None is what the system does not tell.
+    """What the machine did during a measurement; None is what the system did not tell.
 
     Attributes
     ----------
     other_processes : float or None
-        Mean number of other processes that could have run.
+        Threads of other programs that ran or waited for a core, in the mean.
     stolen_share : float or None
-        Share of the processors' time that went to other virtual machines.
-    references_s : tuple of (str, float)
-        Seconds of the reference products around that time, by where their data lie: ``"L2"``, ``"L3"``,
+        Share of the processors' time that a hypervisor gave to other machines.
+    pressure_share : float or None
+        Share of the time in which some thread, of this program or another, waited for a core.
+    references_s : mapping of str to float
+        Seconds of reference products around that time, by where their data lie: ``"L2"``, ``"L3"``,
         ``"memory"``.
+    waited_for_cores : bool or None
+        Whether plain CSR took longer with all threads than with one, although it is large and the machine was
+        busy: its threads waited for cores. None where that was not looked at.
     """
 
-    other_processes: float | None
-    stolen_share: float | None
-    references_s: tuple[tuple[str, float], ...] = ()
+    other_processes: float | None = None
+    stolen_share: float | None = None
+    pressure_share: float | None = None
+    references_s: Mapping[str, float] = field(default_factory=dict)
+    waited_for_cores: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,15 +253,9 @@ class Record:
         row = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         candidate, conditions = row.pop("candidate").to_dict(), row.pop("conditions")
         candidate["parameters"] = json.dumps(candidate["parameters"])
-        seen = conditions or Conditions(None, None)
-        return {
-            **candidate,
-            **row,
-            "samples_s": list(self.samples_s),
-            "other_processes": seen.other_processes,
-            "stolen_share": seen.stolen_share,
-            "references_s": json.dumps(dict(seen.references_s)) if conditions else None,
-        }
+        seen = dataclasses.asdict(conditions or Conditions())
+        seen["references_s"] = json.dumps(seen["references_s"]) if conditions else None
+        return {**candidate, **row, "samples_s": list(self.samples_s), **seen}
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Record:
@@ -281,8 +282,8 @@ _NESTED = ("candidate", "conditions")
 def _conditions(row: Mapping[str, Any]) -> Conditions | None:
     if row["references_s"] is None:
         return None
-    references = tuple(json.loads(row["references_s"]).items())
-    return Conditions(row["other_processes"], row["stolen_share"], references)
+    told = {each.name: row[each.name] for each in dataclasses.fields(Conditions)}
+    return Conditions(**{**told, "references_s": json.loads(told["references_s"])})
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,14 +23,15 @@ from sparsecast.machines import storage
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile, user_path
 from sparsecast.matrices.benchmark_matrices import SuiteMatrix
-from sparsecast.matrices.synthesis import strip_matrix
+from sparsecast.matrices.problem import Problem
 from sparsecast.models import DEFAULT_MODEL, MODELS
 from sparsecast.models.linear import SUITES
+from sparsecast.models.training import TrainingSet
 from sparsecast.planning.candidates import Target
 from sparsecast.records import SCHEMA_VERSION, Bandwidth
 
 SETTING = Target("cpu", "float64", 32, 1)
-NAMES = [f"matrix {i}" for i in range(6)]
+NAMES = [f"strips?rows={100 + i}&nnz_per_row=4" for i in range(6)]
 STREAMS = [Bandwidth("read", "cpu", 1, 1 << 20, 1e-4, 0.01, "2026-01-01T00:00:00+00:00", "0.1")]
 
 
@@ -47,13 +48,13 @@ def measured(monkeypatch, clock, recorded):
     """Replace measuring by an entry in this list and a second on the clock."""
     names: list[str] = []
 
-    def measure(subject, candidates, effort, on_sample, device):
-        if subject.name not in NAMES:
+    def measure(problem, suite, candidates, effort, on_sample, device, **rest):
+        if problem.name not in NAMES:
             return []  # run for its compilation only
-        names.append(subject.name)
+        names.append(problem.name)
         clock[0] += 1.0
         template = recorded.records[0]
-        changes = {"structure": subject.structure, "matrix": subject.name, "suite": subject.suite}
+        changes = {"matrix": problem.specification, "nnz": problem.structure.nnz, "suite": suite}
         return [dataclasses.replace(template, candidate=c, **changes) for c in candidates]
 
     monkeypatch.setattr(calibration, "measure_candidates", measure)
@@ -67,10 +68,7 @@ def small_suite():
 
     class Small(Processor):
         def suites(self, target, machine):
-            found = [
-                SuiteMatrix(name, "strips", 4000, ("csr", "coo"), lambda: strip_matrix(100, 4, seed=0))
-                for name in NAMES
-            ]
+            found = [SuiteMatrix(Problem.named(name), "strips", ("csr", "coo")) for name in NAMES]
             return found[:2], found[2:]
 
         def measure_bandwidths(self, machine, threads):
@@ -307,7 +305,7 @@ def test_a_journal_of_another_schema_is_refused(run, measured, path, recorded):
     "damage", ["not json", "5", "[]", json.dumps({"schema": SCHEMA_VERSION}), "{}", "\x00\x00"]
 )
 def test_a_journal_damaged_in_its_middle_is_refused(run, measured, path, recorded, damage):
-    whole = json.dumps({"schema": SCHEMA_VERSION, **recorded.records[0].to_row()})
+    whole = json.dumps({"schema": SCHEMA_VERSION, "record": recorded.records[0].to_row()})
     put_in_journal(path, whole, damage, whole)
     with pytest.raises(ProfileError, match=r"\.journal line 2 is damaged: expected .*; remove the file"):
         run().run()
@@ -393,9 +391,11 @@ def test_a_real_calibration_of_the_indispensable_matrices_serves_the_models(reco
 
     profile = Calibration(recorded.machine, [SETTING], 59.0, device=Quick()).run()
     assert {stream.kind for stream in profile.bandwidths} == {"read"}
-    assert {record.matrix for record in profile.records} == {matrix.name for matrix in needed}
+    assert {record.matrix for record in profile.records} == {
+        matrix.problem.specification for matrix in needed
+    }
     for name in MODELS.names():
-        fitted = MODELS.get(name)().fit(list(profile.records), profile.machine)
+        fitted = MODELS.get(name)().fit(TrainingSet.of(profile))
         assert "csr" in fitted.formats()
         if name == DEFAULT_MODEL:
             assert fitted.formats() == FORMATS.names()
@@ -419,8 +419,9 @@ def suites(monkeypatch, clock, recorded):
                 candidate = dataclasses.replace(
                     template.candidate, dtype=target.dtype, threads=target.threads
                 )
-                matrix = Point(UNBLOCKED, 512, 29).name
-                yield dataclasses.replace(template, candidate=candidate, matrix=matrix, suite=SUITE)
+                problem = Problem.named(Point(UNBLOCKED, 512, 29).name)
+                changes = {"candidate": candidate, "matrix": problem.specification, "suite": SUITE}
+                yield problem, [dataclasses.replace(template, **changes)]
 
         def notes(self):
             return [f"a note of {self.targets[0].dtype}"]

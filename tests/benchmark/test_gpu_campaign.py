@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from sparsecast.benchmark.calibration import read_journal
+from sparsecast.benchmark.journal import read_journal
 from sparsecast.machines.profile import Profile
+from sparsecast.models.training import TrainingSet
 from sparsecast.planning.candidates import Target
 from sparsecast.planning.transfer import transfer_s
 from sparsecast.records import BANDWIDTH_KINDS
@@ -76,10 +77,12 @@ def test_every_phase_leaves_its_file(folder):
 
 
 def test_records_are_in_the_journal_and_in_the_profile_warm_and_cold(folder):
-    journal = read_journal(folder / "records.jsonl")
+    measured = read_journal(folder / "records.jsonl")
+    journal = measured.records
     (path,) = folder.glob("*.parquet")
     profile = Profile.load(path)
     assert profile.records == tuple(journal) and len(journal) >= 6
+    assert profile.matrices == measured.matrices
     assert [stream.time_s for stream in profile.bandwidths] == [
         row["time_s"] for row in found(folder, "bandwidth.json")
     ]
@@ -112,12 +115,12 @@ def test_a_run_that_was_killed_is_taken_up(folder, tmp_path):
     out = tmp_path / "again"
     shutil.copytree(folder, out)
     journal = out / "records.jsonl"
-    before = read_journal(journal)
+    before = read_journal(journal).records
     whole = journal.read_text(encoding="utf-8")
     journal.write_text(whole[:-100], encoding="utf-8")  # the last line is cut short
     done = campaign(out)
     assert done.returncode == 0, done.stdout + done.stderr
-    after = read_journal(journal)
+    after = read_journal(journal).records
     assert after[: len(before) - 1] == before[:-1]
 
 
@@ -235,8 +238,8 @@ def test_make_asks_for_the_folder():
 def test_a_score_has_intervals_from_other_matrices(gpu_profile, monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
     score = importlib.import_module("gpu_campaign")._score
-    target, machine = Target("cuda", "float64", 32, 1), gpu_profile.machine
-    as_made_up = score("linear", gpu_profile.records, target, machine)
+    target = Target("cuda", "float64", 32, 1)
+    as_made_up = score("linear", TrainingSet.of(gpu_profile), target)
     assert set(as_made_up["mean_errors"]) >= {"csr", "ell", "coo", "hyb", "sell"}
     assert max(as_made_up["mean_errors"].values()) < 0.05 and as_made_up["records"] == len(
         gpu_profile.records
@@ -247,5 +250,6 @@ def test_a_score_has_intervals_from_other_matrices(gpu_profile, monkeypatch):
         dataclasses.replace(record, time_s=2 * record.time_s) if record.matrix in gallery[1::2] else record
         for record in gpu_profile.records
     ]
-    assert score("linear", slow, target, machine)["coverage"] < 0.1
-    assert score("linear", gpu_profile.select(suite="strips"), target, machine)["refused"]
+    assert score("linear", TrainingSet.of(gpu_profile, slow), target)["coverage"] < 0.1
+    strips = TrainingSet.of(gpu_profile, gpu_profile.select(suite="strips"))
+    assert score("linear", strips, target)["refused"]

@@ -68,12 +68,13 @@ def test_a_record_says_what_is_not_known(profiles):
     assert (record.suite, record.candidate.device, record.version) == ("published", "hip", SOURCE)
     assert (record.samples_s, record.energy_j, record.measured_at) == ((), None, "")
     assert (record.spread, record.noise, record.error, record.convert_s) == (None,) * 4
-    assert record.structure.stored_values.explicit_zeros is record.structure.symmetry.triangle_nnz is None
-    assert record.structure.locality.reuse_histogram == record.structure.bands.histogram == ()
+    found = profiles["MI100"].structure(record)
+    assert list(found.groups) == ["row_lengths"] and found.nnz == record.nnz
+    assert found.row_lengths.changes is found.row_lengths.mispredicted is None
 
 
 def test_a_structure_has_the_five_numbers_and_adds_up(profiles):
-    found = next(r.structure for r in profiles["V100_SXM2"].records if r.matrix == "Bai/uneven")
+    found = profiles["V100_SXM2"].matrices["Bai/uneven"].structure
     assert (found.rows, found.cols, found.nnz) == (8, 9, 40)
     assert (found.row_lengths.min, found.row_lengths.max, found.row_lengths.mean) == (1, 14, 5.0)
     assert found.row_lengths.deviation == pytest.approx(math.sqrt(15))
@@ -88,7 +89,7 @@ def test_a_profile_of_them_is_kept_and_read_again(profiles, tmp_path):
     profile = profiles["V100_SXM2"]
     again = Profile.load(profile.save(tmp_path / "v100.parquet"))
     assert again.machine == profile.machine
-    assert [r.structure for r in again.records] == [r.structure for r in profile.records]
+    assert again.matrices == profile.matrices and set(again.matrices) == {r.matrix for r in again.records}
     assert [r.time_s for r in again.records] == [r.time_s for r in profile.records]
 
 
@@ -127,14 +128,14 @@ def test_numbers_that_no_rows_have_are_refused(rows, nnz, five):
 
 
 def test_the_statistics_are_those_of_a_matrix_with_such_rows(profiles):
-    found = next(r.structure for r in profiles["V100_SXM2"].records if r.matrix == "Bai/uneven")
+    found = profiles["V100_SXM2"].matrices["Bai/uneven"].structure
     distinct, counts = row_lengths(8, 40, [1.0, 2.5, 4.0, 6.0, 14.0])
     lengths = np.repeat(distinct, counts)
     indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
     columns = np.concatenate([np.arange(length) for length in lengths]).astype(np.int32)
     made = structure(csr_array((np.ones(40), columns, indptr), (8, 14)), threads=1)
-    for name in ("row_length_mode", "empty_rows", "rows_at_least", "entries_up_to"):
-        assert getattr(found, name) == getattr(made, name), name
+    for name in ("mode", "empty_rows", "rows_at_least", "entries_up_to"):
+        assert getattr(found.row_lengths, name) == getattr(made.row_lengths, name), name
 
 
 @pytest.mark.parametrize(
@@ -187,9 +188,7 @@ def test_the_real_table(tmp_path):
     assert len({r.matrix for r in profiles["V100_SXM2"].records}) > 2300
     for profile in profiles.values():
         assert all(r.time_s > 0 for r in profile.records)
-        for found in {id(r.structure): r.structure for r in profile.records}.values():
-            assert (
-                found.row_lengths.rows_at_least[0] == found.rows
-                and found.row_lengths.entries_up_to[-1] == found.nnz
-            )
-            assert found.row_lengths.min <= found.row_lengths.mode <= found.row_lengths.max <= found.cols
+        for found in (entry.structure for entry in profile.matrices.values()):
+            lengths = found.row_lengths
+            assert lengths.rows_at_least[0] == found.rows and lengths.entries_up_to[-1] == found.nnz
+            assert lengths.min <= lengths.mode <= lengths.max <= found.cols

@@ -30,7 +30,7 @@ Run = Callable[..., Outcome]
 @pytest.fixture
 def calibrated(data_folder: Path, recorded: Profile) -> Profile:
     """Let this machine be calibrated: the recorded times, single-threaded, as its own."""
-    profile = Profile(detect(), recorded.records)
+    profile = Profile(detect(), recorded.records, recorded.matrices)
     profile.save()
     return profile
 
@@ -65,6 +65,7 @@ def process() -> Run:
 @pytest.fixture
 def foreign(recorded: Profile, data_folder: Path) -> str:
     """The name of a profile of another machine, known here."""
-    other = Profile(dataclasses.replace(recorded.machine, processor="foreign machine"), recorded.records)
+    machine = dataclasses.replace(recorded.machine, processor="foreign machine")
+    other = dataclasses.replace(recorded, machine=machine)
     other.save()
     return other.name

@@ -202,9 +202,7 @@ def test_an_unknown_model_lists_the_known_ones(run, foreign):
 def test_a_question_that_a_profile_has_no_records_for(run, recorded, tmp_path):
     import dataclasses
 
-    from sparsecast.machines.profile import Profile
-
-    double = Profile(recorded.machine, tuple(recorded.select(dtype="float64")))
+    double = dataclasses.replace(recorded, records=tuple(recorded.select(dtype="float64")))
     path = double.save(tmp_path / "double.parquet")
     complains(
         run("predict", SMALL, "--profile", path, "--dtype", "float32"),

@@ -37,13 +37,13 @@ def rated(monkeypatch, recorded):
                     ),
                     matrix=point.name,
                     suite=suite,
-                    time_s=2e-6 * template.structure.nnz / mflops,
+                    time_s=2e-6 * template.nnz / mflops,
                 )
 
     def run(self):
         self._start = perf_counter()
         self.machine = dataclasses.replace(self.machine, caches=(Cache(2, 400_000, 1),))
-        self.records = [r for target in self.targets for r in records(target, self.series)]
+        self.measured.records += [r for target in self.targets for r in records(target, self.series)]
         self.phases = {"compiling": 1.0, "measuring": 2.0}
         runs.append(self)
         return Profile(self.machine, tuple(self.records))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import json
 
@@ -14,7 +15,7 @@ from sparsecast.errors import MatrixSizeError
 from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
 from sparsecast.machines.machine import detect
-from sparsecast.machines.profile import Profile, missing_profiles
+from sparsecast.machines.profile import missing_profiles
 from sparsecast.matrices.gallery import gallery, gallery_names
 from sparsecast.models import MODELS
 from sparsecast.records import Bandwidth
@@ -141,7 +142,7 @@ def test_measure_a_complex_file(any_way, wave):
 
 
 def test_evaluate_and_check_the_plan_of_a_complex_file(run, recorded_complex, wave, data_folder):
-    Profile(detect(), recorded_complex.records).save()
+    dataclasses.replace(recorded_complex, machine=detect()).save()
     document = document_of(run("evaluate", wave, "--threads", "1", "--json"))
     assert {row["matrix"] for row in document["rows"]} == {"wave"}
     check = document_of(run("plan", wave, "--threads", "1", "--check", "--json"))["plan"]["check"]

@@ -14,7 +14,7 @@ from sparsecast.devices.binding import row_slice
 from sparsecast.errors import MatrixSizeError
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks, StripStatistics
-from sparsecast.formats import FORMATS, threads
+from sparsecast.formats import FORMATS
 from sparsecast.matrices.gallery import gallery
 from sparsecast.records import DTYPES
 
@@ -84,7 +84,7 @@ def test_round_trip_keeps_values_that_are_not_finite_and_the_sign_of_zero(
 @every_format
 def test_conversions_in_threads_make_the_same_arrays(matrices, build, name, monkeypatch):
     alone = {what: build(name, A) for what, A in matrices.items()}
-    monkeypatch.setattr(threads, "ENTRIES_PER_THREAD", 1)
+    monkeypatch.setattr("sparsecast.parallel.ENTRIES_PER_THREAD", 1)
     monkeypatch.setattr(numba, "get_num_threads", lambda: 5)
     for what, A in matrices.items():
         together = build(name, A)

@@ -8,6 +8,7 @@ import math
 import tracemalloc
 from collections import Counter
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -15,10 +16,17 @@ from hypothesis import strategies as st
 from scipy.sparse import coo_array, csr_array, csr_matrix
 
 from sparsecast.errors import InputError
+from sparsecast.features import FEATURES
 from sparsecast.features.analysis import structure
+from sparsecast.features.bands import Bands
+from sparsecast.features.blocks import Blocks
 from sparsecast.features.levels import BLOCK_SIZES, ROW_LENGTH_LEVELS, X_REUSE_ELEMENTS
+from sparsecast.features.locality import Locality
+from sparsecast.features.row_lengths import RowLengths
+from sparsecast.features.stored_values import StoredValues
 from sparsecast.features.structure import Structure
 from sparsecast.features.sweep import Work, cut, sweep
+from sparsecast.features.symmetry import Symmetry
 from sparsecast.matrices.gallery import gallery
 from sparsecast.records import DTYPES
 
@@ -42,16 +50,14 @@ def row_length_oracle(lengths: list[int]) -> dict:
         followers[place] = remembered
         history = (history << 16 | remembered) % 2**64
     return {
-        "row_length_mean": mean,
-        "row_length_deviation": math.sqrt(sum((each - mean) ** 2 for each in lengths) / rows)
-        if rows
-        else 0.0,
-        "row_length_mode": min((k for k, n in counts.items() if n == max(counts.values())), default=0),
-        "row_length_min": min(lengths, default=0),
-        "row_length_max": longest,
+        "mean": mean,
+        "deviation": math.sqrt(sum((each - mean) ** 2 for each in lengths) / rows) if rows else 0.0,
+        "mode": min((k for k, n in counts.items() if n == max(counts.values())), default=0),
+        "min": min(lengths, default=0),
+        "max": longest,
         "empty_rows": counts[0],
-        "row_length_changes": sum(a != b for a, b in itertools.pairwise(lengths)),
-        "mispredicted_rows": mispredicted,
+        "changes": sum(a != b for a, b in itertools.pairwise(lengths)),
+        "mispredicted": mispredicted,
         "rows_at_least": tuple(sum(each >= level for each in lengths) for level in levels),
         "entries_up_to": tuple(sum(min(each, level) for each in lengths) for level in levels),
     }
@@ -92,30 +98,39 @@ def oracle(A: csr_array) -> Structure:
         bands[10 * abs(i * cols - j * rows) // (rows * cols)] += 1
     blocks = [len({(i // size, j // size) for i, j in entries}) for size in BLOCK_SIZES]
     changes, reuse = reuse_oracle(columns)
-    return Structure(
-        rows=rows,
-        cols=cols,
-        nnz=nnz,
-        explicit_zeros=sum(value == 0 for value in A.data[:nnz].tolist()),
-        **row_length_oracle(lengths),
-        half_bandwidth=max((abs(i - j) for i, j in entries), default=0),
-        band_histogram=tuple(each / max(nnz, 1) for each in bands),
-        diagonals=len({j - i for i, j in entries}),
-        triangle_nnz=triangle_oracle(A, entries),
-        block_fill=tuple(n * b * b / nnz if nnz else 1.0 for n, b in zip(blocks, BLOCK_SIZES, strict=True)),
-        x_line_changes=changes,
-        x_reuse_histogram=reuse,
+    fill = tuple(n * b * b / nnz if nnz else 1.0 for n, b in zip(blocks, BLOCK_SIZES, strict=True))
+    groups = (
+        RowLengths(**row_length_oracle(lengths)),
+        Locality(line_changes=changes, reuse_histogram=reuse),
+        Bands(
+            half_bandwidth=max((abs(i - j) for i, j in entries), default=0),
+            histogram=tuple(each / max(nnz, 1) for each in bands),
+            diagonals=len({j - i for i, j in entries}),
+        ),
+        Blocks(fill=fill),
+        Symmetry(triangle_nnz=triangle_oracle(A, entries)),
+        StoredValues(explicit_zeros=sum(value == 0 for value in A.data[:nnz].tolist())),
     )
+    return Structure(rows, cols, nnz).having(*groups)
+
+
+#: Features that are rounded: sums and ratios of floating-point numbers.
+ROUNDED = ("mean", "deviation", "histogram", "fill", "reuse_histogram")
 
 
 def assert_same(found: Structure, expected: Structure) -> None:
-    rounded = ("row_length_mean", "row_length_deviation", "band_histogram", "block_fill", "x_reuse_histogram")
-    for key, value in dataclasses.asdict(expected).items():
-        if key in rounded:
-            assert getattr(found, key) == pytest.approx(value, rel=1e-12, abs=1e-12), key
-        else:
-            assert getattr(found, key) == value, key
-            assert type(getattr(found, key)) is type(value), key
+    assert list(found.groups) == list(expected.groups) == FEATURES.names()
+    for key in ("rows", "cols", "nnz"):
+        assert getattr(found, key) == getattr(expected, key), key
+        assert type(getattr(found, key)) is int, key
+    for name, group in expected.groups.items():
+        for key, value in dataclasses.asdict(group).items():
+            feature = getattr(found.groups[name], key)
+            if key in ROUNDED:
+                assert feature == pytest.approx(value, rel=1e-12, abs=1e-12), key
+            else:
+                assert feature == value, key
+                assert type(feature) is type(value), key
 
 
 @st.composite
@@ -181,7 +196,7 @@ def test_rows_longer_than_the_histogram_of_lengths():
     A = csr_array(
         (np.ones(indptr[-1]), indptr[-1] - 1 - np.arange(indptr[-1]), indptr), shape=(9, indptr[-1])
     )
-    found = dataclasses.asdict(structure(A))
+    found = dataclasses.asdict(structure(A).row_lengths)
     expected = row_length_oracle(lengths.tolist())
     for key, value in expected.items():
         assert found[key] == pytest.approx(value, rel=1e-12), key
@@ -279,13 +294,13 @@ def test_one_thread_starts_no_pool(monkeypatch):
 def test_order_of_rows_leaves_the_row_lengths(A, shuffler):
     order = list(range(A.shape[0]))
     shuffler.shuffle(order)
-    kept = (
-        "nnz explicit_zeros row_length_mean row_length_deviation row_length_mode row_length_min "
-        "row_length_max empty_rows rows_at_least entries_up_to"
-    )
     one, other = structure(A), structure(csr_array(A[order]))
-    for key in kept.split():
-        assert getattr(one, key) == getattr(other, key), key
+    assert (one.nnz, one.stored_values) == (other.nnz, other.stored_values)
+    # All but what the order of the rows decides.
+    ordered = {"changes": None, "mispredicted": None}
+    assert dataclasses.replace(one.row_lengths, **ordered) == dataclasses.replace(
+        other.row_lengths, **ordered
+    )
 
 
 def test_far_more_columns_than_memory_for_maps():
@@ -333,6 +348,6 @@ def test_no_threads_are_refused():
 
 def test_default_threads_are_those_of_numba(monkeypatch):
     asked = []
-    monkeypatch.setattr("numba.get_num_threads", lambda: asked.append(1) or 1)
+    monkeypatch.setattr(numba, "get_num_threads", lambda: asked.append(1) or 1)
     structure(csr_array((2, 2)))
     assert asked

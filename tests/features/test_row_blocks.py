@@ -19,6 +19,8 @@ from sparsecast.features.row_blocks import (
     StripStatistics,
     find_mispredicted_rows,
 )
+from sparsecast.features.row_lengths import RowLengths, row_length_statistics
+from sparsecast.features.structure import Structure
 from sparsecast.matrices.gallery import gallery
 
 lengths_of_rows = st.lists(
@@ -31,6 +33,13 @@ short_rows = st.lists(st.integers(0, 63), min_size=1, max_size=60)
 
 def indptr_of(lengths, dtype=np.int64):
     return np.concatenate(([0], np.cumsum(lengths, dtype=np.int64))).astype(dtype)
+
+
+def structure_of(lengths):
+    """Return a Structure that knows these row lengths."""
+    counted = np.unique(np.array(lengths, dtype=np.int64), return_counts=True)
+    known = RowLengths(**row_length_statistics(*counted), changes=None, mispredicted=None)
+    return Structure(len(lengths), 70_000, sum(lengths)).having(known)
 
 
 def every_run(strips):
@@ -61,7 +70,8 @@ def fullest_level(lengths, levels):
 
 @given(lengths_of_rows, st.integers(1, 50), st.sampled_from((np.int32, np.int64)))
 def test_every_run_of_strips_is_what_counting_its_rows_gives(lengths, strip_rows, dtype):
-    strips = StripStatistics.of(indptr_of(lengths, dtype), SOME_STRUCTURE, strip_rows)
+    found = structure_of(lengths)
+    strips = StripStatistics.of(indptr_of(lengths, dtype), found, strip_rows)
     first, last = every_run(strips)
     blocks = strips.blocks(first, last)
     levels = blocks.levels.tolist()
@@ -69,13 +79,15 @@ def test_every_run_of_strips_is_what_counting_its_rows_gives(lengths, strip_rows
     assert levels == list(ROW_LENGTH_LEVELS[: len(levels)]) and levels[-1] >= longest
     assert len(levels) == 1 or levels[-2] < longest
     mispredicted = mispredicted_by_strip(lengths, strips.bounds)
-    assert blocks.matrix is strips.matrix is SOME_STRUCTURE
+    assert blocks.matrix is strips.matrix is found
     for i, (start, end) in enumerate(zip(first, last, strict=True)):
         part = lengths[strips.bounds[start] : strips.bounds[end]]
         assert blocks.rows[i] == len(part)
         assert blocks.nnz[i] == sum(part)
         assert blocks.row_length_max[i] == max(part, default=0)
-        assert blocks.row_length_mode[i] == fullest_level(part, levels)
+        is_whole = end - start == strips.strips
+        mode = found.row_lengths.mode if is_whole else fullest_level(part, levels)
+        assert blocks.row_length_mode[i] == mode
         assert blocks.mispredicted_rows[i] == sum(mispredicted[start:end])
         assert blocks.rows_at_least[i].tolist() == [sum(n >= level for n in part) for level in levels]
         assert blocks.entries_up_to[i].tolist() == [sum(min(n, level) for n in part) for level in levels]
@@ -83,7 +95,7 @@ def test_every_run_of_strips_is_what_counting_its_rows_gives(lengths, strip_rows
 
 @given(short_rows, st.integers(1, 9))
 def test_the_mode_of_short_rows_is_exact_and_the_smallest_of_equals(lengths, strip_rows):
-    strips = StripStatistics.of(indptr_of(lengths), SOME_STRUCTURE, strip_rows)
+    strips = StripStatistics.of(indptr_of(lengths), structure_of(lengths), strip_rows)
     first, last = every_run(strips)
     modes = strips.blocks(first, last).row_length_mode
     for start, end, mode in zip(first, last, modes, strict=True):
@@ -146,9 +158,17 @@ def test_one_strip_is_the_block_of_the_structure(matrices):
             assert np.array_equal(found, expected), f"{what}: {field}"
             assert found.dtype == expected.dtype == np.int64, f"{what}: {field}"
         assert of_strips.matrix == of_structure.matrix and of_strips.matrix.cols == A.shape[1], what
-        if of_structure.row_length_max[0] < 64:
-            assert np.array_equal(of_strips.row_length_mode, of_structure.row_length_mode), what
+        assert np.array_equal(of_strips.row_length_mode, of_structure.row_length_mode), what
         assert np.array_equal(of_strips.mispredicted_rows, of_structure.mispredicted_rows), what
+
+
+def test_one_block_and_the_whole_matrix_have_the_same_mode_above_64():
+    lengths = [95] * 5 + [65] * 2 + [71] * 2 + [70] * 2  # 65 to 71 share a level, and are more together
+    found = structure_of(lengths)
+    strips = StripStatistics.of(indptr_of(lengths), found, 3)
+    one_block = strips.blocks(np.array([0]), np.array([strips.strips]))
+    assert one_block.row_length_mode == RowBlocks.of(found).row_length_mode == [95]
+    assert fullest_level(lengths, one_block.levels.tolist()) < 72  # what the levels alone would say
 
 
 @pytest.mark.parametrize("dtype", (np.int32, np.int64))
@@ -178,7 +198,8 @@ def test_index_width_does_not_matter(dtype):
 def test_a_block_is_mispredicted_above_a_share_of_its_rows_that_grows_with_their_length(
     nnz, mispredicted, expected
 ):
-    found = dataclasses.replace(SOME_STRUCTURE, rows=1000, nnz=nnz, mispredicted_rows=mispredicted)
+    lengths = dataclasses.replace(SOME_STRUCTURE.row_lengths, mispredicted=mispredicted)
+    found = dataclasses.replace(SOME_STRUCTURE, rows=1000, nnz=nnz).having(lengths)
     assert RowBlocks.of(found).is_mispredicted.tolist() == [expected]
 
 

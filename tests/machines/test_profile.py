@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import pytest
 from sparsecast.errors import ProfileError, StorageError, UnknownNameError
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile, find_profile, known_profiles, user_path
-from sparsecast.records import Bandwidth
+from sparsecast.records import SCHEMA_VERSION, Bandwidth
 
 META = {b"sparsecast_schema": b"1", b"sparsecast_machine": b"{}"}
 
@@ -59,7 +60,7 @@ def test_a_profile_is_saved_to_its_place_and_found_by_name_and_path(recorded):
 
 
 def test_this_machines_profile_is_found_without_a_name(recorded):
-    own = Profile(detect(), recorded.records)
+    own = Profile(detect(), recorded.records, recorded.matrices)
     own.save()
     assert find_profile() == own
 
@@ -67,7 +68,7 @@ def test_this_machines_profile_is_found_without_a_name(recorded):
 def test_new_records_replace_old_ones_of_the_same_thing(recorded):
     first, *rest = recorded.records
     again = dataclasses.replace(first, time_s=2 * first.time_s)
-    merged = recorded.with_records([again])
+    merged = recorded.with_records([again], [])
     assert len(merged.records) == len(recorded.records)
     assert again in merged.records
     assert first not in merged.records
@@ -75,13 +76,38 @@ def test_new_records_replace_old_ones_of_the_same_thing(recorded):
 
 
 def test_streams_survive_the_file_and_the_records_that_come_after_them(recorded, tmp_path):
-    with_them = recorded.with_bandwidths([STREAM]).with_records(recorded.records[:1])
+    with_them = recorded.with_bandwidths([STREAM]).with_records(recorded.records[:1], [])
     assert with_them.bandwidths == (STREAM,) and recorded.bandwidths == ()
     assert Profile.load(with_them.save(tmp_path / "s.parquet")) == with_them
 
 
-def test_a_profile_without_streams_is_written_as_before_there_were_any(saved):
-    assert b"sparsecast_streams" not in pyarrow.parquet.read_schema(saved).metadata
+def test_bandwidths_are_in_the_metadata_under_their_name(recorded, saved):
+    assert json.loads(pyarrow.parquet.read_schema(saved).metadata[b"sparsecast_bandwidths"]) == []
+    recorded.with_bandwidths([STREAM]).save(saved)
+    (stored,) = json.loads(pyarrow.parquet.read_schema(saved).metadata[b"sparsecast_bandwidths"])
+    assert stored == dataclasses.asdict(STREAM)
+
+
+def test_the_matrices_are_a_table_of_their_own_in_the_metadata(recorded, saved):
+    stored = json.loads(pyarrow.parquet.read_schema(saved).metadata[b"sparsecast_matrices"])
+    assert {entry["specification"] for entry in stored} == {record.matrix for record in recorded.records}
+    for record in recorded.records:
+        assert recorded.structure(record) is recorded.matrices[record.matrix].structure
+        assert recorded.structure(record).nnz == record.nnz
+
+
+def test_a_profile_without_a_matrix_that_its_records_name_is_refused(recorded, tmp_path):
+    missing = recorded.records[0].matrix
+    rest = {name: entry for name, entry in recorded.matrices.items() if name != missing}
+    path = dataclasses.replace(recorded, matrices=rest).save(tmp_path / "p.parquet")
+    with pytest.raises(ProfileError, match=rf"lacks the matrix {re.escape(missing)}: expected a whole prof"):
+        Profile.load(path)
+
+
+def test_records_of_two_versions_of_a_kernel_stay_beside_each_other(recorded):
+    first = recorded.records[0]
+    newer = dataclasses.replace(first, kernel_version=first.kernel_version + 1)
+    assert {first, newer} <= set(recorded.with_records([newer], []).records)
 
 
 def test_new_streams_replace_old_ones_of_the_same_thing(recorded):
@@ -148,11 +174,11 @@ def test_a_changed_byte_is_noticed_or_harmless(recorded, saved):
         damaged[position] ^= 0x55
         saved.write_bytes(bytes(damaged))
         try:
-            records = Profile.load(saved).records
+            found = Profile.load(saved)
         except ProfileError:
             refused += 1
         else:  # in a field that says nothing of the measurements, such as the statistics of a column
-            assert records == recorded.records
+            assert found.records == recorded.records
     assert refused > 30
 
 
@@ -226,11 +252,13 @@ def test_other_parquet_is_no_profile(tmp_path):
 @pytest.mark.parametrize("version", [b"0", b"999", b"one"])
 def test_another_schema_is_refused_with_both_versions(saved, version):
     rewritten(saved, lambda table: with_metadata(table, schema=version))
-    with pytest.raises(ProfileError, match=rf"schema version {version.decode()}: expected \d+; remove"):
+    with pytest.raises(
+        ProfileError, match=rf"schema version {version.decode()}: expected at most {SCHEMA_VERSION}; use"
+    ):
         Profile.load(saved)
 
 
-@pytest.mark.parametrize("column", ["time_s", "format", "matrix_nnz"])
+@pytest.mark.parametrize("column", ["time_s", "format", "nnz", "parameters"])
 def test_a_missing_column_is_refused_by_name(saved, column):
     rewritten(saved, lambda table: table.drop_columns([column]))
     with pytest.raises(ProfileError, match=rf"lacks '{column}'"):

@@ -17,7 +17,7 @@ from scipy.io import mmread, mmwrite, savemat
 
 from sparsecast.errors import InputError, MatrixFileError, MatrixSizeError
 from sparsecast.matrices import matrix_market, sources
-from sparsecast.matrices.reading import load, matrix_name, read
+from sparsecast.matrices.reading import load, matrix_name, read_file
 
 REAL = "%%MatrixMarket matrix coordinate real general\n"
 COMPLEX = REAL.replace("real", "complex")
@@ -105,12 +105,12 @@ def test_general_equals_scipy(tmp_path_factory, coo, field):
 def test_symmetric_equals_scipy(tmp_path_factory, coo, symmetry):
     # Entries of both triangles and duplicates, more than the format asks for.
     path = write(tmp_path_factory.mktemp("mtx"), text_of(coo, "real", symmetry), "a.mtx.gz")
-    reading = read(path)
-    assert_canonical(reading.matrix)
+    held, facts = read_file(path)
+    assert_canonical(held)
     oracle = mmread(path, spmatrix=False)
-    assert_same(reading.matrix, oracle)
-    assert reading.duplicates == oracle.nnz - reading.matrix.nnz
-    assert reading.symmetry == symmetry
+    assert_same(held, oracle)
+    assert facts.duplicates == oracle.nnz - held.nnz
+    assert facts.symmetry == symmetry
 
 
 @settings(max_examples=100, deadline=None)
@@ -120,13 +120,13 @@ def test_symmetric_equals_scipy(tmp_path_factory, coo, symmetry):
 )
 def test_complex_equals_scipy(tmp_path_factory, coo, symmetry):
     path = write(tmp_path_factory.mktemp("mtx"), text_of(coo, "complex", symmetry))
-    reading = read(path)
-    assert_canonical(reading.matrix)
-    assert_same(reading.matrix, mmread(path, spmatrix=False))
-    assert (reading.field, reading.symmetry) == ("complex", symmetry)
+    held, facts = read_file(path)
+    assert_canonical(held)
+    assert_same(held, mmread(path, spmatrix=False))
+    assert (facts.field, facts.symmetry) == ("complex", symmetry)
     diagonal = coo.data[coo.coords[0] == coo.coords[1]]
     strange = {"skew-symmetric": diagonal.any(), "hermitian": diagonal.imag.any()}
-    assert any("diagonal" in note for note in reading.notes) == strange.get(symmetry, False)
+    assert any("diagonal" in note for note in facts.notes) == strange.get(symmetry, False)
 
 
 @pytest.mark.parametrize("symmetry", ["general", "symmetric", "skew-symmetric", "hermitian"])
@@ -165,10 +165,10 @@ def test_array_equals_scipy(tmp_path, symmetry, size):
         dense = np.tril(dense) + sign * np.tril(dense).T
     path = tmp_path / "a.mtx"
     mmwrite(path, dense, symmetry=symmetry)
-    reading = read(path)
-    assert_canonical(reading.matrix)
-    assert_same(reading.matrix, sparse.coo_array(dense))
-    assert reading.notes == ("is a dense array: its zeros are not stored",)
+    held, facts = read_file(path)
+    assert_canonical(held)
+    assert_same(held, sparse.coo_array(dense))
+    assert facts.notes == ("is a dense array: its zeros are not stored",)
 
 
 def test_rows_of_every_length_are_sorted_and_summed(tmp_path):
@@ -213,30 +213,32 @@ def test_empty_rows(tmp_path):
 
 def test_counts_and_notes(tmp_path):
     text = "%%matrixmarket MATRIX Coordinate Integer General\n3 3 6\n1 1 2\n1 1 -2\n2 2 0\n3 3 7\n3 1 4\n"
-    reading = read(write(tmp_path, text + "3 2 5\n", "some.thing.mtx"))
-    assert (reading.name, reading.field, reading.symmetry) == ("some.thing", "integer", "general")
-    assert (reading.explicit_zeros, reading.duplicates, reading.nonfinite) == (2, 1, 0)
-    assert reading.notes == ("holds 1 duplicate entries, summed", "holds 2 explicit zeros, kept")
-    assert reading.matrix.nnz == 5
+    held, facts = read_file(write(tmp_path, text + "3 2 5\n", "some.thing.mtx"))
+    assert (facts.field, facts.symmetry) == ("integer", "general")
+    assert (facts.explicit_zeros, facts.duplicates, facts.nonfinite) == (2, 1, 0)
+    assert facts.notes == ("holds 1 duplicate entries, summed", "holds 2 explicit zeros, kept")
+    assert held.nnz == 5
 
 
 def test_integers_beyond_float64_are_said(tmp_path):
-    reading = read(write(tmp_path, REAL.replace("real", "integer") + "1 1 1\n1 1 99999999999999999999\n"))
-    assert reading.notes == ("holds 1 integers beyond 2**53, rounded to floating point",)
+    _held, facts = read_file(
+        write(tmp_path, REAL.replace("real", "integer") + "1 1 1\n1 1 99999999999999999999\n")
+    )
+    assert facts.notes == ("holds 1 integers beyond 2**53, rounded to floating point",)
 
 
 def test_nan_and_infinity_are_said(tmp_path):
-    reading = read(write(tmp_path, REAL + "2 2 3\n1 1 nan\n1 2 -Infinity\n2 2 INF\n"))
-    assert reading.nonfinite == 3
-    assert reading.notes == ("holds 3 NaN or infinite values",)
-    np.testing.assert_array_equal(reading.matrix.data, [np.nan, -np.inf, np.inf])
+    held, facts = read_file(write(tmp_path, REAL + "2 2 3\n1 1 nan\n1 2 -Infinity\n2 2 INF\n"))
+    assert facts.nonfinite == 3
+    assert facts.notes == ("holds 3 NaN or infinite values",)
+    np.testing.assert_array_equal(held.data, [np.nan, -np.inf, np.inf])
 
 
 def test_skew_symmetric_diagonal_is_said(tmp_path):
     text = REAL.replace("general", "skew-symmetric") + "2 2 2\n1 1 3\n2 1 4\n"
-    reading = read(write(tmp_path, text))
-    np.testing.assert_array_equal(reading.matrix.toarray(), [[3, -4], [4, 0]])
-    assert "diagonal" in reading.notes[0]
+    held, facts = read_file(write(tmp_path, text))
+    np.testing.assert_array_equal(held.toarray(), [[3, -4], [4, 0]])
+    assert "diagonal" in facts.notes[0]
 
 
 def test_fortran_exponents_and_other_line_ends(tmp_path):
@@ -515,14 +517,12 @@ def corpus_rows() -> list[dict[str, str]]:
 def test_corpus():
     for row in corpus_rows():
         path = CORPUS / row["file"]
-        reading = read(path)
-        assert (reading.field == "complex") == (row["field"] == "complex")
-        found = (reading.name, *reading.matrix.shape, reading.matrix.nnz)
+        held, facts = read_file(path)
+        assert (facts.field == "complex") == (row["field"] == "complex")
+        found = (matrix_name(path), *held.shape, held.nnz)
         assert found == (row["name"], int(row["rows"]), int(row["cols"]), int(row["nnz"]))
         oracle = mmread(path, spmatrix=False)
-        if reading.field == "complex":
-            assert_same(reading.matrix, oracle)
+        if facts.field == "complex":
+            assert_same(held, oracle)
         x = np.linspace(-1, 1, oracle.shape[1])
-        np.testing.assert_allclose(
-            reading.matrix @ x, oracle @ x, rtol=1e-9, atol=1e-9 * abs(reading.matrix.data).max()
-        )
+        np.testing.assert_allclose(held @ x, oracle @ x, rtol=1e-9, atol=1e-9 * abs(held.data).max())

@@ -18,7 +18,7 @@ from scipy import sparse
 from scipy.io import savemat
 
 from sparsecast.errors import InputError, MatrixFileError, MatrixSizeError
-from sparsecast.matrices.reading import load, read
+from sparsecast.matrices.reading import load, read_file
 
 
 def refusal(path: Path, kind: type[InputError] = MatrixFileError) -> str:
@@ -93,10 +93,10 @@ def test_npz_dtypes(tmp_path, stored, asked, found, field, kind):
     if field == "complex":
         array[0, 1] = 2 - 3j
     sparse.save_npz(path, sparse.coo_array(array).asformat(kind))
-    reading = read(path, dtype=asked)
-    assert reading.matrix.dtype == found and reading.matrix.dtype.isnative
-    assert reading.field == field
-    np.testing.assert_array_equal(reading.matrix.toarray(), array)
+    held, facts = read_file(path, dtype=asked)
+    assert held.dtype == found and held.dtype.isnative
+    assert facts.field == field
+    np.testing.assert_array_equal(held.toarray(), array)
 
 
 @pytest.mark.parametrize(
@@ -120,11 +120,11 @@ def test_mat_dtypes(tmp_path, stored, asked, found, field, dense):
         array[0, 1] = complex(np.inf, -3)
     path = tmp_path / "a.mat"
     savemat(path, {"A": array if dense else sparse.csr_array(array)})
-    reading = read(path, dtype=asked)
-    np.testing.assert_array_equal(reading.matrix.toarray(), array)
+    held, facts = read_file(path, dtype=asked)
+    np.testing.assert_array_equal(held.toarray(), array)
     if dense or stored in (np.float64, np.bool_, np.complex128):
         # MATLAB's sparse matrices are double or logical.
-        assert (reading.matrix.dtype, reading.field) == (found, field)
+        assert (held.dtype, facts.field) == (found, field)
 
 
 def element(kind: int, content: bytes) -> bytes:
@@ -185,10 +185,10 @@ def test_npz_duplicates_zeros_and_order(tmp_path):
             data=np.array([1.0, 2, 3, 0, np.inf]),
         ),
     )
-    reading = read(path)
-    np.testing.assert_array_equal(reading.matrix.indices, [0, 1, 2, 1])
-    np.testing.assert_array_equal(reading.matrix.data, [2, 0, 4, np.inf])
-    assert (reading.duplicates, reading.explicit_zeros, reading.nonfinite) == (1, 1, 1)
+    held, facts = read_file(path)
+    np.testing.assert_array_equal(held.indices, [0, 1, 2, 1])
+    np.testing.assert_array_equal(held.data, [2, 0, 4, np.inf])
+    assert (facts.duplicates, facts.explicit_zeros, facts.nonfinite) == (1, 1, 1)
 
 
 def test_npz_narrows_indices(tmp_path):
@@ -288,10 +288,10 @@ def test_mat_round_trip(tmp_path, compressed):
     matrix = sample()
     path = tmp_path / "a.mat"
     savemat(path, {"B": matrix, "x": np.ones(3), "title": "text"}, do_compression=compressed)
-    reading = read(path)
-    np.testing.assert_array_equal(reading.matrix.toarray(), matrix.toarray())
-    assert reading.matrix.has_canonical_format
-    assert reading.notes == ()
+    held, facts = read_file(path)
+    np.testing.assert_array_equal(held.toarray(), matrix.toarray())
+    assert held.has_canonical_format
+    assert facts.notes == ()
 
 
 def test_mat_of_the_collection(tmp_path):
@@ -303,10 +303,10 @@ def test_mat_of_the_collection(tmp_path):
 def test_mat_dense(tmp_path):
     dense = np.array([[0, 1.5, 0], [2, 0, 0]])
     savemat(tmp_path / "a.mat", {"A": dense})
-    reading = read(tmp_path / "a.mat")
-    np.testing.assert_array_equal(reading.matrix.toarray(), dense)
-    assert reading.matrix.nnz == 2
-    assert reading.notes == ("holds 'A' as a dense matrix: its zeros are not stored",)
+    held, facts = read_file(tmp_path / "a.mat")
+    np.testing.assert_array_equal(held.toarray(), dense)
+    assert held.nnz == 2
+    assert facts.notes == ("holds 'A' as a dense matrix: its zeros are not stored",)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from scipy import sparse
 from scipy.io import hb_write
 
 from sparsecast.errors import InputError, MatrixFileError, MatrixSizeError
-from sparsecast.matrices.reading import load, read
+from sparsecast.matrices.reading import load, read_file
 
 # Sections as lines, for the 4 x 4 matrix with columns {1: rows 1 3, 2: row 2, 3: none, 4: rows 1 4}.
 POINTERS = ["    1    3    4    4    6"]
@@ -67,10 +67,10 @@ def refusal(path: Path, kind: type[InputError] = MatrixFileError) -> str:
 @pytest.mark.parametrize("name", ["a.rb", "a.hb", "a.rua", "a.RUA", "a.rua.gz"])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_unsymmetric(tmp_path, name, end):
-    reading = read(write(tmp_path, cards(), name, end))
-    np.testing.assert_array_equal(reading.matrix.toarray(), DENSE)
-    assert (reading.name, reading.field, reading.symmetry, reading.notes) == ("a", "real", "general", ())
-    assert reading.matrix.has_canonical_format
+    held, facts = read_file(write(tmp_path, cards(), name, end))
+    np.testing.assert_array_equal(held.toarray(), DENSE)
+    assert (facts.field, facts.symmetry, facts.notes) == ("real", "general", ())
+    assert held.has_canonical_format
 
 
 def test_right_hand_sides_are_passed_over(tmp_path):
@@ -86,10 +86,10 @@ def test_right_hand_sides_are_passed_over(tmp_path):
 def test_symmetric(tmp_path, kind, sign, symmetry):
     sections = (["    1    3    4    4"], ["    2    3    3"], ["    7   -8    9"])
     lines = cards(kind, (3, 3), 3, sections, ("(4I5)", "(4I5)", "(4I5)" if kind == "ISA" else "(4F5.0)"))
-    reading = read(write(tmp_path, lines))
+    held, facts = read_file(write(tmp_path, lines))
     lower = np.array([[0, 0, 0], [7, 0, 0], [-8, 9, 0]])
-    np.testing.assert_array_equal(reading.matrix.toarray(), lower + sign * lower.T)
-    assert reading.symmetry == symmetry
+    np.testing.assert_array_equal(held.toarray(), lower + sign * lower.T)
+    assert facts.symmetry == symmetry
 
 
 def complex_cards(kind: str = "CUA", **changes: Any) -> list[str]:
@@ -106,10 +106,10 @@ COMPLEX_DENSE[[0, 2, 1, 0, 3], [0, 0, 1, 3, 3]] = 1 + 2j, -2.5, 3 - 1j, complex(
 
 @pytest.mark.parametrize("name", ["a.rb", "a.cua", "a.CUA.gz"])
 def test_complex_values_are_their_parts_in_turn(tmp_path, name):
-    reading = read(write(tmp_path, complex_cards(), name))
-    assert (reading.field, reading.symmetry, reading.nonfinite) == ("complex", "general", 1)
-    assert reading.matrix.dtype == np.complex128 and reading.matrix.has_canonical_format
-    np.testing.assert_array_equal(reading.matrix.toarray(), COMPLEX_DENSE)
+    held, facts = read_file(write(tmp_path, complex_cards(), name))
+    assert (facts.field, facts.symmetry, facts.nonfinite) == ("complex", "general", 1)
+    assert held.dtype == np.complex128 and held.has_canonical_format
+    np.testing.assert_array_equal(held.toarray(), COMPLEX_DENSE)
     single = load(write(tmp_path, complex_cards(), name), dtype="complex64")
     np.testing.assert_array_equal(single.toarray(), COMPLEX_DENSE.astype(np.complex64))
 
@@ -125,17 +125,17 @@ def test_complex_values_are_their_parts_in_turn(tmp_path, name):
 def test_complex_symmetric(tmp_path, kind, mirrored, symmetry):
     values = ["   7.   1.  -8.   0.", "   9.  -3."]
     sections = (["    1    3    4    4"], ["    2    3    3"], values)
-    reading = read(write(tmp_path, cards(kind, (3, 3), 3, sections, ("(4I5)", "(4I5)", "(4F5.0)"))))
+    held, facts = read_file(write(tmp_path, cards(kind, (3, 3), 3, sections, ("(4I5)", "(4I5)", "(4F5.0)"))))
     lower = np.array([[0, 0, 0], [7 + 1j, 0, 0], [-8, 9 - 3j, 0]])
-    np.testing.assert_array_equal(reading.matrix.toarray(), lower + mirrored(lower))
-    assert (reading.field, reading.symmetry, reading.notes) == ("complex", symmetry, ())
+    np.testing.assert_array_equal(held.toarray(), lower + mirrored(lower))
+    assert (facts.field, facts.symmetry, facts.notes) == ("complex", symmetry, ())
 
 
 def test_a_hermitian_diagonal_that_is_not_real_is_said(tmp_path):
     sections = (["    1    2"], ["    1"], ["   7.   1."])
-    reading = read(write(tmp_path, cards("CHA", (1, 1), 1, sections, ("(4I5)", "(4I5)", "(4F5.0)"))))
-    assert reading.matrix.toarray() == [[7 + 1j]]
-    assert "hermitian" in reading.notes[0] and "diagonal" in reading.notes[0]
+    held, facts = read_file(write(tmp_path, cards("CHA", (1, 1), 1, sections, ("(4I5)", "(4I5)", "(4F5.0)"))))
+    assert held.toarray() == [[7 + 1j]]
+    assert "hermitian" in facts.notes[0] and "diagonal" in facts.notes[0]
 
 
 def test_real_cards_as_a_complex_matrix(tmp_path):
@@ -147,9 +147,9 @@ def test_real_cards_as_a_complex_matrix(tmp_path):
 @pytest.mark.parametrize("kind", ["PUA", "PRA", "pra"])
 def test_patterns(tmp_path, kind):
     lines = cards(kind, (5, 4), 5, (POINTERS, INDICES), ("(16I5)", "(16I5)", ""))
-    reading = read(write(tmp_path, lines))
-    assert reading.field == "pattern"
-    np.testing.assert_array_equal(reading.matrix.toarray(), np.vstack([DENSE != 0, np.zeros((1, 4))]))
+    held, facts = read_file(write(tmp_path, lines))
+    assert facts.field == "pattern"
+    np.testing.assert_array_equal(held.toarray(), np.vstack([DENSE != 0, np.zeros((1, 4))]))
 
 
 def test_symmetric_pattern_and_dtype(tmp_path):
@@ -162,9 +162,9 @@ def test_symmetric_pattern_and_dtype(tmp_path):
 
 def test_values_that_are_not_there(tmp_path):
     for kind, called in (("RUA", "real"), ("CUA", "complex")):
-        reading = read(write(tmp_path, cards(kind, sections=(POINTERS, INDICES, []))))
-        assert reading.notes == (f"is called {called} and holds no values: every entry is 1",)
-        assert (reading.field, reading.matrix.dtype) == ("pattern", np.float64)
+        held, facts = read_file(write(tmp_path, cards(kind, sections=(POINTERS, INDICES, []))))
+        assert facts.notes == (f"is called {called} and holds no values: every entry is 1",)
+        assert (facts.field, held.dtype) == ("pattern", np.float64)
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from sparsecast.devices.cuda.meter import NvmlMeter
 from sparsecast.errors import DeviceError
 from sparsecast.measuring import energy
-from sparsecast.measuring.energy import IDLE_S, RUN_S, NvmlMeter, energy_of, idle_power_w
+from sparsecast.measuring.energy import IDLE_S, RUN_S, energy_of, idle_power_w
 
 
 class ReplayMeter:
@@ -113,7 +114,7 @@ def test_a_device_without_a_counter_is_refused_in_one_line(monkeypatch):
 
 def test_the_current_device_is_metered_whatever_its_number(monkeypatch):
     monkeypatch.setitem(sys.modules, "pynvml", nvml([0, 1000]))
-    monkeypatch.setattr(energy, "device_uuid", lambda: UUID)
+    monkeypatch.setattr("sparsecast.devices.cuda.meter.device_uuid", lambda: UUID)
     assert NvmlMeter().joules() == 1.0
     with pytest.raises(DeviceError, match=r"energy of device GPU-other: expected .* \(Not Found\)"):
         NvmlMeter("GPU-other")

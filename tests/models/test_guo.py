@@ -177,7 +177,7 @@ def test_a_format_without_records_is_not_forecast(records, train, target):
 
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_hardly_any_records_are_too_few(records, train, count):
-    with pytest.raises(ProfileError, match=rf"^the profile's {count} records do not suffice for the strips"):
+    with pytest.raises(ProfileError, match=rf"^the profile's {count} records do not suffice for the guo mod"):
         GuoModel().fit(train(records(sum_law)[:count]))
 
 

@@ -16,6 +16,7 @@ from sparsecast.formats.storage_format import MAX_PADDING_FACTOR
 from sparsecast.machines.machine import detect
 from sparsecast.models import MODELS
 from sparsecast.models.model import Model
+from sparsecast.models.training import TrainingSet
 from sparsecast.planning.candidates import Target
 from sparsecast.planning.dynamic_programme import MAX_STRIPS, best_blocks, best_single_block, strip_statistics
 
@@ -38,17 +39,23 @@ class Table(Model):
         self.ratios_ = {}
         self.conversion_ = self
 
-    def _fit(self, records, machine):
+    def _fit(self, training):
         raise AssertionError("this model is never fitted")
+
+    def _state(self):
+        raise AssertionError("this model is never stored")
+
+    def _restore(self, learned):
+        raise AssertionError("this model is never stored")
 
     def formats(self):
         return list(FORMATS)
 
-    def terms(self, format_name, blocks, kernel=None):
-        return {"time_s": self._read(self.times, format_name, blocks)}
+    def terms(self, candidate, blocks):
+        return {"time_s": self._read(self.times, candidate.format, blocks)}
 
-    def seconds(self, format_name, blocks):
-        return self._read(self.conversions, format_name, blocks)
+    def seconds(self, candidate, blocks):
+        return self._read(self.conversions, candidate.format, blocks)
 
     @staticmethod
     def _read(table, format_name, blocks):
@@ -97,7 +104,7 @@ def tables(draw, most_strips=MOST_STRIPS):
 def test_the_programme_equals_brute_force_over_all_partitions(table):
     strips, times, conversions, iterations = table
     blocks = best_blocks(
-        statistics_of(doubling_rows(strips), 1), Table(times, conversions), SETTING, iterations
+        statistics_of(doubling_rows(strips), 1), Table(times, conversions), SETTING, HERE, iterations
     )
     ways = list(partitions(strips))
     assert len(ways) == 2 ** (strips - 1)
@@ -113,7 +120,7 @@ def test_the_programme_equals_brute_force_over_all_partitions(table):
 def test_the_programme_equals_brute_force_over_all_choices_of_formats(table):
     strips, times, conversions, iterations = table
     blocks = best_blocks(
-        statistics_of(doubling_rows(strips), 1), Table(times, conversions), SETTING, iterations
+        statistics_of(doubling_rows(strips), 1), Table(times, conversions), SETTING, HERE, iterations
     )
     best = min(
         sum(cost(times, conversions, iterations, f, block) for f, block in zip(chosen, way, strict=True))
@@ -127,7 +134,7 @@ def test_the_programme_equals_brute_force_over_all_choices_of_formats(table):
 def test_blocks_tile_the_rows_and_carry_their_own_forecasts(table):
     strips, times, conversions, iterations = table
     blocks = best_blocks(
-        statistics_of(doubling_rows(strips), 1), Table(times, conversions), SETTING, iterations
+        statistics_of(doubling_rows(strips), 1), Table(times, conversions), SETTING, HERE, iterations
     )
     assert blocks[0].first_row == 0
     assert blocks[-1].last_row == strips - 1
@@ -150,7 +157,7 @@ def test_of_equal_plans_the_one_with_fewest_blocks_is_taken():
 @pytest.fixture(scope="module", params=MODELS.names())
 def fitted(request, recorded):
     model = MODELS.get(request.param)()
-    return model.fit(recorded.select(dtype="float64"), recorded.machine)
+    return model.fit(TrainingSet.of(recorded, recorded.select(dtype="float64")))
 
 
 @settings(max_examples=25)
@@ -189,10 +196,10 @@ class Cheapest(Table):
     def formats(self):
         return ["csr", "ell"]
 
-    def terms(self, format_name, blocks, kernel=None):
-        return {"time_s": np.full(len(blocks.rows), 1e-9 if format_name == self.favourite else 1.0)}
+    def terms(self, candidate, blocks):
+        return {"time_s": np.full(len(blocks.rows), 1e-9 if candidate.format == self.favourite else 1.0)}
 
-    def seconds(self, format_name, blocks):
+    def seconds(self, candidate, blocks):
         return np.zeros(len(blocks.rows))
 
 

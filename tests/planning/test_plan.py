@@ -15,6 +15,7 @@ from sparsecast.machines.machine import detect
 from sparsecast.matrices.gallery import gallery
 from sparsecast.models import MODELS
 from sparsecast.models.model import Model
+from sparsecast.models.training import TrainingSet
 from sparsecast.planning.candidates import Target
 from sparsecast.planning.dynamic_programme import strip_statistics
 from sparsecast.planning.plan import make_plan
@@ -33,17 +34,23 @@ class PerRow(Model):
         self.ratios_ = ratios or {}
         self.conversion_ = self
 
-    def _fit(self, records, machine):
+    def _fit(self, training):
         raise AssertionError("this model is never fitted")
+
+    def _state(self):
+        raise AssertionError("this model is never stored")
+
+    def _restore(self, learned):
+        raise AssertionError("this model is never stored")
 
     def formats(self):
         return list(self.costs)
 
-    def terms(self, format_name, blocks, kernel=None):
-        return {"time_s": self.costs[format_name] * blocks.rows.astype(float)}
+    def terms(self, candidate, blocks):
+        return {"time_s": self.costs[candidate.format] * blocks.rows.astype(float)}
 
-    def seconds(self, format_name, blocks):
-        return self.conversions.get(format_name, 0.0) * blocks.rows.astype(float)
+    def seconds(self, candidate, blocks):
+        return self.conversions.get(candidate.format, 0.0) * blocks.rows.astype(float)
 
 
 def statistics(A, strip_rows=64):
@@ -70,7 +77,7 @@ def test_a_conversion_that_costs_more_than_it_saves_is_left_alone(strips):
 
 def test_one_product_converts_nothing_on_a_real_machine(recorded):
     for name in MODELS.names():
-        model = MODELS.get(name)().fit(recorded.select(dtype="float64"), recorded.machine)
+        model = MODELS.get(name)().fit(TrainingSet.of(recorded, recorded.select(dtype="float64")))
         plan = make_plan(statistics(gallery("poisson2d", n=200), 1024), model, SETTING, HERE, 1)
         assert {block.candidate.format for block in plan.blocks} == {"csr"}
         assert plan.convert_s == 0
@@ -122,7 +129,7 @@ def test_the_plans_time_is_the_sum_of_its_blocks(recorded):
     indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
     A = csr_array((np.ones(indptr[-1]), np.zeros(indptr[-1], np.int32), indptr), (len(lengths), 4000))
     for name in MODELS.names():
-        model = MODELS.get(name)().fit(recorded.select(dtype="float64"), recorded.machine)
+        model = MODELS.get(name)().fit(TrainingSet.of(recorded, recorded.select(dtype="float64")))
         plan = make_plan(statistics(A, 512), model, SETTING, HERE, 10**6)
         assert plan.time_s == pytest.approx(sum(block.time_s for block in plan.blocks))
         assert plan.convert_s == pytest.approx(sum(block.convert_s for block in plan.blocks))
@@ -132,7 +139,7 @@ def test_the_plans_time_is_the_sum_of_its_blocks(recorded):
 @pytest.mark.parametrize("shape", [(0, 5), (0, 0), (7, 5), (7, 0)])
 def test_a_matrix_without_entries_is_planned(recorded, shape):
     for name in MODELS.names():
-        model = MODELS.get(name)().fit(recorded.select(dtype="float64"), recorded.machine)
+        model = MODELS.get(name)().fit(TrainingSet.of(recorded, recorded.select(dtype="float64")))
         plan = make_plan(statistics(csr_array(shape)), model, SETTING, HERE, 100)
         assert 0 < plan.time_s < math.inf
         assert sum(block.last_row + 1 - block.first_row for block in plan.blocks) == shape[0]

@@ -10,8 +10,8 @@ import itertools
 
 import numpy as np
 import pytest
-from sparsecast.kernels.binding import bind, prepared, row_slice
 
+from sparsecast.devices.binding import bind, prepared, row_slice
 from sparsecast.matrices.gallery import gallery
 from sparsecast.operators import BlockOperator, LocalSpace, Operator, RowProduct, VectorSpace
 from sparsecast.records import Candidate

@@ -24,7 +24,7 @@ def rating(recorded):
                 template,
                 matrix=Point(each, d, k).name,
                 suite=SUITE,
-                time_s=2e-6 * template.structure.nnz / (mflops + k),
+                time_s=2e-6 * template.nnz / (mflops + k),
             )
             for each, mflops in series.items()
             for d in (512, 1024, 1 << 20)

@@ -25,6 +25,7 @@ from sparsecast.api.forecasting import (
 )
 from sparsecast.api.inputs import as_problem, read_matrix, structure
 from sparsecast.api.resolving import contents, machine_of
+from sparsecast.api.trust import disturbances
 
 __all__ = [
     "QUICK_BUDGET_S",
@@ -37,6 +38,7 @@ __all__ = [
     "choice",
     "compile",
     "contents",
+    "disturbances",
     "evaluate",
     "forecasts_at_hand",
     "machine_of",

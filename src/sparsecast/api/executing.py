@@ -34,6 +34,7 @@ from sparsecast.errors import FeatureError, InputError, ProfileError
 from sparsecast.machines.machine import PROCESSOR, Machine, detect
 from sparsecast.machines.profile import Profile, find_profile
 from sparsecast.matrices.problem import Problem
+from sparsecast.measuring.surroundings import Surroundings
 from sparsecast.measuring.timing import DEFAULT_EFFORT, Effort
 from sparsecast.models import MODELS
 from sparsecast.operators import BlockOperator, RowProduct, Transposed
@@ -202,6 +203,7 @@ def measure(
     keeps: bool = True,
     on_sample: Callable[[], None] = lambda: None,
     on_left_out: LeftOut = lambda candidate, why: None,
+    surroundings: Surroundings | None = None,
 ) -> list[Record]:
     """Measure the product of a matrix here, each result checked against the oracle first.
 
@@ -225,6 +227,8 @@ def measure(
         Called after every sample, and after every reading of energy.
     on_left_out : callable
         Called with each Candidate that turns out not to fit the matrix or the memory, and why.
+    surroundings : Surroundings, optional
+        Of the run that the measurement belongs to; by default its own.
 
     Returns
     -------
@@ -251,6 +255,7 @@ def measure(
     for candidate in candidates:
         computing.threads(machine, candidate.threads)
     meter = computing.meter() if reads_energy else None
+    surroundings = surroundings or _surroundings(machine, candidates)
     refused: list[InputError] = []
 
     def leave_out(candidate: Candidate, why: InputError) -> None:
@@ -258,7 +263,15 @@ def measure(
         on_left_out(candidate, why)
 
     records = measure_candidates(
-        problem, "user", candidates, DEFAULT_EFFORT, on_sample, computing, leave_out, meter=meter
+        problem,
+        "user",
+        candidates,
+        DEFAULT_EFFORT,
+        on_sample,
+        computing,
+        leave_out,
+        meter=meter,
+        surroundings=surroundings,
     )
     if refused and not records:
         raise refused[0]
@@ -275,11 +288,20 @@ def _measured_machine(device: str | None, candidates: Sequence[Candidate]) -> Ma
     return DEVICES.get(max(kinds, default=PROCESSOR)).describe()
 
 
+def _surroundings(machine: Machine, candidates: Sequence[Candidate]) -> Surroundings:
+    """Return the surroundings of products of these Candidates."""
+    threads = max((candidate.threads for candidate in candidates), default=1)
+    return Surroundings(DEVICES.get(machine.device).references(machine, threads))
+
+
 def measuring_steps(candidates: Sequence[Candidate]) -> int:
-    """Return how often `measure` calls `on_sample`, as if each device that may count energy did so."""
-    return sum(
-        DEFAULT_EFFORT.samples + DEVICES.get(candidate.device).may_read_energy for candidate in candidates
-    )
+    """Return how often `measure` calls `on_sample`, as if each device that may count energy did so.
+
+    Plain CSR with several threads is checked against one thread, which takes samples of its own.
+    """
+    readings = sum(DEVICES.get(candidate.device).may_read_energy for candidate in candidates)
+    checks = any(each.format == "csr" and each.threads > 1 for each in candidates)
+    return DEFAULT_EFFORT.samples * (len(candidates) + checks) + readings
 
 
 def evaluate(

@@ -23,16 +23,19 @@ from sparsecast.api.resolving import (
     require_own,
     target_of,
 )
+from sparsecast.api.trust import disturbed, drift_since
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import parse_device, parse_devices
 from sparsecast.errors import InputError, MatrixSizeError
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.machines.profile import Profile, find_profile
 from sparsecast.machines.strips import strip_rows
 from sparsecast.models import DEFAULT_MODEL, MODELS
 from sparsecast.models.model import Model
-from sparsecast.planning.candidates import Choice, whole_matrix
+from sparsecast.planning.candidates import Choice, Target, whole_matrix
+from sparsecast.planning.drift import NO_DRIFT, Drift
 from sparsecast.planning.dynamic_programme import strip_statistics
 from sparsecast.planning.placement import Placement, Placements, compare
 from sparsecast.planning.plan import Plan, make_plan
@@ -49,6 +52,7 @@ def predict(
     dtype: str | None = None,
     device: str | None = None,
     model: str | None = None,
+    as_met: bool = False,
 ) -> Prediction:
     """Forecast the product of a matrix in every format that suits it.
 
@@ -69,6 +73,10 @@ def predict(
         A forecast needs neither the GPU nor a library for it.
     model : str, optional
         Name of the model that forecasts; DEFAULT_MODEL without one.
+    as_met : bool
+        Whether to forecast for the machine as it was in the calibration. Otherwise, on the machine of the
+        profile, reference products are timed again, for less than 0.2 s, and the forecasts are scaled by what
+        has changed beyond their noise.
 
     Raises
     ------
@@ -93,8 +101,19 @@ def predict(
     energy = energy_model(profile, target)
     if energy is not None:
         forecasts = _with_energy(forecasts, energy, found)
+    drift, notes = _trust(profile, target, as_met)
+    forecasts = sorted((drift.forecast(each, machine) for each in forecasts), key=lambda each: each.time_s)
     took = perf_counter() - start
-    return Prediction(tuple(forecasts), refused, found, profile.name, fitted.name, took)
+    return Prediction(tuple(forecasts), refused, found, profile.name, fitted.name, took, notes)
+
+
+def _trust(profile: Profile, target: Target, as_met: bool) -> tuple[Drift, tuple[str, ...]]:
+    """Return how the machine has drifted, and what to say of that and of the calibration."""
+    records = records_for(profile, target)
+    drift = NO_DRIFT if as_met else drift_since(profile, target, records)
+    found = disturbed(profile, records)
+    said = (f"The calibration was {found}." if found else "", drift.sentence())
+    return drift, tuple(sentence for sentence in said if sentence)
 
 
 def time_model(name: str | None) -> str:
@@ -151,13 +170,14 @@ def plan(
     dtype: str | None = None,
     device: str | None = None,
     model: str | None = None,
+    as_met: bool = False,
 ) -> Plan:
     """Find the best way of doing `iterations` products with a matrix, conversion paid.
 
     Parameters
     ----------
     A : sparse matrix
-    profile, threads, dtype, device, model
+    profile, threads, dtype, device, model, as_met
         As in `predict`; a `device` of several, such as ``"cpu,cuda"``, is the best that `place` finds.
     iterations : int
         Products that will be done, at least 1.
@@ -191,7 +211,10 @@ def plan(
     strip = strip_rows(machine, target.threads)
     found = matrix.structure
     statistics = strip_statistics(matrix.matrix.indptr, found, strip)
-    return make_plan(statistics, fitted_model(profile, target, name), target, machine, iterations)
+    made = make_plan(statistics, fitted_model(profile, target, name), target, machine, iterations)
+    drift, notes = _trust(profile, target, as_met)
+    size = int(target.format_bytes("csr", RowBlocks.of(found))[0])
+    return replace(drift.plan(made, size, machine), notes=notes)
 
 
 def place(

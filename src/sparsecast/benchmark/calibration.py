@@ -32,6 +32,7 @@ from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.synthesis import (
     varied_matrix,
 )
+from sparsecast.measuring.surroundings import Surroundings
 from sparsecast.measuring.timing import Effort
 from sparsecast.memory import free_bytes
 from sparsecast.planning.candidates import Target, whole_matrix
@@ -47,8 +48,11 @@ MEMORY_SHARE = 0.25
 #: format beside them, and the oracle's terms in extended precision.
 _VALUES_AN_ENTRY, _BYTES_BESIDE = 3, 36
 
-QUICK_EFFORT = Effort(samples=7, sample_s=0.004)
-FULL_EFFORT = Effort(samples=11, sample_s=0.008)
+QUICK_EFFORT = Effort(samples=24, sample_s=0.001, most_s=0.15)
+FULL_EFFORT = Effort(samples=60, sample_s=0.001, most_s=0.3)
+
+#: Seconds that it takes to tell how many calls a sample has, and the calls a sample that are not timed.
+_TRIALS_S, _UNTIMED = 0.003, 0.25
 
 #: From this budget a target on, there is time for the full effort.
 _FULL_EFFORT_BUDGET_S = 60.0
@@ -143,6 +147,7 @@ class Calibration:
         self._ready: set[Target] = set()
         self._taken_over = Measurements()
         self._end_s = self.budget_s - (_AROUND_S if self.rates else 0.0)
+        self._surroundings: dict[int, Surroundings] = {}
 
     def run(self) -> Profile:
         """Measure until all is measured, the budget is spent or the user interrupts; save the profile.
@@ -307,9 +312,11 @@ class Calibration:
 
     def _estimate_s(self, matrix: SuiteMatrix) -> float:
         calls = len(matrix.formats) or len(FORMATS.names())
-        timing = calls * self._effort.samples * (1.3 * self._effort.sample_s + 0.001)
-        # Building, converting and checking take about 200 ns an entry, the samples 3 products each.
-        return self._pace * (timing + matrix.entries * (200e-9 + 3e-9 * calls * self._effort.samples))
+        product_s = 1e-9 * matrix.entries
+        samples_s = self._effort.samples * max(self._effort.sample_s, (1 + _UNTIMED) * product_s)
+        timing_s = _TRIALS_S + min(samples_s, self._effort.most_s + 4 * product_s)
+        # Building, converting and checking take about 200 ns an entry.
+        return self._pace * (calls * timing_s + 200e-9 * matrix.entries)
 
     def _is_due(self, target: Target, matrix: SuiteMatrix, estimate_s: float) -> bool:
         in_time = self.used_s + estimate_s <= self._end_s
@@ -335,11 +342,24 @@ class Calibration:
         wanted = [candidate for candidate in offered if matrix.takes(candidate.format)]
         try:
             return measure_candidates(
-                problem, matrix.suite, wanted, self._effort, on_sample=self._watch, device=self._device
+                problem,
+                matrix.suite,
+                wanted,
+                self._effort,
+                on_sample=self._watch,
+                device=self._device,
+                surroundings=self._surrounding(target.threads),
             )
         except MatrixSizeError as error:  # another one may fit
             self.notes.append(f"{matrix.name}: {error}")
             return []
+
+    def _surrounding(self, threads: int) -> Surroundings:
+        """Return the surroundings of the products of so many threads, the same for the whole run."""
+        if threads not in self._surroundings:
+            monitor = self._device.references(self.machine, threads)
+            self._surroundings[threads] = Surroundings(monitor)
+        return self._surroundings[threads]
 
     def _watch(self) -> None:
         """Give up a measurement that takes so much longer than expected that the budget is over."""

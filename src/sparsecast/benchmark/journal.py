@@ -100,6 +100,10 @@ def read_journal(path: Path) -> Measurements:
     for number, line in enumerate(lines, 1):
         try:
             _take(json.loads(line), found)
+        except _SchemaError as error:  # also in the last line: it is whole
+            raise ProfileError(
+                f"{path} has schema {error}: expected {SCHEMA_VERSION}; remove the file"
+            ) from error
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             if number == len(lines):
                 break
@@ -110,13 +114,17 @@ def read_journal(path: Path) -> Measurements:
     return found
 
 
+class _SchemaError(Exception):
+    """A line that another Sparsecast wrote."""
+
+
 def _take(line: dict[str, Any], found: Measurements) -> None:
     if line["schema"] == earlier_profiles.SCHEMA_VERSION:
         entry = MatrixEntry.from_dict(earlier_profiles.matrix_entry(line))
         found.records.append(Record.from_row(earlier_profiles.record_row(line)))
         found.matrices[entry.specification] = entry
     elif line["schema"] != SCHEMA_VERSION:
-        raise ValueError(f"schema {line['schema']}")
+        raise _SchemaError(line["schema"])
     elif "matrix" in line:
         entry = MatrixEntry.from_dict(line["matrix"])
         found.matrices[entry.specification] = entry

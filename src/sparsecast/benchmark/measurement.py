@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,13 +16,18 @@ from sparsecast.devices.device import Device
 from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.errors import FormatError, InputError, MatrixSizeError
 from sparsecast.matrices.problem import Problem
+from sparsecast.measuring.disturbance import waited_for_cores
 from sparsecast.measuring.energy import Energy, Meter, energy_of
-from sparsecast.measuring.timing import Clock, Effort, Timing, measure
-from sparsecast.records import Candidate, Record
+from sparsecast.measuring.surroundings import Surroundings
+from sparsecast.measuring.timing import Call, Clock, Effort, Timing, measure
+from sparsecast.records import Candidate, Conditions, Record
 from sparsecast.version import VERSION
 
 #: Told which Candidate is left out, and why.
 LeftOut = Callable[[Candidate, InputError], None]
+
+#: Key of the product with one thread among the timings.
+_ALONE = "alone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,7 @@ def measure_candidates(
     on_left_out: LeftOut = lambda candidate, why: None,
     clock: Clock | None = None,
     meter: Meter | None = None,
+    surroundings: Surroundings | None = None,
 ) -> list[Record]:
     """Measure Candidates of one device, dtype and index width, sampled in turn; return a Record each.
 
@@ -77,6 +83,8 @@ def measure_candidates(
         By default a new one of the device.
     meter : Meter, optional
         Reads the energy of every Candidate, which takes seconds each; without one, none is read.
+    surroundings : Surroundings, optional
+        Of the run that this measurement belongs to; by default those of this measurement alone.
 
     Raises
     ------
@@ -89,45 +97,69 @@ def measure_candidates(
     """
     if not candidates:
         return []
-    device = device or DEVICES.get(candidates[0].device)
+    first = candidates[0]
+    device = device or DEVICES.get(first.device)
+    surroundings = surroundings or Surroundings()
     with device.errors():
         clock = clock or device.clock()
-        return _measured(problem, suite, candidates, effort, on_sample, device, on_left_out, clock, meter)
+        A = prepared(problem.matrix, first.dtype, first.index_bits)
+        x = right_hand_side(A.shape[1], first.dtype)
+        ready = _all_prepared(A, candidates, x, device, on_left_out)
+        placed, out = device.put(x), device.put(np.empty(A.shape[0], dtype=A.dtype))
+        calls = {str(i): device.call(each.candidate, each.bound, placed, out) for i, each in enumerate(ready)}
+        if not calls:
+            return []
+
+        def watch() -> None:
+            surroundings.look()
+            on_sample()
+
+        alone = _alone(A, ready, placed, out, device)
+        surroundings.begin()
+        timings = measure(calls | alone, effort, watch, clock)
+        conditions = _judged(surroundings.conditions(), ready, timings)
+        records = []
+        for key, item in zip(calls, ready, strict=True):
+            energy = energy_of(calls[key], meter, clock) if meter else None
+            if energy:
+                on_sample()
+            records.append(_record(problem, suite, item, timings[key], device.regime, energy, conditions))
+    return records
 
 
-def _measured(
-    problem: Problem,
-    suite: str,
-    candidates: Sequence[Candidate],
-    effort: Effort,
-    on_sample: Callable[[], None],
-    device: Device,
-    on_left_out: LeftOut,
-    clock: Clock,
-    meter: Meter | None,
-) -> list[Record]:
-    first = candidates[0]
-    A = prepared(problem.matrix, first.dtype, first.index_bits)
-    x = right_hand_side(A.shape[1], first.dtype)
-    reference = ReferenceProduct.of(A, x)
-    placed = device.put(x)
-    ready = []
+def _all_prepared(
+    A: csr_array[Any], candidates: Sequence[Candidate], x: Any, device: Device, on_left_out: LeftOut
+) -> list[_Prepared]:
+    """Build and check every Candidate that suits the matrix and fits."""
+    reference, placed, ready = ReferenceProduct.of(A, x), device.put(x), []
     for candidate in candidates:
         try:
             with device.errors():  # before a candidate that does not fit after all is left out
                 ready.append(_prepare(A, candidate, placed, reference, device))
         except (FormatError, MatrixSizeError) as error:
             on_left_out(candidate, error)
-    out = device.put(np.empty(A.shape[0], dtype=A.dtype))
-    calls = {str(i): device.call(item.candidate, item.bound, placed, out) for i, item in enumerate(ready)}
-    timings = measure(calls, effort, on_sample, clock) if calls else {}
-    records = []
-    for key, item in zip(calls, ready, strict=True):
-        energy = energy_of(calls[key], meter, clock) if meter else None
-        if energy:
-            on_sample()
-        records.append(_record(problem, suite, item, timings[key], device.regime, energy))
-    return records
+    return ready
+
+
+def _alone(
+    A: csr_array[Any], ready: Sequence[_Prepared], x: Any, out: Any, device: Device
+) -> dict[str, Call]:
+    """Return plain CSR with one thread, to check those with several against; nothing where there is none."""
+    for item in ready:
+        if item.candidate.format == "csr" and item.candidate.threads > 1:
+            candidate = replace(item.candidate, threads=1)
+            device.warm_up(candidate)
+            return {_ALONE: device.call(candidate, device.bind(A, candidate)[0], x, out)}
+    return {}
+
+
+def _judged(conditions: Conditions, ready: Sequence[_Prepared], timings: Mapping[str, Timing]) -> Conditions:
+    """Return the conditions with whether plain CSR waited for cores, where that was looked at."""
+    if _ALONE not in timings:
+        return conditions
+    key = next(str(i) for i, item in enumerate(ready) if item.candidate.format == "csr")
+    waited = waited_for_cores(timings[key], timings[_ALONE], conditions)
+    return replace(conditions, waited_for_cores=waited)
 
 
 def _prepare(
@@ -143,7 +175,13 @@ def _prepare(
 
 
 def _record(
-    problem: Problem, suite: str, item: _Prepared, timing: Timing, regime: str, energy: Energy | None
+    problem: Problem,
+    suite: str,
+    item: _Prepared,
+    timing: Timing,
+    regime: str,
+    energy: Energy | None,
+    conditions: Conditions,
 ) -> Record:
     return Record(
         candidate=item.candidate,
@@ -164,5 +202,6 @@ def _record(
         energy_source=energy.source if energy else None,
         measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
         version=VERSION,
+        conditions=conditions,
         kernel_version=DEVICES.get(item.candidate.device).kernels.get(item.candidate.format).version,
     )

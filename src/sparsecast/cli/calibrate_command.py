@@ -14,6 +14,7 @@ from sparsecast.cli.options import (
     page,
     print_document,
     screen,
+    warn,
 )
 
 
@@ -34,6 +35,8 @@ def command(
     with timed_bar(screen(), "calibrating") as run.on_progress:
         profile = run.run()
     path = user_path(profile.name)
+    notes = [f"{what}: {found}." for what, found in api.disturbances(profile).items()]
+    warn(notes)
     rated = api.bench_result(run)
     if as_json:
         print_document(
@@ -46,7 +49,7 @@ def command(
                 "interrupted": run.interrupted,
                 "machine": documents.machine(profile.machine),
                 "figures": documents.bench_figures(rated),
-                "notes": list(rated.notes),
+                "notes": [*rated.notes, *notes],
             }
         )
     else:

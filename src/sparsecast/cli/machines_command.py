@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sparsecast.cli.options import JsonOption, page, print_document
+from sparsecast.cli.options import JsonOption, page, print_document, warn
 
 
 def command(as_json: JsonOption = False) -> None:
@@ -21,8 +21,21 @@ def command(as_json: JsonOption = False) -> None:
         for name, found in known.items()
         if isinstance(found, Profile) and found.bandwidths
     }
+    disturbed = {
+        name: [f"{what}: {why}" for what, why in api.disturbances(found).items()]
+        for name, found in known.items()
+        if isinstance(found, Profile)
+    }
+    warn(f"{name}, {sentence}." for name, own in disturbed.items() for sentence in own)
     if as_json:
         measured = {name: documents.bandwidths(own) for name, own in bandwidths.items()}
-        print_document({"machine": documents.machine(here), "profiles": contents, "bandwidths": measured})
+        print_document(
+            {
+                "machine": documents.machine(here),
+                "profiles": contents,
+                "bandwidths": measured,
+                "disturbances": disturbed,
+            }
+        )
     else:
         page().print(tables.machines(here, contents, bandwidths))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 import typer
@@ -19,6 +20,10 @@ MatrixArgument = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
+AsMetOption = Annotated[
+    bool,
+    typer.Option("--as-met", help="Forecast for the machine as calibrated, not as it is now."),
+]
 KeepOption = Annotated[
     bool, typer.Option("--keep/--no-keep", help="Keep what was measured in the data folder, for the models.")
 ]
@@ -66,6 +71,12 @@ def page() -> Console:
     """Return the console for results: standard output, wide enough for a table where it is no terminal."""
     width = None if sys.stdout.isatty() else 140
     return Console(highlight=False, width=width)
+
+
+def warn(sentences: Iterable[str]) -> None:
+    """Print on standard error, in a way that nobody can miss, how far a result can be trusted."""
+    for sentence in sentences:
+        screen().print(f"[bold yellow]Note:[/] {sentence}", soft_wrap=True)
 
 
 def print_document(document: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from sparsecast.cli.options import (
+    AsMetOption,
     DevicesOption,
     DtypeOption,
     JsonOption,
@@ -16,6 +17,7 @@ from sparsecast.cli.options import (
     ThreadsOption,
     page,
     print_document,
+    warn,
 )
 from sparsecast.cli.profile_choice import profiles_for
 
@@ -29,6 +31,7 @@ def command(
     dtype: DtypeOption = None,
     device: DevicesOption = None,
     model: ModelOption = None,
+    as_met: AsMetOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Find the best way of doing a number of products, conversion paid: a format for each row block."""
@@ -58,8 +61,10 @@ def command(
             dtype=dtype,
             device=device,
             model=model,
+            as_met=as_met,
         )
         on = profiles[0].name
+    warn(made.notes)
     checked = api.check(found, made, device=device) if check else None
     if as_json:
         about = documents.matrix(found.name, found.matrix.shape, found.matrix.nnz)

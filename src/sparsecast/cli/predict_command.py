@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sparsecast.cli.options import (
+    AsMetOption,
     DtypeOption,
     ForecastDeviceOption,
     JsonOption,
@@ -12,6 +13,7 @@ from sparsecast.cli.options import (
     ThreadsOption,
     page,
     print_document,
+    warn,
 )
 from sparsecast.cli.profile_choice import profile_for
 
@@ -23,6 +25,7 @@ def command(
     dtype: DtypeOption = None,
     device: ForecastDeviceOption = None,
     model: ModelOption = None,
+    as_met: AsMetOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Forecast the time of one product in every format that suits the matrix, fastest first."""
@@ -31,7 +34,10 @@ def command(
 
     found = api.read_matrix(matrix)
     chosen = profile_for(found, profile, threads, dtype, device)
-    prediction = api.predict(found, chosen, threads=threads, dtype=dtype, device=device, model=model)
+    prediction = api.predict(
+        found, chosen, threads=threads, dtype=dtype, device=device, model=model, as_met=as_met
+    )
+    warn(prediction.notes)
     if as_json:
         print_document(documents.prediction(found.name, prediction))
         return

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from sparsecast.matrices.benchmark_matrices import SuiteMatrix
     from sparsecast.measuring.energy import Meter
+    from sparsecast.measuring.references import ReferenceMonitor
     from sparsecast.measuring.timing import Call, Clock
     from sparsecast.planning.candidates import Target
 
@@ -102,6 +103,10 @@ class Device(ABC):
 
     def meter(self) -> Meter | None:
         """Return what counts its joules, None where nothing can be read."""
+        return None
+
+    def references(self, machine: Machine, threads: int) -> ReferenceMonitor | None:
+        """Return what times reference products of so many threads; None where there are none."""
         return None
 
     @abstractmethod

@@ -6,6 +6,4 @@ from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.registry import Registry
 
 #: Every storage format, by name.
-FORMATS: Registry[type[StorageFormat]] = Registry(
-    "format", "sparsecast.formats", helpers=("storage_format", "threads")
-)
+FORMATS: Registry[type[StorageFormat]] = Registry("format", "sparsecast.formats", helpers=("storage_format",))

@@ -39,6 +39,9 @@ _COLUMNS = {
 #: What was measured under the name of a kernel that complex values do not have, by format.
 _COMPLEX_GATHERED = {"csr": "unrolled", "sell": "chunks"}
 
+#: What was not kept of the machine.
+_CONDITIONS = ("other_processes", "stolen_share", "pressure_share", "references_s", "waited_for_cores")
+
 Row = Mapping[str, Any]
 
 
@@ -71,9 +74,7 @@ def record_row(row: Row) -> dict[str, Any]:
         "nnz": row["matrix_nnz"],
         "parameters": json.dumps({"block": list(block)} if block else {}),
         "kernel_version": 1,
-        "other_processes": None,
-        "stolen_share": None,
-        "references_s": None,
+        **dict.fromkeys(_CONDITIONS),
     }
 
 

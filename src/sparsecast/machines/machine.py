@@ -140,6 +140,14 @@ class Machine:
         """The memory that matrix and vectors lie in: the GPU's where there is one."""
         return self.gpu.memory_bytes if self.gpu else self.memory_bytes
 
+    def shared_cache_bytes(self, threads: int) -> tuple[int | None, int | None]:
+        """Return the bytes of the second and the third level of cache that so many threads have together.
+
+        None where the system does not tell of caches; 0 for a third level that is not there.
+        """
+        found = {each.level: each.bytes * -(-threads // each.shared_by) for each in self.caches}
+        return found.get(2), found.get(3, 0 if found else None)
+
     def checked_threads(self, threads: int | None) -> int:
         """Return `threads`, or all of the machine's for None.
 

@@ -50,8 +50,22 @@ class MatrixEntry:
 
     @cached_property
     def structure(self) -> Structure:
-        """What was known of the matrix when it was measured."""
-        return self._stored if isinstance(self._stored, Structure) else Structure.from_dict(self._stored)
+        """What was known of the matrix when it was measured.
+
+        Raises
+        ------
+        ProfileError
+            If what is stored is damaged.
+        """
+        if isinstance(self._stored, Structure):
+            return self._stored
+        try:
+            return Structure.from_dict(self._stored).checked()
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise ProfileError(
+                f"the stored structure of {self.specification} is damaged ({error}): expected one that "
+                f"calibrate wrote; remove the profile and calibrate the machine again"
+            ) from error
 
     def to_dict(self) -> dict[str, Any]:
         """Return the entry as plain data."""

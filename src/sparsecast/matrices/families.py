@@ -6,7 +6,8 @@ matrix was measured can be computed for it later.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
@@ -150,9 +151,29 @@ def built(family: str, parameters: Mapping[str, Any]) -> csr_array[Any]:
     InputError
         If the family does not take such parameters.
     """
-    try:
+    with _refused(family, parameters):
         return FAMILIES[family].build(**parameters)
-    except (TypeError, IndexError) as error:
+
+
+def expected_entries(family: str, parameters: Mapping[str, Any]) -> int:
+    """Return about the number of entries of the matrix of a family, without making it.
+
+    Raises
+    ------
+    InputError
+        If the family does not take such parameters.
+    """
+    with _refused(family, parameters):
+        return int(FAMILIES[family].entries(**parameters))
+
+
+@contextmanager
+def _refused(family: str, parameters: Mapping[str, Any]) -> Iterator[None]:
+    try:
+        yield
+    except (TypeError, ValueError, IndexError) as error:
+        if isinstance(error, InputError):
+            raise
         raise InputError(
             f"specification '{specification(family, **parameters)}': expected other parameters ({error}); "
             f"correct them"

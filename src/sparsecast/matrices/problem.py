@@ -14,7 +14,7 @@ from scipy.sparse import csr_array, issparse
 from sparsecast.errors import InputError
 from sparsecast.features.analysis import structure
 from sparsecast.features.structure import Structure
-from sparsecast.matrices.families import FAMILIES, built, parse_specification
+from sparsecast.matrices.families import FAMILIES, built, expected_entries, parse_specification
 from sparsecast.matrices.gallery import gallery_from_specification
 from sparsecast.matrices.reading import FileFacts, matrix_name, read_file
 from sparsecast.matrices.twin_synthesis import banded_twin, twin
@@ -99,7 +99,7 @@ class Problem:
             return cls._file(Path(text.removeprefix(FILE_PREFIX).rpartition("?")[0]))
         if "?" in text and family in FAMILIES and not Path(text).exists():
             _, parameters = parse_specification(text)
-            entries = FAMILIES[family].entries(**parameters)
+            entries = expected_entries(family, parameters)
             return cls(text, lambda: _Made(built(family, parameters)), text, text, entries)
         return cls._file(Path(text))
 

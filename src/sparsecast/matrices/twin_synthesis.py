@@ -69,7 +69,7 @@ def banded_twin(structure: Structure, block: int = 1, *, seed: int) -> csr_array
     Raises
     ------
     InputError
-        If `block` or `seed` is out of range.
+        If `block` or `seed` is out of range, or the Structure contradicts itself.
     MatrixSizeError
         If the twin does not fit in memory.
     """
@@ -112,7 +112,7 @@ def twin(structure: Structure, block: int = 1, *, seed: int) -> csr_array:
     Raises
     ------
     InputError
-        If `block` or `seed` is out of range.
+        If `block` or `seed` is out of range, or the Structure contradicts itself.
     MatrixSizeError
         If the twin does not fit in memory.
     """
@@ -135,6 +135,7 @@ def twin(structure: Structure, block: int = 1, *, seed: int) -> csr_array:
 
 def _checked(structure: Structure, block: int, seed: int) -> Index:
     """Return the type of the twin's indices."""
+    structure.checked()  # compiled loops are indexed by its counts
     if block not in (1, *BLOCK_SIZES):
         raise InputError(f"block = {block}: expected 1 or one of {BLOCK_SIZES}; give one of them")
     if seed < 0:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
+
+from sparsecast.records import Conditions
 
 #: Seconds between two readings, which then take less than a five hundredth of the time.
 EVERY_S = 0.05
@@ -23,28 +25,6 @@ PRESSURE_WINDOW_S = 4.0
 
 #: Seconds that are kept.
 _KEPT_S = 600.0
-
-
-@dataclass(frozen=True, slots=True)
-class Conditions:
-    """What the machine did beside a measurement; None is what the system did not tell.
-
-    Attributes
-    ----------
-    other_processes : float or None
-        Threads of other programs that ran or waited for a core, in the mean.
-    stolen_share : float or None
-        Share of the processors' time that a hypervisor gave to other machines.
-    pressure_share : float or None
-        Share of the time in which some thread, of this program or another, waited for a core.
-    references_s : mapping of str to float
-        Seconds of reference products, by where their data lies: ``"L2"``, ``"L3"``, ``"memory"``.
-    """
-
-    other_processes: float | None = None
-    stolen_share: float | None = None
-    pressure_share: float | None = None
-    references_s: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

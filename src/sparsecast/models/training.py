@@ -84,6 +84,8 @@ class TrainingSet:
         for r in self.records:
             measured = r.time_s, r.energy_j, r.convert_s, r.measured_at
             digest.update(repr((r.identity, measured)).encode())
+        for name in sorted({record.matrix for record in self.records}):
+            digest.update(json.dumps(self.matrices[name].to_dict(), sort_keys=True).encode())
         return digest.hexdigest()[:32]
 
 

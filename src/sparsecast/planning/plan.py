@@ -46,6 +46,8 @@ class Plan:
     break_even_iterations : int or None
         Products from which on the conversion has paid for itself against the baseline's: 0 where it takes no
         longer, None where the plan is not faster.
+    notes : tuple of str
+        As in a Prediction.
     """
 
     blocks: tuple[PlannedBlock, ...]
@@ -56,6 +58,7 @@ class Plan:
     convert_s: float
     baseline: PlannedBlock
     break_even_iterations: int | None
+    notes: tuple[str, ...] = ()
 
     @property
     def device(self) -> str:

@@ -25,6 +25,8 @@ class Prediction(Sequence[Forecast]):
         Names of the profile and of the model that forecast.
     predict_s : float
         Seconds that the forecast took, the Structure included.
+    notes : tuple of str
+        Sentences on how far to trust it: a disturbed calibration, a machine that has changed since.
     """
 
     forecasts: tuple[Forecast, ...]
@@ -33,6 +35,7 @@ class Prediction(Sequence[Forecast]):
     profile: str
     model: str
     predict_s: float
+    notes: tuple[str, ...] = ()
 
     @overload
     def __getitem__(self, index: int) -> Forecast: ...

@@ -69,6 +69,7 @@ def prediction(name: str, found: Prediction) -> Document:
         "predict_s": found.predict_s,
         "forecasts": [forecast(item) for item in found],
         "refused": found.refused,
+        "notes": list(found.notes),
     }
 
 
@@ -119,6 +120,7 @@ def plan(made: Plan, check: PlanCheck | None) -> Document:
         "convert_s": made.convert_s,
         "baseline": {"format": made.baseline.candidate.format, "time_s": made.baseline.time_s},
         "break_even_iterations": made.break_even_iterations,
+        "notes": list(made.notes),
     }
     if check is not None:
         document["check"] = {**dataclasses.asdict(check), "gain": check.gain}

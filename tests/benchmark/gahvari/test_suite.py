@@ -5,29 +5,34 @@ from __future__ import annotations
 import io
 import json
 import time
-from dataclasses import asdict
 
 import numpy as np
 import pytest
 
 from sparsecast.benchmark.gahvari import suite as suite_module
 from sparsecast.benchmark.gahvari.search_space import NNZ_PER_ROW, SYMMETRIC, UNBLOCKED, Point, Series
-from sparsecast.benchmark.gahvari.suite import SyntheticSuite, candidate_of, measured_subject
+from sparsecast.benchmark.gahvari.suite import SyntheticSuite, candidate_of
 from sparsecast.benchmark.gahvari.summary import AGAIN, SUITE
 from sparsecast.devices import DEVICES, compiling
 from sparsecast.devices.compiling import compile_as_told, compiled_beside
 from sparsecast.devices.cpu.processor import Processor
 from sparsecast.errors import MatrixSizeError
-from sparsecast.features.analysis import structure
 from sparsecast.machines.machine import detect
+from sparsecast.matrices import problem as problem_module
+from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.timing import Effort
 from sparsecast.planning.candidates import Target
-from sparsecast.records import Candidate
+from sparsecast.records import Candidate, Parameters
 
 SETTING = Target("cpu", "float64", 32, 1)
 HERE = detect()
 SERIES = (UNBLOCKED, Series((2, 3)), SYMMETRIC)
 QUICK = Effort(samples=2, sample_s=1e-4)
+
+
+def problem_of(point):
+    """Return the matrix of a point."""
+    return Problem.named(point.name)
 
 
 @pytest.fixture
@@ -44,7 +49,9 @@ def suite():
 
 def test_a_run_measures_every_point_and_some_again(suite):
     run = suite(effort=QUICK, effort_of_few=QUICK, dimensions=(512,))
-    records = list(run.run(60.0))
+    measured = list(run.run(60.0))
+    assert all(record.matrix == problem.specification for problem, own in measured for record in own)
+    records = [record for _, own in measured for record in own]
     first = [record for record in records if record.suite == SUITE]
     again = [record for record in records if record.suite == AGAIN]
     points = [Point.named(record.matrix) for record in first]
@@ -55,8 +62,8 @@ def test_a_run_measures_every_point_and_some_again(suite):
     assert {record.matrix for record in again} <= {record.matrix for record in first}
     for record, point in zip(first, points, strict=True):
         assert record.candidate.format == point.series.format
-        assert record.candidate.block == ((2, 3) if point.series.format == "bcsr" else None)
-        assert record.structure.nnz == pytest.approx(point.entries, rel=0.03)
+        assert record.candidate.parameters == ({"block": (2, 3)} if point.series.format == "bcsr" else {})
+        assert record.nnz == pytest.approx(point.entries, rel=0.03)
         assert record.error <= 1e-14
     assert not run.missed
     assert not run.left_out
@@ -65,22 +72,22 @@ def test_a_run_measures_every_point_and_some_again(suite):
 
 
 def test_the_matrices_are_as_asked_for():
-    subject = measured_subject(Point(Series((4, 2)), 512, 29))
+    subject = problem_of(Point(Series((4, 2)), 512, 29))
     blocks = subject.matrix.toarray().reshape(128, 4, 256, 2).any(axis=(1, 3))
     assert 8 * blocks.sum() == subject.matrix.nnz, "its blocks are full"
-    mirrored = measured_subject(Point(SYMMETRIC, 512, 29))
+    mirrored = problem_of(Point(SYMMETRIC, 512, 29))
     assert mirrored.structure.symmetry.triangle_nnz is not None
-    again = measured_subject(Point(SYMMETRIC, 512, 29)).matrix
+    again = problem_of(Point(SYMMETRIC, 512, 29)).matrix
     assert np.array_equal(mirrored.matrix.data, again.data)
 
 
 def test_a_candidate_is_that_of_its_series():
-    found = structure(measured_subject(Point(UNBLOCKED, 512, 29)).matrix)
+    found = problem_of(Point(UNBLOCKED, 512, 29)).structure
     assert candidate_of(UNBLOCKED, found, SETTING, HERE).format == "csr"
-    assert candidate_of(UNBLOCKED, found, SETTING, HERE).block is None
+    assert candidate_of(UNBLOCKED, found, SETTING, HERE).parameters == {}
     assert candidate_of(SYMMETRIC, found, SETTING, HERE).format == "symmetric_csr"
     asked = candidate_of(Series((6, 1)), found, SETTING, HERE)
-    assert (asked.format, asked.block) == ("bcsr", (6, 1))
+    assert (asked.format, asked.parameters) == ("bcsr", {"block": (6, 1)})
 
 
 @pytest.fixture
@@ -92,7 +99,7 @@ def clock(monkeypatch):
 
 
 def test_a_measurement_is_given_up_when_the_time_is_over(suite, clock, monkeypatch):
-    def measure(subject, candidates, effort, on_sample, bench):
+    def measure(problem, suite, candidates, effort, on_sample, device):
         for _ in range(1 if clock[0] < 3 else 100):
             clock[0] += 1.0
             on_sample()
@@ -100,23 +107,23 @@ def test_a_measurement_is_given_up_when_the_time_is_over(suite, clock, monkeypat
 
     monkeypatch.setattr(suite_module, "measure_candidates", measure)
     run = suite()
-    assert list(run.run(24.0)) == []
+    assert [record for _, own in run.run(24.0) for record in own] == []
     assert clock[0] == 25.0, "one sample beyond the limit"
     assert run.missed
     assert run.notes() == [f"float64: out of time for {len(run.missed)} points, refilled like those cut"]
 
 
 def test_a_matrix_that_there_is_no_memory_for_does_not_end_the_run(suite, monkeypatch):
-    inner = suite_module.measured_subject
+    inner = problem_module.built
 
-    def short_of_memory(point, suite):
-        if point.dimension == 1024:
+    def short_of_memory(family, parameters):
+        if parameters["rows"] == 1024:
             raise MatrixSizeError("a synthetic matrix would take too much")
-        return inner(point, suite)
+        return inner(family, parameters)
 
-    monkeypatch.setattr(suite_module, "measured_subject", short_of_memory)
+    monkeypatch.setattr(problem_module, "built", short_of_memory)
     run = suite(effort=QUICK, effort_of_few=QUICK, series=(UNBLOCKED,))
-    assert {Point.named(record.matrix).dimension for record in run.run(60.0)} == {512}
+    assert {Point.named(problem.name).dimension for problem, own in run.run(60.0) if own} == {512}
     assert run.notes() == ["float64: no memory for 11 points, refilled like those cut"]
 
 
@@ -130,7 +137,7 @@ def test_what_is_compiled_is_what_is_measured(suite, monkeypatch):
 
     monkeypatch.setattr(compiling, "warm_up", warm_up)
     run = suite(effort=QUICK, effort_of_few=QUICK, dimensions=(4096,))
-    assert {record.candidate for record in run.run(10.0)} == set(compiled)
+    assert {record.candidate for _, own in run.run(10.0) for record in own} == set(compiled)
 
 
 def test_sizes_that_there_is_no_time_to_compile_are_left_out(suite, clock, monkeypatch):
@@ -152,7 +159,7 @@ def test_sizes_that_there_is_no_time_to_compile_are_left_out(suite, clock, monke
     list(run.run(20.0))
     assert run.left_out == wanted[4:]
     assert "no time to compile 2x6, 2x8" in run.notes()[0]
-    assert [candidate.block for candidate in helped] == [series.block for series in wanted[1:]]
+    assert [candidate.parameters for candidate in helped] == [series.parameters for series in wanted[1:]]
 
 
 def test_a_series_without_a_kernel_on_the_device_is_none_of_the_suite(suite, monkeypatch):
@@ -167,13 +174,16 @@ def test_a_series_without_a_kernel_on_the_device_is_none_of_the_suite(suite, mon
 
 
 BLOCKS = ((2, 2), (6, 1), None)
-CANDIDATES = [Candidate("bcsr", "vectors", "cpu", "float64", 32, 1, block) for block in BLOCKS]
+CANDIDATES = [
+    Candidate("bcsr", "vectors", "cpu", "float64", 32, 1, Parameters({"block": block} if block else {}))
+    for block in BLOCKS
+]
 
 
 def test_a_process_compiles_what_it_is_told(monkeypatch):
     compiled = []
     monkeypatch.setattr(compiling, "warm_up", compiled.append)
-    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps([asdict(candidate) for candidate in CANDIDATES])))
+    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps([each.to_dict() for each in CANDIDATES])))
     compile_as_told()
     assert compiled == CANDIDATES
 
@@ -188,7 +198,9 @@ def test_processes_share_the_work_from_the_end_on(monkeypatch, tmp_path):
             assert time.monotonic() < deadline, "waited for half a minute"
             time.sleep(0.01)
             told = [text for text in (path.read_text() for path in tmp_path.iterdir()) if text]
-    blocks = sorted(([each["block"] for each in json.loads(text)] for text in told), key=len)
+    blocks = sorted(
+        ([each["parameters"].get("block") for each in json.loads(text)] for text in told), key=len
+    )
     assert blocks == [[[6, 1]], [None, [2, 2]]]
 
 

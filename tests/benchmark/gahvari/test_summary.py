@@ -190,7 +190,7 @@ def record_of(recorded):
             matrix=point.name,
             suite=suite,
             noise=0.0,
-            time_s=2e-6 * template.structure.nnz / mflops,
+            time_s=2e-6 * template.nnz / mflops,
         )
 
     return make

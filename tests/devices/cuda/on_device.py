@@ -35,7 +35,7 @@ from sparsecast.machines.profile import Profile, user_path
 from sparsecast.matrices.benchmark_matrices import varied_benchmark
 from sparsecast.matrices.gallery import gallery
 from sparsecast.measuring.timing import Effort
-from sparsecast.operators import RowProduct
+from sparsecast.operators import RowProduct, Transposed
 from sparsecast.planning.candidates import Target
 from sparsecast.planning.dynamic_programme import PlannedBlock
 from sparsecast.planning.plan import Plan
@@ -318,6 +318,32 @@ def test_the_operator_refuses_arrays_in_two_places_and_in_one(operator):
     buffer = cuda.to_device(np.ones(299))
     with pytest.raises(InputError, match="shares memory"):
         op.matvec(buffer[:150], buffer[149:])
+
+
+def test_the_operator_has_a_transpose_there_and_here():
+    A = gallery("random", n=60, cols=45, nnz_per_row=3)
+    kernels = CUDA.get("csr")
+
+    def row_products(B):
+        built = FORMATS.get("csr").from_csr(prepared(B, "float64", 32))
+        return [RowProduct(0, B.shape[0], kernels.bind(built, kernels.variants[0], 1))]
+
+    op = DeviceOperator(A.shape, A.dtype, row_products(A), lambda: Transposed(row_products(csr_array(A.T))))
+    x = np.random.default_rng(0).uniform(-1, 1, 60)
+    there, out = cuda.to_device(x), cuda.to_device(np.full(45, np.nan))
+    assert op.rmatvec(there, out) is out
+    assert np.allclose(out.copy_to_host(), A.T @ x) and np.allclose(op.rmatvec(x), A.T @ x)
+    assert np.allclose((op.T @ there).copy_to_host(), A.T @ x)
+    assert np.allclose(op.rmatmat(np.stack((x, -x), axis=1))[:, 1], A.T @ -x)
+    assert isinstance(op.T, DeviceOperator) and op.T.T.blocks is op.blocks
+
+
+def test_the_spaces_of_the_operator_are_of_vectors_there(operator):
+    op, (x, y) = operator[1], np.random.default_rng(0).uniform(-1, 1, (2, 150))
+    zeros = op.domain.zeros()
+    assert zeros.copy_to_host().tolist() == [0.0] * 150 and zeros.dtype == op.dtype
+    assert op.domain.dot(cuda.to_device(x), cuda.to_device(y)) == pytest.approx(np.dot(x, y))
+    assert op.range.norm(op.matvec(cuda.to_device(x))) == pytest.approx(np.linalg.norm(operator[0] @ x))
 
 
 @pytest.mark.parametrize("shape", [(0, 5), (5, 0), (0, 0), (7, 5)])

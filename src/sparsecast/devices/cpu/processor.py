@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from sparsecast.matrices.benchmark_matrices import SuiteMatrix
+    from sparsecast.measuring.references import ReferenceMonitor
     from sparsecast.planning.candidates import Target
 
 #: Largest arrays that a processor reads, which it has to fill first, within its caches and beyond them: the
@@ -55,6 +56,13 @@ class Processor(Device):
     def clock(self) -> HostClock:
         """Return the clock of the host."""
         return HostClock()
+
+    def references(self, machine: Machine, threads: int) -> ReferenceMonitor:
+        """Return what times reads and gathers in the second cache, the third, and memory."""
+        from sparsecast.measuring.references import ReferenceMonitor, reference_bytes, references
+
+        sizes = reference_bytes(*machine.shared_cache_bytes(threads))
+        return ReferenceMonitor(references(sizes, threads))
 
     def array_sizes(self, machine: Machine, threads: int) -> list[int]:
         """Return half of each cache that so many threads have together, and twice the last.

@@ -1,0 +1,104 @@
+"""What another program beside a calibration does to the forecasts.
+
+    python benchmarks/busy_calibrations.py [--budget 60] [--threads 1] [--busy 1] [MATRIX ...]
+
+The machine is calibrated twice, each time into a data folder of its own: undisturbed, and beside so many busy
+loops. Then every matrix is forecast in every format from both, as calibrated. The median of the difference
+over all forecasts is printed, and what the second calibration and its forecasts say of the disturbance.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+MATRICES = (
+    "gallery:poisson2d?n=300",
+    "gallery:poisson3d?n=40&points=27",
+    "gallery:banded?n=100000&half_bandwidth=4",
+    "gallery:circuit?n=30000",
+    "gallery:rmat?scale=14&degree=10",
+    "gallery:random?n=60000&nnz_per_row=10",
+    "gallery:elasticity3d?n=14",
+)
+
+_LOOP = "while True: pass"
+
+
+@contextmanager
+def busy_loops(count: int) -> Iterator[None]:
+    """Keep so many other processes busy while the body runs."""
+    loops = [subprocess.Popen([sys.executable, "-c", _LOOP]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+
+
+def sparsecast(home: Path, *arguments: str) -> tuple[dict, str]:
+    """Return the JSON document of a command with its own data folder, and what it said on standard error."""
+    code = "from sparsecast.cli.main import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments, "--json"],
+        env={**os.environ, "SPARSECAST_HOME": str(home)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(done.stdout), done.stderr
+
+
+def times(home: Path, matrices: list[str], threads: str) -> tuple[dict[tuple[str, str], float], set[str]]:
+    """Return the forecast of each matrix and format, and what was said of them."""
+    found, said = {}, set()
+    for matrix in matrices:
+        document, _ = sparsecast(home, "predict", matrix, "--threads", threads, "--as-met")
+        said.update(document["notes"])
+        found.update({(matrix, each["format"]): each["time_s"] for each in document["forecasts"]})
+    return found, said
+
+
+def main() -> int:
+    """Run both calibrations and print how their forecasts differ."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("matrices", nargs="*", default=list(MATRICES))
+    parser.add_argument("--budget", default="60")
+    parser.add_argument("--threads", default="1")
+    parser.add_argument("--busy", type=int, default=1)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        forecasts = {}
+        for name, count in (("warm-up", 0), ("quiet", 0), ("busy", asked.busy)):
+            home = Path(folder) / name
+            budget = "20" if name == "warm-up" else asked.budget  # the first one compiles the kernels
+            with busy_loops(count):
+                sparsecast(
+                    home, "calibrate", "--budget", budget, "--threads", asked.threads, "--dtype", "float64"
+                )
+            if name != "warm-up":
+                forecasts[name], said = times(home, asked.matrices, asked.threads)
+                print(f"{name}: {len(forecasts[name])} forecasts; {' '.join(said) or 'nothing said'}")
+        both = sorted(set(forecasts["quiet"]) & set(forecasts["busy"]))
+        ratios = np.array([forecasts["busy"][key] / forecasts["quiet"][key] for key in both])
+        difference = np.abs(ratios - 1)
+        print(
+            f"{len(both)} forecasts, {asked.threads} thread(s), {asked.busy} busy process(es): "
+            f"median difference {100 * np.median(difference):.1f} %, 90th percentile "
+            f"{100 * np.quantile(difference, 0.9):.1f} %, median ratio {np.median(ratios):.2f}"
+        )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

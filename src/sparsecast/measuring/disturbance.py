@@ -1,0 +1,102 @@
+"""Whether what a machine did beside a measurement made its times too long, and by how much at most.
+
+The figures are those of `benchmarks/busy_machine.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sparsecast.measuring.timing import Timing
+from sparsecast.records import Conditions
+
+#: So many other processes in the mean, and such a share of stolen time, are met on a quiet machine as well.
+QUIET_OTHERS, QUIET_STOLEN = 0.25, 0.02
+
+#: How much too long times are at most, for each other process that a core is free for, and for each that
+#: wants one of ours.
+_BESIDE_EACH, _INSTEAD_OF_EACH = 0.1, 0.4
+
+#: From here on times are no basis for a forecast.
+UNUSABLE = 0.5
+
+#: A product that takes so long with one thread is faster with several, unless they wait for cores.
+_LARGE_S = 2e-4
+
+
+@dataclass(frozen=True, slots=True)
+class Disturbance:
+    """What disturbed a measurement.
+
+    Attributes
+    ----------
+    other_processes : float
+        As in Conditions; 0.0 where the system does not tell.
+    stolen_share : float
+        As in Conditions; 0.0 where the system does not tell.
+    too_long : float
+        Times may be up to this share too long.
+    """
+
+    other_processes: float
+    stolen_share: float
+    too_long: float
+
+    @property
+    def is_unusable(self) -> bool:
+        """Whether the times are no basis for a forecast."""
+        return self.too_long >= UNUSABLE
+
+    def __str__(self) -> str:
+        beside = []
+        if self.other_processes > QUIET_OTHERS:
+            beside.append(f"beside {self.other_processes:.1f} other running processes")
+        if self.stolen_share > QUIET_STOLEN:
+            beside.append(f"while {self.stolen_share:.0%} of the processors' time went to other machines")
+        return f"measured {' and '.join(beside)}; times may be up to {self.too_long:.0%} too long"
+
+
+def disturbance(conditions: Iterable[Conditions | None], threads: int, cores: int) -> Disturbance | None:
+    """Return what disturbed the products that were measured under these conditions, None if nothing did.
+
+    Parameters
+    ----------
+    conditions : iterable of Conditions or None
+        Of the Records, None where a Record has none. They are averaged.
+    threads : int
+        That the products used.
+    cores : int
+        Of the machine.
+    """
+    told = [each for each in conditions if each is not None]
+    others = _mean(each.other_processes for each in told)
+    stolen = _mean(each.stolen_share for each in told)
+    if others <= QUIET_OTHERS and stolen <= QUIET_STOLEN:
+        return None
+    free = max(0, cores - threads)
+    beside, instead = min(others, free), max(0.0, others - free)
+    too_long = _BESIDE_EACH * beside + _INSTEAD_OF_EACH * instead * threads + stolen * threads
+    return Disturbance(others, stolen, too_long)
+
+
+def waited_for_cores(together: Timing, alone: Timing, conditions: Conditions | None) -> bool:
+    """Tell whether a product in parallel was slowed down because its threads waited for cores.
+
+    Parameters
+    ----------
+    together, alone : Timing
+        Of the same product, by all threads and by one.
+    conditions : Conditions or None
+        Beside the first. On a machine that was quiet the kernel itself is slower in parallel.
+    """
+    if alone.time_s < _LARGE_S or together.time_s <= alone.time_s:
+        return False
+    if conditions is None or conditions.other_processes is None:
+        return True
+    return conditions.other_processes > QUIET_OTHERS or (conditions.stolen_share or 0.0) > QUIET_STOLEN
+
+
+def _mean(values: Iterable[float | None]) -> float:
+    told = [value for value in values if value is not None]
+    return sum(told) / len(told) if told else 0.0

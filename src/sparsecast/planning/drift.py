@@ -1,0 +1,95 @@
+"""Drift: how much slower or faster a machine has become since it was calibrated, and forecasts for now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from sparsecast.machines.machine import Machine
+from sparsecast.measuring.references import Pooled, level_of, scale_since
+from sparsecast.planning.dynamic_programme import PlannedBlock
+from sparsecast.planning.plan import Plan
+from sparsecast.records import Candidate, Forecast, Record
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """How many times longer products take now than in the calibration.
+
+    Attributes
+    ----------
+    scales : mapping of str to float
+        By where the data of a product lie: ``"L2"``, ``"L3"``, ``"memory"``. A change within the noise of the
+        reference products is 1.0.
+    """
+
+    scales: Mapping[str, float]
+
+    @classmethod
+    def since(cls, records: Iterable[Record], now: Mapping[str, Pooled]) -> Drift:
+        """Return the drift between Records and the reference products as they are now.
+
+        Parameters
+        ----------
+        records : iterable of Record
+            Those that forecasts are made from; what they know of the reference products is pooled.
+        now : mapping of str to Pooled
+        """
+        readings: dict[str, list[float]] = {}
+        for seen in {id(r.conditions): r.conditions for r in records if r.conditions is not None}.values():
+            for level, seconds in seen.references_s.items():
+                readings.setdefault(level, []).append(seconds)
+        then = {level: Pooled.of(found) for level, found in readings.items()}
+        return cls(scale_since(then, now))
+
+    @property
+    def is_none(self) -> bool:
+        """Whether nothing changed beyond the noise."""
+        return all(scale == 1.0 for scale in self.scales.values())
+
+    def scale(self, working_set_bytes: float, candidate: Candidate, machine: Machine) -> float:
+        """Return how many times longer a product of so many bytes takes now."""
+        l2, l3 = machine.shared_cache_bytes(candidate.threads)
+        level = level_of(working_set_bytes, l2 or 0, l3 or 0)
+        return self.scales.get(level, self.scales.get("memory", 1.0))
+
+    def forecast(self, forecast: Forecast, machine: Machine) -> Forecast:
+        """Return a forecast for now."""
+        scale = self.scale(forecast.bytes, forecast.candidate, machine)
+        ends = (None if end is None else scale * end for end in (forecast.low_s, forecast.high_s))
+        low_s, high_s = ends
+        return replace(forecast, time_s=scale * forecast.time_s, low_s=low_s, high_s=high_s)
+
+    def plan(self, made: Plan, working_set_bytes: float, machine: Machine) -> Plan:
+        """Return a plan with its times for now; all of its parts change alike, so it stays the best."""
+        scale = self.scale(working_set_bytes, made.baseline.candidate, machine)
+
+        def scaled(end: float | None) -> float | None:
+            return None if end is None else scale * end
+
+        def block(each: PlannedBlock) -> PlannedBlock:
+            return replace(each, time_s=scale * each.time_s, convert_s=scale * each.convert_s)
+
+        return replace(
+            made,
+            blocks=tuple(map(block, made.blocks)),
+            baseline=block(made.baseline),
+            time_s=scale * made.time_s,
+            low_s=scaled(made.low_s),
+            high_s=scaled(made.high_s),
+            convert_s=scale * made.convert_s,
+        )
+
+    def sentence(self) -> str:
+        """Return in words what changed; empty where nothing did."""
+        changed = [f"{scale:.2f} in {level}" for level, scale in self.scales.items() if scale != 1.0]
+        if not changed:
+            return ""
+        return (
+            f"Products take {', '.join(changed)} times as long now as in the calibration: the forecasts are "
+            f"scaled by that; --as-met leaves it out."
+        )
+
+
+#: Nothing changed, or nothing is known of it.
+NO_DRIFT = Drift({})

@@ -1,0 +1,148 @@
+"""Journals: nothing that was measured is lost with the process, and nothing damaged is taken for measured."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pyarrow.parquet
+import pytest
+
+from sparsecast.benchmark.journal import Measurements, journal, read_journal
+from sparsecast.errors import ProfileError
+from sparsecast.machines import earlier_profiles
+from sparsecast.machines.profile import Profile
+from sparsecast.matrices.problem import Problem
+from sparsecast.records import SCHEMA_VERSION, Record
+
+NAMES = ("gallery:poisson2d?n=9", "gallery:arrow?n=40")
+
+
+def measured(recorded, name):
+    problem = Problem.named(name)
+    records = [
+        dataclasses.replace(record, matrix=problem.specification, nnz=problem.structure.nnz)
+        for record in recorded.records[:3]
+    ]
+    return problem, records
+
+
+@pytest.fixture
+def written(recorded, tmp_path):
+    """A journal of two matrices with three Records each."""
+    path = tmp_path / "machine.journal"
+    with journal(path) as writer:
+        for name in NAMES:
+            writer.add(*measured(recorded, name))
+    return path
+
+
+def test_what_was_written_is_read_with_each_matrix_once(recorded, written):
+    found = read_journal(written)
+    assert found.records == [record for name in NAMES for record in measured(recorded, name)[1]]
+    assert set(found.matrices) == set(NAMES)
+    for name in NAMES:
+        assert found.matrices[name].structure == Problem.named(name).structure
+    lines = [json.loads(line) for line in written.read_text().splitlines()]
+    assert [line["matrix"]["specification"] for line in lines if "matrix" in line] == list(NAMES)
+
+
+def test_there_is_nothing_in_a_journal_that_is_not_there(tmp_path):
+    assert read_journal(tmp_path / "nope.journal") == Measurements()
+
+
+def test_a_journal_goes_on_where_it_was_left(recorded, written):
+    before = read_journal(written)
+    with journal(written, before.matrices) as writer:
+        writer.add(*measured(recorded, NAMES[0]))
+    found = read_journal(written)
+    assert len(found.records) == 9 and found.matrices == before.matrices
+    assert len(written.read_text().splitlines()) == 2 + 9
+
+
+def test_measurements_go_into_a_profile_with_their_matrices(recorded, written):
+    found = read_journal(written)
+    profile = found.into(Profile(recorded.machine, ()))
+    assert list(profile.records) == found.records and profile.matrices == found.matrices
+    assert found.into(profile) == profile, "the same again replaces itself"
+
+
+@pytest.mark.parametrize("left", [1, 2, 30, 0.5])
+def test_a_last_line_that_was_cut_does_not_count_and_is_written_over(recorded, written, left):
+    whole = written.read_bytes()
+    last = whole.rstrip(b"\n").rfind(b"\n") + 1
+    kept = int(left * (len(whole) - last)) if left == 0.5 else left
+    written.write_bytes(whole[: last + kept])
+    found = read_journal(written)
+    assert len(found.records) == 5
+    with journal(written, found.matrices) as writer:
+        problem, records = measured(recorded, NAMES[1])
+        writer.add(problem, records[2:])
+    assert written.read_bytes() == whole
+
+
+def test_records_whose_matrix_was_cut_do_not_count(written):
+    lines = written.read_text().splitlines(keepends=True)
+    assert '"matrix": {' in lines[0]
+    written.write_text("".join(lines[1:]))
+    assert {record.matrix for record in read_journal(written).records} == {NAMES[1]}
+
+
+@pytest.mark.parametrize("damage", ["", "{", "null", "[1]", "{}", '{"schema": 3, "record": {}}'])
+def test_a_damaged_line_in_the_middle_is_refused_with_its_number(written, damage):
+    lines = written.read_text().splitlines()
+    lines[2] = damage
+    written.write_text("\n".join(lines) + "\n")
+    with pytest.raises(ProfileError, match=r"machine\.journal line 3 is damaged: expected a record; remove"):
+        read_journal(written)
+
+
+@pytest.mark.parametrize("line", [0, 2, -1])
+def test_a_line_of_a_schema_that_is_not_known_is_refused_wherever_it_is(written, line):
+    lines = written.read_text().splitlines()
+    lines[line] = json.dumps({"schema": SCHEMA_VERSION + 1, "record": {}})
+    written.write_text("\n".join(lines) + "\n")
+    with pytest.raises(
+        ProfileError, match=rf"has schema {SCHEMA_VERSION + 1}: expected {SCHEMA_VERSION}; remove the file"
+    ):
+        read_journal(written)
+
+
+def test_lines_of_the_schema_before_are_read(recorded, tmp_path, recorded_path):
+    rows = pyarrow.parquet.read_table(recorded_path).to_pylist()[:4]
+    path = tmp_path / "old.journal"
+    old = earlier_profiles.SCHEMA_VERSION
+    path.write_text("".join(json.dumps({"schema": old, **row}) + "\n" for row in rows))
+    found = read_journal(path)
+    assert found.records == list(recorded.records[:4])
+    for record in found.records:
+        assert found.matrices[record.matrix].structure == recorded.structure(record)
+
+
+def test_a_killed_writer_loses_at_most_the_line_it_was_at(recorded, written, tmp_path):
+    source = tmp_path / "source.json"
+    source.write_text(json.dumps([record.to_row() for record in measured(recorded, NAMES[0])[1]]))
+    path = tmp_path / "killed.journal"
+    code = f"""
+import json
+from pathlib import Path
+from sparsecast.benchmark.journal import journal
+from sparsecast.matrices.problem import Problem
+from sparsecast.records import SCHEMA_VERSION, Record
+records = [Record.from_row(row) for row in json.loads(Path({str(source)!r}).read_text())]
+with journal(Path({str(path)!r})) as writer:
+    while True:
+        writer.add(Problem.named({NAMES[0]!r}), records)
+        print("written", flush=True)
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as child:
+        said = [child.stdout.readline() for _ in range(3)]
+        os.kill(child.pid, signal.SIGKILL)
+    assert said == ["written\n"] * 3
+    found = read_journal(path)
+    assert len(found.records) >= 9 and all(isinstance(record, Record) for record in found.records)
+    assert set(found.matrices) == {NAMES[0]}

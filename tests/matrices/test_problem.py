@@ -1,0 +1,180 @@
+"""Problems: one matrix under one name, made once, and made again from its specification."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.io import mmwrite
+from scipy.sparse import coo_array, csr_array
+
+from sparsecast.errors import InputError, MatrixFileError
+from sparsecast.features.analysis import structure
+from sparsecast.matrices import problem as problem_module
+from sparsecast.matrices.families import FAMILIES, parse_specification, specification
+from sparsecast.matrices.gallery import gallery_from_specification
+from sparsecast.matrices.problem import TWINS, Problem, group_of
+
+#: A small matrix of every family.
+SPECIFICATIONS = {
+    "strips": "strips?rows=40&nnz_per_row=4",
+    "varied": "varied?rows=90&mean_length=4&lengths=power&reach=0.5",
+    "symmetric": "symmetric?rows=60&mean_length=3&lengths=fixed&reach=0.3",
+    "blocks": "blocks?block_rows=12&blocks_per_row=3&block=2&reach=0.5",
+    "diagonals": "diagonals?rows=70&diagonals=3&reach=0.1",
+    "row lengths": "row lengths?rows=80&mean_length=5&lengths=uniform",
+    "synthetic": "synthetic?rows=60&nnz_per_row=6&kind=2x3",
+}
+
+
+def same(one, other):
+    assert one.shape == other.shape and one.dtype == other.dtype
+    for name in ("indptr", "indices", "data"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "small.mtx"
+    mmwrite(path, coo_array(np.array([[1.0, 0.0], [2.0, 3.0]])))
+    return path
+
+
+def test_every_family_has_a_matrix_here():
+    assert set(SPECIFICATIONS) == set(FAMILIES)
+
+
+@pytest.mark.parametrize("family", SPECIFICATIONS)
+def test_a_matrix_of_a_family_is_made_again_from_its_specification(family):
+    text = SPECIFICATIONS[family]
+    one = Problem.named(text)
+    assert (one.name, one.specification, one.group) == (text, text, text)
+    again = Problem.rebuilt(one.specification)
+    same(one.matrix, again.matrix)
+    assert one.expected_nnz == pytest.approx(one.matrix.nnz, rel=0.35)
+    assert one.structure == structure(one.matrix)
+
+
+@pytest.mark.parametrize("family", SPECIFICATIONS)
+def test_a_specification_says_its_parameters_and_takes_them_back(family):
+    name, parameters = parse_specification(SPECIFICATIONS[family])
+    assert name == family and specification(name, **parameters) == SPECIFICATIONS[family]
+
+
+@pytest.mark.parametrize("text", ["varied?rows", "varied?rows=1&rows=2", "varied?=3"])
+def test_a_damaged_specification_is_refused_in_one_line(text):
+    with pytest.raises(InputError, match="expected each parameter once as name=value"):
+        Problem.named(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["strips?rows=3", "strips?rows=3&nnz_per_row=2&moon=1", "strips?rows=x&nnz_per_row=y"]
+)
+def test_other_parameters_than_the_familys_are_refused(text):
+    with pytest.raises(InputError, match="expected other parameters"):
+        Problem.named(text)
+
+
+def test_a_gallery_matrix_is_named_and_made_again():
+    one = Problem.named("gallery:poisson2d?n=9")
+    assert one.specification == one.name == "gallery:poisson2d?n=9"
+    same(one.matrix, gallery_from_specification("poisson2d?n=9"))
+    same(Problem.rebuilt(one.specification).matrix, one.matrix)
+    assert one.group == Problem.named("gallery:poisson2d?n=30").group != Problem.named("gallery:arrow").group
+
+
+def test_a_file_is_its_place_and_its_content(file):
+    one = Problem.named(file)
+    assert one.name == "small" and one.specification.startswith(f"file:{file}?sha256=")
+    assert one.facts.field == "real" and one.notes == ()
+    same(Problem.rebuilt(one.specification).matrix, one.matrix)
+    assert one.group == group_of(one.specification) and str(file.parent) not in one.group
+
+
+def test_a_file_that_changed_or_is_gone_is_not_made_again(file):
+    known = Problem.named(file).specification
+    twin = Problem.named(file).twin().specification
+    assert Problem.rebuilt(known) is not None and Problem.rebuilt(twin) is not None
+    file.write_text(file.read_text().replace("3", "4"))
+    assert Problem.rebuilt(known) is None and Problem.rebuilt(twin) is None
+    file.unlink()
+    assert Problem.rebuilt(known) is None and Problem.rebuilt(twin) is None
+
+
+def test_the_same_file_elsewhere_is_in_the_same_group(file, tmp_path):
+    other = tmp_path / "other.mtx"
+    other.write_bytes(file.read_bytes())
+    one, copy = Problem.named(file), Problem.named(other)
+    assert one.specification != copy.specification and one.group == copy.group
+
+
+def test_a_missing_file_is_refused_when_it_is_needed(tmp_path):
+    missing = Problem.named(tmp_path / "nope.mtx")
+    with pytest.raises(MatrixFileError):
+        _ = missing.matrix
+
+
+@pytest.mark.parametrize("kind", TWINS)
+@pytest.mark.parametrize("original", ["gallery:circuit?n=200", SPECIFICATIONS["varied"]])
+def test_a_twin_is_made_again_and_in_the_group_of_its_original(kind, original):
+    one = Problem.named(original)
+    twin = one.twin(kind, block=2)
+    assert (twin.matrix.shape, twin.matrix.nnz) == (one.matrix.shape, one.matrix.nnz)
+    assert twin.group == one.group == group_of(twin.specification)
+    same(Problem.rebuilt(twin.specification).matrix, twin.matrix)
+    assert kind in twin.name
+
+
+@pytest.mark.parametrize(
+    "text", ["twin:nobody?block=1&of=gallery:arrow", "twin:ours?side=1&of=gallery:arrow", "twin:ours"]
+)
+def test_a_damaged_twin_is_refused(text):
+    with pytest.raises(InputError, match=r"expected twin:ours or twin:banded\?block=B&of="):
+        Problem.named(text)
+
+
+def test_an_array_has_a_specification_and_cannot_be_made_again():
+    A = csr_array(np.array([[0.0, 2.0], [1.0, 0.0]]))
+    one, equal, other = Problem.of(A), Problem.of(A.copy(), "copy"), Problem.of(csr_array(2 * A))
+    assert one.specification == equal.specification != other.specification
+    assert one.group == equal.group != other.group
+    assert Problem.rebuilt(one.specification) is None
+    assert Problem.of(one) is one
+    assert one.matrix is A and one.facts is None and one.notes == ()
+
+
+def test_other_sparse_matrices_become_csr_and_others_are_refused():
+    assert Problem.of(coo_array(np.eye(3, dtype=np.int8))).matrix.dtype == np.float64
+    with pytest.raises(InputError, match="ndarray is no sparse matrix: expected one of SciPy's; convert it"):
+        Problem.of(np.eye(3))
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """Names of what was made, in turn."""
+    calls = []
+    made, found = problem_module.gallery_from_specification, problem_module.structure
+    monkeypatch.setattr(
+        problem_module, "gallery_from_specification", lambda text: calls.append("matrix") or made(text)
+    )
+    monkeypatch.setattr(problem_module, "structure", lambda A: calls.append("structure") or found(A))
+    return calls
+
+
+def test_nothing_is_made_before_it_is_needed_and_nothing_twice(counted):
+    one = Problem.named("gallery:poisson2d?n=9")
+    _ = one.name, one.specification, one.group, one.expected_nnz
+    assert counted == []
+    assert one.matrix is one.matrix and one.structure is one.structure
+    _ = one.notes, one.facts, one.specification
+    assert counted == ["matrix", "structure"]
+
+
+def test_a_released_problem_makes_the_matrix_again_and_keeps_the_structure(counted):
+    one = Problem.named("gallery:poisson2d?n=9")
+    found = one.structure
+    left = one.released()
+    assert counted == ["matrix", "structure"]
+    assert (left.name, left.specification, left.group) == (one.name, one.specification, one.group)
+    assert left.structure is found
+    same(left.matrix, one.matrix)
+    assert counted == ["matrix", "structure", "matrix"]

@@ -1,0 +1,129 @@
+"""Fitted models on disk: used again while what they depend on stays, and fitted anew after that."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+
+from sparsecast.features.analysis import structure
+from sparsecast.machines.storage import home
+from sparsecast.matrices.gallery import gallery
+from sparsecast.models import MODELS, store
+from sparsecast.models.store import fitted
+from sparsecast.models.training import TrainingSet
+
+
+@pytest.fixture(scope="module", params=MODELS.names())
+def model_class(request):
+    return MODELS.get(request.param)
+
+
+@pytest.fixture
+def fits(model_class, monkeypatch):
+    """The number of fits so far, as the length of a list."""
+    calls, fit = [], model_class.fit
+    monkeypatch.setattr(model_class, "fit", lambda self, training: calls.append(1) or fit(self, training))
+    return calls
+
+
+@pytest.fixture
+def training(recorded):
+    return TrainingSet.of(recorded, recorded.select(dtype="float64"))
+
+
+def stored_file():
+    (path,) = (home() / "models").rglob("*.json")
+    return path
+
+
+def test_a_model_is_stored_and_used_again_without_fitting(model_class, training, fits):
+    first = fitted(model_class(), training)
+    again = fitted(model_class(), training)
+    assert len(fits) == 1
+    assert again is not first and again.to_state() == first.to_state()
+    found = structure(gallery("rmat", scale=9))
+    candidates = {record.candidate for record in training.records}
+    assert again.forecast(found, candidates) == first.forecast(found, candidates)
+    assert again.machine_ == training.machine and again.conversion_.to_state() == first.conversion_.to_state()
+
+
+def test_what_is_stored_is_plain_json(model_class, training):
+    model = fitted(model_class(), training)
+    stored = json.loads(stored_file().read_text())
+    assert stored["model"] == model.name and stored["settings"] == model.settings()
+    assert stored["state"] == json.loads(json.dumps(model.to_state()))
+
+
+def test_changed_records_are_fitted_anew_and_take_the_place(model_class, training, fits):
+    fitted(model_class(), training)
+    first, *rest = training.records
+    changed = dataclasses.replace(
+        training, records=(dataclasses.replace(first, time_s=2 * first.time_s), *rest)
+    )
+    fitted(model_class(), changed)
+    assert len(fits) == 2 and stored_file()
+    fitted(model_class(), changed)
+    assert len(fits) == 2
+
+
+def test_a_new_version_of_a_kernel_is_fitted_anew(model_class, training, fits):
+    fitted(model_class(), training)
+    newer = [dataclasses.replace(r, kernel_version=r.kernel_version + 1) for r in training.records]
+    fitted(model_class(), dataclasses.replace(training, records=tuple(newer)))
+    assert len(fits) == 2
+
+
+def test_another_version_of_the_model_or_of_sparsecast_is_fitted_anew(
+    model_class, training, fits, monkeypatch
+):
+    fitted(model_class(), training)
+    monkeypatch.setattr(model_class, "version", model_class.version + 1)
+    fitted(model_class(), training)
+    assert len(fits) == 2
+    monkeypatch.setattr(store, "VERSION", "another")
+    fitted(model_class(), training)
+    assert len(fits) == 3
+
+
+def test_other_settings_are_fitted_anew(model_class, training, fits, monkeypatch):
+    fitted(model_class(), training)
+    monkeypatch.setattr(model_class, "settings", lambda self: {"strength": 2})
+    fitted(model_class(), training)
+    fitted(model_class(), training)
+    assert len(fits) == 2
+
+
+def test_types_of_values_are_stored_beside_each_other(model_class, recorded, fits):
+    for _ in range(2):
+        for dtype in ("float64", "float32"):
+            fitted(model_class(), TrainingSet.of(recorded, recorded.select(dtype=dtype)))
+    assert len(fits) == 2
+
+
+@pytest.mark.parametrize("damage", ["", "{", "null", "[]", "{}", '{"key": 1}', "half"])
+def test_a_damaged_file_is_fitted_anew_and_replaced(model_class, training, fits, damage):
+    whole = fitted(model_class(), training).to_state()
+    path = stored_file()
+    text = path.read_text()
+    path.write_text(text[: len(text) // 2] if damage == "half" else damage)
+    assert fitted(model_class(), training).to_state() == whole
+    assert len(fits) == 2 and path.read_text() == text
+
+
+@pytest.mark.parametrize("state", [None, [], {}, {"device": "cpu"}])
+def test_a_file_with_another_state_is_fitted_anew(model_class, training, fits, state):
+    fitted(model_class(), training)
+    path = stored_file()
+    path.write_text(json.dumps({**json.loads(path.read_text()), "state": state}))
+    fitted(model_class(), training)
+    assert len(fits) == 2
+
+
+def test_a_folder_that_cannot_be_written_does_not_matter(model_class, training, fits, data_folder):
+    data_folder.mkdir()
+    (data_folder / "models").write_text("not a folder")
+    for _ in range(2):
+        assert fitted(model_class(), training).formats()
+    assert len(fits) == 2

@@ -1,0 +1,108 @@
+"""Training sets: what is missing is computed from the matrices, and whatever a fit depends on is told."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from sparsecast.features.structure import Structure
+from sparsecast.machines.profile import MatrixEntry
+from sparsecast.matrices.problem import Problem
+from sparsecast.models.training import TrainingSet, training_set
+from sparsecast.records import Bandwidth
+
+SPECIFICATION = "gallery:poisson2d?n=9"
+GONE = "file:/nowhere/small.mtx?sha256=0123"
+
+
+@pytest.fixture
+def training(recorded):
+    """Records of a matrix that can be made again and of one that cannot, both without the row lengths."""
+    template = recorded.records[0]
+    found = Problem.named(SPECIFICATION).structure
+    records = [dataclasses.replace(template, matrix=name, nnz=found.nnz) for name in (SPECIFICATION, GONE)]
+    bare = Structure(found.rows, found.cols, found.nnz, {"bands": found.bands})
+    return training_set(records, {SPECIFICATION: bare, GONE: bare}, recorded.machine)
+
+
+def test_a_training_set_of_a_profile_has_all_it_has(recorded):
+    whole, some = TrainingSet.of(recorded), TrainingSet.of(recorded, recorded.records[:3])
+    assert (whole.machine, whole.records) == (recorded.machine, recorded.records)
+    assert some.records == recorded.records[:3]
+    for record in some.records:
+        assert some.structure(record) == recorded.structure(record)
+    assert [r.suite for r in whole.where(lambda r: r.suite == "gallery").records] == ["gallery"] * len(
+        recorded.select(suite="gallery")
+    )
+
+
+def test_a_group_that_is_missing_is_computed_from_the_matrix(training):
+    found = training.having(["row_lengths"])
+    (record,) = found.records
+    assert record.matrix == SPECIFICATION
+    expected = Problem.named(SPECIFICATION).structure
+    assert found.structure(record).row_lengths == expected.row_lengths
+    assert list(found.structure(record).groups) == ["bands", "row_lengths"]
+    assert training.structure(record).lacks(["row_lengths"]) == ["row_lengths"], "the set itself stays"
+
+
+def test_what_is_known_is_not_computed_again(training, monkeypatch):
+    def refuse(specification):
+        raise AssertionError(f"{specification} was made again")
+
+    monkeypatch.setattr(Problem, "rebuilt", refuse)
+    assert training.having(["bands"]).records == training.records
+
+
+def test_the_problem_of_a_record_is_at_hand_where_it_can_be_had(training):
+    first, second = training.records
+    assert training.problem(first).matrix.nnz == first.nnz
+    assert training.problem(second) is None
+    assert training.group(first) == "gallery:poisson2d" and training.group(second) == "0123"
+
+
+def test_equal_sets_have_one_fingerprint(recorded):
+    assert TrainingSet.of(recorded).fingerprint == TrainingSet.of(recorded).fingerprint
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"time_s": 1.0},
+        {"energy_j": 1.0},
+        {"convert_s": 1.0},
+        {"measured_at": "later"},
+        {"kernel_version": 99},
+        {"suite": "gallery"},
+        {"regime": "cold"},
+        {"matrix": "another"},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_a_changed_record_changes_the_fingerprint(recorded, change):
+    first, *rest = recorded.records
+    known = {**recorded.matrices, "another": recorded.matrices[first.matrix]}
+    records = dataclasses.replace(first, **change), *rest
+    changed = TrainingSet.of(dataclasses.replace(recorded, matrices=known), records)
+    assert changed.fingerprint != TrainingSet.of(recorded).fingerprint
+
+
+def test_so_do_the_machine_the_bandwidths_and_the_structures(recorded):
+    training = TrainingSet.of(recorded)
+    machine = dataclasses.replace(recorded.machine, memory_bytes=1)
+    bandwidth = Bandwidth("read", "cpu", 1, 1 << 20, 1e-4, 0.0, "2025-01-01T00:00:00+00:00", "1.0")
+    name = training.records[0].matrix
+    entry = training.matrices[name]
+    longer = dataclasses.replace(entry.structure.row_lengths, mispredicted=0)
+    matrices = {**training.matrices, name: MatrixEntry(name, entry.name, entry.structure.having(longer))}
+    prints = {
+        dataclasses.replace(training, **change).fingerprint
+        for change in (
+            {"machine": machine},
+            {"bandwidths": (bandwidth,)},
+            {"records": training.records[1:]},
+            {"matrices": matrices},
+        )
+    }
+    assert len(prints | {training.fingerprint}) == 5
