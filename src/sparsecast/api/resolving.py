@@ -165,5 +165,7 @@ def contents(profile: Profile) -> str:
 
 
 def _described(about: Target | Candidate) -> str:
-    threads = DEVICES.get(about.device).threads_text(about.threads)
+    # A profile may be of a device that nobody here knows: published results, a plug-in that was removed.
+    known = about.device in DEVICES.names()
+    threads = DEVICES.get(about.device).threads_text(about.threads) if known else ""
     return f"{about.device} {about.dtype} {threads}".rstrip()

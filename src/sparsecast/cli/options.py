@@ -12,6 +12,9 @@ from rich.console import Console
 
 from sparsecast.records import DTYPES
 
+#: Names are not listed here: to find those of plug-ins takes longer than to show a page of help.
+_DEVICES = "cpu, cuda, cuda:N for GPU number N, or the name of a plug-in."
+
 MatrixArgument = Annotated[
     str,
     typer.Argument(
@@ -53,13 +56,15 @@ ModelOption = Annotated[
 ]
 ForecastDeviceOption = Annotated[
     str | None,
-    typer.Option(metavar="cpu|cuda[:N]", help="Where the product is done; the profile's, or the CPU."),
+    typer.Option(metavar="DEVICE", help=f"Where the product is done; the profile's, or the CPU. {_DEVICES}"),
 ]
 DevicesOption = Annotated[
     str | None,
-    typer.Option(metavar="cpu|cuda[:N]|cpu,cuda", help="Where the products are done; several are compared."),
+    typer.Option(
+        metavar="DEVICE[,DEVICE]", help=f"Where the products are done; several are compared. {_DEVICES}"
+    ),
 ]
-DeviceOption = Annotated[str, typer.Option(metavar="cpu|cuda[:N]", help="Where the product is done.")]
+DeviceOption = Annotated[str, typer.Option(metavar="DEVICE", help=f"Where the product is done. {_DEVICES}")]
 
 
 def screen() -> Console:

@@ -275,8 +275,8 @@ def find_profile(wanted: str | Path | None = None, here: Machine | None = None) 
 def _own_profile(here: Machine) -> Profile:
     path = user_path(here.name)
     if not path.exists():
-        what = f"sparsecast calibrate --device {here.device}" if here.gpu else "sparsecast calibrate"
-        raise ProfileError(f"no profile for this machine ({here.name}): expected {path}; run {what}")
+        on = "" if here.device == machines.PROCESSOR else f" --device {here.device}"
+        raise ProfileError(f"no profile for this machine ({here.name}): expected {path}; run sparsecast calibrate{on}")
     profile = Profile.load(path)
     if profile.name != here.name:
         raise ProfileError(

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from sparsecast.errors import StorageError
+from sparsecast.features import FEATURES
 from sparsecast.machines.storage import home, write_atomically
 from sparsecast.models.model import Model
 from sparsecast.models.training import TrainingSet
@@ -18,8 +19,8 @@ from sparsecast.version import VERSION
 def fitted(model: Model, training: TrainingSet) -> Model:
     """Return `model` fitted to `training`: from the user's data folder where that was done before.
 
-    A stored model counts only for the same Records, hyper-parameters and versions of the model and of
-    Sparsecast. Of each model there is one file for each machine and kind of Records; a new one replaces it.
+    A stored model counts only for the same Records, hyper-parameters and versions of the model, of its
+    feature groups and of Sparsecast. Of each model there is one file for each machine and kind of Records; a new one replaces it.
 
     Raises
     ------
@@ -48,7 +49,9 @@ def _write(text: str, path: Path) -> None:
 
 
 def _key(model: Model, training: TrainingSet) -> str:
-    parts = (model.name, model.version, VERSION, sorted(model.settings().items()), training.fingerprint)
+    groups = [(name, FEATURES.get(name).version) for name in model.groups]
+    settings = sorted(model.settings().items())
+    parts = (model.name, model.version, VERSION, groups, settings, training.fingerprint)
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
 
 

@@ -82,6 +82,9 @@ def structure(name: str, found: Structure) -> Table:
 def forecasts(title: str, items: Sequence[Forecast], refused: Mapping[str, str]) -> Table:
     """Return Forecasts, fastest first, and below them the formats that do not suit."""
     table = _numbers(title, "format", "kernel", "time", "interval", "GFLOP/s", "bytes", "to convert")
+    has_energy = any(item.energy_j is not None for item in items)
+    if has_energy:
+        table.add_column("energy", justify="right", no_wrap=True)
     for item in items:
         table.add_row(
             *_way(item.candidate),
@@ -90,6 +93,7 @@ def forecasts(title: str, items: Sequence[Forecast], refused: Mapping[str, str])
             f"{item.gflops:.2f}",
             size(item.bytes),
             "none" if item.convert_s == 0 else time(item.convert_s),
+            *([energy(item.energy_j)] if has_energy else []),
         )
     _add_refused(table, refused)
     return table
