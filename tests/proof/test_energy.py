@@ -16,7 +16,8 @@ def metered(recorded, tmp_path):
     joules = [
         replace(
             record,
-            energy_j=(START_J + A_BYTE_J * record.traffic_bytes) * (1.1 if "poisson" in record.matrix else 1.0),
+            energy_j=(START_J + A_BYTE_J * record.traffic_bytes)
+            * (1.1 if "poisson" in record.matrix else 1.0),
             energy_source="rapl",
         )
         for record in recorded.select(dtype="float64")

@@ -58,7 +58,9 @@ def test_it_is_scored_on_what_can_be_made_again(install, document, before):
     install("columns")
     found = document("evaluate", "--replay", "--profile", before)
     assert {"columns", "linear", "guo"} <= set(found["models"])
-    matrices = {model: {row["matrix"] for row in found["rows"] if row["model"] == model} for model in found["models"]}
+    matrices = {
+        model: {row["matrix"] for row in found["rows"] if row["model"] == model} for model in found["models"]
+    }
     assert matrices["columns"] == {"gallery:circuit?n=60000", "gallery:rmat?scale=15&degree=12"}
     assert matrices["linear"] == matrices["columns"] | {NOBODY_CAN_MAKE}
     assert 0 < found["models"]["columns"]["median_error"] < 1

@@ -43,8 +43,10 @@ def stored() -> Profile:
 @cache
 def records() -> dict[tuple[Any, ...], Record]:
     """The Records by what a product shows of itself: kernel, types, threads and the size of the matrix."""
-    return {key(r.candidate, (stored().structure(r).rows, stored().structure(r).cols), r.nnz): r
-            for r in stored().records}
+    return {
+        key(r.candidate, (stored().structure(r).rows, stored().structure(r).cols), r.nnz): r
+        for r in stored().records
+    }
 
 
 def key(candidate: Candidate, shape: tuple[int, int], nnz: int) -> tuple[Any, ...]:
@@ -125,8 +127,10 @@ class ReplayedDevice(Device):
         for record in stored().select(dtype=target.dtype):
             if record.nnz <= MOST_ENTRIES:
                 formats.setdefault((record.matrix, record.suite), []).append(record.candidate.format)
-        return [SuiteMatrix(Problem.named(matrix), suite, tuple(names))
-                for (matrix, suite), names in formats.items()], []
+        return [
+            SuiteMatrix(Problem.named(matrix), suite, tuple(names))
+            for (matrix, suite), names in formats.items()
+        ], []
 
     def bind(self, A: Any, candidate: Candidate) -> tuple[Bound, float]:
         return bind(A, candidate), _record(key(candidate, A.shape, A.nnz)).convert_s
