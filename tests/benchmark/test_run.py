@@ -8,13 +8,10 @@ from itertools import count
 
 import pytest
 
-from sparsecast.benchmark import run as calibration
+from sparsecast.benchmark import run as benchmark_run
 from sparsecast.benchmark.gahvari.search_space import UNBLOCKED, Point
 from sparsecast.benchmark.gahvari.summary import SUITE, ratings
-from sparsecast.benchmark.run import (
-    LEAST_BUDGET_S,
-    Calibration,
-)
+from sparsecast.benchmark.run import LEAST_BUDGET_S, Calibration
 from sparsecast.devices import DEVICES
 from sparsecast.devices.cpu.processor import Processor
 from sparsecast.errors import BusyError, DeviceError, InputError, MatrixSizeError, ProfileError, StorageError
@@ -39,7 +36,7 @@ STREAMS = [Bandwidth("read", "cpu", 1, 1 << 20, 1e-4, 0.01, "2026-01-01T00:00:00
 def clock(monkeypatch):
     """A clock that only measuring moves."""
     now = [0.0]
-    monkeypatch.setattr(calibration, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(benchmark_run, "perf_counter", lambda: now[0])
     return now
 
 
@@ -57,8 +54,8 @@ def measured(monkeypatch, clock, recorded):
         changes = {"matrix": problem.specification, "nnz": problem.structure.nnz, "suite": suite}
         return [dataclasses.replace(template, candidate=c, **changes) for c in candidates]
 
-    monkeypatch.setattr(calibration, "measure_candidates", measure)
-    monkeypatch.setattr(calibration, "compiled_in_turn", lambda wanted, processes: [])
+    monkeypatch.setattr(benchmark_run, "measure_candidates", measure)
+    monkeypatch.setattr(benchmark_run, "compiled_in_turn", lambda wanted, processes: [])
     return names
 
 
@@ -121,13 +118,13 @@ def test_the_budget_counts_from_the_start_of_the_run(run, measured, clock):
 
 
 def test_a_spent_budget_stops_the_measuring(run, measured, monkeypatch, clock):
-    inner = calibration.measure_candidates
+    inner = benchmark_run.measure_candidates
 
     def slow(subject, *arguments, **options):
         clock[0] += 3.0 if subject.name in NAMES else 0.0
         return inner(subject, *arguments, **options)
 
-    monkeypatch.setattr(calibration, "measure_candidates", slow)
+    monkeypatch.setattr(benchmark_run, "measure_candidates", slow)
     taken = run(budget_s=LEAST_BUDGET_S)
     profile = taken.run()
     assert measured == NAMES[:2], "after 8 of 10 seconds a third matrix of 4 seconds does not fit"
@@ -159,7 +156,7 @@ def test_progress_never_passes_its_end(run, measured):
 
 def breaking_off(monkeypatch, after, error):
     """Let the measurement that follows `after` others break off."""
-    inner = calibration.measure_candidates
+    inner = benchmark_run.measure_candidates
     calls = count()
 
     def measure(subject, *arguments, **options):
@@ -167,7 +164,7 @@ def breaking_off(monkeypatch, after, error):
             raise error
         return inner(subject, *arguments, **options)
 
-    monkeypatch.setattr(calibration, "measure_candidates", measure)
+    monkeypatch.setattr(benchmark_run, "measure_candidates", measure)
 
 
 @pytest.mark.parametrize("after", [0, 3])
@@ -230,10 +227,10 @@ def test_figures_are_those_of_this_run_and_not_of_a_killed_one(run, measured, su
 def test_nothing_is_compiled_for_what_does_not_fit_in_time(run, measured, suites, monkeypatch):
     compiled = []
     monkeypatch.setattr(
-        calibration, "compiled_in_turn", lambda wanted, processes: compiled.append(wanted) or []
+        benchmark_run, "compiled_in_turn", lambda wanted, processes: compiled.append(wanted) or []
     )
     taken = run(budget_s=60.0, series=(UNBLOCKED,), rates=True, targets=(SETTING,))
-    taken._end_s = 20.0
+    taken._budget.end_s = 20.0
     taken.run()
     assert (measured, compiled) == ([], [])
 
@@ -265,7 +262,7 @@ def test_another_calibration_replaces_the_old_times(run, measured, path):
 
 
 def test_a_device_that_is_lost_leaves_what_was_measured_in_the_journal(run, measured, path, monkeypatch):
-    inner = calibration.measure_candidates
+    inner = benchmark_run.measure_candidates
 
     def lost(problem, suite, candidates, effort, **options):
         if problem.name == NAMES[3]:
@@ -273,7 +270,7 @@ def test_a_device_that_is_lost_leaves_what_was_measured_in_the_journal(run, meas
         return inner(problem, suite, candidates, effort, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr(calibration, "measure_candidates", lost)
+        patch.setattr(benchmark_run, "measure_candidates", lost)
         with pytest.raises(DeviceError):
             run().run()
     assert profile_matrices(run().run()) == NAMES
@@ -380,16 +377,15 @@ def test_the_suite_has_what_the_models_need(threads):
         assert any(matrix.takes(name) for name in FORMATS.names())
 
 
-def test_a_real_calibration_of_the_indispensable_matrices_serves_the_models(recorded, monkeypatch):
-    quick = dataclasses.replace(calibration.QUICK_EFFORT, samples=2, sample_s=1e-4)
-    monkeypatch.setattr(calibration, "QUICK_EFFORT", quick)
+def test_a_real_calibration_of_the_indispensable_matrices_serves_the_models(recorded):
+    quick = dataclasses.replace(benchmark_run.QUICK_EFFORT, samples=2, sample_s=1e-4)
     needed, _ = DEVICES.get("cpu").suites(SETTING, recorded.machine)
 
     class Quick(Processor):
         def suites(self, target, machine):
             return needed, []
 
-    profile = Calibration(recorded.machine, [SETTING], 59.0, device=Quick()).run()
+    profile = Calibration(recorded.machine, [SETTING], 300.0, device=Quick(), effort=quick).run()
     assert {stream.kind for stream in profile.bandwidths} == {"read"}
     assert {record.matrix for record in profile.records} == {
         matrix.problem.specification for matrix in needed
@@ -426,8 +422,8 @@ def suites(monkeypatch, clock, recorded):
         def notes(self):
             return [f"a note of {self.targets[0].dtype}"]
 
-    monkeypatch.setattr(calibration, "SyntheticSuite", Suite)
-    monkeypatch.setattr(calibration, "compiled_in_turn", lambda wanted, processes: [])
+    monkeypatch.setattr(benchmark_run, "SyntheticSuite", Suite)
+    monkeypatch.setattr(benchmark_run, "compiled_in_turn", lambda wanted, processes: [])
     return made
 
 
@@ -504,7 +500,7 @@ def test_a_measurement_beyond_the_budget_is_given_up(run, measured, monkeypatch,
             on_sample()
         return []
 
-    monkeypatch.setattr(calibration, "measure_candidates", endless)
+    monkeypatch.setattr(benchmark_run, "measure_candidates", endless)
     taken = run(budget_s=100.0)
     with pytest.raises(InputError, match="expected time and free memory"):
         taken.run()

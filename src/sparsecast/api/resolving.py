@@ -102,9 +102,7 @@ def _model_records(profile: Profile, target: Target) -> list[Record]:
 
 def is_current(record: Record) -> bool:
     """Tell whether a Record is of a kernel as it is now."""
-    candidate = record.candidate
-    known = DEVICES.get(candidate.device).kernels
-    return candidate.format in known.names() and record.kernel_version == known.get(candidate.format).version
+    return DEVICES.get(record.candidate.device).is_current(record)
 
 
 def records_for(profile: Profile, target: Target) -> list[Record]:

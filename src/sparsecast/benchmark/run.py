@@ -1,17 +1,19 @@
-"""Meeting a machine: the benchmark matrices, measured within a budget, kept as they come.
+"""The run of a calibration: its budget, the order of its matrices, its progress.
 
-They are measured in rounds,
-the required ones first, so that a short budget gives a coarse profile and not half of a fine one.
+The suites say what is measured (matrices/benchmark_matrices.py, devices/*/suites.py), the journal keeps what
+was measured (journal.py). The required matrices come first: a short budget gives a coarse profile, and not
+half of a fine one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 from sparsecast.benchmark.gahvari import search_space, summary
 from sparsecast.benchmark.gahvari.search_space import Series
@@ -21,7 +23,7 @@ from sparsecast.benchmark.measurement import measure_candidates
 from sparsecast.devices import DEVICES
 from sparsecast.devices.compiling import compiled_in_turn
 from sparsecast.devices.device import Device
-from sparsecast.errors import InputError, MatrixSizeError, ProfileError
+from sparsecast.errors import DeviceError, InputError, MatrixSizeError, ProfileError
 from sparsecast.features.analysis import structure
 from sparsecast.formats import FORMATS
 from sparsecast.machines import storage
@@ -29,9 +31,7 @@ from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile, user_path
 from sparsecast.matrices.benchmark_matrices import SuiteMatrix
 from sparsecast.matrices.problem import Problem
-from sparsecast.matrices.synthesis import (
-    varied_matrix,
-)
+from sparsecast.matrices.synthesis import varied_matrix
 from sparsecast.measuring.surroundings import Surroundings
 from sparsecast.measuring.timing import Effort
 from sparsecast.memory import free_bytes
@@ -57,8 +57,8 @@ _TRIALS_S, _UNTIMED = 0.003, 0.25
 #: From this budget a target on, there is time for the full effort.
 _FULL_EFFORT_BUDGET_S = 60.0
 
-#: Share of the budget that the five-minute benchmark gets where its figures are what is wanted, and that
-#: of what the required matrices leave where they are not; less than the seconds is not worth to begin.
+#: The share of the budget that the five-minute benchmark gets where its figures are wanted, and its share of
+#: what the required matrices leave where they are not. It is not begun with fewer seconds than the last.
 _RATING_SHARE, _SHARE_BESIDE, _LEAST_BESIDE_S = 0.75, 0.5, 30.0
 
 #: Seconds of a budget for each target that is rated; the last ones are left out where they do not suffice.
@@ -80,6 +80,54 @@ def no_progress(done_s: float, total_s: float, item: str) -> None:
     """Show nothing."""
 
 
+class Budget:
+    """The seconds of a run: what is used of them, and what a matrix will take.
+
+    Parameters
+    ----------
+    total_s, end_s : float
+        Seconds of the whole run, and those after which nothing is measured any more.
+    effort : Effort
+        For each candidate.
+    """
+
+    def __init__(self, total_s: float, end_s: float, effort: Effort) -> None:
+        self.total_s, self.end_s, self._effort = total_s, end_s, effort
+        self._pace = 1.0
+        self.start()
+
+    def start(self) -> None:
+        """Count from now on."""
+        self._start_s = perf_counter()
+
+    @property
+    def used_s(self) -> float:
+        """Seconds since the start."""
+        return perf_counter() - self._start_s
+
+    def estimate_s(self, matrix: SuiteMatrix) -> float:
+        """Return the seconds that a matrix will take, as far as those before it tell."""
+        calls = len(matrix.formats) or len(FORMATS.names())
+        product_s = 1e-9 * matrix.entries
+        samples_s = self._effort.samples * max(self._effort.sample_s, (1 + _UNTIMED) * product_s)
+        timing_s = _TRIALS_S + min(samples_s, self._effort.most_s + 4 * product_s)
+        # Building, converting and checking take about 200 ns an entry.
+        return self._pace * (calls * timing_s + 200e-9 * matrix.entries)
+
+    def learn(self, estimate_s: float, took_s: float) -> None:
+        """Take what a matrix took. The pace follows slow matrices at once and fast ones slowly."""
+        self._pace = max(self._pace * took_s / estimate_s, 0.9 * self._pace)
+
+    def suffices(self, estimate_s: float) -> bool:
+        """Tell whether so many more seconds are left."""
+        return self.used_s + estimate_s <= self.end_s
+
+    def watch(self) -> None:
+        """Raise OutOfTime after the end: a measurement took much longer than expected."""
+        if self.used_s > self.end_s:
+            raise OutOfTime
+
+
 @dataclass
 class Calibration:
     """One run of the benchmark on this machine.
@@ -99,6 +147,15 @@ class Calibration:
         What is measured of the five-minute benchmark.
     rates : bool
         Whether its figures are what is wanted, and come first; else the models' matrices do.
+    path : Path, optional
+        Where the profile is kept; by default its place in the user's data folder.
+    effort : Effort, optional
+        For each candidate on the models' matrices; by default the budget decides.
+    adds : bool
+        Whether it leaves out what the profile at `path` holds already; else it measures that again.
+    on_failure : callable, optional
+        Told the name of a matrix whose measurement failed, and the error; the run goes on. By default the
+        error ends the run. A device that is lost always does.
     measured : Measurements
         What this run has measured so far; what it took over from a killed one is in the profile only.
     bandwidths : list of Bandwidth
@@ -120,6 +177,10 @@ class Calibration:
     device: Device | None = None
     series: Sequence[Series] = ()
     rates: bool = False
+    path: Path | None = None
+    effort: Effort | None = None
+    adds: bool = False
+    on_failure: Callable[[str, Exception], None] | None = None
     measured: Measurements = field(default_factory=Measurements)
     bandwidths: list[Bandwidth] = field(default_factory=list)
     interrupted: bool = False
@@ -134,20 +195,24 @@ class Calibration:
                 f"budget {self.budget_s:g} s: expected at least {least:g} s, "
                 f"what the required matrices take; raise the budget"
             )
+        if self.rates:
+            self._leave_out_targets()
+        share = self.budget_s / len(self.targets)
+        self._effort = self.effort or (FULL_EFFORT if share >= _FULL_EFFORT_BUDGET_S else QUICK_EFFORT)
+        self._budget = Budget(self.budget_s, self.budget_s - (_AROUND_S if self.rates else 0.0), self._effort)
+        self._device = self.device or DEVICES.get(self.machine.device)
+        self._ready: set[Target] = set()
+        self._done: set[tuple[Any, ...]] = set()
+        self._surroundings: dict[int, Surroundings] = {}
+
+    def _leave_out_targets(self) -> None:
+        """Keep the first targets that the budget suffices for: each one's figures take their time."""
         affordable = max(1, int(min(len(self.targets), self.budget_s / _SETTING_S)))
-        if self.rates and affordable < len(self.targets):
+        if affordable < len(self.targets):
             self.notes.append(
                 f"time for {affordable} of {len(self.targets)} combinations of type and threads"
             )
             self.targets = self.targets[:affordable]
-        self._device = self.device or DEVICES.get(self.machine.device)
-        share = self.budget_s / len(self.targets)
-        self._effort = FULL_EFFORT if share >= _FULL_EFFORT_BUDGET_S else QUICK_EFFORT
-        self._pace = 1.0
-        self._ready: set[Target] = set()
-        self._taken_over = Measurements()
-        self._end_s = self.budget_s - (_AROUND_S if self.rates else 0.0)
-        self._surroundings: dict[int, Surroundings] = {}
 
     def run(self) -> Profile:
         """Measure until all is measured, the budget is spent or the user interrupts; save the profile.
@@ -161,21 +226,21 @@ class Calibration:
         StorageError
             If the data folder cannot be written; found out before measuring.
         """
-        self._start = perf_counter()
-        path = user_path(self.machine.name)
+        self._budget.start()
+        path = self.path or user_path(self.machine.name)
         storage.ensure_writable(path.parent)
-        journal_path = path.with_suffix(".journal")
         with storage.exclusive(path.with_suffix(".lock")):
             before = _existing(path, self.machine)
-            self._taken_over = read_journal(journal_path)
+            journal_path = path.with_suffix(".journal")
+            taken_over = read_journal(journal_path)
+            self._skip(taken_over.records)
+            if self.adds:
+                self._skip(before.records)
             try:
-                with journal(journal_path, self._taken_over.matrices) as writer:
-                    for problem, records in self._measure_all():
-                        writer.add(problem, records)
-                        self.measured.add(problem, records)
+                self._measure_into(journal_path, taken_over)
             except KeyboardInterrupt:
                 self.interrupted = True
-            profile = self.measured.into(self._taken_over.into(before)).with_bandwidths(self.bandwidths)
+            profile = self.measured.into(taken_over.into(before)).with_bandwidths(self.bandwidths)
             if not profile.records and not self.interrupted:
                 raise InputError(
                     f"budget {self.budget_s:g} s: expected time and free memory for one matrix, beside "
@@ -193,7 +258,24 @@ class Calibration:
     @property
     def used_s(self) -> float:
         """Seconds since the run began."""
-        return perf_counter() - self._start
+        return self._budget.used_s
+
+    def _measure_into(self, journal_path: Path, taken_over: Measurements) -> None:
+        with journal(journal_path, taken_over.matrices) as writer:
+            for problem, records in self._measure_all():
+                writer.add(problem, records)
+                self.measured.add(problem, records)
+
+    def _skip(self, records: Iterable[Record]) -> None:
+        """Take what these Records hold for measured, but those of kernels that have changed since."""
+        for record in filter(self._device.is_current, records):
+            candidate = record.candidate
+            key = record.matrix, record.suite, candidate.dtype, candidate.threads, record.regime
+            self._done.add(key)
+
+    def _is_done(self, target: Target, matrix: SuiteMatrix) -> bool:
+        key = matrix.problem.specification, matrix.suite, target.dtype, target.threads, self._device.regime
+        return key in self._done
 
     def _measure_all(self) -> Iterator[tuple[Problem, list[Record]]]:
         needed, optional = self._rounds()
@@ -203,11 +285,11 @@ class Calibration:
         if self.rates:
             # A budget that is just enough is enough for the figures only.
             end = max(_RATING_SHARE * self.budget_s, min(summary.LEAST_BUDGET_S, self.budget_s))
-            yield from self._measure_synthetic(min(end, self._end_s) - self.used_s)
+            yield from self._measure_synthetic(min(end, self._budget.end_s) - self.used_s)
             yield from self._measure_rounds(needed + optional)
         else:
             yield from self._measure_rounds(needed)
-            if not self.bandwidths and self.used_s + _STREAMS_S * len(self.targets) <= self.budget_s:
+            if not self.bandwidths and self._budget.suffices(_STREAMS_S * len(self.targets)):
                 self._measure_bandwidths()
             limit = _SHARE_BESIDE * (self.budget_s - self.used_s)
             if limit >= _LEAST_BESIDE_S:
@@ -246,7 +328,7 @@ class Calibration:
         cache_bytes = search_space.last_cache_bytes(self.machine, threads)
         whole, fitting = (
             search_space.dimensions(cache_bytes, target.value_bytes, entries)
-            for entries in (float("inf"), self._most_entries(target))
+            for entries in (float("inf"), _most_entries(target))
         )
         self.range_ends[target.dtype] = whole[-1]
         if len(fitting) < len(whole):
@@ -260,11 +342,11 @@ class Calibration:
         self, rounds: Sequence[tuple[Target, SuiteMatrix]]
     ) -> Iterator[tuple[Problem, list[Record]]]:
         """Measure the models' matrices in this order, as far as time and memory suffice."""
-        expected = self.used_s + sum(self._estimate_s(matrix) for _, matrix in rounds)
+        expected = self.used_s + sum(self._budget.estimate_s(matrix) for _, matrix in rounds)
         for target, matrix in rounds:
             total = min(self.budget_s, max(self.used_s, expected))
             self.on_progress(min(self.used_s, total), total, matrix.name)
-            estimate = self._estimate_s(matrix)
+            estimate = self._budget.estimate_s(matrix)
             if self._is_due(target, matrix, estimate):  # else compiling would be for nothing
                 with self._phase("compiling"):
                     self._compile(target)
@@ -277,8 +359,11 @@ class Calibration:
                 yield problem, self._measure(target, problem, matrix)
             took = self.used_s - begin
             expected += took - estimate
-            # Never optimistic: the pace follows slow matrices at once and fast ones slowly.
-            self._pace = max(self._pace * took / estimate, 0.9 * self._pace)
+            self._budget.learn(estimate, took)
+
+    def _is_due(self, target: Target, matrix: SuiteMatrix, estimate_s: float) -> bool:
+        fits = self._budget.suffices(estimate_s) and matrix.entries <= _most_entries(target)
+        return fits and not self._is_done(target, matrix)
 
     @contextmanager
     def _phase(self, name: str) -> Iterator[None]:
@@ -300,7 +385,7 @@ class Calibration:
             for variant in self._device.kernels.get(name).variants_of(target.dtype)
         ]
         for _ in compiled_in_turn(wanted, self.machine.threads):
-            if self.used_s > self._end_s:
+            if not self._budget.suffices(0.0):
                 return  # nothing will be measured with it
         structure(varied_matrix(1000, 4, "uniform", 1.0, seed=0))
 
@@ -309,32 +394,6 @@ class Calibration:
         needed = [(target, matrix) for target, first, _ in suites for matrix in first]
         optional = [(target, matrix) for target, _, second in suites for matrix in second]
         return needed, optional
-
-    def _estimate_s(self, matrix: SuiteMatrix) -> float:
-        calls = len(matrix.formats) or len(FORMATS.names())
-        product_s = 1e-9 * matrix.entries
-        samples_s = self._effort.samples * max(self._effort.sample_s, (1 + _UNTIMED) * product_s)
-        timing_s = _TRIALS_S + min(samples_s, self._effort.most_s + 4 * product_s)
-        # Building, converting and checking take about 200 ns an entry.
-        return self._pace * (calls * timing_s + 200e-9 * matrix.entries)
-
-    def _is_due(self, target: Target, matrix: SuiteMatrix, estimate_s: float) -> bool:
-        in_time = self.used_s + estimate_s <= self._end_s
-        fits = in_time and matrix.entries <= self._most_entries(target)
-        return fits and not self._is_done(target, matrix)
-
-    def _most_entries(self, target: Target) -> float:
-        """Return the entries of the largest matrix that there is memory for."""
-        return MEMORY_SHARE * free_bytes() / (_VALUES_AN_ENTRY * target.value_bytes + _BYTES_BESIDE)
-
-    def _is_done(self, target: Target, matrix: SuiteMatrix) -> bool:
-        return any(
-            record.matrix == matrix.problem.specification
-            and record.suite == matrix.suite
-            and record.candidate.threads == target.threads
-            and record.candidate.dtype == target.dtype
-            for record in (*self._taken_over.records, *self.records)
-        )
 
     def _measure(self, target: Target, problem: Problem, matrix: SuiteMatrix) -> list[Record]:
         chosen = whole_matrix(problem.structure, target, self.machine).candidates
@@ -346,13 +405,19 @@ class Calibration:
                 matrix.suite,
                 wanted,
                 self._effort,
-                on_sample=self._watch,
+                on_sample=self._budget.watch,
                 device=self._device,
                 surroundings=self._surrounding(target.threads),
             )
+        except (OutOfTime, DeviceError):
+            raise
         except MatrixSizeError as error:  # another one may fit
             self.notes.append(f"{matrix.name}: {error}")
-            return []
+        except Exception as error:
+            if self.on_failure is None:
+                raise
+            self.on_failure(matrix.name, error)
+        return []
 
     def _surrounding(self, threads: int) -> Surroundings:
         """Return the surroundings of the products of so many threads, the same for the whole run."""
@@ -361,10 +426,10 @@ class Calibration:
             self._surroundings[threads] = Surroundings(monitor)
         return self._surroundings[threads]
 
-    def _watch(self) -> None:
-        """Give up a measurement that takes so much longer than expected that the budget is over."""
-        if self.used_s > self._end_s:
-            raise OutOfTime
+
+def _most_entries(target: Target) -> float:
+    """Return the entries of the largest matrix that there is memory for."""
+    return MEMORY_SHARE * free_bytes() / (_VALUES_AN_ENTRY * target.value_bytes + _BYTES_BESIDE)
 
 
 def _existing(path: Path, machine: Machine) -> Profile:

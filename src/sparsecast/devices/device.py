@@ -15,7 +15,7 @@ from sparsecast.devices.binding import Bound, bind, tiny_matrix
 from sparsecast.devices.format_kernels import FormatKernels
 from sparsecast.machines.machine import Machine
 from sparsecast.operators import BlockOperator, RowProduct, Transposed
-from sparsecast.records import Bandwidth, Candidate
+from sparsecast.records import Bandwidth, Candidate, Record
 from sparsecast.registry import Registry
 
 if TYPE_CHECKING:
@@ -136,6 +136,12 @@ class Device(ABC):
     def calibrated(self, chosen: Sequence[Candidate]) -> list[Candidate]:
         """Return what a calibration measures of a matrix: by default what the rules chose for it."""
         return list(chosen)
+
+    def is_current(self, record: Record) -> bool:
+        """Tell whether a Record is of a kernel of this device as it is now."""
+        name = record.candidate.format
+        is_known = record.candidate.device == self.name and name in self.kernels.names()
+        return is_known and record.kernel_version == self.kernels.get(name).version
 
     def bind(self, A: csr_array[Any], candidate: Candidate) -> tuple[Bound, float]:
         """Return the bound candidate, and the seconds from CSR to there.

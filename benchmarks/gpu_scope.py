@@ -1,0 +1,89 @@
+"""What the campaign on a GPU measures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sparsecast.devices.cuda.suites import LARGE_GALLERY
+from sparsecast.devices.cuda.suites import matrices as gpu_matrices
+from sparsecast.machines.gpu import GPU
+from sparsecast.machines.machine import Machine
+from sparsecast.matrices.benchmark_matrices import SuiteMatrix, gallery_benchmark, varied_benchmark
+from sparsecast.measuring.timing import Effort
+
+#: Gallery matrices above a million non-zeros, for the peers: within and beyond the caches, even and uneven.
+GENERATED = (
+    "poisson2d?n=1000",
+    "banded?n=1000000&half_bandwidth=8",
+    "rmat?scale=19&degree=16",
+    "random?n=1000000&nnz_per_row=8",
+    "elasticity3d?n=40",
+    "circuit?n=1000000",
+    "poisson3d?n=100&points=27",
+    "arrow?n=1000000&dense_rows=3",
+    "poisson3d?n=130&points=7",
+    "banded?n=100000&half_bandwidth=8",
+)
+
+#: Gallery matrices whose product takes the device about as long as its launch takes the host, and shorter.
+SMALL = ("poisson2d?n=10", "poisson2d?n=100", "poisson2d?n=300")
+
+EFFORT = Effort(samples=5, sample_s=0.002)
+
+#: For a product that is only to be checked.
+ONCE = Effort(samples=1, sample_s=1e-6)
+
+#: Fewest non-zeros of a matrix that is measured beside the peers.
+LEAST_PEER_ENTRIES = 1_000_000
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What is measured, and how long.
+
+    Attributes
+    ----------
+    effort : Effort
+    stream_bytes : tuple of int
+        Sizes of the arrays that bandwidths read, copy and transfer.
+    dtypes : tuple of str
+        The first of them gets most of the time, and is also measured cold.
+    matrices : callable
+        Machine to its benchmark matrices.
+    peers, energy : tuple of str
+        Gallery specifications.
+    least_peer_entries : int
+    formats : tuple of str
+        What is measured and checked; empty for all.
+    """
+
+    effort: Effort = EFFORT
+    stream_bytes: tuple[int, ...] = tuple(1 << exponent for exponent in (12, 16, 20, 24, 26, 28, 30, 32))
+    dtypes: tuple[str, ...] = ("float64", "float32")
+    matrices: Callable[[Machine], list[SuiteMatrix]] = gpu_matrices
+    peers: tuple[str, ...] = GENERATED
+    energy: tuple[str, ...] = LARGE_GALLERY[:3]
+    least_peer_entries: int = LEAST_PEER_ENTRIES
+    formats: tuple[str, ...] = ()
+
+
+def tiny_matrices(machine: Machine) -> list[SuiteMatrix]:
+    """Return matrices that the simulator gets through in seconds."""
+    return [varied_benchmark(40, 3, "uniform", 0.1), gallery_benchmark("poisson2d?n=5", 100)]
+
+
+TINY = Scope(
+    effort=ONCE,
+    stream_bytes=(1 << 10, 1 << 12),
+    dtypes=("float64",),
+    matrices=tiny_matrices,
+    peers=("poisson2d?n=6",),
+    energy=("poisson2d?n=6",),
+    least_peer_entries=1,
+    formats=("coo", "csr"),
+)
+
+#: What the simulator of numba-cuda is described as, for the tests of this file: so small that copies exceed
+#: its L2 soon.
+SIMULATOR = GPU("numba-cuda simulator", 1, 1, 32, 128, 1 << 30, 1 << 12, 1, 1)
