@@ -9,9 +9,9 @@ from time import perf_counter
 
 import pytest
 
-from sparsecast.benchmark.calibration import Calibration
 from sparsecast.benchmark.gahvari.search_space import Point, all_series
 from sparsecast.benchmark.gahvari.summary import AGAIN, FIGURES, SUITE
+from sparsecast.benchmark.run import Calibration
 from sparsecast.benchmark.twin_comparison import TwinRow, Twins
 from sparsecast.machines.machine import Cache, detect
 from sparsecast.machines.profile import Profile

@@ -8,13 +8,13 @@ from itertools import count
 
 import pytest
 
-from sparsecast.benchmark import calibration
-from sparsecast.benchmark.calibration import (
+from sparsecast.benchmark import run as calibration
+from sparsecast.benchmark.gahvari.search_space import UNBLOCKED, Point
+from sparsecast.benchmark.gahvari.summary import SUITE, ratings
+from sparsecast.benchmark.run import (
     LEAST_BUDGET_S,
     Calibration,
 )
-from sparsecast.benchmark.gahvari.search_space import UNBLOCKED, Point
-from sparsecast.benchmark.gahvari.summary import SUITE, ratings
 from sparsecast.devices import DEVICES
 from sparsecast.devices.cpu.processor import Processor
 from sparsecast.errors import BusyError, DeviceError, InputError, MatrixSizeError, ProfileError, StorageError
