@@ -87,7 +87,7 @@ def test_records_are_in_the_journal_and_in_the_profile_warm_and_cold(folder):
         row["time_s"] for row in found(folder, "bandwidth.json")
     ]
     assert transfer_s(profile, 1 << 11, "to device") > 0
-    assert profile.machine.device.name == "numba-cuda simulator" and path.stem == profile.name
+    assert profile.machine.gpu.name == "numba-cuda simulator" and path.stem == profile.name
     assert {record.regime for record in journal} == {"warm", "cold"}
     for record in journal:
         assert record.candidate.device == "cuda" and record.time_s > 0 and record.error < 1e-14

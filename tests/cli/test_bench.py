@@ -249,7 +249,7 @@ def test_twins_of_a_folder(run, recorded, monkeypatch, tmp_path):
     row = TwinRow("a", 99, recorded.records[0].candidate, 2, 1e-3, 1.01, 1.2, 0.9)
     asked = []
 
-    def measured(paths, threads, dtype, on_matrix):
+    def measured(paths, threads, machine, dtype, on_matrix):
         asked.append(([path.name for path in paths], threads, dtype))
         return Twins((row,) if dtype is None else (), (), {"b": "b.mtx is empty"})
 
