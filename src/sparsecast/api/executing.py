@@ -91,7 +91,7 @@ def compile(
     for asked, planned in ((threads, first.threads), (dtype, first.dtype)):
         if asked is not None and asked != planned:
             raise InputError(
-                f"{asked} beside a plan for {planned}: expected the same; plan it so, or leave it out"
+                f"{asked} with a plan for {planned}: expected the same; plan it so, or leave it out"
             )
     _select(device, made)
     blocks = _built(matrix, made)
@@ -110,7 +110,7 @@ def _built(matrix: csr_array[Any], made: Plan) -> list[RowProduct]:
     planned_rows = sum(block.last_row + 1 - block.first_row for block in made.blocks)
     if planned_rows != matrix.shape[0]:
         raise InputError(
-            f"plan for {planned_rows} rows: expected {matrix.shape[0]}, the rows of the matrix; plan it anew"
+            f"plan for {planned_rows} rows: expected {matrix.shape[0]}, the rows of the matrix; plan it again"
         )
     ready = prepared(matrix, first.dtype, first.index_bits)
     return [
@@ -161,7 +161,7 @@ def _select(device: str | None, made: Plan) -> None:
     names = [name for name, kind in parse_devices(device).items() if kind == made.device]
     if not names:
         raise InputError(
-            f"{device} beside a plan for {made.device}: expected the same; plan it so, or leave it out"
+            f"{device} with a plan for {made.device}: expected the same; plan it so, or leave it out"
         )
     machine_of(names[0])
 

@@ -131,7 +131,7 @@ def time_model(name: str | None) -> str:
     quantity = MODELS.get(name).quantity
     if quantity != "time":
         raise InputError(
-            f"model '{name}' forecasts {quantity}: expected one of time; it is used beside one by itself"
+            f"model '{name}' forecasts {quantity}: expected a model of time; energy comes with it"
         )
     return name
 

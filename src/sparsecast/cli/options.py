@@ -63,7 +63,7 @@ DeviceOption = Annotated[str, typer.Option(metavar="cpu|cuda[:N]", help="Where t
 
 
 def screen() -> Console:
-    """Return the console for everything a person reads beside the result: standard error."""
+    """Return the console for messages and progress: standard error."""
     return Console(stderr=True, highlight=False)
 
 

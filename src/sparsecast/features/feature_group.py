@@ -20,7 +20,7 @@ class FeatureGroup(ABC):
         As it is registered: the name of its file.
     version : int
         Raised whenever the same matrix would give other numbers. Stored groups of another version are not
-        used; they are computed again from the matrix, where that can be had.
+        used; they are computed again if the matrix can be made again.
     """
 
     name: ClassVar[str]

@@ -42,7 +42,7 @@ class StorageFormat(ABC):
     #: Whether sizes follow from the lengths of the rows. If not, they are predicted for whole matrices whose
     #: columns ascend in each row, and a row block counts as a small copy of the matrix.
     predicted_from_rows: ClassVar[bool] = True
-    #: Whether padding reads x in a column of its own row, or in column 0, so that an x that is not finite
+    #: Whether padding reads x in a column of the same row, or in column 0, so that an x that is not finite
     #: reaches no other rows.
     pads_with_own_columns: ClassVar[bool] = True
 

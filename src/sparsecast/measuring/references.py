@@ -250,7 +250,7 @@ def _words(size: int) -> NDArray[np.uint64]:
 
 
 def _reader(words: NDArray[np.uint64], gathered: NDArray[np.uint64], length: int, threads: int) -> Call:
-    """Return what reads the next `length` words, from the start again where no such many are left."""
+    """Return what reads the next `length` words, and starts again when fewer are left."""
     first = 0
 
     def read() -> object:

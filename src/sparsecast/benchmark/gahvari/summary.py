@@ -263,7 +263,7 @@ class Rating:
     records : tuple of Record
         What was measured of the suite, each point once.
     refilled : int
-        Data points beside them that were refilled.
+        Number of data points that were not measured but refilled.
     sizes : dict of str to int
         Points measured of each size in SIZES; empty where the cache is not known.
     cache_bytes : int
@@ -299,7 +299,7 @@ class Rating:
 
     @property
     def is_disturbed(self) -> bool:
-        """Whether repeated measurements differ as they do beside another heavy program."""
+        """Whether repeated measurements differ as much as they do while another heavy program runs."""
         return (self.disturbance or 0.0) > DISTURBED
 
 
