@@ -38,7 +38,7 @@ from scipy.sparse import csr_array
 
 from nvmath_peers import NVMATH_PEERS, MissingPeerError, Peer
 from sparsecast.api import read_matrix
-from sparsecast.benchmark.evaluation import pair, scores
+from sparsecast.benchmark.evaluation import Scoring
 from sparsecast.benchmark.journal import JournalWriter, Measurements, journal, read_journal
 from sparsecast.benchmark.measurement import measure_candidates, right_hand_side
 from sparsecast.devices.bandwidths import measure_bandwidths
@@ -698,7 +698,7 @@ def _score(name: str, training: TrainingSet, target: Target) -> dict[str, Any]:
     """
     records, machine = training.records, training.machine
     matrices = list(dict.fromkeys(record.matrix for record in records if record.suite == "gallery"))
-    rows = []
+    scoring = Scoring()
     try:
         for half in (matrices[::2], matrices[1::2]):
             rest = training.where(lambda record, half=half: record.matrix not in half)
@@ -710,16 +710,18 @@ def _score(name: str, training: TrainingSet, target: Target) -> dict[str, Any]:
                 planned = [
                     target.candidate(each, blocks, machine, model.kernels(each)) for each in model.formats()
                 ]
-                rows += pair(matrix, name, model.forecast(found, planned), own)
+                scoring.add_records(matrix, own)
+                scoring.add_estimates(matrix, name, model.quantity, model.estimates(found, planned))
     except SparsecastError as error:
         return {"refused": str(error)}
-    if not rows:
+    evaluated = scoring.evaluation(machine.name)
+    if not evaluated.rows:
         return {"refused": "no gallery matrix was measured"}
     errors: dict[str, list[float]] = {}
-    for row in rows:
+    for row in evaluated.rows:
         errors.setdefault(row.record.candidate.format, []).append(abs(row.error))
     formats = {each: sum(own) / len(own) for each, own in errors.items()}
-    return {**asdict(scores(rows)[name]), "mean_errors": formats, "records": len(records)}
+    return {**asdict(evaluated.models[name]), "mean_errors": formats, "records": len(records)}
 
 
 #: The phases and the seconds of each; what one leaves goes to the next.

@@ -12,7 +12,7 @@ from scipy.sparse.linalg import LinearOperator
 
 import sparsecast as sc
 from sparsecast import api
-from sparsecast.benchmark import calibration
+from sparsecast.benchmark import run as benchmark_run
 from sparsecast.benchmark.measurement import right_hand_side
 from sparsecast.devices.binding import prepared
 from sparsecast.devices.cpu.processor import Processor
@@ -334,14 +334,14 @@ def test_evaluate_refuses_another_machines_profile(recorded):
 @pytest.fixture
 def short_calibration(monkeypatch):
     """Let a calibration measure little, and count how often it runs."""
-    effort = dataclasses.replace(calibration.QUICK_EFFORT, samples=2, sample_s=1e-4)
-    monkeypatch.setattr(calibration, "QUICK_EFFORT", effort)
+    effort = dataclasses.replace(benchmark_run.QUICK_EFFORT, samples=2, sample_s=1e-4)
+    monkeypatch.setattr(benchmark_run, "QUICK_EFFORT", effort)
     suites = Processor.suites
     monkeypatch.setattr(Processor, "suites", lambda self, *about: (suites(self, *about)[0], []))
     monkeypatch.setattr(Processor, "measure_bandwidths", lambda self, machine, threads: [])
     runs = []
-    inner = calibration.Calibration.run
-    monkeypatch.setattr(calibration.Calibration, "run", lambda self: (runs.append(self), inner(self))[1])
+    inner = benchmark_run.Calibration.run
+    monkeypatch.setattr(benchmark_run.Calibration, "run", lambda self: (runs.append(self), inner(self))[1])
     return runs
 
 

@@ -13,6 +13,7 @@ The tree::
     |   |-- MatrixSizeError         a matrix or its format does not fit in memory
     |   |-- ProfileError            a profile is missing, damaged, or of another schema or machine
     |   |-- DeviceError             a device, its driver or package is missing or too old, or it was lost
+    |   |-- PluginError             a plug-in takes a name that is taken, or cannot be imported
     |   |-- BusyError               another calibration holds the machine's profile
     |   `-- StorageError            the data folder cannot be written
     `-- WrongResultError            a kernel disagreed with the oracle: our fault, exit status 1
@@ -65,6 +66,10 @@ class ProfileError(InputError):
 
 class DeviceError(InputError):
     """A device cannot be found, is too old, was lost, or lacks its driver or Python package."""
+
+
+class PluginError(InputError):
+    """An installed plug-in has a name that is taken, cannot be imported, or does not register its member."""
 
 
 class BusyError(InputError):

@@ -348,7 +348,7 @@ class _Once:
 
     def __init__(self, make: Callable[[], Transposed]) -> None:
         self._make: Callable[[], Transposed] | None = make
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def __call__(self) -> Transposed:
         with self._lock:

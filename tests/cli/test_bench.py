@@ -9,9 +9,9 @@ from time import perf_counter
 
 import pytest
 
-from sparsecast.benchmark.calibration import Calibration
 from sparsecast.benchmark.gahvari.search_space import Point, all_series
 from sparsecast.benchmark.gahvari.summary import AGAIN, FIGURES, SUITE
+from sparsecast.benchmark.run import Calibration
 from sparsecast.benchmark.twin_comparison import TwinRow, Twins
 from sparsecast.machines.machine import Cache, detect
 from sparsecast.machines.profile import Profile
@@ -127,7 +127,8 @@ def test_ctrl_c_prints_the_figures_of_what_was_measured(run, rated, monkeypatch)
 
     def interrupted(self):
         profile = inner(self)
-        self.records, self.interrupted = self.records[:20], True
+        del self.measured.records[20:]
+        self.interrupted = True
         return profile
 
     monkeypatch.setattr(Calibration, "run", interrupted)
@@ -144,7 +145,8 @@ def test_ctrl_c_before_anything_was_measured_has_no_figures(run, rated, monkeypa
 
     def interrupted(self):
         profile = inner(self)
-        self.records, self.interrupted = [], True
+        self.measured.records.clear()
+        self.interrupted = True
         return profile
 
     monkeypatch.setattr(Calibration, "run", interrupted)
@@ -169,7 +171,7 @@ REFUSED = [
     (("--budget", "nan"), "budget nan s: expected at least 60 s"),
     (("--budget", "much"), "--budget"),
     (("--block", "5x5"), "block size '5x5': expected RxC with R and C of 1, 2, 3, 4, 6, 8; name one"),
-    (("--dtype", "int8"), "'int8': expected one of float64"),
+    (("--dtype", "int8"), "'int8' on cpu: expected one of float64"),
     (("--threads", "0"), "threads 0: expected 1 to"),
     (("--device", "abacus"), "'abacus'"),
     (("--figure", "{tmp}/map.bmp"), r"map.bmp: expected a name that ends in .png, .svg, .pdf; name it so"),

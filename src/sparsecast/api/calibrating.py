@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from sparsecast.api.resolving import answers, calibrated_profile, machine_of, target_of
-from sparsecast.benchmark.calibration import Calibration, Progress, no_progress
 from sparsecast.benchmark.gahvari import search_space, summary
 from sparsecast.benchmark.gahvari.summary import BenchResult
+from sparsecast.benchmark.run import Calibration, Progress, no_progress
 from sparsecast.benchmark.twin_comparison import Twins, twins_of
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import parse_device

@@ -78,7 +78,10 @@ class MatrixEntry:
         return cls(stored["specification"], stored["name"], stored["structure"])
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, MatrixEntry) and self.to_dict() == other.to_dict()
+        return isinstance(other, MatrixEntry) and self._compared() == other._compared()
+
+    def _compared(self) -> tuple[str, str, Structure]:
+        return self.specification, self.name, self.structure
 
     __hash__ = None  # type: ignore[assignment]
 

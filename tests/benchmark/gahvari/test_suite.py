@@ -182,7 +182,7 @@ CANDIDATES = [
 
 def test_a_process_compiles_what_it_is_told(monkeypatch):
     compiled = []
-    monkeypatch.setattr(compiling, "warm_up", compiled.append)
+    monkeypatch.setattr(Processor, "warm_up", lambda self, candidate: compiled.append(candidate))
     monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps([each.to_dict() for each in CANDIDATES])))
     compile_as_told()
     assert compiled == CANDIDATES

@@ -15,8 +15,8 @@ import pytest
 from scipy.sparse import csr_array, random_array
 
 from sparsecast import api
-from sparsecast.benchmark.calibration import Calibration
 from sparsecast.benchmark.plan_check import check_plan
+from sparsecast.benchmark.run import Calibration
 from sparsecast.devices import DEVICES
 from sparsecast.devices.binding import prepared, row_slice
 from sparsecast.devices.cuda import launching, tiles
@@ -413,7 +413,7 @@ def test_a_device_is_met(monkeypatch, tmp_path):
     machine = replace(
         detect(), device="cuda", gpu=GPU("simulated or not", 1, 1, 32, 128, 1 << 30, 1 << 12, 1, 1)
     )
-    monkeypatch.setattr("sparsecast.benchmark.calibration.QUICK_EFFORT", ONCE)
+    monkeypatch.setattr("sparsecast.benchmark.run.QUICK_EFFORT", ONCE)
     profile = Calibration(machine, [Target("cuda", "float64", 32, 1)], 50.0, device=Small()).run()
     found = {(record.matrix, record.candidate.format) for record in profile.records}
     assert found == {(each.name, name) for each in small for name in each.formats}
