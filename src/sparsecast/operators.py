@@ -1,4 +1,4 @@
-"""Operators: y = op @ x, however it is done, and the spaces that x and y live in.
+"""Operators, y = op @ x, and the vector spaces of x and y.
 
 Solvers see these protocols and nothing of formats, devices or processes.
 """

@@ -1,4 +1,4 @@
-"""Threads: cutting work into parts of even work, and running parts on threads or in Numba's pool."""
+"""Threads: cutting work into even parts, and running the parts on threads or in Numba's pool."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What travels between the rooms: Candidate, Record, Bandwidth, Forecast.
+"""The data that rooms exchange: Candidate, Record, Bandwidth, Forecast.
 
 All are frozen, hold SI units with the unit in the name, and turn into plain dictionaries and back
 without loss. Missing is ``None``, never 0 and never a default constant.

@@ -1,4 +1,4 @@
-"""Doing products and measuring them: operators, checks, measurements, evaluations."""
+"""Operators, checks of plans, measurements and evaluations."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def _are_equal(A: csr_array[Any], B: csr_array[Any]) -> bool:
 
 
 def _select(device: str | None, made: Plan) -> None:
-    """Compute on a plan's device from now on, the one of its kind that `device` names; without it stay."""
+    """Compute on the device that `device` names from now on; without a name, nothing changes."""
     if device is None:
         return
     names = [name for name, kind in parse_devices(device).items() if kind == made.device]
@@ -295,7 +295,7 @@ def _surroundings(machine: Machine, candidates: Sequence[Candidate]) -> Surround
 
 
 def measuring_steps(candidates: Sequence[Candidate]) -> int:
-    """Return how often `measure` calls `on_sample`, as if each device that may count energy did so.
+    """Return how often `measure` calls `on_sample`, if each device that may count energy does so.
 
     Plain CSR with several threads is checked against one thread, which takes samples of its own.
     """

@@ -43,5 +43,5 @@ def kept(machine: Machine) -> Measurements:
 
 
 def with_kept(profile: Profile) -> Profile:
-    """Return a profile with the kept Records of its machine; of one thing the latest Record counts."""
+    """Return a profile with the kept Records of its machine; a later Record replaces an earlier one."""
     return kept(profile.machine).into(profile)

@@ -144,7 +144,7 @@ def _all_prepared(
 def _alone(
     A: csr_array[Any], ready: Sequence[_Prepared], x: Any, out: Any, device: Device
 ) -> dict[str, Call]:
-    """Return plain CSR with one thread, to check those with several against; nothing where there is none."""
+    """Return plain CSR with one thread, to check products in parallel; nothing if no such is measured."""
     for item in ready:
         if item.candidate.format == "csr" and item.candidate.threads > 1:
             candidate = replace(item.candidate, threads=1)

@@ -51,7 +51,7 @@ def tiny_matrix(candidate: Candidate) -> csr_array[Any]:
 
 
 def prepared(A: csr_array[Any], dtype: str, index_bits: int) -> csr_array[Any]:
-    """Return `A` with values and indices of the given types, itself where it has them already.
+    """Return `A` with values and indices of the given types; `A` itself if it has them.
 
     Raises
     ------

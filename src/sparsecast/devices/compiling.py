@@ -1,4 +1,4 @@
-"""Compiling many kernels in several processes, which leave them to each other in Numba's cache on disk."""
+"""Compiles many kernels in several processes, which share them through Numba's cache on disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the kernels of one format on one device offer."""
+"""The kernels of one format on one device."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ class BCSR(StorageFormat):
 
     @classmethod
     def refuse_unsuited(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> None:
-        """Raise if the best square blocks would stream as much as CSR, which is blocks of 1 x 1.
+        """Raise if the best square blocks would stream at least as many bytes as CSR.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""What every storage format can do."""
+"""The interface of storage formats."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class StorageFormat(ABC):
 
     @classmethod  # noqa: B027 - most formats refuse nothing
     def refuse_unsuited(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> None:
-        """Raise if this format is not for such a matrix, or is known to lose to CSR; by default it is not.
+        """Raise if this format is not for such a matrix, or is known to be slower than CSR; never by default.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Description of the machine at hand; nothing here is measured."""
+"""Description of a machine; nothing here is measured."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ class Machine:
         return self.gpu.memory_bytes if self.gpu else self.memory_bytes
 
     def shared_cache_bytes(self, threads: int) -> tuple[int | None, int | None]:
-        """Return the bytes of the second and the third level of cache that so many threads have together.
+        """Return the bytes of L2 and of L3 cache that so many threads have together.
 
         None where the system does not tell of caches; 0 for a third level that is not there.
         """

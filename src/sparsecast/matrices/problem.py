@@ -1,4 +1,4 @@
-"""A problem: one matrix with its name, its specification and its Structure, each found at most once."""
+"""A problem: one matrix with its name, its specification and its Structure, each made at most once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reference products: the same small work again and again, which tells how fast the machine is just now.
+"""Reference products: the same small work, repeated; its time tells how fast the machine is now.
 
 The speed of a machine moves by a factor within minutes where others share its caches and its memory. One
 reference has its data in a core's own cache, one in the last cache, one in memory; each reads words in order

@@ -1,4 +1,4 @@
-"""What building a format from CSR costs."""
+"""The cost of building a format from CSR."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A linear model of what a product does: bytes streamed by cache level, rows, mispredicted rows, misses of x.
+"""A linear model of the work of a product: bytes by cache level, rows, mispredicted rows, misses of x.
 
 For each format, the time is a sum of non-negative costs times counts that follow from the structure. The
 costs are fitted to relative residuals on benchmark matrices by non-negative least squares, so that no

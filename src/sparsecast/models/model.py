@@ -1,4 +1,4 @@
-"""What every model does: learn from a training set, and forecast Candidates on row blocks."""
+"""The interface of models: they learn from a training set and forecast Candidates on row blocks."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ class Model(ABC):
         return value * low, value * high
 
     def label(self, candidate: Candidate) -> str:
-        """Name what is fitted as one: a format, or a format and, after a space, one of its kernels."""
+        """Return the name of a fit: a format, or a format and, after a space, one of its kernels."""
         name = candidate.format
         return f"{name} {candidate.kernel}" if self.kernels(name) else name
 

@@ -1,4 +1,4 @@
-"""Where to do the products: the best plan of each device, with everything that must travel."""
+"""Where to do the products: the best plan of each device, with the copies that it needs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sparsecast.planning.plan import Plan
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """A plan on a device, for a caller whose matrix and vectors lie on the host before and after.
+    """A plan on a device, for a matrix and vectors that lie on the host before and after.
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ def _break_even(fastest: Placement, others: Sequence[Placement]) -> int | None:
 
 
 def _costs(placement: Placement) -> list[tuple[float, float]]:
-    """Return the seconds before and for a product, of the plan and of plain CSR, which few products need."""
+    """Return the seconds before the products and for each, of the plan and of plain CSR."""
     baseline = placement.plan.baseline
     return [
         (placement.before_s, placement.plan.time_s),

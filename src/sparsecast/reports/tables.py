@@ -1,4 +1,4 @@
-"""Tables for people: what matters most comes first, and every time carries its unit."""
+"""Tables for people: the most important comes first, and every time has its unit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The search space of the five-minute benchmark: which matrices there are, and how large they are.
+"""The search space of the five-minute benchmark: its matrices and their sizes.
 
 Square matrices of dimensions 2**9 to 2**20, of 24 to 34 non-zeros a row, in 36 block sizes, are multiplied in
 CSR (1 x 1) or in BCSR of exactly their block size (Gahvari et al. 2007, section IV). Symmetric ones,

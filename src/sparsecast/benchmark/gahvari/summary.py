@@ -140,7 +140,7 @@ def _interpolated(row: Mapping[int, float]) -> NDArray[np.float64]:
 
 
 def figures(speeds: Speeds, end: int = 0) -> Summary:
-    """Return the figures: maxima of what was measured, medians after refilling up to dimension `end`."""
+    """Return the figures: measured maxima, and medians after refilling up to dimension `end`."""
     filled = refilled(speeds, end)
     blocked = filled.keys() - {UNBLOCKED, SYMMETRIC}
     kinds = (filled.keys() & {UNBLOCKED}, blocked, filled.keys() & {SYMMETRIC})
@@ -158,7 +158,7 @@ def _summary(
 
 
 def noise_of(first: Speeds, again: Speeds) -> float | None:
-    """Return how well measuring the same again agrees: the median relative difference, None without any."""
+    """Return the median relative difference of repeated measurements; None if nothing was repeated."""
     differences = [abs(again[point] / first[point] - 1) for point in again if point in first]
     return statistics.median(differences) if differences else None
 
@@ -288,7 +288,7 @@ class Rating:
 
     @property
     def disturbance(self) -> float | None:
-        """The noise; where nothing was measured twice, that within the samples of a point, in the median.
+        """The noise. If nothing was measured twice, the median of the noise within the samples.
 
         The busier the machine, the less time is left to measure anything twice.
         """

@@ -1,4 +1,4 @@
-"""The driver of NVIDIA's GPUs: what it describes, and what it says when it fails."""
+"""The driver of NVIDIA's GPUs: its description of a GPU, and its errors in our words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels on a device: what they are called with and how they are launched.
+"""Kernels on a device: their arguments and their launch.
 
 A kernel takes pointers where it would take arrays. An array would cost seven arguments and, at every launch,
 a conversion that lasts longer than the product of a small matrix; a pointer is one number, the same whichever

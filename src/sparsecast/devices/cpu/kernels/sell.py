@@ -1,4 +1,4 @@
-"""SELL-C-sigma on processors: eight rows at once, so that ends of row loops are few and foreseen.
+"""SELL-C-sigma on processors: eight rows at once, so that row loops end rarely and predictably.
 
 The eight sums are written out: a loop over a small array of them ran at a third of the speed.
 """
