@@ -1,4 +1,4 @@
-"""Arguments and options that commands share, and how they show what they found."""
+"""Arguments and options that commands share, and output of results."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ DeviceOption = Annotated[str, typer.Option(metavar="DEVICE", help=f"Where the pr
 
 
 def screen() -> Console:
-    """Return the console for everything a person reads beside the result: standard error."""
+    """Return the console for messages and progress: standard error."""
     return Console(stderr=True, highlight=False)
 
 
@@ -79,7 +79,7 @@ def page() -> Console:
 
 
 def warn(sentences: Iterable[str]) -> None:
-    """Print on standard error, in a way that nobody can miss, how far a result can be trusted."""
+    """Print warnings on standard error that nobody can miss."""
     for sentence in sentences:
         screen().print(f"[bold yellow]Note:[/] {sentence}", soft_wrap=True)
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SUFFIX = ".parquet"
 
-#: Machines that everybody shall be able to ask about; a profile is shipped once Records of one were made.
+#: Machines whose profiles are wanted for everybody; each is shipped as soon as one was measured.
 WANTED = ("nvidia-h200",)
 
 _SHIPPED = Path(__file__).parent / "profiles"
@@ -32,7 +32,7 @@ _MATRICES_KEY, _BANDWIDTHS_KEY = b"sparsecast_matrices", b"sparsecast_bandwidths
 
 
 class MatrixEntry:
-    """A line of a profile's table of matrices: what was measured on, without the matrix itself.
+    """A line of a profile's table of matrices: a measured matrix, without its entries.
 
     Parameters
     ----------

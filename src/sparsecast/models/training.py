@@ -1,4 +1,4 @@
-"""What models learn from: Records, and everything that is known of their machine and their matrices."""
+"""Training sets: Records, and all that is known of their machine and their matrices."""
 
 from __future__ import annotations
 
