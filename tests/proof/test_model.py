@@ -1,4 +1,4 @@
-"""A model with a feature group of its own (toys/columns), fitted to Records from before there was the group."""
+"""A model with a feature group of its own (toys/columns), fitted to Records that are older than the group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model of time that needs the feature group beside it: a cost a product, a row, an entry, a used column."""
+"""A model of time with a feature group of its own: a cost a product, a row, an entry, a used column."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A device that replays the Records of a profile: its products are done, its times are those that are stored.
 
-``REPLAYED_PROFILE`` names the profile. A product moves the clock on by its stored time; the result comes from the
-kernels for processors.
+``REPLAYED_PROFILE`` names the profile. A product moves the clock on by its stored time; the result comes from
+the kernels for processors.
 """
 
 from __future__ import annotations
