@@ -82,7 +82,7 @@ def require_own(profile_name: str, machine: Machine) -> None:
     """Raise an InputError if a profile is not that of `machine`, where the measurement will run."""
     if profile_name != machine.name:
         raise InputError(
-            f"forecasts for {profile_name}: expected those of this machine, {machine.name}, to measure here; "
+            f"forecasts for {profile_name}: expected this machine, {machine.name}, where it is measured; "
             f"use its own profile"
         )
 
