@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from functools import partial
 
 import numpy as np
 import pytest
@@ -51,8 +50,13 @@ def gpu_record(make_record):
 
 @pytest.fixture(scope="module")
 def on_gpu(way):
-    """Give a Candidate of the GPU by its format and kernel."""
-    return partial(way, device="cuda")
+    """Give a Candidate of the GPU by its format and kernel, in the layout of that device."""
+
+    def make(name, *rest, **fields):
+        layout = Parameters(DEVICES.get("cuda").kernels.get(name).layout)
+        return way(name, *rest, device="cuda", parameters=layout, **fields)
+
+    return make
 
 
 @pytest.mark.parametrize(
