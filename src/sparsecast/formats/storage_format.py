@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -46,8 +47,17 @@ class StorageFormat(ABC):
     #: reaches no other rows.
     pads_with_own_columns: ClassVar[bool] = True
 
+    #: Parameters of `from_csr` that `stored_entries` and `predicted_bytes` take too. Of a matrix that is built
+    #: with others, nothing can be predicted.
+    predicted_parameters: ClassVar[tuple[str, ...]] = ()
+
     shape: tuple[int, int]
     nnz: int
+
+    @classmethod
+    def predicts(cls, parameters: Iterable[str]) -> bool:
+        """Tell whether sizes with these parameters are known without building the matrix."""
+        return set(parameters) <= set(cls.predicted_parameters)
 
     @classmethod
     @abstractmethod
