@@ -47,8 +47,8 @@ class StorageFormat(ABC):
     #: reaches no other rows.
     pads_with_own_columns: ClassVar[bool] = True
 
-    #: Parameters of `from_csr` that `stored_entries` and `predicted_bytes` take too. Of a matrix that is built
-    #: with others, nothing can be predicted.
+    #: Parameters of `from_csr` that `stored_entries` and `predicted_bytes` take too. Of a matrix that is
+    #: built with others, nothing can be predicted.
     predicted_parameters: ClassVar[tuple[str, ...]] = ()
 
     shape: tuple[int, int]
