@@ -50,7 +50,7 @@ class Disturbance:
 
     def sentence(self) -> str:
         """Return in words what disturbed the measurement, and what to do where it cannot be used."""
-        remedy = " Do not rely on them: calibrate again while the machine is idle." if self.is_unusable else ""
+        remedy = " Calibrate again while the machine is idle: these are no basis." if self.is_unusable else ""
         return f"{self}.{remedy}"
 
     def __str__(self) -> str:
