@@ -259,7 +259,9 @@ def _own_profile(here: Machine) -> Profile:
     path = user_path(here.name)
     if not path.exists():
         on = "" if here.device == machines.PROCESSOR else f" --device {here.device}"
-        raise ProfileError(f"no profile for this machine ({here.name}): expected {path}; run sparsecast calibrate{on}")
+        raise ProfileError(
+            f"no profile for this machine ({here.name}): expected {path}; run sparsecast calibrate{on}"
+        )
     profile = Profile.load(path)
     if profile.name != here.name:
         raise ProfileError(

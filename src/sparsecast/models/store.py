@@ -20,7 +20,8 @@ def fitted(model: Model, training: TrainingSet) -> Model:
     """Return `model` fitted to `training`: from the user's data folder where that was done before.
 
     A stored model counts only for the same Records, hyper-parameters and versions of the model, of its
-    feature groups and of Sparsecast. Of each model there is one file for each machine and kind of Records; a new one replaces it.
+    feature groups and of Sparsecast. Of each model there is one file for each machine and kind of Records; a
+    new one replaces it.
 
     Raises
     ------

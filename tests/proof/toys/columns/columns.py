@@ -1,4 +1,4 @@
-"""A model of time that needs the feature group beside it: a cost a product, a row, an entry, a used column."""
+"""A model of time: a cost for a product, a row, an entry and a used column, by the feature group."""
 
 from __future__ import annotations
 
