@@ -47,7 +47,7 @@ class StorageFormat(ABC):
     #: reaches no other rows.
     pads_with_own_columns: ClassVar[bool] = True
 
-    #: Parameters of `from_csr` that `stored_entries` and `predicted_bytes` take too. Of a matrix that is built
+    #: Parameters of `from_csr` that `stored_entries` and `predicted_bytes` take too. Of a matrix built
     #: with others, nothing can be predicted.
     predicted_parameters: ClassVar[tuple[str, ...]] = ()
 
