@@ -1,4 +1,4 @@
-"""What each format costs to build from CSR, and CSR from it: time in products of CSR, and memory beside both.
+"""What each format costs to build from CSR, and CSR from it: time in products of CSR, and extra memory.
 
     python benchmarks/conversions.py [--dtype float32] [--rounds 5] [--json] [MATRIX...]
 

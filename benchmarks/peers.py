@@ -1,4 +1,4 @@
-"""Every format and the planned way beside SciPy, MKL and torch, sampled in turn with the same threads.
+"""Every format and the plan against SciPy, MKL and torch, sampled in turn with the same threads.
 
     python benchmarks/peers.py [--threads N] [--json] [--figure FILE.png] MATRIX...
 
@@ -133,7 +133,7 @@ PEERS = {"SciPy": scipy_call, "MKL": mkl_call, "torch": torch_call}
 
 
 def our_calls(A: csr_array, x: np.ndarray, out: np.ndarray, threads: int) -> dict[str, Call]:
-    """Return the product in every format that suits, and the planned one where this machine was met."""
+    """Return the product in every format that suits, and the planned one if this machine is calibrated."""
     calls: dict[str, Call] = {}
     for candidate in api.choice(A, threads=threads).candidates:
         try:

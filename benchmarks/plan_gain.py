@@ -1,4 +1,4 @@
-"""What plans gain: the planned operator beside every single format, sampled in turn.
+"""What plans gain: the planned operator against every single format, sampled in turn.
 
     python benchmarks/plan_gain.py [--iterations N] [--model NAME] MATRIX...
 

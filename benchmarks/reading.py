@@ -1,4 +1,4 @@
-"""Speed and peak memory of `sparsecast.load` beside SciPy's `mmread`, alternated in one run.
+"""Speed and peak memory of `sparsecast.load` against SciPy's `mmread`, alternated in one run.
 
     python benchmarks/reading.py FILE.mtx[.gz] ...
 

@@ -1,4 +1,4 @@
-"""The two row loops of symmetric CSR beside CSR, on mirrored matrices: what SHORT_ROW rests on.
+"""The two row loops of symmetric CSR against CSR, on mirrored matrices: what SHORT_ROW rests on.
 
     python benchmarks/symmetric_rows.py [--nnz 400000]
 

@@ -199,7 +199,7 @@ def test_the_operator_is_a_scipy_linear_operator(recorded):
 def test_compile_refuses_a_plan_for_other_rows(recorded):
     made = sc.plan(sc.gallery("banded", n=50), recorded)
     with pytest.raises(
-        InputError, match="plan for 50 rows: expected 60, the rows of the matrix; plan it anew"
+        InputError, match="plan for 50 rows: expected 60, the rows of the matrix; plan it again"
     ):
         sc.compile(sc.gallery("banded", n=60), made)
 
@@ -536,7 +536,7 @@ def test_a_plan_is_built_and_checked_on_the_device_that_is_named(gpu_profile, mo
     for ask in (api.check, sc.compile):
         with pytest.raises(DeviceError, match="expected to get this far"):
             ask(A, planned, device=device)
-        with pytest.raises(InputError, match="cpu beside a plan for cuda: expected the same"):
+        with pytest.raises(InputError, match="cpu with a plan for cuda: expected the same"):
             ask(A, planned, device="cpu")
     assert selected == [1, 1]
 

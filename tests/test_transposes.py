@@ -45,9 +45,10 @@ def operator(A, blocks=1):
     own = row_products(A, blocks)
 
     def transposed():
-        if not (A != A.T).nnz:
+        is_square = A.shape[0] == A.shape[1]
+        if is_square and not (A != A.T).nnz:
             return Transposed(own)
-        if not (A.T.conj() != A).nnz:
+        if is_square and not (A.T.conj() != A).nnz:
             return Transposed(own, conjugated=True)
         return Transposed(row_products(csr_array(A.T), blocks))
 

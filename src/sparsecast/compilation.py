@@ -1,7 +1,7 @@
-"""Where compiled kernels are kept, looked after before the first of them is declared.
+"""Where compiled kernels are kept. This is settled before the first kernel is declared.
 
-Numba keeps them beside the source files, or else in the user's cache folder, and refuses to declare a kernel
-that it can keep nowhere. A package on a read-only disk, used by someone without a home, must still work.
+Numba keeps them next to the source files, or else in the user's cache folder. It refuses to declare a kernel
+that it can keep nowhere. A package on a read-only disk must still work for a user without a home folder.
 """
 
 from __future__ import annotations

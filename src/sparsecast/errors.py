@@ -5,7 +5,7 @@ The tree::
     SparsecastError                 anything below; the command line prints it as one line
     |-- InputError (ValueError)     the user's input was wrong: exit status 2
     |   |-- MatrixFileError         a matrix file is missing, damaged, too large or of a kind not taken
-    |   |-- UnknownNameError        a gallery, format, kernel or model name that is not there
+    |   |-- UnknownNameError        no gallery matrix, format, kernel or model has that name
     |   |-- FeatureError            a matrix's structure lacks features that are needed
     |   |-- FormatError             a format does not suit a matrix
     |   |   |-- PaddingError        it would store far more than the matrix has
@@ -13,6 +13,7 @@ The tree::
     |   |-- MatrixSizeError         a matrix or its format does not fit in memory
     |   |-- ProfileError            a profile is missing, damaged, or of another schema or machine
     |   |-- DeviceError             a device, its driver or package is missing or too old, or it was lost
+    |   |-- PluginError             a plug-in takes a name that is taken, or cannot be imported
     |   |-- BusyError               another calibration holds the machine's profile
     |   `-- StorageError            the data folder cannot be written
     `-- WrongResultError            a kernel disagreed with the oracle: our fault, exit status 1
@@ -64,7 +65,11 @@ class ProfileError(InputError):
 
 
 class DeviceError(InputError):
-    """A device that was asked for is not there, too old, was lost, or lacks its driver or Python package."""
+    """A device cannot be found, is too old, was lost, or lacks its driver or Python package."""
+
+
+class PluginError(InputError):
+    """An installed plug-in has a name that is taken, cannot be imported, or does not register its member."""
 
 
 class BusyError(InputError):

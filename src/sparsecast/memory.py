@@ -1,4 +1,4 @@
-"""Free memory: what the machine has left, and what the limit of this process's container leaves of it."""
+"""Free memory: that of the machine, within the limits of this process's container."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def free_bytes() -> int:
 
 
 def _left_in_groups(groups_of_process: Path, groups: Path) -> Iterator[int]:
-    """Give what is left of the limit of each group around the process, and of none at least once."""
+    """Give the bytes left within the limit of each group around the process, and first a huge number."""
     yield 2**63
     try:
         lines = groups_of_process.read_text().splitlines()

@@ -1,4 +1,4 @@
-"""Operators: y = op @ x, however it is done, and the spaces that x and y live in.
+"""Operators, y = op @ x, and the vector spaces of x and y.
 
 Solvers see these protocols and nothing of formats, devices or processes.
 """
@@ -136,9 +136,9 @@ class Transposed(NamedTuple):
 class BlockOperator(LinearOperator):
     """A SciPy LinearOperator whose row blocks are computed by one product each.
 
-    ``op.T`` and ``op.H`` share the blocks with `op` and cost no memory of their own. Those of a matrix that
-    equals its transpose, or its conjugate transpose, are `op` itself where nothing differs. A subclass takes
-    the same four arguments.
+    ``op.T`` and ``op.H`` share the blocks with `op` and cost no extra memory. If a matrix equals its
+    transpose or its conjugate transpose, they are `op` itself where nothing differs. A subclass takes the
+    same four arguments.
 
     Parameters
     ----------
@@ -203,9 +203,8 @@ class BlockOperator(LinearOperator):
         Raises
         ------
         InputError
-            If `x` holds no numbers, or `x` or `out` has another shape, or `out` another dtype, is no NumPy
-            array, is read-only, shares memory with `x` or stands beside a complex `x` where the matrix is
-            real.
+            If `x` holds no numbers or has another shape. If `out` has another shape or dtype, is not a NumPy
+            array, is read-only, shares memory with `x`, or is given with a complex `x` for a real matrix.
         """
         x = _numbers(x, "x")
         rows, cols = self.shape
@@ -349,7 +348,7 @@ class _Once:
 
     def __init__(self, make: Callable[[], Transposed]) -> None:
         self._make: Callable[[], Transposed] | None = make
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def __call__(self) -> Transposed:
         with self._lock:

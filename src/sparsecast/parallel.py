@@ -1,4 +1,4 @@
-"""Threads: cutting work into parts of even work, and running parts on threads or in Numba's pool."""
+"""Threads: cutting work into even parts, and running the parts on threads or in Numba's pool."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def on_threads(function: Callable[[int, int], T], bounds: NDArray[np.int64]) -> list[T]:
-    """Return function(first, last) of each part, the first in the caller's thread, the others beside it.
+    """Return function(first, last) of each part: the first in the caller's thread, the others in a pool.
 
     Not in Numba's pool, which has room for one caller. The function must not call `on_threads`: the threads
     could all wait for each other.
@@ -99,7 +99,7 @@ def on_threads(function: Callable[[int, int], T], bounds: NDArray[np.int64]) -> 
     try:
         first = function(*starts[:2])
     finally:
-        wait(others)  # whoever handles an error must find no part still writing
+        wait(others)  # after an error, no part may still be writing
     return [first, *(other.result() for other in others)]
 
 

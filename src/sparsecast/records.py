@@ -1,4 +1,4 @@
-"""What travels between the rooms: Candidate, Record, Bandwidth, Forecast.
+"""The data that rooms exchange: Candidate, Record, Bandwidth, Forecast.
 
 All are frozen, hold SI units with the unit in the name, and turn into plain dictionaries and back
 without loss. Missing is ``None``, never 0 and never a default constant.
@@ -19,8 +19,8 @@ SCHEMA_VERSION = 3
 #: What a parameter of a Candidate can be.
 Parameter = int | str | tuple[int, ...]
 
-#: Types of values that are computed with, by their NumPy names, the most usual first. Whoever takes, lists or
-#: tests types reads them here.
+#: Types of values that are computed with, by their NumPy names, the most usual first. Code that takes, lists
+#: or tests types reads them here.
 DTYPES: tuple[str, ...] = ("float64", "float32", "complex128", "complex64")
 
 #: Bytes of a value of each of these types.
@@ -100,8 +100,8 @@ class Candidate:
     threads : int
         Threads that share the rows.
     parameters : Parameters
-        Of the format, by name: what its ``from_csr`` takes. One that is not there is chosen by the format's
-        own rule.
+        Of the format, by name: what its ``from_csr`` takes. The format's rule chooses
+        those that are not named.
     """
 
     format: str
@@ -246,7 +246,7 @@ class Record:
         return self.candidate, self.matrix, self.suite, self.regime, self.kernel_version
 
     def to_row(self) -> dict[str, Any]:
-        """Return one flat dictionary: the fields of the Candidate and of the Conditions beside the others.
+        """Return one flat dictionary: the fields of the Candidate, of the Conditions and of the Record.
 
         Parameters and references are texts in JSON, because their names are open.
         """

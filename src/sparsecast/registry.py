@@ -3,7 +3,8 @@
 A registry's known names are the module names of its package, so a newcomer adds a file and nothing
 else; a module is imported only when its name is asked for. A distribution of somebody else adds members by
 entry points whose group is the name of that package: ``[project.entry-points."sparsecast.formats"]``. The
-name of the entry point is that of the member, its value the module that registers it.
+name of the entry point is that of the member, its value the module that registers it. No member takes the
+place of another: a plug-in whose name is taken is an error.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from functools import cached_property
 from importlib import metadata
 from typing import Generic, TypeVar
 
-from sparsecast.errors import UnknownNameError
+from sparsecast.errors import PluginError, UnknownNameError
 
 T = TypeVar("T")
 
@@ -51,7 +52,19 @@ class Registry(Generic[T]):
 
     @cached_property
     def _plugins(self) -> dict[str, str]:
-        return {found.name: found.value for found in metadata.entry_points(group=self._package)}
+        """The module of each plug-in, by the name of the member."""
+        found = dict.fromkeys(self._modules, f"the package {self._package}")
+        plugins: dict[str, str] = {}
+        for point in metadata.entry_points(group=self._package):
+            owner = f"{point.dist.name if point.dist else 'a distribution'} ({point.value})"
+            # The same distribution may lie twice on the path: then it is one and the same member.
+            if found.setdefault(point.name, owner) != owner:
+                raise PluginError(
+                    f"{self.kind} '{point.name}' of {owner}: expected a name that is not taken, but "
+                    f"{found[point.name]} has it; remove that distribution, or have it renamed"
+                )
+            plugins[point.name] = point.value
+        return plugins
 
     def register(self, name: str) -> Callable[[T], T]:
         """Return a decorator that enters an implementation under `name`.
@@ -80,6 +93,8 @@ class Registry(Generic[T]):
         ------
         UnknownNameError
             If there is none; the message lists the known names.
+        PluginError
+            If a plug-in cannot be imported, or registers something else.
         """
         if name not in self._found:
             known = self.names()
@@ -87,5 +102,22 @@ class Registry(Generic[T]):
                 raise UnknownNameError(
                     f"{self.kind} '{name}' is unknown: known are {', '.join(known)}; name one"
                 )
-            importlib.import_module(self._plugins.get(name, f"{self._package}.{name}"))
+            if name in self._plugins:
+                self._import_plugin(name, self._plugins[name])
+            else:
+                importlib.import_module(f"{self._package}.{name}")
         return self._found[name]
+
+    def _import_plugin(self, name: str, module: str) -> None:
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            raise PluginError(
+                f"{self.kind} '{name}': expected its module {module}, which cannot be imported ({error}); "
+                f"install the distribution anew, or remove it"
+            ) from error
+        if name not in self._found:
+            raise PluginError(
+                f"{self.kind} '{name}': expected {module} to register that name, it did not; have the "
+                f"distribution corrected, or remove it"
+            )

@@ -249,7 +249,7 @@ def test_twins_of_a_folder(run, recorded, monkeypatch, tmp_path):
     row = TwinRow("a", 99, recorded.records[0].candidate, 2, 1e-3, 1.01, 1.2, 0.9)
     asked = []
 
-    def measured(paths, threads, dtype, on_matrix):
+    def measured(paths, threads, machine, dtype, on_matrix):
         asked.append(([path.name for path in paths], threads, dtype))
         return Twins((row,) if dtype is None else (), (), {"b": "b.mtx is empty"})
 
@@ -261,7 +261,7 @@ def test_twins_of_a_folder(run, recorded, monkeypatch, tmp_path):
     counts = list(dict.fromkeys((detect().threads, 1)))
     files = ["a.rb.gz", "b.mtx"]
     assert asked == [(files, [1], None), (files, counts, None), (files, counts, "float32")]
-    assert "'int8': expected one of" in run("bench", "--twins", tmp_path, "--dtype", "int8").err
+    assert "'int8' on cpu: expected one of" in run("bench", "--twins", tmp_path, "--dtype", "int8").err
     assert len(asked) == 3, "an unknown type is refused before anything is read"
 
 

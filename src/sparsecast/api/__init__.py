@@ -1,4 +1,4 @@
-"""The public face: composes the rooms; the only room that knows them all."""
+"""The functions of ``import sparsecast``: the only room that knows all others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Meeting machines: calibrations, the five-minute benchmark, profiles."""
+"""Calibrations, the five-minute benchmark, profiles."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def profile(name: str | Path | None = None, *, device: str = "cpu") -> Profile:
     ----------
     name : str or Path, optional
     device : str
-        Of this machine: ``"cpu"``, ``"cuda"`` or ``"cuda:N"``; each GPU has a profile of its own.
+        Of this machine: ``"cpu"``, ``"cuda"`` or ``"cuda:N"``; each GPU has its own profile.
 
     Raises
     ------
@@ -47,7 +47,7 @@ def profile(name: str | Path | None = None, *, device: str = "cpu") -> Profile:
     UnknownNameError
         If no profile has that name.
     DeviceError
-        If this machine's device is wanted and is not there.
+        If a device of this machine is wanted and cannot be found.
     """
     return find_profile(name, None if name else machine_of(device))
 
@@ -55,7 +55,7 @@ def profile(name: str | Path | None = None, *, device: str = "cpu") -> Profile:
 def machines() -> tuple[Machine, dict[str, Profile | ProfileError]]:
     """Return this machine, and every profile at hand, or why it cannot be used, by name.
 
-    Among those that cannot be used are those that shall be shipped and are not yet.
+    Profiles that are wanted and not shipped yet are among those that cannot be used.
     """
     found: dict[str, Profile | ProfileError] = {}
     for name in (*known_profiles(), *missing_profiles()):
@@ -74,7 +74,7 @@ def calibrate(
     device: str = "cpu",
     on_progress: Progress = no_progress,
 ) -> Profile:
-    """Meet this machine: measure the benchmark matrices and keep the profile.
+    """Measure the benchmark matrices on this machine and keep the profile.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def twins(
     device: str = "cpu",
     on_matrix: Callable[[], None] = lambda: None,
 ) -> Twins:
-    """Measure matrices beside their synthetic twins, on the processor.
+    """Measure matrices and their synthetic twins in turn, on the processor.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Doing products and measuring them: operators, checks, measurements, evaluations."""
+"""Operators, checks of plans, measurements and evaluations."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def compile(
     for asked, planned in ((threads, first.threads), (dtype, first.dtype)):
         if asked is not None and asked != planned:
             raise InputError(
-                f"{asked} beside a plan for {planned}: expected the same; plan it so, or leave it out"
+                f"{asked} with a plan for {planned}: expected the same; plan it so, or leave it out"
             )
     _select(device, made)
     blocks = _built(matrix, made)
@@ -110,7 +110,7 @@ def _built(matrix: csr_array[Any], made: Plan) -> list[RowProduct]:
     planned_rows = sum(block.last_row + 1 - block.first_row for block in made.blocks)
     if planned_rows != matrix.shape[0]:
         raise InputError(
-            f"plan for {planned_rows} rows: expected {matrix.shape[0]}, the rows of the matrix; plan it anew"
+            f"plan for {planned_rows} rows: expected {matrix.shape[0]}, the rows of the matrix; plan it again"
         )
     ready = prepared(matrix, first.dtype, first.index_bits)
     return [
@@ -155,13 +155,13 @@ def _are_equal(A: csr_array[Any], B: csr_array[Any]) -> bool:
 
 
 def _select(device: str | None, made: Plan) -> None:
-    """Compute on a plan's device from now on, the one of its kind that `device` names; without it stay."""
+    """Compute on the device that `device` names from now on; without a name, nothing changes."""
     if device is None:
         return
     names = [name for name, kind in parse_devices(device).items() if kind == made.device]
     if not names:
         raise InputError(
-            f"{device} beside a plan for {made.device}: expected the same; plan it so, or leave it out"
+            f"{device} with a plan for {made.device}: expected the same; plan it so, or leave it out"
         )
     machine_of(names[0])
 
@@ -295,7 +295,7 @@ def _surroundings(machine: Machine, candidates: Sequence[Candidate]) -> Surround
 
 
 def measuring_steps(candidates: Sequence[Candidate]) -> int:
-    """Return how often `measure` calls `on_sample`, as if each device that may count energy did so.
+    """Return how often `measure` calls `on_sample`, if each device that may count energy does so.
 
     Plain CSR with several threads is checked against one thread, which takes samples of its own.
     """

@@ -131,7 +131,7 @@ def time_model(name: str | None) -> str:
     quantity = MODELS.get(name).quantity
     if quantity != "time":
         raise InputError(
-            f"model '{name}' forecasts {quantity}: expected one of time; it is used beside one by itself"
+            f"model '{name}' forecasts {quantity}: expected a model of time; energy comes with it"
         )
     return name
 
@@ -272,7 +272,7 @@ def uncalibrated_devices(
     threads: int | None = None,
     dtype: str | None = None,
 ) -> list[str]:
-    """Return those of several devices that no profile is of, once nothing but meeting them can fail.
+    """Return the devices without a profile. Everything else that could fail is checked first.
 
     Parameters
     ----------
@@ -298,7 +298,7 @@ def uncalibrated_devices(
 
 
 def threads_of(device: str, threads: int | None) -> int | None:
-    """Return the threads that a question about several devices means for one of them: none for a GPU."""
+    """Return the threads for one device of a question about several; None for a GPU."""
     return threads if DEVICES.get(parse_device(device)[0]).shares_host else None
 
 

@@ -1,4 +1,4 @@
-"""Matrices as they are given: files, specifications, sparse matrices of any kind."""
+"""Input matrices: files, specifications, sparse matrices of any kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a question is about: which machine, target, Records and model."""
+"""Find what a question is about: the machine, the target, the Records and the model."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def machine_of(device: str) -> Machine:
     Raises
     ------
     InputError, DeviceError
-        If `device` is no such name, or is not there.
+        If `device` is not such a name, or the device cannot be found.
     """
     name, index = parse_device(device)
     return DEVICES.get(name).describe(index)
@@ -39,7 +39,7 @@ def asked_machine(profile: Profile, device: str | None) -> Machine:
     if device is None or parse_device(device)[0] == profile.machine.device:
         return profile.machine
     raise ProfileError(
-        f"device '{device}' of profile {profile.name}: expected {profile.machine.device}, which it is of; "
+        f"device '{device}' of profile {profile.name}: expected {profile.machine.device}, its device; "
         f"name that, or another profile"
     )
 
@@ -73,16 +73,16 @@ def target_of(A: Any, machine: Machine, threads: int | None, dtype: str | None) 
 
 
 def calibrated_profile(machine: Machine) -> Profile:
-    """Return this machine's profile, an empty one where there is none."""
+    """Return this machine's profile, or an empty one if it has none."""
     here = user_path(machine.name)
     return find_profile(here=machine) if here.exists() else Profile(machine, ())
 
 
 def require_own(profile_name: str, machine: Machine) -> None:
-    """Raise an InputError if a profile is not that of `machine`, on which is to be measured."""
+    """Raise an InputError if a profile is not that of `machine`, where the measurement will run."""
     if profile_name != machine.name:
         raise InputError(
-            f"forecasts for {profile_name}: expected this machine, {machine.name}, to measure them on; "
+            f"forecasts for {profile_name}: expected this machine, {machine.name}, where it is measured; "
             f"use its own profile"
         )
 
@@ -93,7 +93,7 @@ def answers(profile: Profile, target: Target) -> bool:
 
 
 def _model_records(profile: Profile, target: Target) -> list[Record]:
-    """Return a target's Records but those of the five-minute benchmark, which no model is fitted to."""
+    """Return a target's Records, without those of the five-minute benchmark: no model is fitted to these."""
     own = profile.select(device=target.device, dtype=target.dtype, threads=target.threads)
     return [
         record for record in own if record.suite not in (summary.SUITE, summary.AGAIN) and is_current(record)
@@ -123,7 +123,7 @@ def records_for(profile: Profile, target: Target) -> list[Record]:
 
 
 def training_for(profile: Profile, target: Target) -> TrainingSet:
-    """Return what models learn from for a target: a profile's Records, and those that are kept.
+    """Return the training set for a target: the Records of a profile, and the kept Records.
 
     Raises
     ------
@@ -141,7 +141,7 @@ def fitted_model(profile: Profile, target: Target, name: str) -> Model:
 
 
 def energy_model(profile: Profile, target: Target) -> Model | None:
-    """Return the first model of energy that the Records for a target suffice for, if there is one."""
+    """Return the first model of energy for which the Records suffice; None if there is no such model."""
     if not any(record.energy_j is not None for record in profile.records):
         return None
     for name in MODELS.names():
@@ -163,5 +163,7 @@ def contents(profile: Profile) -> str:
 
 
 def _described(about: Target | Candidate) -> str:
-    threads = DEVICES.get(about.device).threads_text(about.threads)
+    # A profile may be of a device that nobody here knows: published results, a plug-in that was removed.
+    known = about.device in DEVICES.names()
+    threads = DEVICES.get(about.device).threads_text(about.threads) if known else ""
     return f"{about.device} {about.dtype} {threads}".rstrip()

@@ -35,10 +35,10 @@ def disturbed(profile: Profile, records: Sequence[Record]) -> Disturbance | None
 
 
 def drift_since(profile: Profile, target: Target, records: Sequence[Record]) -> Drift:
-    """Return how this machine has changed since its calibration; no drift where that cannot be told.
+    """Return how this machine has changed since its calibration; no drift if that is unknown.
 
-    Only a machine's own profile is looked at: the reference products of another one cannot be timed here. Nor
-    can those of a calibration that did not keep any.
+    It is known only for the profile of this machine, because reference products of another machine cannot be
+    timed here, and only if the calibration kept their times.
     """
     if not any(record.conditions and record.conditions.references_s for record in records):
         return NO_DRIFT

@@ -1,4 +1,4 @@
-"""How good the forecasts were: each forecast beside its measurement, and each model's score."""
+"""How good the forecasts were: each forecast with its measurement, and each model's score."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class EvaluationRow:
     matrix : str
         Its name.
     model, quantity : str
-        Who forecast what: ``"time"`` or ``"energy"``.
+        Name of the model, and what it forecasts: ``"time"`` or ``"energy"``.
     estimate : Estimate
     record : Record
     """
@@ -67,7 +67,7 @@ class ModelScore:
     top1 : float
         Share of the matrices whose best Candidate it chooses.
     unforecast : int
-        Measured Candidates that it has no forecast of.
+        Measured Candidates without a forecast of it.
     """
 
     quantity: str
@@ -105,7 +105,7 @@ class Evaluation:
 
 @dataclass
 class Scoring:
-    """Forecasts and measurements as they come in.
+    """Collects forecasts and measurements, and scores the models.
 
     Attributes
     ----------
@@ -120,11 +120,11 @@ class Scoring:
     refused: dict[str, str] = field(default_factory=dict)
 
     def add_records(self, matrix: str, records: Iterable[Record]) -> None:
-        """Take what was measured on a matrix."""
+        """Add the measurements of a matrix."""
         self.measured.setdefault(matrix, []).extend(records)
 
     def add_estimates(self, matrix: str, model: str, quantity: str, estimates: Iterable[Estimate]) -> None:
-        """Take what a model forecasts of a matrix: what was not measured of it does not count."""
+        """Add the forecasts of a model for a matrix; those without a measurement do not count."""
         known = {record.candidate: record for record in self.measured.get(matrix, ())}
         self.rows += [
             EvaluationRow(matrix, model, quantity, estimate, known[estimate.candidate])

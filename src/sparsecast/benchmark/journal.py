@@ -1,4 +1,4 @@
-"""Journals: what was measured, a line each, written as it comes, so that a killed run loses nothing."""
+"""Journals: each measurement is written at once, in one line, so that a killed run loses nothing."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class JournalWriter:
         self._append, self._known = append, set(known)
 
     def add(self, problem: Problem, records: Iterable[Record]) -> None:
-        """Write the Records of a problem, and the problem itself where it was not written yet.
+        """Write the Records of a problem, and first the problem if it was not written yet.
 
         Raises
         ------
@@ -86,7 +86,7 @@ def journal(path: Path, known: Iterable[str] = ()) -> Iterator[JournalWriter]:
 
 
 def read_journal(path: Path) -> Measurements:
-    """Return what a journal holds, if there is one; a last line that was cut short does not count.
+    """Return what a journal holds; nothing if it does not exist. A last line that was cut short is ignored.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Records that are kept: what users measured on a machine, for models to learn from and to be scored on."""
+"""Kept Records: what users measured on a machine. Models learn from them and are scored on them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def kept_path(machine: Machine) -> Path:
 
 
 def keep(machine: Machine, problem: Problem, records: Iterable[Record]) -> None:
-    """Add Records to those that are kept.
+    """Add Records to the kept ones.
 
     Raises
     ------
@@ -32,7 +32,7 @@ def keep(machine: Machine, problem: Problem, records: Iterable[Record]) -> None:
 
 
 def kept(machine: Machine) -> Measurements:
-    """Return the Records of a machine that are kept; none where there are none.
+    """Return the kept Records of a machine, perhaps none.
 
     Raises
     ------
@@ -43,5 +43,5 @@ def kept(machine: Machine) -> Measurements:
 
 
 def with_kept(profile: Profile) -> Profile:
-    """Return a profile with the kept Records of its machine; of one thing the latest Record counts."""
+    """Return a profile with the kept Records of its machine; a later Record replaces an earlier one."""
     return kept(profile.machine).into(profile)

@@ -1,4 +1,4 @@
-"""Measuring Candidates on a matrix: build, check against the oracle, time in turn, record."""
+"""Measure Candidates on a matrix: build them, check them against the oracle, time them in turn."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def measure_candidates(
 ) -> list[Record]:
     """Measure Candidates of one device, dtype and index width, sampled in turn; return a Record each.
 
-    Candidates whose format turns out not to suit, or not to fit beside the others, are left out.
+    A Candidate is left out if its format does not suit, or does not fit in memory with the others.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def _all_prepared(
 def _alone(
     A: csr_array[Any], ready: Sequence[_Prepared], x: Any, out: Any, device: Device
 ) -> dict[str, Call]:
-    """Return plain CSR with one thread, to check those with several against; nothing where there is none."""
+    """Return plain CSR with one thread, to check products in parallel; nothing if no such is measured."""
     for item in ready:
         if item.candidate.format == "csr" and item.candidate.threads > 1:
             candidate = replace(item.candidate, threads=1)

@@ -1,4 +1,4 @@
-"""How a plan turns out: its operator, plain CSR and SciPy, sampled in turn."""
+"""Check of a plan: its operator, plain CSR and SciPy, sampled in turn."""
 
 from __future__ import annotations
 

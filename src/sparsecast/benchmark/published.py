@@ -2,7 +2,7 @@
 
 The file is that of Ginkgo's benchmarks on the SuiteSparse collection: ginkgo-project/ginkgo-data on GitHub,
 commit b9082895, under CC BY 4.0, gathered into one table with a line for each machine, matrix and format. It
-is no part of this project; whoever has it gives its path.
+is no part of this project; the user gives its path.
 
 What a Record of it knows: the machine, the format, the library's kernel, rows, columns, entries and the time
 of a product in double precision, a mean of which the file has no samples. Spread, noise, error and the time
@@ -97,7 +97,7 @@ def published_profiles(path: Path) -> dict[str, Profile]:
     Raises
     ------
     ProfileError
-        If the file is missing or is no such table, or has a format that is not known here.
+        If the file is missing or is not such a table, or has a format that is not known here.
     """
     lines = [
         line

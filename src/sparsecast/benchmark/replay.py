@@ -53,8 +53,11 @@ def replay(
         scoring.add_records(_name(scored, record), [record])
     for make in models:
         try:
+            groups_of = make().groups
+            # Once for all parts: features that are new are computed from each matrix anew.
+            known, asked = make().used(training).completed(groups_of), scored.having(groups_of)
             for part in (groups[first::folds] for first in range(min(folds, len(groups)))):
-                _score_part(training, scored, make(), part, scoring)
+                _score_part(known, asked, make(), part, scoring)
                 on_fold()
         except SparsecastError as error:
             scoring.refused[make().name] = str(error)

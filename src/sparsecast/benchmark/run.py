@@ -1,8 +1,6 @@
-"""The run of a calibration: its budget, the order of its matrices, its progress.
+"""A calibration: the benchmark matrices, measured within a budget, each kept at once.
 
-The suites say what is measured (matrices/benchmark_matrices.py, devices/*/suites.py), the journal keeps what
-was measured (journal.py). The required matrices come first: a short budget gives a coarse profile, and not
-half of a fine one.
+The required matrices come first, so that a short budget gives a coarse profile and not half of a fine one.
 """
 
 from __future__ import annotations
@@ -44,8 +42,8 @@ LEAST_BUDGET_S = 10.0
 #: Share of the free memory that a benchmark matrix may take in all its formats together.
 MEMORY_SHARE = 0.25
 
-#: Values, and bytes beside them, that one entry takes while it is measured: the CSR arrays, the largest
-#: format beside them, and the oracle's terms in extended precision.
+#: Values, and further bytes, that one entry takes while it is measured: the CSR arrays, the largest other
+#: format, and the oracle's terms in extended precision.
 _VALUES_AN_ENTRY, _BYTES_BESIDE = 3, 36
 
 QUICK_EFFORT = Effort(samples=24, sample_s=0.001, most_s=0.15)
@@ -243,8 +241,8 @@ class Calibration:
             profile = self.measured.into(taken_over.into(before)).with_bandwidths(self.bandwidths)
             if not profile.records and not self.interrupted:
                 raise InputError(
-                    f"budget {self.budget_s:g} s: expected time and free memory for one matrix, beside "
-                    f"compiling the kernels; that is done now, so calibrate again, or with more of both"
+                    f"budget {self.budget_s:g} s: expected time and free memory for one matrix, after "
+                    f"compiling the kernels; they are compiled now, so calibrate again, or with more of both"
                 )
             profile.save(path)
             journal_path.unlink(missing_ok=True)

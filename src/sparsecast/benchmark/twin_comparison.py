@@ -1,4 +1,4 @@
-"""How near synthetic twins come to real matrices: products with both, sampled in turn.
+"""Comparison of real matrices with their synthetic twins: products with both, sampled in turn.
 
 Gahvari et al. 2007, Summary 8 to 13, show real matrices and their twins as dots joined by lines; here each is
 a ratio of times.

@@ -44,7 +44,7 @@ def command(
     ] = None,
     twins: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Measure matrices beside synthetic twins instead."),
+        typer.Option(metavar="FOLDER", help="Compare the matrices of a folder with synthetic twins instead."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -25,7 +25,7 @@ def command(
     device: DeviceOption = "cpu",
     as_json: JsonOption = False,
 ) -> None:
-    """Meet this machine: measure the benchmark matrices and keep the profile."""
+    """Measure the benchmark matrices on this machine and keep the profile."""
     from sparsecast import api
     from sparsecast.machines.profile import user_path
     from sparsecast.reports import documents, tables

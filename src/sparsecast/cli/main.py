@@ -78,7 +78,7 @@ def main() -> None:
 
 
 def _with_value(message: str, arguments: list[str]) -> str:
-    """Return a parser's complaint about an option with the value given for it, which it leaves out."""
+    """Return a message of the parser about an option, with the given value added."""
     found = re.match(r"Invalid value for '(--[\w-]+)': (.*)", message, re.DOTALL)
     if found is None:
         return message

@@ -1,4 +1,4 @@
-"""Arguments and options that commands share, and how they show what they found."""
+"""Arguments and options that commands share, and output of results."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ import typer
 from rich.console import Console
 
 from sparsecast.records import DTYPES
+
+#: Names are not listed here: to find those of plug-ins takes longer than to show a page of help.
+_DEVICES = "cpu, cuda, cuda:N for GPU number N, or the name of a plug-in."
 
 MatrixArgument = Annotated[
     str,
@@ -53,17 +56,19 @@ ModelOption = Annotated[
 ]
 ForecastDeviceOption = Annotated[
     str | None,
-    typer.Option(metavar="cpu|cuda[:N]", help="Where the product is done; the profile's, or the CPU."),
+    typer.Option(metavar="DEVICE", help=f"Where the product is done; the profile's, or the CPU. {_DEVICES}"),
 ]
 DevicesOption = Annotated[
     str | None,
-    typer.Option(metavar="cpu|cuda[:N]|cpu,cuda", help="Where the products are done; several are compared."),
+    typer.Option(
+        metavar="DEVICE[,DEVICE]", help=f"Where the products are done; several are compared. {_DEVICES}"
+    ),
 ]
-DeviceOption = Annotated[str, typer.Option(metavar="cpu|cuda[:N]", help="Where the product is done.")]
+DeviceOption = Annotated[str, typer.Option(metavar="DEVICE", help=f"Where the product is done. {_DEVICES}")]
 
 
 def screen() -> Console:
-    """Return the console for everything a person reads beside the result: standard error."""
+    """Return the console for messages and progress: standard error."""
     return Console(stderr=True, highlight=False)
 
 
@@ -74,7 +79,7 @@ def page() -> Console:
 
 
 def warn(sentences: Iterable[str]) -> None:
-    """Print on standard error, in a way that nobody can miss, how far a result can be trusted."""
+    """Print warnings on standard error that nobody can miss."""
     for sentence in sentences:
         screen().print(f"[bold yellow]Note:[/] {sentence}", soft_wrap=True)
 

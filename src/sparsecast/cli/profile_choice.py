@@ -1,4 +1,4 @@
-"""Finding the profile that answers a question, with a calibration first where none does."""
+"""Finds the profile for a question; calibrates first if there is none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Devices: for each, a folder with all that is its own, and what all of them share beside them."""
+"""Devices: a folder for each, and modules that all of them share."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def tiny_matrix(candidate: Candidate) -> csr_array[Any]:
 
 
 def prepared(A: csr_array[Any], dtype: str, index_bits: int) -> csr_array[Any]:
-    """Return `A` with values and indices of the given types, itself where it has them already.
+    """Return `A` with values and indices of the given types; `A` itself if it has them.
 
     Raises
     ------
@@ -62,7 +62,8 @@ def prepared(A: csr_array[Any], dtype: str, index_bits: int) -> csr_array[Any]:
     largest = max(A.shape[1], int(A.indptr[-1]))
     if largest > np.iinfo(index_dtype).max:
         raise InputError(
-            f"indices of {index_bits} bits for {largest:,} columns or entries: expected 64 bits; plan it anew"
+            f"indices of {index_bits} bits for {largest:,} columns or entries: expected 64 bits; "
+            f"plan it again"
         )
     if A.data.dtype == dtype and A.indices.dtype == index_dtype and A.indptr.dtype == index_dtype:
         return A

@@ -1,4 +1,4 @@
-"""Compiling many kernels in several processes, which leave them to each other in Numba's cache on disk."""
+"""Compiles many kernels in several processes, which share them through Numba's cache on disk."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def compiled_beside(candidates: Sequence[Candidate], processes: int) -> Iterator
     processes : int
         Beside this one, at most one for each Candidate; they are ended with the body.
     """
-    # Not multiprocessing, which would run the main module of whoever calls us a second time. Modules come
+    # Not multiprocessing: it would run the main module of our caller a second time. Modules come
     # from where ours came from, not from the working directory, which comes first otherwise.
     command = [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path}; {_COMPILE}"]
     processes = min(processes, len(candidates))

@@ -1,4 +1,4 @@
-"""What differs between devices, and nothing else."""
+"""Device: the interface of everything that computes products."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Device(ABC):
         Raises
         ------
         DeviceError
-            If it is not there, or cannot be used.
+            If it cannot be found or used.
         """
 
     @abstractmethod
@@ -144,7 +144,7 @@ class Device(ABC):
         return is_known and record.kernel_version == self.kernels.get(name).version
 
     def bind(self, A: csr_array[Any], candidate: Candidate) -> tuple[Bound, float]:
-        """Return the bound candidate, and the seconds from CSR to there.
+        """Return the bound candidate, and the seconds that building it from CSR took.
 
         Raises
         ------
@@ -193,5 +193,5 @@ class Device(ABC):
         return BlockOperator(shape, dtype, blocks, transposed)
 
     def errors(self) -> AbstractContextManager[None]:
-        """Return a context that says in one line what the device's library says in the middle of work."""
+        """Return a context that turns errors of the device's library into our errors of one line."""
         return nullcontext()

@@ -1,4 +1,4 @@
-"""What the kernels of one format on one device offer."""
+"""The kernels of one format on one device."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class FormatKernels:
         How the format is laid out for this device, where it can be laid out in several ways: the parameters
         of its Candidates, which `predicted_parameters` of the format names.
     version : int
-        Raised by whoever changes a kernel, its rule or its layout, so that older Records no longer count.
+        Raise it with every change of a kernel, its rule or its layout; older Records then no longer count.
     """
 
     variants: tuple[str, ...]

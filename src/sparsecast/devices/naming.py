@@ -1,4 +1,4 @@
-"""Names of devices as people give them: one of DEVICES, and a number where there may be several."""
+"""Names of devices as users write them: a name of DEVICES, and perhaps a number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every feature group can do: be computed from a matrix, stored as plain data, and checked."""
+"""The interface of feature groups: computed from a matrix, stored as plain data, and checked."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class FeatureGroup(ABC):
         As it is registered: the name of its file.
     version : int
         Raised whenever the same matrix would give other numbers. Stored groups of another version are not
-        used; they are computed again from the matrix, where that can be had.
+        used; they are computed again if the matrix can be made again.
     """
 
     name: ClassVar[str]
@@ -32,7 +32,7 @@ class FeatureGroup(ABC):
         """Return the features of a matrix."""
 
     def contradiction(self, rows: int, cols: int, nnz: int) -> str | None:
-        """Return in words what no matrix of these dimensions can have; None where nothing is wrong.
+        """Return in words what no matrix of these dimensions can have; None if nothing is wrong.
 
         Compiled loops are indexed by features, so features from elsewhere are checked first.
         """

@@ -17,9 +17,9 @@ from sparsecast.features.levels import ROW_LENGTH_LEVELS
 from sparsecast.features.structure import Structure
 from sparsecast.integers import GOLDEN
 
-#: From which share of rows that are mispredicted on a row loop without a branch at its end wins: the
-#: longer the rows, the less their ends count beside the extra work. A line through where it breaks even on
-#: synthetic rows (benchmarks/csr_row_loops.py): 0.2 at 3 entries a row, 0.35 at 8, 0.55 at 20 and 40.
+#: Above this share of mispredicted rows, a row loop without a branch at its end is faster. The longer the
+#: rows, the less their ends count against the extra work. A line through the shares where both are equally
+#: fast, on synthetic rows (benchmarks/csr_row_loops.py): 0.2 at 3 entries a row, 0.35 at 8, 0.55 from 20 on.
 MISPREDICTED_SHARE, MISPREDICTED_SHARE_AN_ENTRY, GREATEST_MISPREDICTED_SHARE = 0.15, 0.02, 0.55
 
 #: Places for histories of row lengths in the estimate of mispredicted rows, and the longest row told apart.

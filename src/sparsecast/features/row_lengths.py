@@ -1,4 +1,4 @@
-"""Row lengths: how many entries the rows have, and how well the end of each row is foreseen."""
+"""Row lengths: how many entries the rows have, and how many of the row ends are mispredicted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A matrix as feature groups look at it: its arrays, and one sweep over them that they share."""
+"""The input of feature groups: the arrays of a matrix, and one sweep over them that all share."""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ Group = TypeVar("Group", bound=FeatureGroup)
 class Structure:
     """What models read of a matrix: its dimensions, and groups of features.
 
-    A group that is not known is absent: its features are then None to whoever asks by `get`, and a question
-    that needs them is refused.
+    A group that is not known is absent. `get` then returns None, and a question that needs the group is
+    refused.
 
     Attributes
     ----------
@@ -141,7 +141,7 @@ class Structure:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Structure:
-        """Return the Structure that `to_dict` stored, without groups that nobody here knows in that version.
+        """Return the Structure that `to_dict` stored, without groups that are not known here in that version.
 
         Raises
         ------

@@ -60,7 +60,7 @@ class BCSR(StorageFormat):
     data : array of shape (blocks * r * c,)
         The blocks' values, each block row by row.
     present : uint8 array of shape (blocks, r)
-        For each row of each block, bits that tell entries from padding: r bytes a block beside its r c
+        For each row of each block, bits that tell entries from padding: r bytes a block, for r c
         values. Only `to_csr` reads it.
     order : integer array of shape (nnz,) or (0,)
         Where the matrix had each entry, in the order of ascending columns; empty where it had them so.
@@ -164,7 +164,7 @@ class BCSR(StorageFormat):
 
     @classmethod
     def refuse_unsuited(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> None:
-        """Raise if the best square blocks would stream as much as CSR, which is blocks of 1 x 1.
+        """Raise if the best square blocks would stream at least as many bytes as CSR.
 
         Raises
         ------

@@ -36,9 +36,9 @@ Integers = NDArray[np.int64]
 class DIA(StorageFormat):
     """Diagonals in chunks of rows: of each chunk the first diagonal's values, then the second's, and so on.
 
-    A product then bandwidths one array from end to end. The values of row i on the diagonal of offset d are
-    multiplied by x[i + d], so nothing is streamed beside them. Every diagonal is stored in all rows; where it
-    lies outside the matrix its values are 0 and no kernel multiplies them. Padding inside the matrix reads an
+    A product then streams one array from end to end. The values of row i on the diagonal of offset d are
+    multiplied by x[i + d], so no indices are streamed. Every diagonal is stored in all rows; where it lies
+    outside the matrix its values are 0 and no kernel multiplies them. Padding inside the matrix reads an
     x that its row need not have: a non-finite x there gives NaN in every row that its diagonals cross, as
     it does in other libraries.
 

@@ -1,1 +1,1 @@
-"""Machines: what they are, and the files that keep what was learned about them."""
+"""Machines: their descriptions, and the profiles that hold what was measured on them."""

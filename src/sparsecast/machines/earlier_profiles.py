@@ -48,7 +48,7 @@ Row = Mapping[str, Any]
 def tables(
     rows: Sequence[Row], metadata: Mapping[bytes, bytes]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return the rows of the Records, the matrices and the bandwidths of such a profile, as they are now.
+    """Return the Records, matrices and bandwidths of such a profile in the present schema.
 
     Raises
     ------

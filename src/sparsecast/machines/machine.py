@@ -1,4 +1,4 @@
-"""Description of the machine at hand; nothing here is measured."""
+"""Description of a machine; nothing here is measured."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ class Machine:
     gpu : GPU or None
         That device, where it is one; None where the processor computes.
     features : tuple of str or None
-        Instruction sets that rules of kernels ask for beside `simd`; None where the description is older
-        than this field.
+        Instruction sets that rules of kernels ask for, in addition to `simd`; None if the description is
+        older than this field.
     """
 
     processor: str
@@ -108,7 +108,7 @@ class Machine:
         return f"{_slug(self.processor) or 'machine'}-{self.threads}t-{digest}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the description as plain data, without the keys of what there is not."""
+        """Return the description as plain data, without keys whose value is missing."""
         described = dataclasses.asdict(self)
         return {key: value for key, value in described.items() if value is not None}
 
@@ -141,7 +141,7 @@ class Machine:
         return self.gpu.memory_bytes if self.gpu else self.memory_bytes
 
     def shared_cache_bytes(self, threads: int) -> tuple[int | None, int | None]:
-        """Return the bytes of the second and the third level of cache that so many threads have together.
+        """Return the bytes of L2 and of L3 cache that so many threads have together.
 
         None where the system does not tell of caches; 0 for a third level that is not there.
         """

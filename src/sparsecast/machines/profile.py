@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SUFFIX = ".parquet"
 
-#: Machines that everybody shall be able to ask about; a profile is shipped once Records of one were made.
+#: Machines whose profiles are wanted for everybody; each is shipped as soon as one was measured.
 WANTED = ("nvidia-h200",)
 
 _SHIPPED = Path(__file__).parent / "profiles"
@@ -32,7 +32,7 @@ _MATRICES_KEY, _BANDWIDTHS_KEY = b"sparsecast_matrices", b"sparsecast_bandwidths
 
 
 class MatrixEntry:
-    """A line of a profile's table of matrices: what was measured on, without the matrix itself.
+    """A line of a profile's table of matrices: a measured matrix, without its entries.
 
     Parameters
     ----------
@@ -275,8 +275,10 @@ def find_profile(wanted: str | Path | None = None, here: Machine | None = None) 
 def _own_profile(here: Machine) -> Profile:
     path = user_path(here.name)
     if not path.exists():
-        what = f"sparsecast calibrate --device {here.device}" if here.gpu else "sparsecast calibrate"
-        raise ProfileError(f"no profile for this machine ({here.name}): expected {path}; run {what}")
+        on = "" if here.device == machines.PROCESSOR else f" --device {here.device}"
+        raise ProfileError(
+            f"no profile for this machine ({here.name}): expected {path}; run sparsecast calibrate{on}"
+        )
     profile = Profile.load(path)
     if profile.name != here.name:
         raise ProfileError(

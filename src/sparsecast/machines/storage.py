@@ -1,4 +1,4 @@
-"""The folder that keeps profiles and journals: writes that are whole or not at all, and one writer."""
+"""The user's data folder: atomic writes, journals, and locks for one writer."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def ensure_writable(folder: Path) -> None:
 
 
 def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
-    """Let `write` fill a temporary file beside `path`, then put it in its place in one step.
+    """Let `write` fill a temporary file in the folder of `path`, then rename it to `path` in one step.
 
     Raises
     ------

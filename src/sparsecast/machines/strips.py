@@ -15,8 +15,8 @@ from sparsecast.machines.gpu import GPU
 from sparsecast.machines.machine import Machine
 
 #: Rows (CSR, ELL) and non-zeros (COO) of a strip for each thread of a processor. A processor has no thread
-#: blocks to fill; what it has to fill is the time beside which waking its threads counts little: at 1,024
-#: rows of four non-zeros a thread works for about 2 microseconds, about what the waking costs.
+#: blocks to fill. Its threads need enough work that waking them costs little: with 1,024 rows of four
+#: non-zeros a thread works for about 2 microseconds, about as long as the waking takes.
 STRIP_ROWS_A_THREAD = 1024
 
 

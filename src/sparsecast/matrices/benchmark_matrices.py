@@ -84,8 +84,8 @@ SYMMETRIC = (
     (120_000, 25, "mixed", 0.3),
 )
 _SYMMETRIC_FORMATS = ("csr", "sell", "symmetric_csr")
-#: Rows, diagonals and reach of matrices of full diagonals: from cache to memory, few and many diagonals, side
-#: by side and far apart. The format for them is measured on them, beside CSR.
+#: Rows, diagonals and reach of matrices of full diagonals: from cache to memory, few and many diagonals,
+#: adjacent and far apart. CSR and the format for diagonals are measured on them.
 DIAGONALS = (
     (2_000, 5, 0.05),
     (20_000, 3, 0.0),
@@ -190,7 +190,7 @@ def strips_benchmark(
 def entry_strips_benchmark(strip: int, strips: int) -> SuiteMatrix:
     """Return the matrix of so many strips of `strip` non-zeros.
 
-    It has one strip of rows, and as many non-zeros a row as there shall be strips of non-zeros.
+    It has one strip of rows, and as many non-zeros a row as strips of non-zeros are wanted.
     """
     return suite_matrix("strips", "entry strips", ("coo",), rows=strip, nnz_per_row=strips)
 

@@ -1,4 +1,4 @@
-"""Matrices of problems people know, by name and parameters: ``gallery("poisson3d", n=100)``.
+"""Matrices of well-known problems, by name and parameters: ``gallery("poisson3d", n=100)``.
 
 Every one is a function of integers and of nothing else: the same call gives the same matrix on every
 machine. Results are canonical CSR (sorted, without duplicates) in float64, complex128 where the problem is

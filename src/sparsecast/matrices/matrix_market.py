@@ -1,4 +1,4 @@
-"""Matrix Market files: our own reading of the header, SciPy's parser for the numbers.
+"""Matrix Market files: the header is read here, the numbers by SciPy's parser.
 
 SciPy's parser is fast and trusts its input: a byte 0 or an array without rows end the process, and 1.0D3 is
 read as 1.0 (tests/matrices/test_scipy_readers.py). What goes to it is therefore checked first, and its header

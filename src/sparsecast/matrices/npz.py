@@ -1,4 +1,4 @@
-"""Matrices in SciPy's .npz archives, whose declared sizes are checked before anything is loaded."""
+"""Matrices in SciPy's .npz archives, whose declared sizes are checked before they are loaded."""
 
 from __future__ import annotations
 

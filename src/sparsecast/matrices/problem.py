@@ -1,4 +1,4 @@
-"""A problem: one matrix with its name, its specification and its Structure, each found at most once."""
+"""A problem: one matrix with its name, its specification and its Structure, each made at most once."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class _Made:
 
 
 class Problem:
-    """A matrix that is asked about or measured on.
+    """A matrix to forecast or to measure.
 
-    It is made when it is first needed; so is its Structure. Use the class methods to get one.
+    The matrix and its Structure are made when they are first needed. Use the class methods to get one.
 
     Parameters
     ----------
@@ -140,9 +140,9 @@ class Problem:
 
     @classmethod
     def rebuilt(cls, specification: str) -> Problem | None:
-        """Return the problem of a specification, None where its matrix cannot be had again.
+        """Return the problem of a specification; None if its matrix cannot be made again.
 
-        A file that is gone, or that holds something else by now, cannot; nor can a matrix that was an array.
+        That is so for a file that is gone or has changed, and for a matrix that was an array.
         """
         original = (
             specification.rpartition("&of=")[2] if specification.startswith(TWIN_PREFIX) else specification
@@ -187,7 +187,7 @@ class Problem:
 
     @cached_property
     def specification(self) -> str:
-        """What stands for the matrix in Records, and what `rebuilt` takes."""
+        """The text that names the matrix in Records, and from which `rebuilt` makes it again."""
         return self._specification if isinstance(self._specification, str) else self._specification()
 
     @property

@@ -1,4 +1,4 @@
-"""Matrix files of any kind taken, read into one canonical CSR.
+"""Reads matrix files of all known kinds into one canonical CSR.
 
 Known are Matrix Market (``.mtx``, ``.mtx.gz``), Rutherford-Boeing and Harwell-Boeing (``.rb``, ``.rua``,
 ``.psa`` and so on, also with ``.gz``), SciPy's ``.npz`` and MATLAB's ``.mat`` of versions 5 and 7.

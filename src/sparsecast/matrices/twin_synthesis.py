@@ -1,4 +1,4 @@
-"""Synthetic twins of real matrices, made from nothing but a Structure.
+"""Synthetic twins of real matrices, made from a Structure alone.
 
 The paper's twin (Gahvari et al. 2007, section III) has the matrix's dimension, density, block size and bands.
 Its first band is a tenth of the dimension wide and its rows are equally long, so it loses what decides the

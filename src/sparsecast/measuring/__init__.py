@@ -1,1 +1,1 @@
-"""Measuring: times of zero-argument callables; what they compute is not its business."""
+"""Measuring: times and energy of zero-argument callables, whatever they compute."""

@@ -1,4 +1,4 @@
-"""What else the machine does while something is measured, as far as the system tells.
+"""Conditions: what else the machine does during a measurement, as far as the system tells.
 
 Linux tells it in /proc: how many threads run or wait for a core, the time that a hypervisor gave to others,
 and the time in which some thread waited for a core. A container or another system may not tell; that is None.

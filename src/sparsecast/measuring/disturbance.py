@@ -1,4 +1,4 @@
-"""Whether what a machine did beside a measurement made its times too long, and by how much at most.
+"""Disturbance: whether other work made measured times too long, and by how much at most.
 
 The figures are those of `benchmarks/busy_machine.py`.
 """
@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from sparsecast.measuring.timing import Timing
 from sparsecast.records import Conditions
 
-#: So many other processes in the mean, and such a share of stolen time, are met on a quiet machine as well.
+#: A quiet machine, too, has up to so many other processes in the mean, and up to such a share of stolen time.
 QUIET_OTHERS, QUIET_STOLEN = 0.25, 0.02
 
-#: How much too long times are at most, for each other process that a core is free for, and for each that
-#: wants one of ours.
-_BESIDE_EACH, _INSTEAD_OF_EACH = 0.1, 0.4
+#: How much too long times are at most: for each other process that has a free core, and for each that needs
+#: one of ours.
+_APART_EACH, _INSTEAD_OF_EACH = 0.1, 0.4
 
 #: From here on times are no basis for a forecast.
 UNUSABLE = 0.5
@@ -49,12 +49,12 @@ class Disturbance:
         return self.too_long >= UNUSABLE
 
     def __str__(self) -> str:
-        beside = []
+        causes = []
         if self.other_processes > QUIET_OTHERS:
-            beside.append(f"beside {self.other_processes:.1f} other running processes")
+            causes.append(f"{self.other_processes:.1f} other processes ran")
         if self.stolen_share > QUIET_STOLEN:
-            beside.append(f"while {self.stolen_share:.0%} of the processors' time went to other machines")
-        return f"measured {' and '.join(beside)}; times may be up to {self.too_long:.0%} too long"
+            causes.append(f"{self.stolen_share:.0%} of the processors' time went to other machines")
+        return f"measured while {' and '.join(causes)}; times may be up to {self.too_long:.0%} too long"
 
 
 def disturbance(conditions: Iterable[Conditions | None], threads: int, cores: int) -> Disturbance | None:
@@ -75,8 +75,8 @@ def disturbance(conditions: Iterable[Conditions | None], threads: int, cores: in
     if others <= QUIET_OTHERS and stolen <= QUIET_STOLEN:
         return None
     free = max(0, cores - threads)
-    beside, instead = min(others, free), max(0.0, others - free)
-    too_long = _BESIDE_EACH * beside + _INSTEAD_OF_EACH * instead * threads + stolen * threads
+    apart, instead = min(others, free), max(0.0, others - free)
+    too_long = _APART_EACH * apart + _INSTEAD_OF_EACH * instead * threads + stolen * threads
     return Disturbance(others, stolen, too_long)
 
 
@@ -88,7 +88,7 @@ def waited_for_cores(together: Timing, alone: Timing, conditions: Conditions | N
     together, alone : Timing
         Of the same product, by all threads and by one.
     conditions : Conditions or None
-        Beside the first. On a machine that was quiet the kernel itself is slower in parallel.
+        During the first. If the machine was quiet, the kernel itself is slower in parallel.
     """
     if alone.time_s < _LARGE_S or together.time_s <= alone.time_s:
         return False

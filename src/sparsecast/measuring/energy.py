@@ -1,8 +1,8 @@
 """Joules of callables: a meter is read before and after a run that is long enough for it.
 
-A meter that counts joules does not say when it looks: NVIDIA's counter is refreshed some ten times a second
-and its sensor may see only part of that time, so a run of seconds is read, not a call of microseconds, and
-the power of the idle device, which the run pays for as well, is measured apart and reported beside it.
+A meter that counts joules does not say when it looks. NVIDIA's counter is refreshed about ten times a second,
+and its sensor may see only part of that time. So a run of seconds is read, not a call of microseconds. The
+run includes the power of the idle device, so that power is measured and reported, too.
 
 What was not measured is None: a meter that no longer answers, or that did not move.
 """

@@ -1,4 +1,4 @@
-"""A stream read: how fast the machine delivers bytes that lie in order, which no product can exceed."""
+"""A read of memory in order: no product can deliver bytes faster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reference products: the same small work again and again, which tells how fast the machine is just now.
+"""Reference products: the same small work, repeated; its time tells how fast the machine is now.
 
 The speed of a machine moves by a factor within minutes where others share its caches and its memory. One
 reference has its data in a core's own cache, one in the last cache, one in memory; each reads words in order
@@ -250,7 +250,7 @@ def _words(size: int) -> NDArray[np.uint64]:
 
 
 def _reader(words: NDArray[np.uint64], gathered: NDArray[np.uint64], length: int, threads: int) -> Call:
-    """Return what reads the next `length` words, from the start again where no such many are left."""
+    """Return what reads the next `length` words, and starts again when fewer are left."""
     first = 0
 
     def read() -> object:

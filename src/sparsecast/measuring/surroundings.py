@@ -1,4 +1,4 @@
-"""What surrounds a run of measurements: other programs, and how fast the machine is meanwhile."""
+"""The surroundings of a run of measurements: other programs, and the speed of the machine."""
 
 from __future__ import annotations
 

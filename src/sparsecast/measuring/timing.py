@@ -1,4 +1,4 @@
-"""Times of callables on a machine that drifts and does other things besides.
+"""Times of callables on a machine that drifts and runs other programs.
 
 What disturbs a sample makes it longer, hardly ever shorter, so many short samples are taken and the time is
 a low quantile of them (Chen and Revels 2016, "Robust benchmarking in noisy environments"): a sample that is

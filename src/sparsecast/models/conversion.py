@@ -1,4 +1,4 @@
-"""What building a format from CSR costs."""
+"""The cost of building a format from CSR."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ConversionCost:
     """
 
     def fit(self, training: TrainingSet) -> Self:
-        """Learn from the conversions that were timed beside the products."""
+        """Learn from the conversions whose times the Records hold."""
         from scipy.optimize import nnls
 
         self._last_cache = _last_cache(training.machine)

@@ -1,4 +1,4 @@
-"""A linear model of what a product does: bytes streamed by cache level, rows, mispredicted rows, misses of x.
+"""A linear model of the work of a product: bytes by cache level, rows, mispredicted rows, misses of x.
 
 For each format, the time is a sum of non-negative costs times counts that follow from the structure. The
 costs are fitted to relative residuals on benchmark matrices by non-negative least squares, so that no
@@ -145,7 +145,7 @@ class LinearModel(Model):
 
     @staticmethod
     def _rest_bytes(blocks: RowBlocks, value_bytes: int, index_bytes: int) -> Floats:
-        """Return the bytes beside a block that one sweep over its matrix touches: x, y, other rows as CSR."""
+        """Return the bytes that a sweep over the matrix touches outside a block: x, y, other rows as CSR."""
         matrix = blocks.matrix
         other_rows = (matrix.rows - blocks.rows) * (index_bytes + value_bytes)
         other_entries = (matrix.nnz - blocks.nnz) * (index_bytes + value_bytes)

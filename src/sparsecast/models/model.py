@@ -1,4 +1,4 @@
-"""What every model does: learn from a training set, and forecast Candidates on row blocks."""
+"""The interface of models: they learn from a training set and forecast Candidates on row blocks."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Model(ABC):
     groups : tuple of str
         Feature groups without which it can neither learn nor forecast.
     version : int
-        Raised whenever the same training set would give another model, so that stored ones are fitted anew.
+        Raised whenever the same training set would give another model; stored models are then fitted again.
     machine_ : Machine
         That the training set is from.
     device_ : str
@@ -77,9 +77,9 @@ class Model(ABC):
         Raises
         ------
         ProfileError
-            If they do not suffice for any format, or are of a device that the model does not forecast.
+            If they suffice for no format, or are of a device that the model does not forecast.
         DeviceError
-            If they are of another device than the machine is described as.
+            If they are not of the device that the machine describes.
         """
         warm = self.used(training)
         used = warm.having(self.groups)
@@ -131,10 +131,10 @@ class Model(ABC):
         """Return the formats that the Records sufficed for."""
 
     def kernels(self, format_name: str) -> tuple[str, ...]:
-        """Return the kernels of a format that were fitted each by itself.
+        """Return the kernels of a format that have their own fits.
 
-        There are none where one fit stands for all: a processor's matrices are measured with the kernel that
-        the rule chooses for each, those of a GPU with every kernel.
+        Empty if one fit is for all kernels. On a processor, each matrix is measured with the kernel that the
+        rule chooses. On a GPU, each matrix is measured with every kernel.
         """
         return ()
 
@@ -220,7 +220,7 @@ class Model(ABC):
         return value * low, value * high
 
     def label(self, candidate: Candidate) -> str:
-        """Name what is fitted as one: a format, or a format and, after a space, one of its kernels."""
+        """Return the name of a fit: a format, or a format and, after a space, one of its kernels."""
         name = candidate.format
         return f"{name} {candidate.kernel}" if self.kernels(name) else name
 

@@ -1,4 +1,4 @@
-"""Fitted models, kept as JSON beside the profiles, and used again while what they depend on stays."""
+"""Store of fitted models: JSON files in the data folder, used until something they depend on changes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from sparsecast.errors import StorageError
+from sparsecast.features import FEATURES
 from sparsecast.machines.storage import home, write_atomically
 from sparsecast.models.model import Model
 from sparsecast.models.training import TrainingSet
@@ -16,10 +17,10 @@ from sparsecast.version import VERSION
 
 
 def fitted(model: Model, training: TrainingSet) -> Model:
-    """Return `model` fitted to `training`: from the user's data folder where that was done before.
+    """Return `model` fitted to `training`: read from the user's data folder if it was fitted before.
 
-    A stored model counts only for the same Records, hyper-parameters and versions of the model and of
-    Sparsecast. Of each model there is one file for each machine and kind of Records; a new one replaces it.
+    A stored model is used only for the same Records, the same hyper-parameters, and the same versions of the
+    model and of Sparsecast. A model has one file for each machine and kind of Records; a new fit replaces it.
 
     Raises
     ------
@@ -33,7 +34,7 @@ def fitted(model: Model, training: TrainingSet) -> Model:
         if stored["key"] == key:
             return model.restored(stored["state"], training.machine)
     except (OSError, AttributeError, KeyError, TypeError, ValueError):
-        pass  # there is none, or it is damaged: it is made anew below, and takes its place
+        pass  # it is missing or damaged: a new fit replaces it below
     model.fit(training)
     text = json.dumps(
         {"key": key, "model": model.name, "settings": model.settings(), "state": model.to_state()}
@@ -48,7 +49,9 @@ def _write(text: str, path: Path) -> None:
 
 
 def _key(model: Model, training: TrainingSet) -> str:
-    parts = (model.name, model.version, VERSION, sorted(model.settings().items()), training.fingerprint)
+    groups = [(name, FEATURES.get(name).version) for name in model.groups]
+    settings = sorted(model.settings().items())
+    parts = (model.name, model.version, VERSION, groups, settings, training.fingerprint)
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
 
 

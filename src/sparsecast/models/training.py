@@ -1,4 +1,4 @@
-"""What models learn from: Records, and everything that is known of their machine and their matrices."""
+"""Training sets: Records, and all that is known of their machine and their matrices."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from sparsecast.errors import InputError
 from sparsecast.features.analysis import structure as structure_of
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import Machine
@@ -58,11 +60,10 @@ class TrainingSet:
         """Return the part of the Records for which `chosen` holds."""
         return dataclasses.replace(self, records=tuple(record for record in self.records if chosen(record)))
 
-    def having(self, groups: Sequence[str]) -> TrainingSet:
-        """Return the Records of matrices whose feature groups of these names are known, or can be computed.
+    def completed(self, groups: Sequence[str]) -> TrainingSet:
+        """Return the same Records with the feature groups of these names, wherever they can be had.
 
-        What is missing is computed from the matrix, which is made again from its specification; Records of
-        matrices that cannot be had are left out.
+        What is missing is computed from the matrix, which is made again from its specification.
         """
         matrices = dict(self.matrices)
         for specification in {record.matrix for record in self.records}:
@@ -70,10 +71,15 @@ class TrainingSet:
             missing = entry.structure.lacks(groups)
             problem = Problem.rebuilt(specification) if missing else None
             if problem is not None:
-                found = structure_of(problem.matrix, groups=missing)
-                known = entry.structure.having(*found.groups.values())
-                matrices[specification] = MatrixEntry(specification, entry.name, known)
-        whole = dataclasses.replace(self, matrices=matrices)
+                with suppress(InputError):  # the matrix does not fit here, or its file cannot be read
+                    found = structure_of(problem.matrix, groups=missing)
+                    known = entry.structure.having(*found.groups.values())
+                    matrices[specification] = MatrixEntry(specification, entry.name, known)
+        return dataclasses.replace(self, matrices=matrices)
+
+    def having(self, groups: Sequence[str]) -> TrainingSet:
+        """Return the Records of matrices whose groups of these names are known, or can be computed."""
+        whole = self.completed(groups)
         return whole.where(lambda record: not whole.structure(record).lacks(groups))
 
     @cached_property

@@ -1,1 +1,1 @@
-"""Planning: from Forecasts to the way the product will be done."""
+"""Planning: from Forecasts to a Plan."""

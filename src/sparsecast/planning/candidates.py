@@ -1,4 +1,4 @@
-"""The ways of doing a product that are open to a matrix."""
+"""Candidates: the ways to do a product with a matrix."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ class Target:
         machine : Machine
             That is asked about.
         fitted : sequence of str
-            Where there are some, the only ones to choose from: the first of them stands in for a choice of
-            the rule that is not among them.
+            If given, the only kernels to choose from. If the rule chooses another one, the first of them is
+            taken.
         """
         rule = DEVICES.get(self.device).kernels.get(format_name)
         chosen = np.array(rule.variants)[rule.choose(blocks, machine, self.dtype)]
@@ -90,7 +90,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The candidates for a whole matrix, and why the other formats are none.
+    """The candidates for a whole matrix, and why the other formats are left out.
 
     Attributes
     ----------

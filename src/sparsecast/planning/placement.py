@@ -1,4 +1,4 @@
-"""Where to do the products: the best plan of each device, with everything that must travel."""
+"""Where to do the products: the best plan of each device, with the copies that it needs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sparsecast.planning.plan import Plan
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """A plan on a device, for a caller whose matrix and vectors lie on the host before and after.
+    """A plan on a device, for a matrix and vectors that lie on the host before and after.
 
     Attributes
     ----------
@@ -21,7 +21,7 @@ class Placement:
     plan : Plan
         On a device its conversion includes the transfer of the matrix.
     transfer_s : float
-        Forecast seconds to bring x there and y back once; 0 on the host.
+        Forecast seconds to bring x to the device and y back, once; 0 on the host.
     """
 
     profile: str
@@ -30,17 +30,17 @@ class Placement:
 
     @property
     def before_s(self) -> float:
-        """Seconds beside the products, as long as the vectors stay where they are computed with."""
+        """Seconds before the first product and after the last, if the vectors stay on the device."""
         return self.plan.convert_s + self.transfer_s
 
     @property
     def total_s(self) -> float:
-        """Seconds of all products, the vectors brought there and back once."""
+        """Seconds of all products, if the vectors travel once."""
         return self.before_s + self.plan.iterations * self.plan.time_s
 
     @property
     def travelling_s(self) -> float:
-        """Seconds of all products, x brought there and y back for every one."""
+        """Seconds of all products, if x and y travel for every one."""
         return self.plan.convert_s + self.plan.iterations * (self.plan.time_s + self.transfer_s)
 
 
@@ -52,10 +52,11 @@ class Placements:
     ----------
     placements : tuple of Placement
     break_even_iterations : int or None
-        Products from which on the placement with the fastest product is the best, each with its plan or with
-        plain CSR: 1 where it always is, None where there is only one or its product saves nothing.
+        Number of products from which on the placement with the fastest product is the best. Each placement
+        may use its plan or plain CSR. 1 if it is always the best; None if there is only one placement, or if
+        its product saves nothing.
     refused : dict of str to str
-        Devices whose memory the matrix does not fit in, and what was said of it.
+        Devices whose memory is too small for the matrix, with the message.
     """
 
     placements: tuple[Placement, ...]
@@ -109,7 +110,7 @@ def _break_even(fastest: Placement, others: Sequence[Placement]) -> int | None:
 
 
 def _costs(placement: Placement) -> list[tuple[float, float]]:
-    """Return the seconds before and for a product, of the plan and of plain CSR, which few products need."""
+    """Return the seconds before the products and for each, of the plan and of plain CSR."""
     baseline = placement.plan.baseline
     return [
         (placement.before_s, placement.plan.time_s),

@@ -1,4 +1,4 @@
-"""Plans: how a matrix will be multiplied, what that is expected to cost, and from when on it pays."""
+"""Plans: how a matrix will be multiplied, the forecast cost, and from how many products on it pays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a copy between host and device costs: a latency, and the bytes over the bandwidth."""
+"""The cost of a copy between host and device: a latency, and the bytes over the bandwidth."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Reports: what was found, as tables for people and as documents for programs."""
+"""Reports: results as tables for people and as documents for programs."""

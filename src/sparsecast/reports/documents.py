@@ -34,7 +34,7 @@ def matrix(name: str, shape: tuple[int, int], nnz: int) -> Document:
 
 
 def structure(name: str, found: Structure, notes: Sequence[str]) -> Document:
-    """Return every field of a Structure, and what was noticed on reading the matrix."""
+    """Return every field of a Structure, and what the reader noticed."""
     return {
         "matrix": matrix(name, (found.rows, found.cols), found.nnz),
         "structure": found.to_dict(),
@@ -148,7 +148,7 @@ def placements(found: Placements) -> Document:
 
 
 def evaluation_row(row: EvaluationRow) -> Document:
-    """Return one forecast beside its measurement."""
+    """Return one forecast with its measurement."""
     return {
         "matrix": row.matrix,
         "format": row.estimate.candidate.format,
@@ -245,7 +245,7 @@ def versions() -> dict[str, str]:
 
 
 def comparison(found: Comparison) -> Document:
-    """Return two results of the five-minute benchmark beside each other."""
+    """Return a comparison of two results of the five-minute benchmark."""
     return {
         "machines": list(found.machines),
         "settings": list(found.targets),

@@ -1,4 +1,4 @@
-"""Summary: for each, a function that gathers what it shows, and one that draws it."""
+"""Figures: for each, a function that gathers its data, and one that draws it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables for people: what matters most comes first, and every time carries its unit."""
+"""Tables for people: the most important comes first, and every time has its unit."""
 
 from __future__ import annotations
 
@@ -82,6 +82,9 @@ def structure(name: str, found: Structure) -> Table:
 def forecasts(title: str, items: Sequence[Forecast], refused: Mapping[str, str]) -> Table:
     """Return Forecasts, fastest first, and below them the formats that do not suit."""
     table = _numbers(title, "format", "kernel", "time", "interval", "GFLOP/s", "bytes", "to convert")
+    has_energy = any(item.energy_j is not None for item in items)
+    if has_energy:
+        table.add_column("energy", justify="right", no_wrap=True)
     for item in items:
         table.add_row(
             *_way(item.candidate),
@@ -90,6 +93,7 @@ def forecasts(title: str, items: Sequence[Forecast], refused: Mapping[str, str])
             f"{item.gflops:.2f}",
             size(item.bytes),
             "none" if item.convert_s == 0 else time(item.convert_s),
+            *([energy(item.energy_j)] if has_energy else []),
         )
     _add_refused(table, refused)
     return table
@@ -98,7 +102,7 @@ def forecasts(title: str, items: Sequence[Forecast], refused: Mapping[str, str])
 def measurements(
     title: str, records: Sequence[Record], expected: Mapping[Candidate, Forecast], refused: Mapping[str, str]
 ) -> Table:
-    """Return measurements, fastest first, each beside its forecast where there is one."""
+    """Return measurements, fastest first, each with its forecast if it has one."""
     table = _numbers(
         title,
         "format",
@@ -168,7 +172,7 @@ def plan_sentences(made: Plan, profile: str) -> list[str]:
 
 def _device_sentence(made: Plan) -> str:
     """Return what a plan on a device needs before its first product."""
-    there = f"Building it and bringing it there takes {time(made.convert_s)}"
+    there = f"Building it and copying it to the device takes {time(made.convert_s)}"
     if not made.break_even_iterations:
         return f"{there}."
     return (
@@ -199,7 +203,7 @@ def placements(title: str, found: Placements) -> Table:
             time(placement.total_s),
             time(placement.travelling_s),
         )
-    explained = "x and y travelling: all products, with x brought there and y back for every one"
+    explained = "x and y travelling: all products, if x and y are copied for every one"
     table.caption = "\n".join((explained, *found.refused.values()))
     return table
 
@@ -208,7 +212,7 @@ def placement_sentences(found: Placements) -> list[str]:
     """Return what a comparison of devices comes to, in sentences."""
     best, fastest = found.best, found.fastest
     sentences = [
-        f"Best on {best.plan.device} ({best.profile}): {time(best.total_s)} in all, the vectors kept there."
+        f"Best on {best.plan.device} ({best.profile}): {time(best.total_s)} in all, if the vectors stay."
     ]
     if found.break_even_iterations == 1:
         sentences.append(f"{fastest.plan.device} has the fastest product and pays from the first one on.")
@@ -227,7 +231,7 @@ def placement_sentences(found: Placements) -> list[str]:
 
 
 def plan_check(made: Plan, check: PlanCheck) -> Table:
-    """Return the measured plan beside its forecast, plain CSR and SciPy."""
+    """Compare the measured plan with its forecast, with plain CSR and with SciPy."""
     table = _numbers("Measured in turn", "way", "one product", "forecast", "against the plan")
     for way, measured, forecast in (
         ("the plan", check.time_s, made.time_s),
@@ -340,7 +344,7 @@ def gallery(listed: Mapping[str, tuple[Mapping[str, int | None], str]]) -> Table
 
 
 def evaluation(rows: Sequence[EvaluationRow]) -> Table:
-    """Return every measurement with the forecast and error of each model beside it, matrix by matrix."""
+    """Return every measurement with the forecast and the error of each model, matrix by matrix."""
     models = list(dict.fromkeys(row.model for row in rows))
     table = _numbers("Forecast against measurement", "matrix", "format", "kernel", "measured", "noise")
     for model in models:

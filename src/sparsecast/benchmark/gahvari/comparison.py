@@ -1,4 +1,4 @@
-"""Two results of the five-minute benchmark beside each other."""
+"""Comparison of two results of the five-minute benchmark."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def read_result(path: Path) -> dict[str, Any]:
     Raises
     ------
     InputError
-        If the file is missing or no such document.
+        If the file is missing, or is not such a document.
     """
     try:
         document = json.loads(path.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""The estimator of the five-minute benchmark: what of its search space is measured in a time limit.
+"""The estimator of the five-minute benchmark: which part of its search space is measured in a time limit.
 
 All of the search space takes hours, so it is cut until it fits (Gahvari et al. 2007, section IV). Nothing
 here reads a clock or runs a product: the search is told what time is left and what a trial took.

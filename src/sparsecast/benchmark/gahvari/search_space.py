@@ -1,8 +1,8 @@
-"""The search space of the five-minute benchmark: which matrices there are, and how large they are.
+"""The search space of the five-minute benchmark: its matrices and their sizes.
 
 Square matrices of dimensions 2**9 to 2**20, of 24 to 34 non-zeros a row, in 36 block sizes, are multiplied in
-CSR (1 x 1) or in BCSR of exactly their block size (Gahvari et al. 2007, section IV). Symmetric ones, of which
-one triangle is stored, are beside them: the paper leaves those to future work.
+CSR (1 x 1) or in BCSR of exactly their block size (Gahvari et al. 2007, section IV). Symmetric ones,
+of which one triangle is stored, are added: the paper leaves them to future work.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ UNBLOCKED, SYMMETRIC = Series(), Series(is_symmetric=True)
 def all_series(blocks: Sequence[str] | None = None) -> tuple[Series, ...]:
     """Return the series of the block sizes, by default all 36, and the symmetric one.
 
-    Square sizes come first and symmetric matrices second, so that whoever is cut short has seen each kind.
+    Square sizes come first and symmetric matrices second, so that a run that is cut short has seen each kind.
 
     Parameters
     ----------

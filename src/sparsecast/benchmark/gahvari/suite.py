@@ -137,7 +137,7 @@ class SyntheticSuite:
         return said
 
     def _compiled(self, left_s: Callable[[], float], limit_s: float) -> list[Series]:
-        """Have the kernels of the series compiled, and return those for which the time sufficed."""
+        """Compile the kernels of the series, and return the series for which the time sufficed."""
         begin = perf_counter()
         known = self.device.kernels.names()
         wanted = [series for series in self.series if series.format in known]

@@ -140,7 +140,7 @@ def _interpolated(row: Mapping[int, float]) -> NDArray[np.float64]:
 
 
 def figures(speeds: Speeds, end: int = 0) -> Summary:
-    """Return the figures: maxima of what was measured, medians after refilling up to dimension `end`."""
+    """Return the figures: measured maxima, and medians after refilling up to dimension `end`."""
     filled = refilled(speeds, end)
     blocked = filled.keys() - {UNBLOCKED, SYMMETRIC}
     kinds = (filled.keys() & {UNBLOCKED}, blocked, filled.keys() & {SYMMETRIC})
@@ -158,7 +158,7 @@ def _summary(
 
 
 def noise_of(first: Speeds, again: Speeds) -> float | None:
-    """Return how well measuring the same again agrees: the median relative difference, None without any."""
+    """Return the median relative difference of repeated measurements; None if nothing was repeated."""
     differences = [abs(again[point] / first[point] - 1) for point in again if point in first]
     return statistics.median(differences) if differences else None
 
@@ -263,7 +263,7 @@ class Rating:
     records : tuple of Record
         What was measured of the suite, each point once.
     refilled : int
-        Data points beside them that were refilled.
+        Number of data points that were not measured but refilled.
     sizes : dict of str to int
         Points measured of each size in SIZES; empty where the cache is not known.
     cache_bytes : int
@@ -288,7 +288,7 @@ class Rating:
 
     @property
     def disturbance(self) -> float | None:
-        """The noise; where nothing was measured twice, that within the samples of a point, in the median.
+        """The noise. If nothing was measured twice, the median of the noise within the samples.
 
         The busier the machine, the less time is left to measure anything twice.
         """
@@ -299,7 +299,7 @@ class Rating:
 
     @property
     def is_disturbed(self) -> bool:
-        """Whether repeated measurements differ as they do beside another heavy program."""
+        """Whether repeated measurements differ as much as they do while another heavy program runs."""
         return (self.disturbance or 0.0) > DISTURBED
 
 

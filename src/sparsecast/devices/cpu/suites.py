@@ -1,4 +1,4 @@
-"""The benchmark matrices of a processor, on strips of its own."""
+"""The benchmark matrices of a processor, on strips of that processor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the kernels emit by hand: vectors of sums in registers, loads, shuffles and loops over entries.
+"""Emits vector code for kernels: sums in registers, loads, shuffles and loops over entries.
 
 Numba keeps no array of sums in registers over a loop, and doesn't choose how many lanes a vector has. Kernels
 that need either emit these instructions themselves. The sizes reach the compiler in the types of tuples.

@@ -42,7 +42,7 @@ class EventClock:
         self._host = HostClock() if numba.config.ENABLE_CUDASIM else None  # type: ignore[attr-defined]
 
     def seconds(self, call: Call, times: int) -> float:
-        """Return the seconds of the device between the begin of so many calls and the end of the last."""
+        """Return the device's seconds from the begin of the first call to the end of the last."""
         if self._host:
             return self._host.seconds(call, times)
         begin, end = self._cuda.event(), self._cuda.event()

@@ -1,4 +1,4 @@
-"""The driver of NVIDIA's GPUs: what it describes, and what it says when it fails."""
+"""The driver of NVIDIA's GPUs: its description of a GPU, and its errors in our words."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ELSE_CPU = "or name the device cpu"
 #: What numba-cuda and cuda.core raise where the driver says no, by name: nobody without a device has them.
 _DRIVER_ERRORS = {"CudaAPIError", "CUDAError"}
 
-#: What the driver says of a wrong kernel or call, which is our fault, and of a compiler newer than it.
+#: Errors of the driver for a wrong kernel or call (our fault), and for a compiler newer than the driver.
 _OUR_FAULTS = {
     f"CUDA_ERROR_{name}"
     for name in (
@@ -65,8 +65,8 @@ def driver_errors() -> Iterator[None]:
 def _one_line(said: str) -> InputError:
     if said == "CUDA_ERROR_OUT_OF_MEMORY":
         return MatrixSizeError(
-            f"the device's memory is full ({said}): expected room for the matrix, x and y beside what others "
-            f"hold there; free it, {_ELSE_CPU}"
+            f"the device's memory is full ({said}): expected room for the matrix, x and y; free memory "
+            f"that other programs hold, {_ELSE_CPU}"
         )
     if said in _COMPILER_TOO_NEW:
         return DeviceError(

@@ -1,4 +1,4 @@
-"""Sums over the lanes of a warp: the one thing that a device and the simulator of numba-cuda do differently.
+"""Sums over the lanes of a warp: the only code that differs between a device and the simulator of numba-cuda.
 
 The simulator has no warp shuffles. There, the lanes meet in shared memory, in the same order of additions.
 """

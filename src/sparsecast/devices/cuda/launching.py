@@ -1,4 +1,4 @@
-"""Kernels on a device: what they are called with and how they are launched.
+"""Kernels on a device: their arguments and their launch.
 
 A kernel takes pointers where it would take arrays. An array would cost seven arguments and, at every launch,
 a conversion that lasts longer than the product of a small matrix; a pointer is one number, the same whichever
@@ -155,10 +155,10 @@ def pointer(array: DeviceArray, first: int = 0) -> Any:
 
 
 class Launch:
-    """A kernel and all that it is called with beside x and y.
+    """A kernel with all its arguments but x and y.
 
-    It is compiled by numba-cuda and launched by cuda.core, which lies beneath it: at every launch numba-cuda
-    looks up the types again, which takes longer than a small product.
+    numba-cuda compiles it, and cuda.core launches it. A launch by numba-cuda looks up the types again, and
+    that takes longer than a small product.
 
     Parameters
     ----------
@@ -246,7 +246,7 @@ def _compiled(kernel: Any, signature: Any) -> Any:
 
 
 def compiled_kernels() -> int:
-    """Return how many kernels this process has compiled or loaded, for whoever times what may do so."""
+    """Return how many kernels this process has compiled or loaded; code that measures times asks for it."""
     return _compiled.cache_info().currsize
 
 

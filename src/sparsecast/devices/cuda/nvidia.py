@@ -1,6 +1,6 @@
 """A GPU of NVIDIA as a device.
 
-The modules beside this one need the packages of a GPU, and are imported when something is done there.
+The other modules of this folder need the packages of a GPU. They are imported when the GPU is used.
 """
 
 from __future__ import annotations

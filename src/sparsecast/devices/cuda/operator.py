@@ -1,4 +1,4 @@
-"""An operator whose matrix lies on a device: for x there and for x here."""
+"""An operator whose matrix lies on a device; x may lie on the device or on the host."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """CSR on processors: four row loops, chosen by the lengths of the rows.
 
-What costs beside memory is the end of the row loop: on rows whose lengths follow no pattern it is
-mispredicted every time, up to two thirds of the product's time.
+After memory, the end of the row loop costs most. If the lengths of the rows follow no pattern, the processor
+mispredicts it every time, for up to two thirds of the product's time.
 """
 
 from __future__ import annotations

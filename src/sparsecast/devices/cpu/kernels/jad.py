@@ -130,7 +130,7 @@ def _bind(matrix: JAD, variant: str, threads: int) -> Product:
     rows = matrix.shape[0]
     starts = np.array([0, rows], dtype=np.uint64)
     if threads > 1:
-        # A row costs about as much as an entry beside its entries: the short rows at the end are many.
+        # A row costs as much as one more entry: there are many short rows at the end.
         work = np.zeros(rows + 1, dtype=np.int64)
         np.cumsum(sorted_lengths(matrix.diagonal_starts, rows) + 1, out=work[1:])
         starts = balanced_parts(work, threads).astype(np.uint64)

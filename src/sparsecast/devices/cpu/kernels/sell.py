@@ -1,4 +1,4 @@
-"""SELL-C-sigma on processors: eight rows at once, so that ends of row loops are few and foreseen.
+"""SELL-C-sigma on processors: eight rows at once, so that row loops end rarely and predictably.
 
 The eight sums are written out: a loop over a small array of them ran at a third of the speed.
 """
@@ -106,7 +106,7 @@ def _parallel(chunk_starts, indices, data, permutation, step, x, y, starts):  # 
 
 def _shared(matrix: SELL, threads: int) -> tuple[tuple[NDArray[Any], ...], NDArray[np.uint64]]:
     """Return the arrays as the kernels take them, and the parts of the threads."""
-    # A row costs about as much as an entry beside its entries: sorted short rows are many rows.
+    # A row costs as much as one more entry: sorted short rows are many rows.
     work = matrix.chunk_starts + CHUNK_ROWS * np.arange(len(matrix.chunk_starts))
     integers = (unsigned(each) for each in (matrix.chunk_starts, matrix.indices, matrix.permutation))
     chunk_starts, indices, permutation = integers

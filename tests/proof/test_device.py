@@ -1,0 +1,59 @@
+"""A device from elsewhere (toys/replayed): it replays stored Records, and every command takes its name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sparsecast.machines.profile import Profile
+
+RECORDED = Path(__file__).parents[1] / "data" / "recorded-profile.parquet"
+MATRIX = "gallery:circuit?n=60000"
+ASKED = ("--device", "replayed")
+
+
+@pytest.fixture
+def stored(install, monkeypatch, recorded):
+    """The stored times of the matrix, by format, as the device replays them."""
+    install("replayed")
+    monkeypatch.setenv("REPLAYED_PROFILE", str(RECORDED))
+    return {r.candidate.format: r.time_s for r in recorded.select(dtype="float64") if r.matrix == MATRIX}
+
+
+def test_every_command_works_on_it(stored, document, sparsecast, data_folder, monkeypatch):
+    met = document("calibrate", "--budget", "50", "--dtype", "float64", *ASKED)
+    assert met["machine"]["device"] == "replayed" and met["machine"]["processor"] == "recorded test machine"
+    kept = Profile.load(Path(met["path"]))
+    replayed = {(r.candidate.format, r.matrix, r.suite): r.time_s for r in kept.records}
+    assert len(replayed) == met["records"] > 100
+    assert {r.candidate.device for r in kept.records} == {"replayed"}
+    for record in Profile.load(RECORDED).select(dtype="float64"):
+        key = record.candidate.format, record.matrix, record.suite
+        assert replayed.pop(key, record.time_s) == pytest.approx(record.time_s)
+    assert not replayed
+
+    found = document("predict", MATRIX, *ASKED)
+    assert found["profile"] == met["profile"]
+    assert {"csr", "sell"} <= {item["format"] for item in found["forecasts"]}
+
+    measured = document("measure", MATRIX, *ASKED)["measurements"]
+    assert {item["format"]: item["time_s"] for item in measured} == pytest.approx(stored)
+    assert all(item["error"] < 1e-14 and item["noise"] < 1e-9 and item["forecast_s"] for item in measured)
+
+    plan = document("plan", MATRIX, "--check", *ASKED)["plan"]
+    [block] = plan["blocks"]
+    assert plan["check"]["time_s"] == pytest.approx(stored[block["format"]])
+    assert plan["check"]["baseline_s"] == pytest.approx(stored["csr"])
+    assert plan["check"]["error"] < 1e-14
+
+    listed = document("machines")["profiles"]
+    assert listed[met["profile"]] == f"replayed float64 ({met['records']} records)"
+    monkeypatch.delenv("PYTHONPATH")  # the plug-in is gone, the profile stays
+    assert document("machines")["profiles"] == listed
+    assert "device 'replayed'" in sparsecast("predict", MATRIX, "--profile", met["profile"]).stderr
+
+
+def test_without_a_calibration_it_is_said_how_to_calibrate(stored, sparsecast):
+    done = sparsecast("evaluate", "--replay", *ASKED)
+    assert done.returncode == 2 and "run sparsecast calibrate --device replayed" in done.stderr

@@ -1,0 +1,66 @@
+"""A storage format with its kernel from elsewhere (toys/short_csr): no file of ours knows of it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from sparsecast.machines.machine import detect
+from sparsecast.machines.profile import Profile
+
+CONFORMANCE = Path(__file__).parents[1] / "conformance"
+SMALL, WIDE = "gallery:poisson2d?n=30", "gallery:random?n=70000&nnz_per_row=2"
+
+
+def formats(items):
+    return {item["format"]: item for item in items}
+
+
+def test_a_format_is_calibrated_forecast_planned_and_measured(install, document):
+    install("short_csr"), install("few")
+    asked = ("--device", "few", "--threads", "1")
+    measured = formats(document("measure", SMALL, "--no-keep", *asked)["measurements"])
+    assert measured["short_csr"]["error"] < 1e-15 and measured["short_csr"]["forecast_s"] is None
+
+    met = document("calibrate", "--budget", "59", "--dtype", "float64", *asked)
+    assert met["records"] == 28  # 12 matrices and 2 held out, in both formats
+
+    forecast = formats(document("predict", SMALL, *asked)["forecasts"])
+    assert set(forecast) == {"csr", "short_csr"}
+    assert 0 < forecast["short_csr"]["low_s"] < forecast["short_csr"]["high_s"]
+    entries, rows = 4380, 900
+    assert forecast["short_csr"]["bytes"] == 10 * entries + 4 * (rows + 1) + 16 * rows
+    assert forecast["csr"]["bytes"] - forecast["short_csr"]["bytes"] == 2 * entries
+
+    measured = formats(document("measure", SMALL, *asked)["measurements"])
+    assert measured["short_csr"]["forecast_s"] == forecast["short_csr"]["time_s"]
+
+    checked = document("plan", SMALL, "--check", *asked)["plan"]
+    assert checked["check"]["time_s"] > 0 and checked["check"]["error"] < 1e-15
+    assert {block["format"] for block in checked["blocks"]} <= {"csr", "short_csr"}
+
+    refused = document("predict", WIDE, *asked)["refused"]
+    assert refused["short_csr"].startswith("SHORT_CSR of 70,000 columns: expected at most 65,536")
+
+
+def test_a_plan_takes_it_where_it_is_forecast_to_be_fast(install, document, recorded, data_folder):
+    install("short_csr")
+    plain = recorded.select(format="csr", dtype="float64")
+    twice_as_fast = [
+        replace(r, candidate=replace(r.candidate, format="short_csr", kernel="rows"), time_s=r.time_s / 2)
+        for r in plain
+    ]
+    Profile(detect(), (*plain, *twice_as_fast), recorded.matrices).save()
+    plan = document("plan", SMALL, "--check", "--threads", "1", "--iterations", "1000000")["plan"]
+    assert [block["format"] for block in plan["blocks"]] == ["short_csr"]
+    assert plan["check"]["error"] < 1e-15
+
+
+def test_the_tests_of_every_kernel_take_it_up(install):
+    install("short_csr")
+    line = [sys.executable, "-m", "pytest", "-q", "-k", "short_csr", str(CONFORMANCE / "test_kernels.py")]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert "passed" in done.stdout and "failed" not in done.stdout

@@ -1,0 +1,66 @@
+"""A model with a feature group of its own (toys/columns), fitted to Records that are older than the group."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+RECORDED = Path(__file__).parents[1] / "data" / "recorded-profile.parquet"
+MOST_ENTRIES = 400_000
+NOBODY_CAN_MAKE = "array?sha256=0"
+
+
+@pytest.fixture
+def before(tmp_path):
+    """The recorded profile of the schema before this one: small matrices, one of which is gone."""
+    table = pyarrow.parquet.read_table(RECORDED)
+    assert table.schema.metadata[b"sparsecast_schema"] == b"2"
+    gone = "gallery:poisson2d?n=400"
+    rows = [
+        {**row, "matrix": NOBODY_CAN_MAKE if row["matrix"] == gone else row["matrix"]}
+        for row in table.to_pylist()
+        if row["dtype"] == "float64" and (row["matrix_nnz"] <= MOST_ENTRIES or row["matrix"] == gone)
+    ]
+    path = tmp_path / "before.parquet"
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows, schema=table.schema), path)
+    return path
+
+
+def test_a_model_forecasts_by_features_that_did_not_exist(install, document, before, data_folder):
+    site = install("columns")
+    shown = document("structure", "gallery:poisson2d?n=30")["structure"]
+    assert shown["column_lengths"] == {"version": 1, "used": 900, "max": 5}
+
+    asked = ("predict", "gallery:poisson2d?n=30", "--profile", before, "--model", "columns")
+    found = document(*asked)
+    assert found["model"] == "columns"
+    assert {"csr", "ell", "sell"} <= {item["format"] for item in found["forecasts"]}
+    for item in found["forecasts"]:
+        assert item["time_s"] == pytest.approx(sum(item["why"].values()))
+        assert item["low_s"] < item["time_s"] < item["high_s"]
+
+    [kept] = data_folder.glob("models/*/columns-*.json")
+    fitted = json.loads(kept.read_text())
+    assert document(*asked)["forecasts"] == found["forecasts"]
+    assert json.loads(kept.read_text()) == fitted
+
+    group = site / "column_lengths.py"  # other numbers, so another fit
+    group.write_text(group.read_text().replace("version: ClassVar[int] = 1", "version: ClassVar[int] = 2"))
+    document(*asked)
+    assert json.loads(kept.read_text())["key"] != fitted["key"]
+
+
+def test_it_is_scored_on_what_can_be_made_again(install, document, before):
+    install("columns")
+    found = document("evaluate", "--replay", "--profile", before)
+    assert {"columns", "linear", "guo"} <= set(found["models"])
+    matrices = {
+        model: {row["matrix"] for row in found["rows"] if row["model"] == model} for model in found["models"]
+    }
+    assert matrices["columns"] == {"gallery:circuit?n=60000", "gallery:rmat?scale=15&degree=12"}
+    assert matrices["linear"] == matrices["columns"] | {NOBODY_CAN_MAKE}
+    assert 0 < found["models"]["columns"]["median_error"] < 1
