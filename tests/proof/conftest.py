@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -22,24 +21,23 @@ Document = dict[str, Any]
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
-    """Install a folder of TOYS, or of the test's own, for the processes of this test; return where."""
+    """Install a folder of TOYS, or of the test's own, for the processes of this test; return the folder."""
     site = tmp_path / "site"
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([*os.environ.get("PYTHONPATH", "").split(), str(site)]))
 
     def put(toy: str | Path) -> Path:
-        folder = TOYS / toy
+        folder = TOYS / toy  # itself, as an editable installation: compiled kernels stay beside it
+        before = [path for path in (os.environ.get("PYTHONPATH"),) if path]
+        monkeypatch.setenv("PYTHONPATH", os.pathsep.join([*before, str(folder), str(site)]))
         project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
         described = site / f"{project['name']}-{project['version']}.dist-info"
         described.mkdir(parents=True)
-        for module in folder.glob("*.py"):
-            shutil.copy(module, site)
         names = {"Metadata-Version": "2.1", "Name": project["name"], "Version": project["version"]}
         (described / "METADATA").write_text("".join(f"{key}: {value}\n" for key, value in names.items()))
         lines = []
         for group, points in project["entry-points"].items():
             lines += [f"[{group}]", *(f"{name} = {module}" for name, module in points.items())]
         (described / "entry_points.txt").write_text("\n".join(lines) + "\n")
-        return site
+        return folder
 
     return put
 
