@@ -261,7 +261,7 @@ def test_twins_of_a_folder(run, recorded, monkeypatch, tmp_path):
     counts = list(dict.fromkeys((detect().threads, 1)))
     files = ["a.rb.gz", "b.mtx"]
     assert asked == [(files, [1], None), (files, counts, None), (files, counts, "float32")]
-    assert "'int8': expected one of" in run("bench", "--twins", tmp_path, "--dtype", "int8").err
+    assert "'int8' on cpu: expected one of" in run("bench", "--twins", tmp_path, "--dtype", "int8").err
     assert len(asked) == 3, "an unknown type is refused before anything is read"
 
 

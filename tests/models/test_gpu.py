@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from functools import partial
 
 import numpy as np
 import pytest
 
+from sparsecast.devices import DEVICES
 from sparsecast.errors import DeviceError, ProfileError
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks
@@ -22,6 +22,7 @@ from sparsecast.models.linear import LEAST_RECORDS, LinearModel
 from sparsecast.planning.candidates import Target
 from sparsecast.planning.dynamic_programme import strip_statistics
 from sparsecast.planning.plan import make_plan
+from sparsecast.records import Parameters
 
 HOST = Machine("a processor", "x86_64", 4, 4, (Cache(3, 1 << 22, 4),), (), 1 << 34, "Linux")
 SETTING = Target("cuda", "float64", 32, 1)
@@ -51,8 +52,13 @@ def gpu_record(make_record):
 
 @pytest.fixture(scope="module")
 def on_gpu(way):
-    """Give a Candidate of the GPU by its format and kernel."""
-    return partial(way, device="cuda")
+    """Give a Candidate of the GPU by its format and kernel, in the layout of that device."""
+
+    def make(name, *rest, **fields):
+        layout = Parameters(DEVICES.get("cuda").kernels.get(name).layout)
+        return way(name, *rest, **{"device": "cuda", "parameters": layout, **fields})
+
+    return make
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from sparsecast.models.conversion import ConversionCost
 from sparsecast.models.model import INTERVAL_SHARE
 from sparsecast.models.training import TrainingSet
 from sparsecast.planning.dynamic_programme import strip_statistics
+from sparsecast.records import Parameters
 
 #: Row lengths as runs of (length, rows): empty, even and skewed matrices of all sizes.
 RUNS = st.lists(st.tuples(st.integers(0, 300), st.integers(1, 400)), max_size=8)
@@ -179,6 +180,28 @@ def test_conversion_cost_reproduces_a_fixed_cost_and_one_an_entry(
     padded = RowBlocks.of(of_lengths([4] * 99 + [8]))  # 100 rows as long as the longest
     assert float(cost.seconds(way("ell"), padded)[0]) == pytest.approx(1e-5 + 2e-9 * 800)
     assert float(cost.seconds(way("csr"), padded)[0]) == 0.0
+
+
+def test_a_layout_is_in_the_forecast_and_what_cannot_be_predicted_is_not_served(
+    make_record, of_lengths, train, way
+):
+    """HYB asked to have few rows in its ELL part; BCSR asked for a block that no Structure predicts."""
+    found = [of_lengths([4] * rows) for rows in (100, 1000, 5000)]
+    model = MODELS.get("linear")().fit(
+        train([make_record(name, s, 1e-6 * s.nnz, "strips") for name in ("hyb", "bcsr") for s in found * 4])
+    )
+    usual, asked = way("hyb"), way("hyb", parameters=Parameters({"least_rows": 4096}))
+    sizes = {each.candidate: each.bytes for each in model.forecast(found[0], [usual, asked])}
+    assert sizes[asked] - sizes[usual] == 400 * 4, "all entries in the COO part: a row index each"
+    assert model.serves(way("bcsr"))
+    assert not model.serves(way("bcsr", parameters=Parameters({"block": (2, 3)})))
+
+
+def test_records_of_a_layout_that_cannot_be_predicted_are_not_learned_from(make_record, of_lengths, train):
+    own = [make_record("bcsr", of_lengths([4] * rows), 1e-3, "strips") for rows in (100, 1000)]
+    asked = dataclasses.replace(own[1].candidate, parameters=Parameters({"block": (2, 3)}))
+    training = train([own[0], dataclasses.replace(own[1], candidate=asked)])
+    assert MODELS.get("linear").used(training).records == (own[0],)
 
 
 def test_conversion_cost_is_never_below_nothing(make_record, of_lengths, train, way, seconds):

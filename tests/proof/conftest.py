@@ -1,4 +1,4 @@
-"""Plug-ins for processes of the command line: as ``pip install tests/proof/toys/NAME`` makes them."""
+"""Plug-ins for processes of the command line, as ``pip install tests/proof/toys/NAME`` leaves them."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from sparsecast.machines.profile import Profile
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded-profile.parquet"
 MATRIX = "gallery:circuit?n=60000"
+FORMATS = ("coo", "csr", "ell", "sell")
 ASKED = ("--device", "replayed")
 
 
@@ -18,7 +19,11 @@ def stored(install, monkeypatch, recorded):
     """The stored times of the matrix, by format, as the device replays them."""
     install("replayed")
     monkeypatch.setenv("REPLAYED_PROFILE", str(RECORDED))
-    return {r.candidate.format: r.time_s for r in recorded.select(dtype="float64") if r.matrix == MATRIX}
+    return {
+        r.candidate.format: r.time_s
+        for r in recorded.select(dtype="float64")
+        if r.matrix == MATRIX and r.candidate.format in FORMATS
+    }
 
 
 def test_every_command_works_on_it(stored, document, sparsecast, data_folder, monkeypatch):
@@ -26,7 +31,7 @@ def test_every_command_works_on_it(stored, document, sparsecast, data_folder, mo
     assert met["machine"]["device"] == "replayed" and met["machine"]["processor"] == "recorded test machine"
     kept = Profile.load(Path(met["path"]))
     replayed = {(r.candidate.format, r.matrix, r.suite): r.time_s for r in kept.records}
-    assert len(replayed) == met["records"] > 100
+    assert len(replayed) == met["records"] > 40
     assert {r.candidate.device for r in kept.records} == {"replayed"}
     for record in Profile.load(RECORDED).select(dtype="float64"):
         key = record.candidate.format, record.matrix, record.suite

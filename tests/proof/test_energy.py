@@ -44,6 +44,7 @@ def test_it_is_scored_on_stored_records(install, document, sparsecast, metered):
     score = found["models"]["joules"]
     assert score["quantity"] == "energy" and found["models"]["linear"]["quantity"] == "time"
     assert 0.01 < score["mean_error"] < 0.1  # the tenth more on some of the matrices
+    assert "joules (energy)" in sparsecast("evaluate", "--replay", "--profile", metered).stdout
     rows = [row for row in found["rows"] if row["model"] == "joules"]
     assert rows and all(row["predicted_j"] > 0 < row["measured_j"] for row in rows)
 

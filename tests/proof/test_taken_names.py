@@ -7,20 +7,22 @@ import pytest
 PROJECT = """[project]
 name = "{name}"
 version = "1.0"
-[project.entry-points."sparsecast.formats"]
-{format} = "{module}"
+[project.entry-points."sparsecast.{room}"]
+{member} = "{module}"
 """
 
 
 @pytest.fixture
 def plug(install, tmp_path):
-    """Install a distribution with one format."""
+    """Install a distribution with one member of a room."""
 
-    def make(name, format_name, text="raise RuntimeError('is not imported')", module=None):
+    def make(name, member, text="raise RuntimeError('is not imported')", module=None, room="formats"):
         folder = tmp_path / name
         folder.mkdir()
         module = module or f"{name}_module"
-        (folder / "pyproject.toml").write_text(PROJECT.format(name=name, format=format_name, module=module))
+        (folder / "pyproject.toml").write_text(
+            PROJECT.format(name=name, room=room, member=member, module=module)
+        )
         (folder / f"{name}_module.py").write_text(text)
         install(folder)
 
@@ -51,11 +53,11 @@ def test_of_another_plug_in(plug, sparsecast):
 @pytest.mark.parametrize(
     "text, module, expected",
     [
-        ("", "nowhere", "format 'mine': expected its module nowhere, which cannot be imported"),
-        ("", None, "format 'mine': expected mine_module to register that name, it did not"),
+        ("", "nowhere", "model 'mine': expected its module nowhere, which cannot be imported"),
+        ("", None, "model 'mine': expected mine_module to register that name, it did not"),
     ],
 )
 def test_a_plug_in_that_is_broken_is_named(plug, sparsecast, text, module, expected):
-    plug("mine", "mine", text, module)
-    done = sparsecast("measure", "gallery:poisson2d?n=5", "--no-keep")
+    plug("mine", "mine", text, module, room="models")
+    done = sparsecast("predict", "gallery:poisson2d?n=5", "--model", "mine")
     assert done.returncode == 2 and expected in done.stderr, done.stderr

@@ -112,7 +112,7 @@ def _trust(profile: Profile, target: Target, as_met: bool) -> tuple[Drift, tuple
     records = records_for(profile, target)
     drift = NO_DRIFT if as_met else drift_since(profile, target, records)
     found = disturbed(profile, records)
-    said = (f"The calibration was {found}." if found else "", drift.sentence())
+    said = (f"The calibration was {found.sentence()}" if found else "", drift.sentence())
     return drift, tuple(sentence for sentence in said if sentence)
 
 

@@ -377,11 +377,12 @@ class Calibration:
         self.on_progress(
             self.used_s, self.budget_s, f"compiling for {target.dtype}, {target.threads} threads"
         )
-        wanted = [
+        every = [
             Candidate(name, variant, target.device, target.dtype, target.index_bits, target.threads)
             for name in self._device.kernels.names()
             for variant in self._device.kernels.get(name).variants_of(target.dtype)
         ]
+        wanted = list(dict.fromkeys(self._device.calibrated(every)))
         for _ in compiled_in_turn(wanted, self.machine.threads):
             if not self._budget.suffices(0.0):
                 return  # nothing will be measured with it

@@ -35,7 +35,7 @@ def command(
     with timed_bar(screen(), "calibrating") as run.on_progress:
         profile = run.run()
     path = user_path(profile.name)
-    notes = [f"{what}: {found}." for what, found in api.disturbances(profile).items()]
+    notes = [f"{what}: {found.sentence()}" for what, found in api.disturbances(profile).items()]
     warn(notes)
     rated = api.bench_result(run)
     if as_json:

@@ -22,11 +22,11 @@ def command(as_json: JsonOption = False) -> None:
         if isinstance(found, Profile) and found.bandwidths
     }
     disturbed = {
-        name: [f"{what}: {why}" for what, why in api.disturbances(found).items()]
+        name: [f"{what}: {why.sentence()}" for what, why in api.disturbances(found).items()]
         for name, found in known.items()
         if isinstance(found, Profile)
     }
-    warn(f"{name}, {sentence}." for name, own in disturbed.items() for sentence in own)
+    warn(f"{name}, {sentence}" for name, own in disturbed.items() for sentence in own)
     if as_json:
         measured = {name: documents.bandwidths(own) for name, own in bandwidths.items()}
         print_document(

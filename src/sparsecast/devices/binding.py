@@ -34,7 +34,7 @@ def bind(A: csr_array[Any], candidate: Candidate) -> Bound:
     """
     storage: Any = FORMATS.get(candidate.format)
     kernels = DEVICES.get(candidate.device).kernels.get(candidate.format)
-    matrix = storage.from_csr(A, **{**kernels.layout, **candidate.parameters})
+    matrix = storage.from_csr(A, **candidate.parameters)
     multivector = kernels.bind_multivector(matrix, candidate.threads) if kernels.bind_multivector else None
     return Bound(matrix, kernels.bind(matrix, candidate.kernel, candidate.threads), multivector)
 

@@ -37,8 +37,8 @@ class FormatKernels:
     real_only : tuple of str
         Variants that take no complex values: `choose` never chooses them for those, `bind` refuses them.
     layout : mapping of str to int
-        How the format is laid out for this device, where it can be laid out in several ways: keywords of its
-        `from_csr`, `stored_entries` and `predicted_bytes`.
+        How the format is laid out for this device, where it can be laid out in several ways: the parameters
+        of its Candidates, which `predicted_parameters` of the format names.
     version : int
         Raise it with every change of a kernel, its rule or its layout; older Records then no longer count.
     """

@@ -17,6 +17,7 @@ from sparsecast.formats.ell import pad_rows
 from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.integers import unsigned
 from sparsecast.parallel import balanced_parts, in_parts, on_threads
+from sparsecast.records import Candidate
 
 #: A column joins the ELL part while at least this share of the rows reaches it: Bell and Garland (2009,
 #: section 4.4) found ELL about three times as fast as COO.
@@ -46,6 +47,7 @@ class HYB(StorageFormat):
 
     name: ClassVar[str] = "hyb"
     unstreamed: ClassVar[tuple[str, ...]] = ("row_lengths",)
+    predicted_parameters: ClassVar[tuple[str, ...]] = ("least_rows",)
 
     indices: NDArray[Any]
     data: NDArray[Any]
@@ -110,6 +112,13 @@ class HYB(StorageFormat):
         width = blocks.levels[level]
         in_ell = np.take_along_axis(blocks.entries_up_to, level[:, None], axis=1)[:, 0]
         return width, blocks.nnz - in_ell
+
+    @classmethod
+    def split_of(cls, candidate: Candidate, blocks: RowBlocks) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return `split` with the parameters of a Candidate of this format."""
+        split: Any = cls.split
+        found: tuple[NDArray[np.int64], NDArray[np.int64]] = split(blocks, **candidate.parameters)
+        return found
 
     @classmethod
     def stored_entries(cls, blocks: RowBlocks, least_rows: int = 1) -> NDArray[np.int64]:

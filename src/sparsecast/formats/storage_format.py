@@ -1,9 +1,10 @@
-"""The interface of storage formats."""
+"""What every storage format can do."""
 
 from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -42,12 +43,21 @@ class StorageFormat(ABC):
     #: Whether sizes follow from the lengths of the rows. If not, they are predicted for whole matrices whose
     #: columns ascend in each row, and a row block counts as a small copy of the matrix.
     predicted_from_rows: ClassVar[bool] = True
-    #: Whether padding reads x in a column of the same row, or in column 0, so that an x that is not finite
+    #: Whether padding reads x in a column of its own row, or in column 0, so that an x that is not finite
     #: reaches no other rows.
     pads_with_own_columns: ClassVar[bool] = True
 
+    #: Parameters of `from_csr` that `stored_entries` and `predicted_bytes` take too. Of a matrix built
+    #: with others, nothing can be predicted.
+    predicted_parameters: ClassVar[tuple[str, ...]] = ()
+
     shape: tuple[int, int]
     nnz: int
+
+    @classmethod
+    def predicts(cls, parameters: Iterable[str]) -> bool:
+        """Tell whether sizes with these parameters are known without building the matrix."""
+        return set(parameters) <= set(cls.predicted_parameters)
 
     @classmethod
     @abstractmethod
@@ -82,7 +92,7 @@ class StorageFormat(ABC):
 
     @classmethod  # noqa: B027 - most formats refuse nothing
     def refuse_unsuited(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> None:
-        """Raise if this format is not for such a matrix, or is known to be slower than CSR; never by default.
+        """Raise if this format is not for such a matrix, or is known to lose to CSR; by default it is not.
 
         Raises
         ------

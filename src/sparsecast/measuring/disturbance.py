@@ -48,6 +48,11 @@ class Disturbance:
         """Whether the times are no basis for a forecast."""
         return self.too_long >= UNUSABLE
 
+    def sentence(self) -> str:
+        """Return in words what disturbed the measurement, and what to do where it cannot be used."""
+        remedy = " Calibrate again while the machine is idle: these are no basis." if self.is_unusable else ""
+        return f"{self}.{remedy}"
+
     def __str__(self) -> str:
         causes = []
         if self.other_processes > QUIET_OTHERS:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,8 +37,7 @@ class ConversionCost:
 
         self._last_cache = _last_cache(training.machine)
         self.coefficients_: dict[str, NDArray[np.float64]] = {}
-        # Formats with parameters that were asked for are not those that a Structure predicts.
-        timed = [r for r in training.records if r.convert_s is not None and not r.candidate.parameters]
+        timed = [record for record in training.records if record.convert_s is not None]
         for name in sorted({record.candidate.format for record in timed}):
             own = [record for record in timed if record.candidate.format == name and record.convert_s]
             if not own:
@@ -86,9 +85,10 @@ class ConversionCost:
         return np.asarray(self._terms(candidate, blocks) @ costs)
 
     def _terms(self, candidate: Candidate, blocks: RowBlocks) -> NDArray[np.float64]:
-        storage = FORMATS.get(candidate.format)
-        stored = storage.stored_entries(blocks)
-        size = storage.predicted_bytes(blocks, candidate.value_bytes, candidate.index_bytes)
+        storage: Any = FORMATS.get(candidate.format)
+        parameters, widths = candidate.parameters, (candidate.value_bytes, candidate.index_bytes)
+        stored = storage.stored_entries(blocks, **parameters)
+        size = storage.predicted_bytes(blocks, *widths, **parameters)
         beyond = np.maximum(size - self._last_cache, 0)
         return np.column_stack([np.ones(len(stored)), stored, beyond]).astype(np.float64)
 

@@ -38,7 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.features.row_blocks import RowBlocks
-from sparsecast.formats.hyb import HYB, LEAST_ROWS_ON_GPUS
+from sparsecast.formats.hyb import HYB
 from sparsecast.machines.strips import strip_rows
 from sparsecast.models import MODELS
 from sparsecast.models.model import Model
@@ -379,9 +379,10 @@ class GuoModel(Model):
 
     def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
         """Return the terms of section 3.5 for each block, under the paper's letters."""
-        estimates = {"csr": self._csr, "ell": self._ell, "coo": self._coo, "hyb": self._hyb}
-        estimate = estimates[candidate.format]
-        return estimate(blocks)
+        if candidate.format == "hyb":
+            return self._hyb(candidate, blocks)
+        estimates = {"csr": self._csr, "ell": self._ell, "coo": self._coo}
+        return estimates[candidate.format](blocks)
 
     def _strips(self, format_name: str, units: NDArray[np.int64]) -> Floats:
         return np.ceil(np.maximum(units, 1) / self.strips_[format_name])  # section 3.4.1: I
@@ -405,13 +406,11 @@ class GuoModel(Model):
         assert self.coo_ is not None
         return {"time_s": self.coo_(self._strips("coo", blocks.nnz))}  # section 3.5.3, step 2: T0 = E(x0)
 
-    def _hyb(self, blocks: RowBlocks) -> dict[str, Floats]:
+    def _hyb(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
         """Section 3.5.4: T0 = T1 + T2, the ELL part at the threshold's width and the COO part."""
         assert self.ell_ is not None
         assert self.coo_ is not None
-        width, overflow = HYB.split(
-            blocks, LEAST_ROWS_ON_GPUS if self.machine_.gpu else 1
-        )  # z0, the threshold
+        width, overflow = HYB.split_of(candidate, blocks)  # z0, the threshold
         ell = self.ell_.terms(np.maximum(width, 1).astype(float), self._strips("ell", blocks.rows))["time_s"]
         time_1 = np.where(width > 0, ell, 0.0)
         # A part without entries is not run; a matrix without entries costs one strip of COO.

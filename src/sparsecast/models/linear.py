@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.bcsr import BCSR
-from sparsecast.formats.hyb import HYB, LEAST_ROWS_ON_GPUS
+from sparsecast.formats.hyb import HYB
 from sparsecast.machines.machine import Cache
 from sparsecast.models import MODELS
 from sparsecast.models.model import Model
@@ -118,11 +118,10 @@ class LinearModel(Model):
     def _work(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
         """Count the work of each kind that one product with each block is."""
         widths = candidate.value_bytes, candidate.index_bytes
-        storage = FORMATS.get(candidate.format)
-        stored = storage.stored_entries(blocks).astype(float)
-        streamed = (storage.predicted_bytes(blocks, *widths) + blocks.rows * candidate.value_bytes).astype(
-            float
-        )
+        storage: Any = FORMATS.get(candidate.format)
+        stored = storage.stored_entries(blocks, **candidate.parameters).astype(float)
+        matrix_bytes = storage.predicted_bytes(blocks, *widths, **candidate.parameters)
+        streamed = (matrix_bytes + blocks.rows * candidate.value_bytes).astype(float)
         working_set = streamed + self._rest_bytes(blocks, *widths)
         if self.machine_.gpu:
             return {
@@ -139,7 +138,7 @@ class LinearModel(Model):
             "start": np.ones(len(blocks.rows)),
             "rows": blocks.rows.astype(float),
             "entries": stored * wait,
-            **self._row_ends(candidate.format, blocks),
+            **self._row_ends(candidate, blocks),
             **self._streams(candidate, streamed * wait, working_set),
             **self._gathers(candidate, blocks, working_set, wait),
         }
@@ -167,12 +166,13 @@ class LinearModel(Model):
         if candidate.format == "coo" or candidate.kernel == "balanced":
             return {}
         if candidate.format == "hyb":
-            width, overflow = HYB.split(blocks, LEAST_ROWS_ON_GPUS)
+            width, overflow = HYB.split_of(candidate, blocks)
             return {"longest row": width.astype(float), "overflow entries": overflow.astype(float)}
         return {"longest row": blocks.row_length_max.astype(float)}
 
     @staticmethod
-    def _row_ends(format_name: str, blocks: RowBlocks) -> dict[str, Floats]:
+    def _row_ends(candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
+        format_name = candidate.format
         mispredicted = blocks.mispredicted_rows.astype(float)
         if format_name == "csr":
             branching = np.where(blocks.is_mispredicted, 0.0, mispredicted)
@@ -181,7 +181,7 @@ class LinearModel(Model):
                 "masked rows": np.where(blocks.is_mispredicted, blocks.rows, 0.0),
             }
         if format_name == "hyb":
-            width, overflow = HYB.split(blocks)
+            width, overflow = HYB.split_of(candidate, blocks)
             beyond = np.minimum(overflow, _rows_longer_than(blocks, width))
             return {"overflow entries": overflow.astype(float), "overflow rows": beyond.astype(float)}
         if format_name == "bcsr":  # sizes differ in the blocks that hold as many entries

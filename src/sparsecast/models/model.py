@@ -111,7 +111,8 @@ class Model(ABC):
 
         def is_used(record: Record) -> bool:
             is_of_suite = cls.suites is None or record.suite in (*cls.suites, HELD_OUT_SUITE)
-            return is_of_suite and record.regime == "warm" and cls.measured(record) is not None
+            is_warm = record.regime == "warm" and _is_predicted(record.candidate)
+            return is_of_suite and is_warm and cls.measured(record) is not None
 
         return training.where(is_used)
 
@@ -138,10 +139,13 @@ class Model(ABC):
         return ()
 
     def serves(self, candidate: Candidate) -> bool:
-        """Tell whether the Records sufficed for a Candidate's device, format and kernel."""
+        """Tell whether the Records sufficed for a Candidate's device, format and kernel.
+
+        Candidates with parameters whose sizes the format does not predict are not served.
+        """
         kernels = self.kernels(candidate.format)
         is_known = candidate.format in self.formats() and (not kernels or candidate.kernel in kernels)
-        return is_known and candidate.device == self.device_
+        return is_known and candidate.device == self.device_ and _is_predicted(candidate)
 
     @abstractmethod
     def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, NDArray[np.float64]]:
@@ -188,7 +192,8 @@ class Model(ABC):
     def _forecast(self, structure: Structure, blocks: RowBlocks, found: Estimate) -> Forecast:
         candidate = found.candidate
         widths = candidate.value_bytes, candidate.index_bytes
-        stored = FORMATS.get(candidate.format).predicted_bytes(blocks, *widths)
+        storage: Any = FORMATS.get(candidate.format)
+        stored = storage.predicted_bytes(blocks, *widths, **candidate.parameters)
         return Forecast(
             candidate=candidate,
             nnz=structure.nnz,
@@ -263,6 +268,10 @@ class Model(ABC):
     @abstractmethod
     def _restore(self, learned: Mapping[str, Any]) -> None:
         """Take over what `_state` gave; `machine_` and `device_` are there."""
+
+
+def _is_predicted(candidate: Candidate) -> bool:
+    return FORMATS.get(candidate.format).predicts(candidate.parameters)
 
 
 def prediction_interval(ratios: Sequence[float]) -> tuple[float, float]:

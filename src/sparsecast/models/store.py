@@ -19,8 +19,9 @@ from sparsecast.version import VERSION
 def fitted(model: Model, training: TrainingSet) -> Model:
     """Return `model` fitted to `training`: read from the user's data folder if it was fitted before.
 
-    A stored model is used only for the same Records, the same hyper-parameters, and the same versions of the
-    model and of Sparsecast. A model has one file for each machine and kind of Records; a new fit replaces it.
+    A stored model counts only for the same Records, hyper-parameters and versions of the model, of its
+    feature groups and of Sparsecast. Of each model there is one file for each machine and kind of Records; a
+    new one replaces it.
 
     Raises
     ------

@@ -78,7 +78,7 @@ class TrainingSet:
         return dataclasses.replace(self, matrices=matrices)
 
     def having(self, groups: Sequence[str]) -> TrainingSet:
-        """Return the Records of matrices whose groups of these names are known, or can be computed."""
+        """Return the Records of matrices whose feature groups of these names are known or can be had."""
         whole = self.completed(groups)
         return whole.where(lambda record: not whole.structure(record).lacks(groups))
 

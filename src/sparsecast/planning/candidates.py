@@ -15,7 +15,7 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
 from sparsecast.machines.machine import Machine
-from sparsecast.records import Candidate
+from sparsecast.records import Candidate, Parameters
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,8 @@ class Target:
     ) -> Candidate:
         """Return the Candidate of a format for the first of `blocks`, with its kernel of `kernels`."""
         kernel = str(self.kernels(format_name, blocks, machine, fitted)[0])
-        return Candidate(format_name, kernel, self.device, self.dtype, self.index_bits, self.threads)
+        layout = Parameters(DEVICES.get(self.device).kernels.get(format_name).layout)
+        return Candidate(format_name, kernel, self.device, self.dtype, self.index_bits, self.threads, layout)
 
     def format_bytes(self, format_name: str, blocks: RowBlocks) -> NDArray[np.int64]:
         """Return the bytes that each block would have in a format, as the device lays it out."""

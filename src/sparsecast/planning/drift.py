@@ -42,11 +42,6 @@ class Drift:
         then = {level: Pooled.of(found) for level, found in readings.items()}
         return cls(scale_since(then, now))
 
-    @property
-    def is_none(self) -> bool:
-        """Whether nothing changed beyond the noise."""
-        return all(scale == 1.0 for scale in self.scales.values())
-
     def scale(self, working_set_bytes: float, candidate: Candidate, machine: Machine) -> float:
         """Return how many times longer a product of so many bytes takes now."""
         l2, l3 = machine.shared_cache_bytes(candidate.threads)

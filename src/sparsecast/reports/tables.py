@@ -22,6 +22,9 @@ from sparsecast.records import Bandwidth, Candidate, Forecast, Record
 #: Blocks of a plan that a table shows before it says how many follow.
 _BLOCKS_SHOWN = 12
 
+#: Feature groups whose features a table calls by words.
+_GROUPS_IN_WORDS = {"row_lengths", "locality", "bands", "blocks", "symmetry", "stored_values"}
+
 #: From here on three digits show 1 of a unit, and below it at most 999 of the next smaller one.
 _ROUNDS_TO_ONE = 0.9995
 
@@ -76,6 +79,9 @@ def structure(name: str, found: Structure) -> Table:
         ("new cache lines of x", _share(found.locality.line_changes, found.nnz)),
     ):
         table.add_row(label, text)
+    for name in sorted(found.groups.keys() - _GROUPS_IN_WORDS):  # of plug-ins
+        features = found.require(name).to_dict().items()
+        table.add_row(name, ", ".join(f"{key} {value}" for key, value in features if key != "version"))
     return table
 
 
@@ -388,7 +394,7 @@ def scores(models: Mapping[str, ModelScore]) -> Table:
     )
     for name, score in models.items():
         table.add_row(
-            name,
+            name if score.quantity == "time" else f"{name} ({score.quantity})",
             *(f"{100 * e:.1f} %" for e in (score.mean_error, score.median_error, score.p90_error)),
             "-" if score.coverage is None else f"{100 * score.coverage:.0f} %",
             f"{100 * score.regret:.1f} %",

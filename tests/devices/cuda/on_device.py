@@ -26,6 +26,8 @@ from sparsecast.devices.cuda.operator import DeviceOperator
 from sparsecast.devices.cuda.tiles import TILE
 from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.errors import InputError, MatrixSizeError, PaddingError
+from sparsecast.features.analysis import structure
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.bcsr import BCSR
 from sparsecast.formats.sell import SELL
@@ -393,7 +395,8 @@ def test_more_than_the_free_memory_of_the_device_is_refused_before_it_is_taken(m
 
 def test_hyb_is_all_coo_where_too_few_rows_keep_the_device_busy():
     A = gallery("banded", n=40, half_bandwidth=1)
-    candidate = Candidate("hyb", "columns", "cuda", "float64", 32, 1)
+    found = RowBlocks.of(structure(A))
+    candidate = Target("cuda", "float64", 32, 1).candidate("hyb", found, detect())
     bound, _ = NvidiaGPU().bind(A, candidate)
     assert bound.matrix.indices.shape == (40, 0) and len(bound.matrix.overflow_data) == A.nnz
 
@@ -401,7 +404,7 @@ def test_hyb_is_all_coo_where_too_few_rows_keep_the_device_busy():
 def test_a_device_is_met(monkeypatch, tmp_path):
     monkeypatch.setenv("SPARSECAST_HOME", str(tmp_path))
     matrices = [varied_benchmark(30, 2, "uniform", reach) for reach in (0.2, 1.0)]
-    small = [replace(each, formats=("csr", "ell"), entries=100) for each in matrices]
+    small = [replace(each, formats=("csr", "ell")) for each in matrices]
 
     class Small(NvidiaGPU):
         def suites(self, target, machine):
@@ -416,7 +419,7 @@ def test_a_device_is_met(monkeypatch, tmp_path):
     monkeypatch.setattr("sparsecast.benchmark.run.QUICK_EFFORT", ONCE)
     profile = Calibration(machine, [Target("cuda", "float64", 32, 1)], 50.0, device=Small()).run()
     found = {(record.matrix, record.candidate.format) for record in profile.records}
-    assert found == {(each.name, name) for each in small for name in each.formats}
+    assert found == {(each.problem.specification, name) for each in small for name in each.formats}
     assert {record.candidate.device for record in profile.records} == {"cuda"}
     assert Profile.load(user_path(machine.name)) == profile
 

@@ -1,4 +1,4 @@
-"""A model of time with a feature group of its own: a cost a product, a row, an entry, a used column."""
+"""A model of time: a cost for a product, a row, an entry and a used column, by the feature group."""
 
 from __future__ import annotations
 
