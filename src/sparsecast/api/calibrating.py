@@ -93,7 +93,7 @@ def calibrate(
     InputError
         If the budget, threads, dtype or device cannot be.
     DeviceError
-        If the device is not there, or is lost; what was measured until then is kept.
+        If the device cannot be found, or is lost; what was measured until then is kept.
     BusyError, StorageError
         If another calibration runs, or the profile cannot be kept.
     """

@@ -74,7 +74,7 @@ def compile(
     Returns
     -------
     BlockOperator
-        On a GPU a DeviceOperator: it takes vectors that lie there as they are, and queues all row blocks
+        On a GPU a DeviceOperator: it takes vectors on the GPU as they are, and queues all row blocks
         without waiting between them.
 
     Raises
@@ -82,7 +82,7 @@ def compile(
     InputError
         If the plan is for other rows, for more threads than the machine has, or for others than asked for.
     DeviceError
-        If the device of the plan is not there.
+        If the device of the plan cannot be found.
     """
     problem = as_problem(A)
     matrix = problem.matrix
@@ -182,7 +182,7 @@ def check(A: Any, made: Plan, effort: Effort = DEFAULT_EFFORT, *, device: str | 
     InputError
         If the plan is for no such device.
     DeviceError
-        If the device is not there.
+        If the device cannot be found.
     WrongResultError
         If the operator is wrong.
     """

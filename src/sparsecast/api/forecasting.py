@@ -282,7 +282,7 @@ def uncalibrated_devices(
     Raises
     ------
     InputError, ProfileError, DeviceError
-        If a device is not there, cannot do such a product, or its profile has no Records for it: known
+        If a device cannot be found, cannot do such a product, or its profile has no Records for it: known
         before another one is calibrated for.
     """
     given = {profile.machine.device: profile for profile in profiles}

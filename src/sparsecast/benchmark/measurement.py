@@ -91,7 +91,7 @@ def measure_candidates(
     WrongResultError
         If a kernel's result differs from the oracle's by more than rounding.
     DeviceError
-        If the device is not there, or is lost: nothing is returned then.
+        If the device cannot be found, or is lost: nothing is returned then.
     MatrixSizeError
         If x, y or copies for cold caches exceed its memory.
     """

@@ -61,7 +61,7 @@ def check_plan(
     WrongResultError
         If the operator is wrong.
     DeviceError
-        If the device is not there, or is lost.
+        If the device cannot be found, or is lost.
     MatrixSizeError
         If its memory is too small.
     """
@@ -81,10 +81,10 @@ def _checked(
     start = perf_counter()
     operator = build()
     convert_s = perf_counter() - start
-    there, out = device.put(x), device.put(np.full(A.shape[0], np.nan, dtype=ready.dtype))
-    error = reference.check(device.take(operator.matvec(there, out)), "the planned operator")
-    plain = device.call(baseline, device.bind(ready, baseline)[0], there, out)
-    calls = {"plan": lambda: operator.matvec(there, out), "baseline": plain}
+    placed, out = device.put(x), device.put(np.full(A.shape[0], np.nan, dtype=ready.dtype))
+    error = reference.check(device.take(operator.matvec(placed, out)), "the planned operator")
+    plain = device.call(baseline, device.bind(ready, baseline)[0], placed, out)
+    calls = {"plan": lambda: operator.matvec(placed, out), "baseline": plain}
     scipy = {"scipy": lambda: ready @ x}
     clock = device.clock()
     if device.shares_host:

@@ -53,7 +53,7 @@ class TwinRow:
     block : int
         Side of the twins' blocks, and of BCSR's; 1 where the matrix has none worth storing.
     time_s : float
-        Seconds a product with the real matrix: the lowest tenth of the samples ends there.
+        Seconds a product with the real matrix: the low quantile of the samples.
     again, bands, structure : float
         Such a time over that of the real matrix: of the real matrix measured a second time in the same turn,
         of the paper's twin, and of ours.

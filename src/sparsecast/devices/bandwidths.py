@@ -40,7 +40,7 @@ def measure_bandwidths(
     Raises
     ------
     DeviceError
-        If the device is not there or is lost.
+        If the device cannot be found, or is lost.
     MatrixSizeError
         If its memory is too small for an array.
     """

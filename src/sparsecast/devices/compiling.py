@@ -23,7 +23,7 @@ _COMPILE = "from sparsecast.devices.compiling import compile_as_told; compile_as
 def compiled_beside(candidates: Sequence[Candidate], processes: int) -> Iterator[None]:
     """Let processes compile the kernels of `candidates` from the last one on, while the body runs.
 
-    A body that has them compiled from the first one on finds the rest done when it gets there. A process that
+    A body that has them compiled from the first one on finds the rest done later. A process that
     fails leaves its part to the body.
 
     Parameters

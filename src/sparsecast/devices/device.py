@@ -123,7 +123,7 @@ class Device(ABC):
         Raises
         ------
         DeviceError
-            If the device is not there or is lost.
+            If the device cannot be found, or is lost.
         """
         from sparsecast.devices.bandwidths import measure_bandwidths
 

@@ -116,7 +116,7 @@ class Machine:
     def from_dict(cls, described: Mapping[str, Any]) -> Machine:
         """Return the Machine that `to_dict` described.
 
-        Until version 0.1 the key ``device`` held the description of the GPU, or was not there.
+        Until version 0.1 the key ``device`` held the description of the GPU, or was missing.
         """
         values = dict(described)
         values["caches"] = tuple(Cache(**cache) for cache in values["caches"])
@@ -143,7 +143,7 @@ class Machine:
     def shared_cache_bytes(self, threads: int) -> tuple[int | None, int | None]:
         """Return the bytes of L2 and of L3 cache that so many threads have together.
 
-        None where the system does not tell of caches; 0 for a third level that is not there.
+        None if the system does not tell of caches; 0 for a third level that does not exist.
         """
         found = {each.level: each.bytes * -(-threads // each.shared_by) for each in self.caches}
         return found.get(2), found.get(3, 0 if found else None)

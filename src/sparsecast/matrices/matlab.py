@@ -177,7 +177,7 @@ def _order(path: Path, header: bytes) -> str:
 
 
 def _variables(path: Path, file: BinaryIO, size: int, order: str) -> list[_Variable]:
-    """Return every variable of the file by its head; what they declare must be there and fit in memory."""
+    """Return every variable of the file by its head; its declared size must be true and fit in memory."""
     found: list[_Variable] = []
     position = _HEADER_BYTES
     while position < size:

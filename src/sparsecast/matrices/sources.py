@@ -61,8 +61,8 @@ def check_memory(path: Path, needed_bytes: int, what: str) -> None:
     """
     available = free_bytes()
     if needed_bytes > available:
-        needed, there = (f"{size / 2**30:.3g} GiB" for size in (needed_bytes, available))
-        problem = f"{what} takes {needed} to read and {there} of memory are available"
+        needed, free = (f"{size / 2**30:.3g} GiB" for size in (needed_bytes, available))
+        problem = f"{what} takes {needed} to read and {free} of memory are available"
         raise too_large(path, problem, "use a smaller matrix or a machine with more memory")
 
 

@@ -42,7 +42,7 @@ class Plan:
     convert_s : float
         Forecast of building all blocks.
     baseline : PlannedBlock
-        Plain CSR in one block, which needs no conversion on the CPU and the way there on a device.
+        Plain CSR in one block: no conversion on the CPU, a copy of the matrix on another device.
     break_even_iterations : int or None
         Products from which on the conversion has paid for itself against the baseline's: 0 where it takes no
         longer, None where the plan is not faster.

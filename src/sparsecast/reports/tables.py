@@ -178,11 +178,11 @@ def plan_sentences(made: Plan, profile: str) -> list[str]:
 
 def _device_sentence(made: Plan) -> str:
     """Return what a plan on a device needs before its first product."""
-    there = f"Building it and copying it to the device takes {time(made.convert_s)}"
+    building = f"Building it and copying it to the device takes {time(made.convert_s)}"
     if not made.break_even_iterations:
-        return f"{there}."
+        return f"{building}."
     return (
-        f"{there}, {time(made.baseline.convert_s)} as plain CSR: paid from {made.break_even_iterations:,} "
+        f"{building}, {time(made.baseline.convert_s)} as plain CSR: paid from {made.break_even_iterations:,} "
         f"products on; {made.iterations:,} are asked for."
     )
 

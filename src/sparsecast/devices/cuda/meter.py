@@ -20,7 +20,7 @@ class NvmlMeter:
     Raises
     ------
     DeviceError
-        If NVML or the device is not there, or the device does not count its energy.
+        If NVML or the device cannot be found, or the device does not count its energy.
     """
 
     source = "nvml"

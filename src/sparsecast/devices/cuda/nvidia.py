@@ -72,7 +72,7 @@ class NvidiaGPU(Device):
         Raises
         ------
         DeviceError
-            If it is not there, or cannot be used.
+            If it cannot be found or used.
         """
         return replace(detect(), device=self.name, gpu=detect_gpu(index))
 
@@ -117,7 +117,7 @@ class NvidiaGPU(Device):
         return sorted({*_TRANSFER_BYTES, 4 * machine.gpu.l2_bytes})
 
     def bandwidth_calls(self, size_bytes: int, threads: int) -> dict[str, Call]:
-        """Return the read and the copy of an array there, and the way there and back up to 256 MiB."""
+        """Return the read and the copy of an array on the GPU, and transfers of up to 256 MiB."""
         from sparsecast.devices.cuda import clock
 
         calls = {"read": clock.device_read(size_bytes), "copy": clock.device_copy(size_bytes)}

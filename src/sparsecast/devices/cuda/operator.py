@@ -58,8 +58,8 @@ class DeviceSpace:
 class DeviceOperator(BlockOperator):
     """A SciPy LinearOperator on a device, whose row blocks are all queued at once.
 
-    An x on the device stays there and so does y: nothing is copied and nothing waits, so the caller waits
-    for the stream before reading y elsewhere. A NumPy x is copied there and y back, which most often lasts
+    An x on the device stays on it, and so does y. Nothing is copied and nothing waits, so the caller waits
+    for the stream before reading y elsewhere. A NumPy x is copied to it and y back, which most often lasts
     longer than the product.
 
     Parameters

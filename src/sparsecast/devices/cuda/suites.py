@@ -32,7 +32,7 @@ from sparsecast.matrices.benchmark_matrices import (
 #: come after all of these, as far as the time of a calibration lasts.
 SOON_ENTRIES = 30_000_000
 
-#: Bytes of the GPU that a non-zero takes while it is measured: all formats lie there, each with values and
+#: Bytes of the GPU that a non-zero takes while it is measured: all formats lie on it, each with values and
 #: indices. And of the host, which builds one format after the other.
 _DEVICE_BYTES_AN_ENTRY, _HOST_BYTES_AN_ENTRY = 96, 60
 
@@ -98,12 +98,12 @@ def matrices(machine: Machine) -> list[SuiteMatrix]:
 def most_entries(machine: Machine) -> int:
     """Return the non-zeros of the largest benchmark matrix: Guo's bound is the memory of the GPU (3.2.1).
 
-    The indices have 32 bits, and a share of the host's memory must hold what is built there.
+    The indices have 32 bits, and a share of the host's memory must hold the matrices that are built.
     """
     assert machine.gpu is not None
-    there = machine.gpu.memory_bytes // _DEVICE_BYTES_AN_ENTRY
+    on_gpu = machine.gpu.memory_bytes // _DEVICE_BYTES_AN_ENTRY
     here = int(_HOST_SHARE * machine.memory_bytes) // _HOST_BYTES_AN_ENTRY
-    return min(there, here, int(np.iinfo(np.int32).max))
+    return min(on_gpu, here, int(np.iinfo(np.int32).max))
 
 
 def _guo_suites(gpu: GPU) -> list[list[SuiteMatrix]]:
