@@ -88,8 +88,8 @@ class CampaignGPU(NvidiaGPU):
     Attributes
     ----------
     matrices : tuple of SuiteMatrix
-    formats : tuple of str
-        Empty for all.
+    variants : tuple of str
+        Kernels that are measured; empty for all.
     wrong : frozenset of (str, str, str)
         Format, kernel and dtype of those whose result was wrong: they are not measured.
     bandwidths : tuple of Bandwidth
@@ -97,7 +97,7 @@ class CampaignGPU(NvidiaGPU):
     """
 
     matrices: tuple[SuiteMatrix, ...] = ()
-    formats: tuple[str, ...] = ()
+    variants: tuple[str, ...] = ()
     wrong: frozenset[tuple[str, str, str]] = frozenset()
     bandwidths: tuple[Bandwidth, ...] = ()
 
@@ -106,12 +106,12 @@ class CampaignGPU(NvidiaGPU):
         return [], list(self.matrices)
 
     def calibrated(self, chosen: Sequence[Candidate]) -> list[Candidate]:
-        """Return the Candidates in every variant that is right."""
-        known = [each for each in chosen if not self.formats or each.format in self.formats]
+        """Return the Candidates in every variant that is measured and right."""
         return [
             each
-            for each in super().calibrated(known)
-            if (each.format, each.kernel, each.dtype) not in self.wrong
+            for each in super().calibrated(chosen)
+            if (not self.variants or each.kernel in self.variants)
+            and (each.format, each.kernel, each.dtype) not in self.wrong
         ]
 
     def measure_bandwidths(self, machine: Machine, threads: int) -> list[Bandwidth]:
@@ -148,7 +148,7 @@ class Campaign:
         self.clock = EventClock()
         self.path = self.out / f"{self.machine.name}.parquet"
         self.device = replace(
-            self.device, matrices=tuple(self.scope.matrices(self.machine)), formats=self.scope.formats
+            self.device, matrices=tuple(self.scope.matrices(self.machine)), variants=self.scope.variants
         )
 
     def write(self, name: str, found: Any) -> None:

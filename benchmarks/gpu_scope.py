@@ -54,8 +54,8 @@ class Scope:
     peers, energy : tuple of str
         Gallery specifications.
     least_peer_entries : int
-    formats : tuple of str
-        What is measured and checked; empty for all.
+    variants : tuple of str
+        Kernels that are measured; empty for all.
     """
 
     effort: Effort = EFFORT
@@ -65,7 +65,7 @@ class Scope:
     peers: tuple[str, ...] = GENERATED
     energy: tuple[str, ...] = LARGE_GALLERY[:3]
     least_peer_entries: int = LEAST_PEER_ENTRIES
-    formats: tuple[str, ...] = ()
+    variants: tuple[str, ...] = ()
 
 
 def tiny_matrices(machine: Machine) -> list[SuiteMatrix]:
@@ -81,7 +81,7 @@ TINY = Scope(
     peers=("poisson2d?n=6",),
     energy=("poisson2d?n=6",),
     least_peer_entries=1,
-    formats=("coo", "csr"),
+    variants=("segmented", "scalar"),
 )
 
 #: What the simulator of numba-cuda is described as, for the tests of this file: so small that copies exceed
