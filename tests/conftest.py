@@ -64,7 +64,7 @@ def _format_of(nodeid: str) -> str | None:
 
 @pytest.fixture(autouse=True)
 def own_core(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Give the simulator of a slow test the core of its test process: it stays on one, and two would share it."""
+    """Give the simulator of a slow test the core of its test process: two would share one otherwise."""
     number = os.environ.get("PYTEST_XDIST_WORKER", "").removeprefix("gw")
     if not (number and request.node.get_closest_marker("slow") and hasattr(os, "sched_setaffinity")):
         yield
