@@ -137,7 +137,7 @@ import sys
 sys.path.insert(0, "benchmarks")
 import gpu_campaign
 
-gpu_campaign.PHASES = ((gpu_campaign.{}, 30),)
+gpu_campaign.PHASES = ((gpu_campaign.{}, 150),)
 sys.argv = ["gpu_campaign.py", "--tiny", sys.argv[1]]
 sys.exit(gpu_campaign.main())
 """
@@ -154,7 +154,7 @@ def wrong(A, candidate, what):
     return 0.0
 
 gpu_campaign._checked = wrong
-gpu_campaign.PHASES = ((gpu_campaign.correctness, 1), (gpu_campaign.calibration, 30))
+gpu_campaign.PHASES = ((gpu_campaign.correctness, 1), (gpu_campaign.calibration, 150))
 sys.argv = ["gpu_campaign.py", "--tiny", sys.argv[1]]
 sys.exit(gpu_campaign.main())
 """
