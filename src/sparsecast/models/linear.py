@@ -15,7 +15,8 @@ Where the strip models of Guo et al. (2014) see one row length, this sees
 
 On a GPU, thousands of rows are on their way at once: mispredicted rows cost nothing, and padding is read
 without a miss of x. What counts is the launch, the rows and entries, the bytes and the lines of x beyond
-the L2 cache, the padding, and the longest row: one warp or thread works on it while the others are done. Each kernel of a format has its own costs: each was measured on every matrix.
+the L2 cache, the padding, and the longest row: one warp or thread works on it while the others are done. Each
+kernel of a format has its own costs: each was measured on every matrix.
 
 A row block of a plan is charged as part of its matrix: in a sweep over all blocks each one finds the caches
 as the others leave them.
