@@ -60,7 +60,7 @@ def test_a_type_that_would_lose_imaginary_parts_is_refused(folder):
 
 
 def test_an_unknown_type_is_refused_once(folder):
-    with pytest.raises(InputError, match="dtype 'float65': expected one of float64, "):
+    with pytest.raises(InputError, match="dtype 'float65' on cpu: expected one of float64, "):
         twins_of([folder / "plain.mtx"], (1,), detect(), "float65")
 
 

@@ -69,8 +69,8 @@ OPTIONS = [
     (("predict", SMALL, "--threads", "0"), "threads 0: expected 1 to"),
     (("predict", SMALL, "--threads", "1000000"), "threads 1000000: expected 1 to"),
     (("predict", SMALL, "--threads", "two"), "--threads"),
-    (("predict", SMALL, "--dtype", "int8"), "'int8': expected one of float64, float32"),
-    (("predict", SMALL, "--dtype", ""), "dtype '': expected one of float64, float32"),
+    (("predict", SMALL, "--dtype", "int8"), "'int8' on cpu: expected one of float64, float32"),
+    (("predict", SMALL, "--dtype", ""), "dtype '' on cpu: expected one of float64, float32"),
     (("predict", SMALL, "--device", "abacus"), "'abacus': expected cpu, cuda, or cuda:N"),
     (("predict", SMALL, "--device", ""), "device '': expected cpu, cuda, or cuda:N"),
     (("predict", SMALL, "--device", "cpu,cuda"), "'cpu,cuda': expected cpu, cuda, or cuda:N"),
@@ -79,8 +79,8 @@ OPTIONS = [
     (("plan", SMALL, "--device", "cpu,cpu"), "'cpu,cpu': expected one of each kind"),
     (("plan", SMALL, "--device", "cuda,cuda:1"), "'cuda,cuda:1': expected one of each kind"),
     (("measure", SMALL, "--device", ""), "device '': expected cpu, cuda, or cuda:N"),
-    (("predict", SMALL, "--model", "nope"), "'nope' is unknown: known are .*strips"),
-    (("plan", SMALL, "--model", "nope"), "'nope' is unknown: known are .*strips"),
+    (("predict", SMALL, "--model", "nope"), "'nope' is unknown: known are guo, linear"),
+    (("plan", SMALL, "--model", "nope"), "'nope' is unknown: known are guo, linear"),
     (("predict", SMALL, "--profile", "nope"), "'nope' is unknown: there are none yet"),
     (("predict", SMALL, "--profile", "{tmp}/nope.parquet"), "nope.parquet does not exist"),
     (("predict", SMALL, "--profile", "{tmp}/junk.mtx"), "junk.mtx cannot be read as a profile"),
@@ -88,9 +88,12 @@ OPTIONS = [
     (("predict", SMALL, "--profile", "{tmp}/other.parquet"), "is Parquet but no profile"),
     (("predict", SMALL, "--profile", "{tmp}/schema.parquet"), "schema version 999: expected"),
     (("measure", SMALL, "--threads", "0"), "threads 0: expected 1 to"),
-    (("measure", SMALL, "--dtype", "complex"), "'complex': expected one of.*complex128, complex64; name one"),
-    (("measure", SMALL, "--dtype", "Complex128"), "'Complex128': expected one of"),
-    (("predict", SMALL, "--dtype", "complex256"), "'complex256': expected one of"),
+    (
+        ("measure", SMALL, "--dtype", "complex"),
+        "'complex' on cpu: expected one of.*complex128, complex64; name one",
+    ),
+    (("measure", SMALL, "--dtype", "Complex128"), "'Complex128' on cpu: expected one of"),
+    (("predict", SMALL, "--dtype", "complex256"), "'complex256' on cpu: expected one of"),
     (("predict", "{tmp}/complex.mtx", "--dtype", "float64"), "float64.*expected complex128 or complex64"),
     (("plan", "{tmp}/complex.mtx", "--dtype", "float32"), "float32.*expected complex128.*imaginary"),
     (("measure", "{tmp}/complex.mtx", "--dtype", "float64"), "float64.*expected complex128.*; name one"),
@@ -103,12 +106,12 @@ OPTIONS = [
     (("calibrate", "--budget", "nan"), "budget nan s: expected at least"),
     (("calibrate", "--budget", "much"), "--budget"),
     (("calibrate", "--threads", "0"), "threads 0: expected 1 to"),
-    (("calibrate", "--dtype", "int8"), "'int8': expected one of"),
+    (("calibrate", "--dtype", "int8"), "'int8' on cpu: expected one of"),
     (("calibrate", "--device", "abacus"), "'abacus': expected cpu, cuda, or cuda:N"),
     (("frobnicate",), "No such command 'frobnicate'"),
     (("predict", SMALL, "--nope"), "No such option: --nope"),
     (("predict",), "Missing argument 'MATRIX'"),
-    (("evaluate",), "Missing argument"),
+    (("evaluate",), "neither matrices nor --replay"),
     (("predict", SMALL, SMALL), "unexpected extra argument"),
     (("predict", SMALL, "--profile"), "--profile"),
 ]
@@ -195,7 +198,7 @@ def test_an_unknown_profile_lists_the_known_ones(run, foreign):
 
 def test_an_unknown_model_lists_the_known_ones(run, foreign):
     complains(
-        run("predict", SMALL, "--profile", foreign, "--model", "nope"), "model 'nope' .*known are .*strips"
+        run("predict", SMALL, "--profile", foreign, "--model", "nope"), "model 'nope' .*known are guo, linear"
     )
 
 
