@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pyarrow
 import pyarrow.parquet
 import pytest
 
+TOYS = Path(__file__).parent / "toys"
 RECORDED = Path(__file__).parents[1] / "data" / "recorded-profile.parquet"
 MOST_ENTRIES = 400_000
 NOBODY_CAN_MAKE = "array?sha256=0"
@@ -30,8 +32,10 @@ def before(tmp_path):
     return path
 
 
-def test_a_model_forecasts_by_features_that_did_not_exist(install, document, sparsecast, before, data_folder):
-    site = install("columns")
+def test_a_model_forecasts_by_features_that_did_not_exist(
+    install, document, sparsecast, before, data_folder, tmp_path
+):
+    own = install(shutil.copytree(TOYS / "columns", tmp_path / "columns"))
     shown = document("structure", "gallery:poisson2d?n=30")["structure"]
     assert shown["column_lengths"] == {"version": 1, "used": 900, "max": 5}
     assert "used 900, max 5" in sparsecast("structure", "gallery:poisson2d?n=30").stdout
@@ -50,7 +54,7 @@ def test_a_model_forecasts_by_features_that_did_not_exist(install, document, spa
     assert document(*asked)["forecasts"] == found["forecasts"]
     assert json.loads(kept.read_text()) == fitted
 
-    group = site / "column_lengths.py"  # other numbers, so another fit
+    group = own / "column_lengths.py"  # other numbers, so another fit
     group.write_text(group.read_text().replace("version: ClassVar[int] = 1", "version: ClassVar[int] = 2"))
     document(*asked)
     assert json.loads(kept.read_text())["key"] != fitted["key"]
