@@ -24,7 +24,7 @@ from sparsecast.formats import FORMATS
 from sparsecast.machines.gpu import GPU
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.gallery import gallery, gallery_names, gallery_parameters
-from sparsecast.records import Bandwidth, Candidate
+from sparsecast.records import Bandwidth, Candidate, Parameters
 
 # The same examples in every run of CI: a new one that fails belongs to whoever can look at it.
 settings.register_profile("sparsecast", deadline=None, derandomize="CI" in os.environ)
@@ -118,7 +118,8 @@ def gpu_profile() -> Profile:
         }
         there = name in DEVICES.get("cuda").kernels.names()
         for variant in DEVICES.get("cuda").kernels.get(name).variants if there else ():
-            candidate = Candidate(name, variant, "cuda", "float64", 32, 1)
+            layout = Parameters(DEVICES.get("cuda").kernels.get(name).layout)
+            candidate = Candidate(name, variant, "cuda", "float64", 32, 1, layout)
             records.append(dataclasses.replace(record, candidate=candidate, **made_up))
     bandwidths = [
         Bandwidth(

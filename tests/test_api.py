@@ -244,10 +244,13 @@ def test_what_is_no_sparse_matrix_is_refused(recorded, wrong):
     [
         ({"threads": 0}, "threads 0: expected 1 to 1"),
         ({"threads": 2}, "threads 2: expected 1 to 1, the threads of recorded-test-machine"),
-        ({"dtype": "int8"}, "'int8': expected one of float64, float32, complex128, complex64; name one"),
-        ({"dtype": "complex"}, "'complex': expected one of"),
+        (
+            {"dtype": "int8"},
+            "'int8' on cpu: expected one of float64, float32, complex128, complex64; name one",
+        ),
+        ({"dtype": "complex"}, "'complex' on cpu: expected one of"),
         ({"device": "abacus"}, "'abacus': expected cpu, cuda, or cuda:N"),
-        ({"model": "nope"}, "'nope' is unknown: known are .*strips"),
+        ({"model": "nope"}, "'nope' is unknown: known are guo, linear"),
     ],
 )
 def test_what_cannot_be_asked_is_refused(recorded, changes, message):
@@ -284,7 +287,8 @@ def test_measure_checks_every_result_and_sorts(own):
     records = sc.measure(A, table, name="rmat")
     assert {record.candidate for record in records} == {forecast.candidate for forecast in table}
     assert [record.time_s for record in records] == sorted(record.time_s for record in records)
-    assert {(record.matrix, record.suite) for record in records} == {("rmat", "user")}
+    [(matrix, suite)] = {(record.matrix, record.suite) for record in records}
+    assert matrix.startswith("array?sha256=") and suite == "user"
     assert max(record.error for record in records) <= 1e-14
 
 
@@ -321,7 +325,7 @@ def test_evaluate_sets_every_model_against_the_measurement(own, tmp_path):
     assert set(found.models) == set(MODELS.names())
     assert len(ticks) == 2
     for row in found.rows:
-        assert row.forecast.candidate == row.record.candidate
+        assert row.estimate.candidate == row.record.candidate
 
 
 def test_evaluate_refuses_another_machines_profile(recorded):
@@ -556,6 +560,11 @@ def test_measuring_candidates_stays_on_the_current_device(gpu_profile, monkeypat
 
 def test_a_plan_whose_blocks_exceed_the_memory_is_none(gpu_profile):
     A = sc.gallery("poisson2d", n=60)
+    faster = tuple(
+        dataclasses.replace(r, time_s=r.time_s / 4) if r.candidate.format == "ell" else r
+        for r in gpu_profile.records
+    )
+    gpu_profile = dataclasses.replace(gpu_profile, records=faster)
     best = sc.plan(A, gpu_profile, iterations=10**9)
     assert best.baseline.candidate not in {block.candidate for block in best.blocks}
     target = Target("cuda", "float64", 32, 1)

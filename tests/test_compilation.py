@@ -68,7 +68,7 @@ def test_a_folder_that_may_not_be_looked_into_is_none(tmp_path):
 SAVE = """
 import sys
 from numba.core.caching import IndexDataCacheFile
-import sparsecast.formats
+import sparsecast.formats.ell
 cache = IndexDataCacheFile(sys.argv[1], "function", "stamp")
 print("ready", flush=True)
 sys.stdin.readline()

@@ -24,7 +24,7 @@ def operator(A, blocks=1, threads=1):
     names, parts = [name for name in FORMATS.names() if name != "symmetric_csr"], []
     for number, (first, end) in enumerate(itertools.pairwise(bounds)):
         name = names[number % len(names)]
-        variant = DEVICES.get("cpu").kernels.get(name).variants[-1]
+        variant = DEVICES.get("cpu").kernels.get(name).variants_of(A.dtype.name)[-1]
         candidate = Candidate(name, variant, "cpu", A.dtype.name, 32, threads)
         part = A if blocks == 1 else row_slice(A, int(first), int(end) - 1)
         bound = bind(part, candidate)

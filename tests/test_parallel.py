@@ -141,9 +141,10 @@ import numpy as np, numba
 from scipy.sparse import csr_array, eye_array
 import sparsecast
 from sparsecast.measuring.memory_read import memory_read
+from sparsecast.devices import DEVICES
 from sparsecast.formats import FORMATS
 A = csr_array(eye_array(20_000))
-product = KERNELS["cpu"].get("csr").bind(FORMATS.get("csr").from_csr(A), "plain", 2)
+product = DEVICES.get("cpu").kernels.get("csr").bind(FORMATS.get("csr").from_csr(A), "plain", 2)
 x, y = np.ones(20_000), np.empty(20_000)
 read = memory_read(80_000, 2)
 read(); product(x, y)

@@ -8,6 +8,10 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsecast.compilation import keep_kernels_apart
+
+keep_kernels_apart()  # here, since whatever takes or makes a matrix imports this file
+
 #: The largest index of 32 bits.
 INT32_MAX = 2**31 - 1
 

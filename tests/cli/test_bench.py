@@ -190,7 +190,6 @@ REFUSED = [
     (("--compare", "{tmp}/junk.json"), "--compare"),
     (("--twins", "{tmp}/absent"), "absent is no folder: expected one with matrix files"),
     (("--twins", "{tmp}"), r"has no matrix files: expected some of \.mtx"),
-    (("--twins", "{tmp}", "--device", "cuda"), "'cuda' with twins: expected cpu"),
 ]
 
 

@@ -52,4 +52,4 @@ def test_it_is_scored_on_stored_records(install, document, sparsecast, metered):
 def test_it_is_no_model_of_time(install, sparsecast, metered):
     install("joules")
     done = sparsecast("predict", MATRIX, "--profile", metered, "--model", "joules")
-    assert done.returncode == 2 and "forecasts energy: expected one of time" in done.stderr
+    assert done.returncode == 2 and "expected a model of time" in done.stderr

@@ -7,6 +7,8 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
 
@@ -27,15 +29,17 @@ def test_a_format_is_calibrated_forecast_planned_and_measured(install, document)
     met = document("calibrate", "--budget", "59", "--dtype", "float64", *asked)
     assert met["records"] == 28  # 12 matrices and 2 held out, in both formats
 
-    forecast = formats(document("predict", SMALL, *asked)["forecasts"])
+    forecast = formats(document("predict", SMALL, "--as-met", *asked)["forecasts"])
     assert set(forecast) == {"csr", "short_csr"}
     assert 0 < forecast["short_csr"]["low_s"] < forecast["short_csr"]["high_s"]
     entries, rows = 4380, 900
     assert forecast["short_csr"]["bytes"] == 10 * entries + 4 * (rows + 1) + 16 * rows
     assert forecast["csr"]["bytes"] - forecast["short_csr"]["bytes"] == 2 * entries
 
+    # Forecasts follow the machine's speed of the moment, so only their ratio stays.
     measured = formats(document("measure", SMALL, *asked)["measurements"])
-    assert measured["short_csr"]["forecast_s"] == forecast["short_csr"]["time_s"]
+    ratio = measured["short_csr"]["forecast_s"] / measured["csr"]["forecast_s"]
+    assert ratio == pytest.approx(forecast["short_csr"]["time_s"] / forecast["csr"]["time_s"], rel=0.05)
 
     checked = document("plan", SMALL, "--check", *asked)["plan"]
     assert checked["check"]["time_s"] > 0 and checked["check"]["error"] < 1e-15

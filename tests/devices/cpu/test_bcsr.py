@@ -16,7 +16,7 @@ from sparsecast.devices import DEVICES
 from sparsecast.devices.binding import bind, warm_up
 from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.formats.bcsr import BCSR, BLOCK_SIDES
-from sparsecast.records import Candidate
+from sparsecast.records import Candidate, Parameters
 
 SIZES = [(r, c) for r in BLOCK_SIDES for c in BLOCK_SIDES]
 OTHER_BLOCKS = [(1, 3), (2, 3), (4, 1), (8, 8)]
@@ -113,7 +113,7 @@ def test_a_candidate_may_name_its_block_size(threads):
     A = csr_array(np.arange(1.0, 26.0).reshape(5, 5))
     A.indices, A.indptr = A.indices.astype(np.int32), A.indptr.astype(np.int32)
     ruled = Candidate("bcsr", "vectors", "cpu", "float64", 32, threads)
-    asked = dataclasses.replace(ruled, block=(2, 3))
+    asked = dataclasses.replace(ruled, parameters=Parameters({"block": (2, 3)}))
     warm_up(asked)
     r, c = bind(A, ruled).matrix.block
     assert r == c

@@ -90,7 +90,7 @@ def test_strips_are_those_of_each_kernel_on_this_device():
 def test_row_lengths_are_distributed_over_wangs_strips():
     found = [matrix for matrix in matrices(MACHINE) if matrix.suite == "row lengths"]
     small = min((matrix for matrix in found if "normal" in matrix.name), key=lambda matrix: matrix.entries)
-    A = small.build()
+    A = small.problem.matrix
     assert A.shape[0] % wang_strip(DEVICE, "csr-vector") == 0
     assert A.nnz == small.entries
     assert len(set(np.diff(A.indptr))) > 3
