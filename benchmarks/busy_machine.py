@@ -36,10 +36,12 @@ from sparsecast.benchmark.measurement import right_hand_side
 from sparsecast.devices.binding import bind, prepared
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks
-from sparsecast.measuring.conditions import Conditions, Watch
+from sparsecast.machines.machine import detect
+from sparsecast.measuring.conditions import Watch
 from sparsecast.measuring.references import ReferenceMonitor, reference_bytes, references
 from sparsecast.measuring.timing import Call, Effort, measure
 from sparsecast.planning.candidates import Target
+from sparsecast.records import Conditions
 
 #: Products of 5 us to 10 ms with one thread here.
 MATRICES = (
@@ -107,7 +109,9 @@ def trace(call: Call, seconds: float) -> tuple[NDArray[np.float64], float]:
 
 def call_of(A: Any, format_name: str, threads: int) -> Call:
     """Return the product of a format with the kernel that the rules choose."""
-    candidate = Target("cpu", "float64", 32, threads).candidate(format_name, RowBlocks.of(structure(A)))
+    candidate = Target("cpu", "float64", 32, threads).candidate(
+        format_name, RowBlocks.of(structure(A)), detect()
+    )
     product = bind(prepared(A, "float64", 32), candidate).product
     x, out = right_hand_side(A.shape[1], "float64"), np.empty(A.shape[0])
     product(x, out)
