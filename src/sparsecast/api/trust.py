@@ -22,7 +22,9 @@ def disturbances(profile: Profile) -> dict[str, Disturbance]:
     for device, threads in dict.fromkeys((r.candidate.device, r.candidate.threads) for r in profile.records):
         own = disturbed(profile, profile.select(device=device, threads=threads))
         if own is not None:
-            found[f"{device} {DEVICES.get(device).threads_text(threads)}".strip()] = own
+            # A profile outlives the package that its device came from.
+            text = DEVICES.get(device).threads_text(threads) if device in DEVICES.names() else ""
+            found[f"{device} {text}".strip()] = own
     return found
 
 
