@@ -58,12 +58,10 @@ LENGTHS_S = (0.0, 0.0005, 0.002, 0.008)
 STATISTICS = {"median": 0.5, "25 %": 0.25, "10 %": 0.1, "5 %": 0.05, "minimum": 0.0}
 
 #: What a calibration gives to a point.
-EFFORT = Effort(samples=24, sample_s=0.001, most_s=0.15)
+EFFORT = Effort(samples=40, sample_s=0.0005, most_s=0.15)
 
 RUNNING = (0, 1, 2)
 
-#: Where more processes than those of this script run, in the mean, a comparison is left out.
-MOST_FOREIGN = 0.25
 CONDITIONS = ("other_processes", "stolen_share", "pressure_share")
 Key = tuple[str, str, int]
 
@@ -158,7 +156,7 @@ def compare_statistics(
             for running in RUNNING:
                 let_run(running)
                 times, others = trace(call, options.seconds)
-                if others <= running + MOST_FOREIGN:
+                if others <= running + options.foreign:
                     taken.append(times)
             if len(taken) == len(RUNNING):
                 for running, times in zip(RUNNING, taken, strict=True):
@@ -194,12 +192,12 @@ def take(calls: dict[str, Call], monitor: ReferenceMonitor) -> Taken:
     return Taken(np.array([each.time_s for each in found.values()]), took_s / len(calls), conditions, levels)
 
 
-def compare_measurements(calls: dict[Key, Call], let_run: Callable[[int], None], rounds: int) -> Table:
+def compare_measurements(calls: dict[Key, Call], let_run: Callable[[int], None], options: Any) -> Table:
     """Return what `measure` finds beside so many busy processes."""
     sizes = reference_bytes(2 << 20, 105 << 20)
     monitors = {threads: ReferenceMonitor(references(sizes, threads)) for threads in (1, 2)}
     kept: dict[int, list[list[Taken]]] = {1: [], 2: []}
-    for _ in range(rounds):
+    for _ in range(options.rounds):
         for name in MATRICES:
             for threads, monitor in monitors.items():
                 own = {key[1]: call for key, call in calls.items() if (key[0], key[2]) == (name, threads)}
@@ -207,7 +205,9 @@ def compare_measurements(calls: dict[Key, Call], let_run: Callable[[int], None],
                 for running in RUNNING:
                     let_run(running)
                     turn.append(take(own, monitor))
-                if all((t.conditions.other_processes or 0) <= n + MOST_FOREIGN for n, t in enumerate(turn)):
+                if all(
+                    (t.conditions.other_processes or 0) <= n + options.foreign for n, t in enumerate(turn)
+                ):
                     kept[threads].append(turn)
     table = Table(title="`measure` beside busy processes: ratio to quiet, median (90th percentile)")
     for column in ("threads", "busy", "turns", "ratio", "others", "stolen", "pressure", *sizes, "a point"):
@@ -248,6 +248,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("what", nargs="*", help="statistics, measure; both by default")
     parser.add_argument("--seconds", type=float, default=0.15, help="of each trace")
     parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument(
+        "--foreign", type=float, default=0.25, help="leave out a comparison beside more processes of others"
+    )
     parser.add_argument("--hungry", action="store_true", help="busy processes that stream memory")
     parser.add_argument("--save", type=Path, help="keep the times of all calls in this .npz")
     options = parser.parse_args(arguments)
@@ -264,7 +267,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             for table in compare_statistics(calls, let_run, options):
                 console.print(table)
         if "measure" in options.what or not options.what:
-            console.print(compare_measurements(calls, let_run, options.rounds))
+            console.print(compare_measurements(calls, let_run, options))
 
 
 if __name__ == "__main__":

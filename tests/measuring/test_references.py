@@ -39,7 +39,7 @@ class Clock:
             call()
         return self.now - start
 
-    def reference(self, costs, calls=1, warm=False):
+    def reference(self, costs, calls=1, warm=0):
         def spend():
             self.now += next(costs)
 
@@ -94,8 +94,14 @@ def test_references_are_timed_now_and_then(clock):
 
 
 def test_one_reading_is_the_low_quantile_of_calls_after_one_that_warms(clock):
-    reference = clock.reference(iter([9.0, 2.0, 1.0, 1.0]), calls=3, warm=True)
-    assert reference.seconds(clock) == pytest.approx(1.0)
+    reference = clock.reference(iter([9e-3, 2e-3, 1e-3, 1e-3]), calls=3, warm=1)
+    assert reference.seconds(clock) == pytest.approx(1e-3)
+
+
+def test_a_reading_whose_calls_wait_for_cores_ends_early(clock):
+    reference = clock.reference(iter([0.008] * 99), calls=30, warm=30)
+    assert reference.seconds(clock) == pytest.approx(0.008)
+    assert clock.now < 0.03
 
 
 def test_readings_are_pooled_over_minutes(clock):
@@ -127,12 +133,25 @@ def test_a_single_reading_tells_nothing_of_its_noise():
     [
         (Pooled(1.0, 0.01, 9), Pooled(1.5, 0.02, 5), 1.5),
         (Pooled(1.0, 0.01, 9), Pooled(0.5, 0.02, 5), 0.5),
+        (Pooled(1.0, 0.01, 9), Pooled(3.9, 0.02, 5), 3.9),
+        (Pooled(1.0, 0.01, 9), Pooled(120.0, 0.02, 5), 1.0),
+        (Pooled(120.0, 0.01, 9), Pooled(1.0, 0.02, 5), 1.0),
         (Pooled(1.0, 0.01, 9), Pooled(1.04, 0.02, 5), 1.0),
         (Pooled(1.0, 0.3, 9), Pooled(1.5, 0.02, 5), 1.0),
         (Pooled(1.0, 0.01, 9), Pooled(1.5, None, 1), 1.0),
         (Pooled(1.0, None, 1), Pooled(1.5, 0.01, 5), 1.0),
     ],
-    ids=["slower", "faster", "inside the noise", "noisy then", "no noise now", "no noise then"],
+    ids=[
+        "slower",
+        "faster",
+        "much slower",
+        "waits for cores",
+        "waited for cores",
+        "inside the noise",
+        "noisy then",
+        "no noise now",
+        "no noise then",
+    ],
 )
 def test_only_what_exceeds_the_noise_has_changed(then, now, scale):
     assert scale_since({"L2": then}, {"L2": now}) == {"L2": scale}
@@ -150,13 +169,22 @@ def test_real_references_read_all_their_words(threads):
     made = references(sizes, threads)
     # Every word of what is gathered is 1, so a sum counts the words that were read.
     assert int(np.sum(made["L2"].call())) == sizes["L2"] // 8
-    assert int(np.sum(made["memory"].call())) == (16 << 20) // 8
+    assert int(np.sum(made["memory"].call())) == threads * MIB // 8
 
 
-def test_the_reference_in_memory_goes_on_to_the_next_bytes():
-    read = references({"memory": 40 << 20}, 1)["memory"].call
-    seen = [int(read()) for _ in range(5)]
-    assert seen == [(16 << 20) // 8] * 5  # the last part, which is too short, is left out
+def test_a_reference_goes_on_to_the_next_bytes():
+    read = references({"memory": 5 * MIB // 2}, 1)["memory"].call
+    seen = [int(np.sum(read())) for _ in range(5)]
+    assert seen == [MIB // 8] * 5  # the last part, which is too short, is left out
+
+
+@pytest.mark.parametrize("threads", (1, 2))
+def test_a_reading_of_the_last_cache_reads_all_data_once_and_fetches_them_before(threads):
+    made = references({"L2": MIB // 2, "L3": 40 * MIB, "memory": 64 * MIB}, threads)
+    assert (made["L3"].warm, made["L3"].calls) == (40 // threads, 40 // threads)
+    assert made["L2"].warm == 1 and made["memory"].warm == 0
+    # Next to other programs a low quantile needs some calls that meet none of them.
+    assert all(reference.calls >= 8 for reference in made.values())
 
 
 def test_real_references_are_ordered_by_level():

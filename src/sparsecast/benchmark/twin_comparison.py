@@ -34,7 +34,7 @@ from sparsecast.planning.candidates import Target
 from sparsecast.records import Candidate
 
 #: What a matrix and its twins take.
-TWIN_EFFORT = Effort(samples=40, sample_s=0.001)
+TWIN_EFFORT = Effort(samples=80, sample_s=0.0005)
 
 _INDEX_BYTES = 4
 

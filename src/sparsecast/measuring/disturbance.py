@@ -14,12 +14,14 @@ from sparsecast.records import Conditions
 #: A quiet machine, too, has up to so many other processes in the mean, and up to such a share of stolen time.
 QUIET_OTHERS, QUIET_STOLEN = 0.25, 0.02
 
-#: How much too long times are at most: for each other process that has a free core, and for each that needs
-#: one of ours.
-_APART_EACH, _INSTEAD_OF_EACH = 0.1, 0.4
+#: How much too long nine tenths of the times are at most: for each other process that has a free core, and,
+#: once for every thread, for each that needs one of ours. With two threads on two cores next to one process,
+#: large products take up to twice as long, the median 1.1 to 1.25 times.
+_APART_EACH, _INSTEAD_OF_EACH = 0.15, 0.4
 
-#: From here on times are no basis for a forecast.
-UNUSABLE = 0.5
+#: From here on times are no basis for a forecast: with two threads on two cores next to two processes, a
+#: tenth of the times is ten times too long.
+UNUSABLE = 1.0
 
 #: A product that takes so long with one thread is faster with several, unless they wait for cores.
 _LARGE_S = 2e-4

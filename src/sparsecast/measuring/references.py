@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.measuring.timing import Call, Clock, HostClock, low
+from sparsecast.parallel import equal_parts, share
 
 #: Seconds between two readings of a monitor, and seconds over which readings are pooled.
 EVERY_S, WINDOW_S = 3.0, 120.0
@@ -33,11 +34,19 @@ _MOST_L3_BYTES, _MOST_MEMORY_BYTES = 32 << 20, 256 << 20
 #: Where the system does not tell of caches: those of most processors.
 _USUAL_L2_BYTES, _USUAL_L3_BYTES = 1 << 20, 32 << 20
 
-#: Bytes that one call of the reference in memory reads, the next bytes every time.
-_SLICE_BYTES = 16 << 20
+#: Most bytes that each thread reads in one call, the next bytes every time: a tenth of a millisecond. Longer
+#: calls would all meet the turns of other programs, and the machine would seem to have slowed down.
+_SLICE_BYTES = 1 << 20
 
-#: Calls that one reading of a level times.
-_CALLS = {"L2": 15, "L3": 3, "memory": 2}
+#: Calls of one reading in the core's own cache and in memory; in the last cache all data are read once.
+_CACHED_CALLS, _MEMORY_CALLS = 15, 8
+
+#: Seconds after which a reading fetches no more data; after twice as many it ends.
+_MOST_S = 0.01
+
+#: A machine drifts by a factor of two to four. Where references differ more, their threads waited for cores,
+#: then or now. That is no speed of the machine.
+_MOST_DRIFT = 4.0
 
 #: Words of the vector that is gathered from, 64 KiB, and of the pattern of places in it.
 _GATHERED, _PATTERN = 1 << 13, 1 << 15
@@ -53,19 +62,29 @@ class Reference:
         Does it once.
     calls : int
         How many of them one reading times.
-    warm : bool
-        Whether one more call, which is not timed, comes first and fetches its data into the cache.
+    warm : int
+        Calls before them that are not timed, which fetch the data into the cache.
     """
 
     call: Call
     calls: int
-    warm: bool
+    warm: int
 
     def seconds(self, clock: Clock) -> float:
-        """Return the seconds of a call, the low quantile of one reading."""
-        if self.warm:
-            self.call()
-        return low([clock.seconds(self.call, 1) for _ in range(self.calls)])
+        """Return the seconds of a call, the low quantile of one reading.
+
+        Where each call waits for a core, a reading ends early: a forecast is not to wait for it.
+        """
+        used_s = 0.0
+        for _ in range(self.warm):
+            used_s += clock.seconds(self.call, 1)
+            if used_s > _MOST_S:
+                break
+        taken: list[float] = []
+        while not taken or (len(taken) < self.calls and used_s < 2 * _MOST_S):
+            taken.append(clock.seconds(self.call, 1))
+            used_s += taken[-1]
+        return low(taken)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +218,9 @@ class ReferenceMonitor:
 def scale_since(
     then: Mapping[str, Pooled], now: Mapping[str, Pooled], sigmas: float = 2.0
 ) -> dict[str, float]:
-    """Return, for each level, how many times longer products take now; 1.0 where noise could be the reason.
+    """Return, for each level, how many times longer products take now.
+
+    It is 1.0 where noise could be the reason, and where the change is no drift: threads waited for cores.
 
     Parameters
     ----------
@@ -230,15 +251,20 @@ def _change(then: Pooled | None, now: Pooled, sigmas: float) -> float:
     if then is None or then.noise is None or now.noise is None:
         return 1.0
     ratio = now.time_s / then.time_s
+    if max(ratio, 1 / ratio) > _MOST_DRIFT:
+        return 1.0
     return ratio if abs(math.log(ratio)) > sigmas * math.hypot(then.noise, now.noise) else 1.0
 
 
 def _reference(level: str, size: int, threads: int) -> Reference:
     words = _words(size)
     gathered = np.ones(_GATHERED, dtype=np.uint64)
-    length = min(len(words), _SLICE_BYTES // 8) if level == "memory" else len(words)
+    length = min(len(words), threads * _SLICE_BYTES // 8)
     read = _reader(words, gathered, length, threads)
-    return Reference(read, _CALLS[level], warm=level != "memory")
+    if level == "memory":
+        return Reference(read, _MEMORY_CALLS, warm=0)
+    once = len(words) // length
+    return Reference(read, max(once, _CACHED_CALLS), warm=once)
 
 
 def _words(size: int) -> NDArray[np.uint64]:
@@ -251,41 +277,46 @@ def _words(size: int) -> NDArray[np.uint64]:
 
 def _reader(words: NDArray[np.uint64], gathered: NDArray[np.uint64], length: int, threads: int) -> Call:
     """Return what reads the next `length` words, and starts again when fewer are left."""
+    starts = equal_parts(length, threads).astype(np.uint64)
+    gather = share(_gather_serial, _gather_parallel, (words, gathered), starts)
     first = 0
 
     def read() -> object:
         nonlocal first
         if first + length > len(words):
             first = 0
-        part = words[first : first + length]
-        first += length
-        return _gather_sum(part, gathered) if threads == 1 else _together(part, gathered, threads)
+        begin, first = first, first + length
+        return gather(np.uint64(begin))
 
     return read
 
 
-def _together(words: NDArray[np.uint64], gathered: NDArray[np.uint64], threads: int) -> object:
-    before = numba.get_num_threads()
-    numba.set_num_threads(threads)
-    try:
-        return _gather_sums(words, gathered, threads)
-    finally:
-        numba.set_num_threads(before)
-
-
 @numba.njit(nogil=True, cache=True)
-def _gather_sum(words: NDArray[np.uint64], gathered: NDArray[np.uint64]) -> np.uint64:
+def _gather(
+    words: NDArray[np.uint64], gathered: NDArray[np.uint64], first: np.uint64, last: np.uint64
+) -> np.uint64:
     # Whole numbers, whose sum may be taken in any order: the compiler adds many lanes at once.
     total = np.uint64(0)
-    for i in range(len(words)):
+    for i in range(first, last):
         total += gathered[words[i]]
     return total
 
 
+@numba.njit(nogil=True, cache=True)
+def _gather_serial(
+    words: NDArray[np.uint64], gathered: NDArray[np.uint64], begin: np.uint64, starts: NDArray[np.uint64]
+) -> NDArray[np.uint64]:
+    totals = np.empty(len(starts) - 1, dtype=np.uint64)
+    for part in range(len(totals)):
+        totals[part] = _gather(words, gathered, begin + starts[part], begin + starts[part + 1])
+    return totals
+
+
 @numba.njit(nogil=True, cache=True, parallel=True)
-def _gather_sums(words: NDArray[np.uint64], gathered: NDArray[np.uint64], threads: int) -> NDArray[np.uint64]:
-    totals = np.empty(threads, dtype=np.uint64)
-    for part in numba.prange(threads):
-        first, last = part * len(words) // threads, (part + 1) * len(words) // threads
-        totals[part] = _gather_sum(words[first:last], gathered)
+def _gather_parallel(
+    words: NDArray[np.uint64], gathered: NDArray[np.uint64], begin: np.uint64, starts: NDArray[np.uint64]
+) -> NDArray[np.uint64]:
+    totals = np.empty(len(starts) - 1, dtype=np.uint64)
+    for part in numba.prange(len(totals)):
+        totals[part] = _gather(words, gathered, begin + starts[part], begin + starts[part + 1])
     return totals

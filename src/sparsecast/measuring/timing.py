@@ -51,8 +51,8 @@ class Effort:
         threads wait for cores that other programs use.
     """
 
-    samples: int = 40
-    sample_s: float = 0.001
+    samples: int = 80
+    sample_s: float = 0.0005
     most_s: float = 0.5
 
 

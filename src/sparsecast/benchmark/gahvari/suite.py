@@ -26,7 +26,7 @@ from sparsecast.records import Candidate, Record
 
 #: Many matrices and few samples of each: medians are taken over the matrices. Of those without blocks and of
 #: the symmetric ones, which have figures of their own, there are few.
-EFFORT, EFFORT_OF_FEW = Effort(12, 0.001, most_s=0.05), Effort(24, 0.001, most_s=0.1)
+EFFORT, EFFORT_OF_FEW = Effort(20, 0.0005, most_s=0.05), Effort(40, 0.0005, most_s=0.1)
 
 #: Share of the time limit that compiling may take, beyond which the block sizes that are left are left out.
 COMPILING_SHARE = 0.6
