@@ -75,8 +75,8 @@ def predict(
         Name of the model that forecasts; DEFAULT_MODEL without one.
     as_met : bool
         Whether to forecast for the machine as it was in the calibration. Otherwise, on the machine of the
-        profile, reference products are timed again, for less than 0.2 s, and the forecasts are scaled by what
-        has changed beyond their noise.
+        profile, reference products are timed again, for some tenths of a second, and the forecasts are scaled
+        by what has changed beyond their noise.
 
     Raises
     ------

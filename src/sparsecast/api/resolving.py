@@ -142,8 +142,6 @@ def fitted_model(profile: Profile, target: Target, name: str) -> Model:
 
 def energy_model(profile: Profile, target: Target) -> Model | None:
     """Return the first model of energy for which the Records suffice; None if there is no such model."""
-    if not any(record.energy_j is not None for record in profile.records):
-        return None
     for name in MODELS.names():
         if MODELS.get(name).quantity == "energy":
             try:

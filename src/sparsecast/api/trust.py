@@ -12,7 +12,7 @@ from sparsecast.planning.candidates import Target
 from sparsecast.planning.drift import NO_DRIFT, Drift
 from sparsecast.records import Record
 
-#: Times that the reference products are timed for a forecast: all of them take less than 0.2 s.
+#: Times that the reference products are timed for a forecast. Each reading of a level ends after some 20 ms.
 _READINGS = 3
 
 

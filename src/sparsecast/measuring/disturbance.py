@@ -52,7 +52,11 @@ class Disturbance:
 
     def sentence(self) -> str:
         """Return in words what disturbed the measurement, and what to do where it cannot be used."""
-        remedy = " Calibrate again while the machine is idle: these are no basis." if self.is_unusable else ""
+        remedy = (
+            " Calibrate again while the machine is idle: these times are no basis for a forecast."
+            if self.is_unusable
+            else ""
+        )
         return f"{self}.{remedy}"
 
     def __str__(self) -> str:

@@ -46,7 +46,7 @@ _MOST_S = 0.01
 
 #: A machine drifts by a factor of two to four. Where references differ more, their threads waited for cores,
 #: then or now. That is no speed of the machine.
-_MOST_DRIFT = 4.0
+MOST_DRIFT = 4.0
 
 #: Words of the vector that is gathered from, 64 KiB, and of the pattern of places in it.
 _GATHERED, _PATTERN = 1 << 13, 1 << 15
@@ -217,10 +217,10 @@ class ReferenceMonitor:
 
 def scale_since(
     then: Mapping[str, Pooled], now: Mapping[str, Pooled], sigmas: float = 2.0
-) -> dict[str, float]:
-    """Return, for each level, how many times longer products take now.
+) -> dict[str, float | None]:
+    """Return, for each level, how many times longer products take now; 1.0 where noise could be the reason.
 
-    It is 1.0 where noise could be the reason, and where the change is no drift: threads waited for cores.
+    It is None beyond MOST_DRIFT: threads waited for cores, then or now.
 
     Parameters
     ----------
@@ -247,12 +247,12 @@ def level_of(working_set_bytes: float, l2_bytes: int, l3_bytes: int) -> str:
     return "L3" if working_set_bytes <= l3_bytes else "memory"
 
 
-def _change(then: Pooled | None, now: Pooled, sigmas: float) -> float:
+def _change(then: Pooled | None, now: Pooled, sigmas: float) -> float | None:
     if then is None or then.noise is None or now.noise is None:
         return 1.0
     ratio = now.time_s / then.time_s
-    if max(ratio, 1 / ratio) > _MOST_DRIFT:
-        return 1.0
+    if max(ratio, 1 / ratio) > MOST_DRIFT:
+        return None
     return ratio if abs(math.log(ratio)) > sigmas * math.hypot(then.noise, now.noise) else 1.0
 
 

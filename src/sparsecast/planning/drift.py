@@ -18,12 +18,12 @@ class Drift:
 
     Attributes
     ----------
-    scales : mapping of str to float
+    scales : mapping of str to float or None
         By where the data of a product lie: ``"L2"``, ``"L3"``, ``"memory"``. A change within the noise of the
-        reference products is 1.0.
+        reference products is 1.0. It is None where they waited for cores.
     """
 
-    scales: Mapping[str, float]
+    scales: Mapping[str, float | None]
 
     @classmethod
     def since(cls, records: Iterable[Record], now: Mapping[str, Pooled]) -> Drift:
@@ -46,7 +46,7 @@ class Drift:
         """Return how many times longer a product of so many bytes takes now."""
         l2, l3 = machine.shared_cache_bytes(candidate.threads)
         level = level_of(working_set_bytes, l2 or 0, l3 or 0)
-        return self.scales.get(level, self.scales.get("memory", 1.0))
+        return self.scales.get(level, self.scales.get("memory")) or 1.0
 
     def forecast(self, forecast: Forecast, machine: Machine) -> Forecast:
         """Return a forecast for now."""
@@ -77,13 +77,22 @@ class Drift:
 
     def sentence(self) -> str:
         """Return in words what changed; empty where nothing did."""
-        changed = [f"{scale:.2f} in {level}" for level, scale in self.scales.items() if scale != 1.0]
-        if not changed:
-            return ""
-        return (
-            f"Products take {', '.join(changed)} times as long now as in the calibration: the forecasts are "
-            f"scaled by that; --as-met leaves it out."
-        )
+        changed = [
+            f"{scale:.2f} in {level}" for level, scale in self.scales.items() if scale not in (1.0, None)
+        ]
+        waited = [level for level, scale in self.scales.items() if scale is None]
+        said = []
+        if changed:
+            said.append(
+                f"Products take {', '.join(changed)} times as long now as in the calibration: the forecasts "
+                f"are scaled by that; --as-met leaves it out."
+            )
+        if waited:
+            said.append(
+                f"Reference products in {', '.join(waited)} waited for cores, now or in the calibration: the "
+                f"forecasts there are not scaled; ask again when fewer programs run."
+            )
+        return " ".join(said)
 
 
 #: Nothing changed, or nothing is known of it.

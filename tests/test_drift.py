@@ -1,0 +1,100 @@
+"""Forecasts for the machine as it is now: what reference products say of it, and what users read of that."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+import sparsecast as sc
+from sparsecast.devices.cpu.processor import Processor
+from sparsecast.machines.machine import detect
+from sparsecast.machines.profile import Profile
+from sparsecast.measuring.references import MOST_DRIFT, Pooled
+from sparsecast.planning.drift import Drift
+from sparsecast.records import Conditions
+
+LEVELS = ("L2", "L3", "memory")
+
+
+class Monitor:
+    """References that take `ratio` times as long as in the calibration."""
+
+    def __init__(self, ratio):
+        self.ratio = ratio
+
+    def time(self):
+        pass
+
+    def pooled(self):
+        return {level: Pooled(self.ratio, 0.001, 3) for level in LEVELS}
+
+
+@pytest.fixture
+def own(recorded, monkeypatch):
+    """This machine's profile, whose references took a second; returns what lets them take longer now."""
+    records = tuple(
+        dataclasses.replace(
+            r, conditions=Conditions(0.0, 0.0, 0.0, dict.fromkeys(LEVELS, 1.0 + k % 3 * 1e-4))
+        )
+        for k, r in enumerate(recorded.records)
+    )
+    profile = Profile(detect(), records, recorded.matrices)
+    profile.save()
+
+    def takes(ratio):
+        monkeypatch.setattr(Processor, "references", lambda self, machine, threads: Monitor(ratio))
+        return profile
+
+    return takes
+
+
+@pytest.mark.parametrize("ratio", (0.5, 2.0))
+def test_forecasts_and_plans_follow_the_machine_unless_asked_as_met(own, ratio):
+    A, profile = sc.gallery("poisson2d", n=30), own(ratio)
+    met, now = (sc.predict(A, profile, threads=1, as_met=as_met) for as_met in (True, False))
+    before = {each.candidate: each for each in met}
+    for each in now:
+        for name in ("time_s", "low_s", "high_s"):
+            assert getattr(each, name) == pytest.approx(
+                ratio * getattr(before[each.candidate], name), rel=1e-3
+            )
+    assert met.notes == () and f"{ratio:.2f} in L2" in now.notes[0] and "--as-met" in now.notes[0]
+    plans = [sc.plan(A, profile, threads=1, as_met=as_met) for as_met in (True, False)]
+    assert plans[1].time_s == pytest.approx(ratio * plans[0].time_s, rel=1e-3)
+    assert plans[1].convert_s == pytest.approx(ratio * plans[0].convert_s, rel=1e-3)
+    assert [b.candidate for b in plans[1].blocks] == [b.candidate for b in plans[0].blocks]
+
+
+def test_references_that_wait_for_cores_scale_nothing_and_are_named(own):
+    A, profile = sc.gallery("poisson2d", n=30), own(2 * MOST_DRIFT)
+    met, now = (sc.predict(A, profile, threads=1, as_met=as_met) for as_met in (True, False))
+    assert list(now) == list(met)
+    assert now.notes == (
+        "Reference products in L2, L3, memory waited for cores, now or in the calibration: the forecasts "
+        "there are not scaled; ask again when fewer programs run.",
+    )
+
+
+def test_nothing_is_said_of_the_same_machine(own):
+    assert sc.predict(sc.gallery("poisson2d", n=30), own(1.0), threads=1).notes == ()
+
+
+def test_another_machines_references_are_not_timed(recorded, monkeypatch):
+    def timed(self, machine, threads):
+        raise AssertionError("references of this machine say nothing of another one")
+
+    monkeypatch.setattr(Processor, "references", timed)
+    conditions = Conditions(0.0, 0.0, 0.0, {"L2": 1.0})
+    records = tuple(dataclasses.replace(r, conditions=conditions) for r in recorded.records)
+    assert (
+        sc.predict(
+            sc.gallery("poisson2d", n=30), dataclasses.replace(recorded, records=records), threads=1
+        ).notes
+        == ()
+    )
+
+
+def test_changes_and_waits_are_both_said():
+    sentence = Drift({"L2": 1.5, "L3": None, "memory": 1.0}).sentence()
+    assert "1.50 in L2" in sentence and "in L3 waited" in sentence and "memory" not in sentence
