@@ -354,7 +354,7 @@ def test_the_first_question_meets_the_machine_and_says_so(short_calibration, cap
     assert out == ""
     assert err == (
         f"This machine has not been calibrated with 1 thread and float64: calibrating for "
-        f"{api.QUICK_BUDGET_S:.0f} s first.\n"
+        f"{api.QUICK_BUDGET_S:.0f} s first, after compiling.\n"
     )
     assert table.profile == detect().name
     assert len(short_calibration) == 1

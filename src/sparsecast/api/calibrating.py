@@ -19,8 +19,8 @@ from sparsecast.machines.machine import Machine, detect
 from sparsecast.machines.profile import Profile, find_profile, known_profiles, missing_profiles
 from sparsecast.planning.candidates import Target
 
-#: Seconds of the calibration that a question starts by itself if the machine is not calibrated. The first
-#: time, compiling takes about twenty of them; the required matrices take the rest.
+#: Seconds of the calibration that a question starts by itself if the machine is not calibrated. Compiling, 20
+#: to 35 seconds once, is not among them: a slow machine would be left without forecasts for some formats.
 QUICK_BUDGET_S = 55.0
 
 
@@ -222,7 +222,7 @@ def own_profile(
     notify: Notify = _to_standard_error,
     on_progress: Progress = no_progress,
 ) -> Profile:
-    """Return this machine's profile, calibrated for QUICK_BUDGET_S first where it cannot answer for `A`.
+    """Return this machine's profile, calibrated first where it cannot answer for `A`.
 
     Parameters
     ----------
@@ -240,7 +240,11 @@ def own_profile(
         return profile
     threads_text = DEVICES.get(target.device).threads_text(target.threads)
     what = f"{threads_text or target.device} and {target.dtype}"
-    notify(f"This machine has not been calibrated with {what}: calibrating for {QUICK_BUDGET_S:.0f} s first.")
-    return calibrate(
-        QUICK_BUDGET_S, threads=target.threads, dtype=target.dtype, device=device, on_progress=on_progress
+    notify(
+        f"This machine has not been calibrated with {what}: calibrating for {QUICK_BUDGET_S:.0f} s first, "
+        f"after compiling."
     )
+    run = calibration(QUICK_BUDGET_S, threads=target.threads, dtype=target.dtype, device=device)
+    run.on_progress = on_progress
+    run.compile_kernels()
+    return run.run()

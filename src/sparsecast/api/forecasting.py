@@ -62,7 +62,7 @@ def predict(
         Of its values only is read whether they mirror each other, and how many are 0.
     profile : Profile, optional
         Of the machine asked about; without one, that of this machine, which is calibrated for
-        QUICK_BUDGET_S seconds first if it is not calibrated, with a line on standard error.
+        QUICK_BUDGET_S seconds first, after compiling, if it is not calibrated, with a line on standard error.
     threads : int, optional
         All of the machine's by default; none are named for a GPU.
     dtype : str, optional

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import groupby
+from math import inf
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -91,7 +92,7 @@ class Budget:
 
     def __init__(self, total_s: float, end_s: float, effort: Effort) -> None:
         self.total_s, self.end_s, self._effort = total_s, end_s, effort
-        self._pace = 1.0
+        self._pace, self._last_pace = 1.0, inf
         self.start()
 
     def start(self) -> None:
@@ -113,8 +114,12 @@ class Budget:
         return self._pace * (calls * timing_s + 200e-9 * matrix.entries)
 
     def learn(self, estimate_s: float, took_s: float) -> None:
-        """Take what a matrix took. The pace follows slow matrices at once and fast ones slowly."""
-        self._pace = max(self._pace * took_s / estimate_s, 0.9 * self._pace)
+        """Take what a matrix took. The pace follows slow matrices at once and fast ones slowly.
+
+        A single slow one among fast ones does not count: it had a block size compiled.
+        """
+        before, self._last_pace = self._last_pace, self._pace * took_s / estimate_s
+        self._pace = max(min(before, self._last_pace), 0.9 * self._pace)
 
     def suffices(self, estimate_s: float) -> bool:
         """Tell whether so many more seconds are left."""
@@ -211,6 +216,11 @@ class Calibration:
                 f"time for {affordable} of {len(self.targets)} combinations of type and threads"
             )
             self.targets = self.targets[:affordable]
+
+    def compile_kernels(self) -> None:
+        """Compile all kernels now, before `run` begins to count its budget."""
+        for target in self.targets:
+            self._compile(target)
 
     def run(self) -> Profile:
         """Measure until all is measured, the budget is spent or the user interrupts; save the profile.
