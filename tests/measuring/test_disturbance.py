@@ -67,3 +67,13 @@ def test_stolen_time_disturbs_without_other_processes():
 def test_a_large_product_slower_in_parallel_waited_for_cores(together_s, alone_s, beside, waited):
     together, alone = Timing.of((together_s,)), Timing.of((alone_s,))
     assert waited_for_cores(together, alone, beside) is waited
+
+
+def test_threads_that_waited_are_a_disturbance_even_where_the_system_tells_nothing():
+    told = [Conditions(waited_for_cores=waited) for waited in (True, False, None, True, True)]
+    found = disturbance(told, threads=2, cores=2)
+    assert found.waited_share == 0.75 and not found.is_unusable
+    assert str(found) == (
+        "measured while threads waited for cores in 75% of the products compared; times may be too long"
+    )
+    assert disturbance([Conditions(waited_for_cores=False)], threads=2, cores=2) is None

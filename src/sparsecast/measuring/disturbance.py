@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from sparsecast.measuring.timing import Timing
 from sparsecast.records import Conditions
 
-#: A quiet machine, too, has up to so many other processes in the mean, and up to such a share of stolen time.
-QUIET_OTHERS, QUIET_STOLEN = 0.25, 0.02
+#: A quiet machine, too, has up to so many other processes in the mean, up to such a share of stolen time, and
+#: up to such a share of products whose threads waited for cores.
+QUIET_OTHERS, QUIET_STOLEN, QUIET_WAITED = 0.25, 0.02, 0.1
 
 #: How much too long nine tenths of the times are at most: for each other process that has a free core, and,
 #: once for every thread, for each that needs one of ours. With two threads on two cores next to one process,
@@ -38,12 +39,15 @@ class Disturbance:
     stolen_share : float
         As in Conditions; 0.0 where the system does not tell.
     too_long : float
-        Times may be up to this share too long.
+        Times may be up to this share too long, by what the system tells of other work.
+    waited_share : float
+        Share of the products in parallel, of those that were compared, whose threads waited for cores.
     """
 
     other_processes: float
     stolen_share: float
     too_long: float
+    waited_share: float = 0.0
 
     @property
     def is_unusable(self) -> bool:
@@ -65,7 +69,10 @@ class Disturbance:
             causes.append(f"{self.other_processes:.1f} other processes ran")
         if self.stolen_share > QUIET_STOLEN:
             causes.append(f"{self.stolen_share:.0%} of the processors' time went to other machines")
-        return f"measured while {' and '.join(causes)}; times may be up to {self.too_long:.0%} too long"
+        if self.waited_share > QUIET_WAITED:
+            causes.append(f"threads waited for cores in {self.waited_share:.0%} of the products compared")
+        most = f"up to {self.too_long:.0%} " if self.too_long > 0.0 else ""
+        return f"measured while {' and '.join(causes)}; times may be {most}too long"
 
 
 def disturbance(conditions: Iterable[Conditions | None], threads: int, cores: int) -> Disturbance | None:
@@ -83,12 +90,13 @@ def disturbance(conditions: Iterable[Conditions | None], threads: int, cores: in
     told = [each for each in conditions if each is not None]
     others = _mean(each.other_processes for each in told)
     stolen = _mean(each.stolen_share for each in told)
-    if others <= QUIET_OTHERS and stolen <= QUIET_STOLEN:
+    waited = _mean(each.waited_for_cores for each in told)
+    if others <= QUIET_OTHERS and stolen <= QUIET_STOLEN and waited <= QUIET_WAITED:
         return None
     free = max(0, cores - threads)
     apart, instead = min(others, free), max(0.0, others - free)
     too_long = _APART_EACH * apart + _INSTEAD_OF_EACH * instead * threads + stolen * threads
-    return Disturbance(others, stolen, too_long)
+    return Disturbance(others, stolen, too_long, waited)
 
 
 def waited_for_cores(together: Timing, alone: Timing, conditions: Conditions | None) -> bool:
