@@ -124,6 +124,26 @@ def in_parts(function: Callable[..., T], arrays: tuple[Any, ...], bounds: NDArra
     return on_threads(lambda first, last: function(*arrays, np.uint64(first), np.uint64(last)), bounds)
 
 
+def in_order(part: Callable[..., None], starts: NDArray[Any]) -> Callable[..., None]:
+    """Return a kernel over all parts from one for a single part: what `share` takes as `serial`.
+
+    Parameters
+    ----------
+    part : compiled function that releases the interpreter lock
+        Called as (number of the part, *arrays, *called with, starts).
+    starts : integer array of shape (parts + 1,)
+        As for `share`.
+    """
+    if len(starts) == 2:
+        return functools.partial(part, 0)  # no frame of Python's, which a small product would feel
+
+    def serial(*called: Any) -> None:
+        for number in range(len(starts) - 1):
+            part(number, *called)
+
+    return serial
+
+
 def share(
     serial: Callable[..., T],
     parallel: Callable[..., T],

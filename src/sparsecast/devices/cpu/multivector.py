@@ -8,6 +8,7 @@ the sizes reach the compiler in the types of tuples, and one function serves eve
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
@@ -28,6 +29,7 @@ from sparsecast.devices.cpu.vector_code import (
     variable,
 )
 from sparsecast.operators import Product
+from sparsecast.parallel import in_order, share
 
 #: A panel has at most this many columns, one cache line of float64, ...
 _MOST_LANES = 8
@@ -39,28 +41,35 @@ _REGISTER_BYTES = 512
 _FEW_SUMS = 4
 
 
-def panels(product_of: Callable[[int], Product], rows_of_block: int, dtype: np.dtype[Any]) -> Product:
-    """Return a product with any number of vectors from those with panels of one width.
+def panels(
+    part: Callable[..., None],
+    parallel: Callable[..., None],
+    arrays: tuple[NDArray[Any], ...],
+    starts: NDArray[Any],
+    block: tuple[int, int] = (1, 1),
+) -> Product:
+    """Return a product with any number of vectors from kernels for panels of one size.
 
     Parameters
     ----------
-    product_of : callable
-        Lanes of a panel to the product that uses such panels; asked once for each number of lanes.
-    rows_of_block : int
-        Rows whose sums are in registers at a time.
-    dtype : dtype
-        Of the values.
+    part, parallel : compiled functions
+        Called as (number of the part, *arrays, *sizes, X, Y, starts) and (*arrays, *sizes, X, Y, starts),
+        with `sizes` as for `row_of_blocks`.
+    arrays : tuple of arrays
+        Of the format, the third one its values.
+    starts : integer array
+        As for `share`.
+    block : (int, int)
+        Rows and columns of the blocks that an entry is.
     """
-    widest = max(1, min(_MOST_LANES, _REGISTER_BYTES // (rows_of_block * dtype.itemsize)))
-    known: dict[int, Product] = {}
+    widest = max(1, min(_MOST_LANES, _REGISTER_BYTES // (block[0] * arrays[2].itemsize)))
 
-    def product(X: NDArray[Any], out: NDArray[Any]) -> None:
-        lanes = min(widest, X.shape[1])
-        if lanes not in known:
-            known[lanes] = product_of(lanes)
-        known[lanes](X, out)
+    @functools.cache
+    def product_of(lanes: int) -> Product:
+        sizes = ((0,) * size for size in (*block, lanes))
+        return share(in_order(part, starts), parallel, (*arrays, *sizes), starts)
 
-    return product
+    return lambda X, out: product_of(min(widest, X.shape[1]))(X, out)
 
 
 class _Panel(VectorCode):

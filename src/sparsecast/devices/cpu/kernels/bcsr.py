@@ -43,7 +43,7 @@ from sparsecast.devices.format_kernels import FormatKernels, only_variant
 from sparsecast.formats.bcsr import BCSR
 from sparsecast.integers import unsigned
 from sparsecast.operators import Product
-from sparsecast.parallel import balanced_parts, share
+from sparsecast.parallel import balanced_parts, in_order, share
 
 ONE = np.uint64(1)
 
@@ -166,7 +166,8 @@ def _last_rows(starts, columns, data, x, y, r, c, i):  # type: ignore[no-untyped
 
 
 @numba.njit(nogil=True, cache=True)
-def _part(starts, columns, data, height, width, x, y, first, last):  # type: ignore[no-untyped-def]
+def _part(part, starts, columns, data, height, width, x, y, parts):  # type: ignore[no-untyped-def]
+    first, last = parts[part], parts[part + 1]
     full = min(last, np.uint64(len(y) // len(height)))
     for i in range(first, full):
         begin, end = starts[i], starts[i + ONE]
@@ -175,32 +176,32 @@ def _part(starts, columns, data, height, width, x, y, first, last):  # type: ign
         _last_rows(starts, columns, data, x, y, len(height), len(width), np.int64(full))
 
 
-@numba.njit(nogil=True, cache=True)
-def _serial(starts, columns, data, height, width, x, y, parts):  # type: ignore[no-untyped-def]
-    for part in range(len(parts) - 1):
-        _part(starts, columns, data, height, width, x, y, parts[part], parts[part + 1])
-
-
 @numba.njit(nogil=True, cache=True, parallel=True)
 def _parallel(starts, columns, data, height, width, x, y, parts):  # type: ignore[no-untyped-def]
     for part in numba.prange(len(parts) - 1):
-        _part(starts, columns, data, height, width, x, y, parts[part], parts[part + 1])
+        _part(np.int64(part), starts, columns, data, height, width, x, y, parts)
 
 
 def _bind(matrix: BCSR, variant: str, threads: int) -> Product:
     if matrix.nnz == 0:
         return lambda x, out: out.fill(0)
+    arrays, parts = _shared(matrix, threads)
     r, c = matrix.block
+    return _of_long_x(share(in_order(_part, parts), _parallel, (*arrays, (0,) * r, (0,) * c), parts), matrix)
+
+
+def _shared(matrix: BCSR, threads: int) -> tuple[tuple[NDArray[Any], ...], NDArray[np.uint64]]:
+    """Return the arrays as the kernels take them, and the parts of the threads."""
     starts = unsigned(matrix.starts)
     parts = balanced_parts(starts, threads).astype(np.uint64)
-    arrays = (starts, unsigned(matrix.columns), matrix.data, (0,) * r, (0,) * c)
-    product = share(_serial, _parallel, arrays, parts)
-    cols = matrix.shape[1]
-    return product if cols >= c else _of_long_x(product, cols, c)
+    return (starts, unsigned(matrix.columns), matrix.data), parts
 
 
-def _of_long_x(product: Product, cols: int, c: int) -> Product:
-    """Return the product of a matrix narrower than its blocks, which would read beyond x."""
+def _of_long_x(product: Product, matrix: BCSR) -> Product:
+    """Return a product that does not read beyond the x of a matrix narrower than its blocks."""
+    cols, c = matrix.shape[1], matrix.block[1]
+    if cols >= c:
+        return product
 
     def padded(x: NDArray[Any], out: NDArray[Any]) -> None:
         long = np.zeros((c, *x.shape[1:]), dtype=x.dtype)
@@ -211,7 +212,7 @@ def _of_long_x(product: Product, cols: int, c: int) -> Product:
 
 
 @numba.njit(nogil=True, cache=True)
-def _several_last_rows(starts, columns, data, height, width, lanes, X, Y, i):  # type: ignore[no-untyped-def]
+def _several_last_rows(starts, columns, data, height, width, X, Y, i):  # type: ignore[no-untyped-def]
     """As `_last_rows`, for several vectors."""
     r, c = len(height), len(width)
     Y[i * r :] = 0
@@ -224,42 +225,27 @@ def _several_last_rows(starts, columns, data, height, width, lanes, X, Y, i):  #
 
 
 @numba.njit(nogil=True, cache=True)
-def _several_part(starts, columns, data, height, width, lanes, X, Y, first, last):  # type: ignore[no-untyped-def]
+def _several_part(part, starts, columns, data, height, width, lanes, X, Y, parts):  # type: ignore[no-untyped-def]
+    first, last = parts[part], parts[part + 1]
     r = np.uint64(len(height))
     full = min(last, np.uint64(Y.shape[0]) // r)
     for i in range(first, full):
         row_of_blocks(columns, data, X, Y, (height, width, lanes), starts[i], starts[i + ONE], ONE, i * r)
     if first <= full < last:
-        _several_last_rows(starts, columns, data, height, width, lanes, X, Y, np.int64(full))
-
-
-@numba.njit(nogil=True, cache=True)
-def _multivector_serial(starts, columns, data, height, width, lanes, X, Y, parts):  # type: ignore[no-untyped-def]
-    _several_part(starts, columns, data, height, width, lanes, X, Y, parts[0], parts[-1])
+        _several_last_rows(starts, columns, data, height, width, X, Y, np.int64(full))
 
 
 @numba.njit(nogil=True, cache=True, parallel=True)
-def _multivector_parallel(starts, columns, data, height, width, lanes, X, Y, parts):  # type: ignore[no-untyped-def]
+def _several_parallel(starts, columns, data, height, width, lanes, X, Y, parts):  # type: ignore[no-untyped-def]
     for part in numba.prange(len(parts) - 1):
-        _several_part(starts, columns, data, height, width, lanes, X, Y, parts[part], parts[part + 1])
+        _several_part(np.int64(part), starts, columns, data, height, width, lanes, X, Y, parts)
 
 
 def _bind_multivector(matrix: BCSR, threads: int) -> Product:
     if matrix.nnz == 0:
         return lambda X, out: out.fill(0)
-    r, c = matrix.block
-    starts = unsigned(matrix.starts)
-    parts = balanced_parts(starts, threads).astype(np.uint64)
-    arrays = starts, unsigned(matrix.columns), matrix.data
-
-    def product_of(lanes: int) -> Product:
-        return share(
-            _multivector_serial, _multivector_parallel, (*arrays, (0,) * r, (0,) * c, (0,) * lanes), parts
-        )
-
-    product = panels(product_of, r, matrix.dtype)
-    cols = matrix.shape[1]
-    return product if cols >= c else _of_long_x(product, cols, c)
+    arrays, parts = _shared(matrix, threads)
+    return _of_long_x(panels(_several_part, _several_parallel, arrays, parts, matrix.block), matrix)
 
 
 KERNELS.register("bcsr")(FormatKernels(("vectors",), only_variant, _bind, _bind_multivector))

@@ -6,6 +6,8 @@ mispredicts it every time, for up to two thirds of the product's time.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +21,7 @@ from sparsecast.formats.csr import CSR
 from sparsecast.integers import unsigned
 from sparsecast.machines.machine import Machine
 from sparsecast.operators import Product
-from sparsecast.parallel import balanced_parts, share
+from sparsecast.parallel import balanced_parts, in_order, share
 
 #: Below this mean length, four accumulators cost more to set up and add than they save.
 SHORT_ROW = 3.5
@@ -101,107 +103,71 @@ def _gathered_rows(indptr, indices, data, x, y, first, last):  # type: ignore[no
 
 
 @numba.njit(nogil=True, cache=True)
-def _plain_serial(indptr, indices, data, x, y, starts):  # type: ignore[no-untyped-def]
-    for part in range(len(starts) - 1):
-        _plain_rows(indptr, indices, data, x, y, starts[part], starts[part + 1])
+def _part(part, indptr, indices, data, loop, x, y, starts):  # type: ignore[no-untyped-def]
+    first, last = starts[part], starts[part + 1]
+    # The length of a tuple is known to the compiler, which leaves one of the four.
+    if len(loop) == 0:
+        _plain_rows(indptr, indices, data, x, y, first, last)
+    elif len(loop) == 1:
+        _unrolled_rows(indptr, indices, data, x, y, first, last)
+    elif len(loop) == 2:
+        _masked_rows(indptr, indices, data, x, y, first, last)
+    else:
+        _gathered_rows(indptr, indices, data, x, y, first, last)
 
 
 @numba.njit(nogil=True, cache=True, parallel=True)
-def _plain_parallel(indptr, indices, data, x, y, starts):  # type: ignore[no-untyped-def]
+def _parallel(indptr, indices, data, loop, x, y, starts):  # type: ignore[no-untyped-def]
     for part in numba.prange(len(starts) - 1):
-        _plain_rows(indptr, indices, data, x, y, starts[part], starts[part + 1])
+        _part(np.int64(part), indptr, indices, data, loop, x, y, starts)
 
 
-@numba.njit(nogil=True, cache=True)
-def _unrolled_serial(indptr, indices, data, x, y, starts):  # type: ignore[no-untyped-def]
-    for part in range(len(starts) - 1):
-        _unrolled_rows(indptr, indices, data, x, y, starts[part], starts[part + 1])
-
-
-@numba.njit(nogil=True, cache=True, parallel=True)
-def _unrolled_parallel(indptr, indices, data, x, y, starts):  # type: ignore[no-untyped-def]
-    for part in numba.prange(len(starts) - 1):
-        _unrolled_rows(indptr, indices, data, x, y, starts[part], starts[part + 1])
-
-
-@numba.njit(nogil=True, cache=True)
-def _masked_serial(indptr, indices, data, x, y, starts):  # type: ignore[no-untyped-def]
-    for part in range(len(starts) - 1):
-        _masked_rows(indptr, indices, data, x, y, starts[part], starts[part + 1])
-
-
-@numba.njit(nogil=True, cache=True, parallel=True)
-def _masked_parallel(indptr, indices, data, x, y, starts):  # type: ignore[no-untyped-def]
-    for part in numba.prange(len(starts) - 1):
-        _masked_rows(indptr, indices, data, x, y, starts[part], starts[part + 1])
-
-
-@numba.njit(nogil=True, cache=True)
-def _gathered_serial(indptr, indices, data, x, y, starts):  # type: ignore[no-untyped-def]
-    for part in range(len(starts) - 1):
-        _gathered_rows(indptr, indices, data, x, y, starts[part], starts[part + 1])
-
-
-@numba.njit(nogil=True, cache=True, parallel=True)
-def _gathered_parallel(indptr, indices, data, x, y, starts):  # type: ignore[no-untyped-def]
-    for part in numba.prange(len(starts) - 1):
-        _gathered_rows(indptr, indices, data, x, y, starts[part], starts[part + 1])
-
-
-_ROW_LOOPS = {
-    "plain": (_plain_serial, _plain_parallel),
-    "unrolled": (_unrolled_serial, _unrolled_parallel),
-    "masked": (_masked_serial, _masked_parallel),
-    "gathered": (_gathered_serial, _gathered_parallel),
-}
+_PLAIN, _UNROLLED, _MASKED, _GATHERED = range(4)
+_VARIANTS = ("plain", "unrolled", "masked", "gathered")
 
 
 def _choose(blocks: RowBlocks, machine: Machine, dtype: str) -> NDArray[np.int64]:
-    loops = list(_ROW_LOOPS)
-    chosen = np.where(blocks.nnz < SHORT_ROW * blocks.rows, loops.index("plain"), loops.index("unrolled"))
-    chosen = np.where(blocks.is_mispredicted, loops.index("masked"), chosen)
+    chosen = np.where(blocks.nnz < SHORT_ROW * blocks.rows, _PLAIN, _UNROLLED)
+    chosen = np.where(blocks.is_mispredicted, _MASKED, chosen)
     if np.dtype(dtype).kind == "c" or not gathers_win(machine):
         return chosen
     least = np.where(blocks.is_mispredicted, GATHERED_MISPREDICTED_ROW, GATHERED_ROW)
-    return np.where(blocks.nnz >= least * blocks.rows, loops.index("gathered"), chosen)
+    return np.where(blocks.nnz >= least * blocks.rows, _GATHERED, chosen)
 
 
 def _bind(matrix: CSR, variant: str, threads: int) -> Product:
     if variant == "gathered":
         refuse_complex(matrix.dtype, variant, "unrolled")  # a complex value is more than a gather reads
-    serial, parallel = _ROW_LOOPS[variant]
     if matrix.nnz == 0:
         return lambda x, out: out.fill(0)
-    indptr, indices = unsigned(matrix.indptr), unsigned(matrix.indices)
+    arrays, starts = _shared(matrix, threads)
+    return share(in_order(_part, starts), _parallel, (*arrays, (0,) * _VARIANTS.index(variant)), starts)
+
+
+def _shared(matrix: CSR, threads: int) -> tuple[tuple[NDArray[Any], ...], NDArray[Any]]:
+    """Return the arrays as the kernels take them, and the parts of the threads."""
+    indptr = unsigned(matrix.indptr)
     starts = balanced_parts(indptr, threads).astype(indptr.dtype)
-    return share(serial, parallel, (indptr, indices, matrix.data), starts)
+    return (indptr, unsigned(matrix.indices), matrix.data), starts
 
 
 @numba.njit(nogil=True, cache=True)
-def _multivector_serial(indptr, indices, data, height, width, lanes, X, Y, starts):  # type: ignore[no-untyped-def]
-    for i in range(starts[0], starts[-1]):
+def _several_part(part, indptr, indices, data, height, width, lanes, X, Y, starts):  # type: ignore[no-untyped-def]
+    for i in range(starts[part], starts[part + 1]):
         row_of_blocks(indices, data, X, Y, (height, width, lanes), indptr[i], indptr[i + ONE], ONE, i)
 
 
 @numba.njit(nogil=True, cache=True, parallel=True)
-def _multivector_parallel(indptr, indices, data, height, width, lanes, X, Y, starts):  # type: ignore[no-untyped-def]
+def _several_parallel(indptr, indices, data, height, width, lanes, X, Y, starts):  # type: ignore[no-untyped-def]
     for part in numba.prange(len(starts) - 1):
-        for i in range(starts[part], starts[part + 1]):
-            row_of_blocks(indices, data, X, Y, (height, width, lanes), indptr[i], indptr[i + ONE], ONE, i)
+        _several_part(np.int64(part), indptr, indices, data, height, width, lanes, X, Y, starts)
 
 
 def _bind_multivector(matrix: CSR, threads: int) -> Product:
     if matrix.nnz == 0:
         return lambda X, out: out.fill(0)
-    arrays = unsigned(matrix.indptr), unsigned(matrix.indices), matrix.data
-    starts = balanced_parts(arrays[0], threads).astype(arrays[0].dtype)
-
-    def product_of(lanes: int) -> Product:
-        return share(_multivector_serial, _multivector_parallel, (*arrays, (0,), (0,), (0,) * lanes), starts)
-
-    return panels(product_of, 1, matrix.dtype)
+    arrays, starts = _shared(matrix, threads)
+    return panels(_several_part, _several_parallel, arrays, starts)
 
 
-KERNELS.register("csr")(
-    FormatKernels(tuple(_ROW_LOOPS), _choose, _bind, _bind_multivector, real_only=("gathered",))
-)
+KERNELS.register("csr")(FormatKernels(_VARIANTS, _choose, _bind, _bind_multivector, real_only=("gathered",)))

@@ -22,7 +22,7 @@ from sparsecast.devices.cpu.vector_code import I8, I32, I64, VectorCode, bytes_o
 from sparsecast.devices.format_kernels import FormatKernels, only_variant
 from sparsecast.formats.dia import DIA
 from sparsecast.operators import Product
-from sparsecast.parallel import equal_parts, share
+from sparsecast.parallel import equal_parts, in_order, share
 
 #: How far ahead of the values in use others are asked for. A processor foresees a stream by itself, but only
 #: to the end of a page, which has this size.
@@ -144,7 +144,8 @@ def _edge_chunk(data, offsets, octets, x, y, row):  # type: ignore[no-untyped-de
 
 
 @numba.njit(nogil=True, cache=True)
-def _part(data, offsets, octets, x, y, first, last):  # type: ignore[no-untyped-def]
+def _part(part, data, offsets, octets, x, y, starts):  # type: ignore[no-untyped-def]
+    first, last = starts[part], starts[part + 1]
     height, rows, diagonals = 8 * len(octets), len(y), len(offsets)
     full = min(last, rows // height)
     # The first row of which all diagonals are inside, and the first that has one beyond the last column.
@@ -162,23 +163,18 @@ def _part(data, offsets, octets, x, y, first, last):  # type: ignore[no-untyped-
             _add_inside(data, offsets, x, y, full * height, rows - full * height, diagonal)
 
 
-@numba.njit(nogil=True, cache=True)
-def _serial(data, offsets, octets, x, y, starts):  # type: ignore[no-untyped-def]
-    for part in range(len(starts) - 1):
-        _part(data, offsets, octets, x, y, starts[part], starts[part + 1])
-
-
 @numba.njit(nogil=True, cache=True, parallel=True)
 def _parallel(data, offsets, octets, x, y, starts):  # type: ignore[no-untyped-def]
     for part in numba.prange(len(starts) - 1):
-        _part(data, offsets, octets, x, y, starts[part], starts[part + 1])
+        _part(np.int64(part), data, offsets, octets, x, y, starts)
 
 
 def _bind(matrix: DIA, variant: str, threads: int) -> Product:
     if matrix.nnz == 0:
         return lambda x, out: out.fill(0)
     starts = equal_parts(len(matrix.present), threads)
-    return share(_serial, _parallel, (matrix.data, matrix.offsets, (0,) * (matrix.chunk_rows // 8)), starts)
+    arrays = matrix.data, matrix.offsets, (0,) * (matrix.chunk_rows // 8)
+    return share(in_order(_part, starts), _parallel, arrays, starts)
 
 
 KERNELS.register("dia")(FormatKernels(("chunks",), only_variant, _bind))

@@ -10,7 +10,7 @@ from sparsecast.devices.format_kernels import FormatKernels, only_variant
 from sparsecast.formats.ell import ELL
 from sparsecast.integers import unsigned
 from sparsecast.operators import Product
-from sparsecast.parallel import equal_parts, share
+from sparsecast.parallel import equal_parts, in_order, share
 
 U64 = np.uint64
 ONE, TWO, THREE, FOUR = U64(1), U64(2), U64(3), U64(4)
@@ -37,15 +37,14 @@ def padded_rows(indices, data, width, x, y, first, last):  # type: ignore[no-unt
 
 
 @numba.njit(nogil=True, cache=True)
-def _serial(indices, data, width, x, y, starts):  # type: ignore[no-untyped-def]
-    for part in range(len(starts) - 1):
-        padded_rows(indices, data, width, x, y, starts[part], starts[part + 1])
+def _part(part, indices, data, width, x, y, starts):  # type: ignore[no-untyped-def]
+    padded_rows(indices, data, width, x, y, starts[part], starts[part + 1])
 
 
 @numba.njit(nogil=True, cache=True, parallel=True)
 def _parallel(indices, data, width, x, y, starts):  # type: ignore[no-untyped-def]
     for part in numba.prange(len(starts) - 1):
-        padded_rows(indices, data, width, x, y, starts[part], starts[part + 1])
+        _part(np.int64(part), indices, data, width, x, y, starts)
 
 
 def _bind(matrix: ELL, variant: str, threads: int) -> Product:
@@ -54,7 +53,7 @@ def _bind(matrix: ELL, variant: str, threads: int) -> Product:
     rows, width = matrix.data.shape
     starts = equal_parts(rows, threads).astype(np.uint64)
     arrays = (unsigned(matrix.indices).reshape(-1), matrix.data.reshape(-1), np.uint64(width))
-    return share(_serial, _parallel, arrays, starts)
+    return share(in_order(_part, starts), _parallel, arrays, starts)
 
 
 KERNELS.register("ell")(FormatKernels(("rows",), only_variant, _bind))

@@ -15,7 +15,7 @@ from sparsecast.devices.format_kernels import FormatKernels, only_variant
 from sparsecast.formats.jad import JAD, sorted_lengths
 from sparsecast.integers import unsigned
 from sparsecast.operators import Product
-from sparsecast.parallel import balanced_parts, share
+from sparsecast.parallel import balanced_parts, in_order, share
 
 U64 = np.uint64
 ZERO, ONE, TWO, THREE, FOUR = U64(0), U64(1), U64(2), U64(3), U64(4)
@@ -100,28 +100,22 @@ def _block(starts, indices, data, x, sums, row, rows):  # type: ignore[no-untype
 
 
 @numba.njit(nogil=True, cache=True)
-def _part(starts, indices, data, permutation, x, y, first, last):  # type: ignore[no-untyped-def]
+def _part(part, diagonal_starts, indices, data, permutation, x, y, starts):  # type: ignore[no-untyped-def]
     sums = np.empty(BLOCK_ROWS, dtype=data.dtype)
-    row = first
+    row, last = starts[part], starts[part + 1]
     while row < last:
         rows = min(BLOCK_ROWS, last - row)
         sums[:rows] = 0
-        _block(starts, indices, data, x, sums, row, rows)
+        _block(diagonal_starts, indices, data, x, sums, row, rows)
         for i in range(rows):
             y[permutation[row + i]] = sums[i]
         row += rows
 
 
-@numba.njit(nogil=True, cache=True)
-def _serial(diagonal_starts, indices, data, permutation, x, y, starts):  # type: ignore[no-untyped-def]
-    for part in range(len(starts) - 1):
-        _part(diagonal_starts, indices, data, permutation, x, y, starts[part], starts[part + 1])
-
-
 @numba.njit(nogil=True, cache=True, parallel=True)
 def _parallel(diagonal_starts, indices, data, permutation, x, y, starts):  # type: ignore[no-untyped-def]
     for part in numba.prange(len(starts) - 1):
-        _part(diagonal_starts, indices, data, permutation, x, y, starts[part], starts[part + 1])
+        _part(np.int64(part), diagonal_starts, indices, data, permutation, x, y, starts)
 
 
 def _bind(matrix: JAD, variant: str, threads: int) -> Product:
@@ -140,7 +134,7 @@ def _bind(matrix: JAD, variant: str, threads: int) -> Product:
         matrix.data,
         unsigned(matrix.permutation),
     )
-    return share(_serial, _parallel, arrays, starts)
+    return share(in_order(_part, starts), _parallel, arrays, starts)
 
 
 KERNELS.register("jad")(FormatKernels(("blocks",), only_variant, _bind))

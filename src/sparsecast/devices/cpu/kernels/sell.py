@@ -20,7 +20,7 @@ from sparsecast.formats.sell import CHUNK_ROWS, SELL
 from sparsecast.integers import unsigned
 from sparsecast.machines.machine import Machine
 from sparsecast.operators import Product
-from sparsecast.parallel import balanced_parts, share
+from sparsecast.parallel import balanced_parts, in_order, share
 
 _VARIANTS = ("chunks", "gathered")
 
@@ -74,7 +74,8 @@ def _sorted_rows(chunk_starts, indices, data, permutation, step, x, y, first, la
 
 
 @numba.njit(nogil=True, cache=True)
-def _part(chunk_starts, indices, data, permutation, step, x, y, first, last):  # type: ignore[no-untyped-def]
+def _part(part, chunk_starts, indices, data, permutation, step, x, y, starts):  # type: ignore[no-untyped-def]
+    first, last = starts[part], starts[part + 1]
     rows = U64(len(y))
     full = min(last, rows // EIGHT)
     if len(permutation) == 0:
@@ -92,16 +93,10 @@ def _part(chunk_starts, indices, data, permutation, step, x, y, first, last):  #
             y[i if len(permutation) == 0 else U64(permutation[i])] = total
 
 
-@numba.njit(nogil=True, cache=True)
-def _serial(chunk_starts, indices, data, permutation, step, x, y, starts):  # type: ignore[no-untyped-def]
-    for part in range(len(starts) - 1):
-        _part(chunk_starts, indices, data, permutation, step, x, y, starts[part], starts[part + 1])
-
-
 @numba.njit(nogil=True, cache=True, parallel=True)
 def _parallel(chunk_starts, indices, data, permutation, step, x, y, starts):  # type: ignore[no-untyped-def]
     for part in numba.prange(len(starts) - 1):
-        _part(chunk_starts, indices, data, permutation, step, x, y, starts[part], starts[part + 1])
+        _part(np.int64(part), chunk_starts, indices, data, permutation, step, x, y, starts)
 
 
 def _shared(matrix: SELL, threads: int) -> tuple[tuple[NDArray[Any], ...], NDArray[np.uint64]]:
@@ -122,13 +117,13 @@ def _bind(matrix: SELL, variant: str, threads: int) -> Product:
     if matrix.nnz == 0:
         return lambda x, out: out.fill(0)
     arrays, starts = _shared(matrix, threads)
-    return share(_serial, _parallel, (*arrays, step), starts)
+    return share(in_order(_part, starts), _parallel, (*arrays, step), starts)
 
 
 @numba.njit(nogil=True, cache=True)
-def _several_part(chunk_starts, indices, data, permutation, height, width, lanes, X, Y, first, last):  # type: ignore[no-untyped-def]
+def _several_part(part, chunk_starts, indices, data, permutation, height, width, lanes, X, Y, starts):  # type: ignore[no-untyped-def]
     rows = U64(Y.shape[0])
-    for chunk in range(first, last):
+    for chunk in range(starts[part], starts[part + 1]):
         end = chunk_starts[chunk + ONE]
         for place in range(chunk * EIGHT, min((chunk + ONE) * EIGHT, rows)):
             row = place if len(permutation) == 0 else U64(permutation[place])
@@ -136,27 +131,19 @@ def _several_part(chunk_starts, indices, data, permutation, height, width, lanes
             row_of_blocks(indices, data, X, Y, (height, width, lanes), begin, end, EIGHT, row)
 
 
-@numba.njit(nogil=True, cache=True)
-def _multivector_serial(chunk_starts, indices, data, permutation, height, width, lanes, X, Y, starts):  # type: ignore[no-untyped-def]
-    _several_part(chunk_starts, indices, data, permutation, height, width, lanes, X, Y, starts[0], starts[-1])
-
-
 @numba.njit(nogil=True, cache=True, parallel=True)
-def _multivector_parallel(chunk_starts, indices, data, permutation, height, width, lanes, X, Y, starts):  # type: ignore[no-untyped-def]
+def _several_parallel(chunk_starts, indices, data, permutation, height, width, lanes, X, Y, starts):  # type: ignore[no-untyped-def]
     for part in numba.prange(len(starts) - 1):
-        first, last = starts[part], starts[part + 1]
-        _several_part(chunk_starts, indices, data, permutation, height, width, lanes, X, Y, first, last)
+        _several_part(
+            np.int64(part), chunk_starts, indices, data, permutation, height, width, lanes, X, Y, starts
+        )
 
 
 def _bind_multivector(matrix: SELL, threads: int) -> Product:
     if matrix.nnz == 0:
         return lambda X, out: out.fill(0)
     arrays, starts = _shared(matrix, threads)
-
-    def product_of(lanes: int) -> Product:
-        return share(_multivector_serial, _multivector_parallel, (*arrays, (0,), (0,), (0,) * lanes), starts)
-
-    return panels(product_of, 1, matrix.dtype)
+    return panels(_several_part, _several_parallel, arrays, starts)
 
 
 def _choose(blocks: RowBlocks, machine: Machine, dtype: str) -> NDArray[np.int64]:
