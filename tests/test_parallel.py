@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparsecast.integers import unsigned
-from sparsecast.parallel import ENTRIES_PER_THREAD, balanced_parts, equal_parts, in_parts, on_threads, share
+from sparsecast.parallel import ENTRIES_PER_THREAD, balanced_parts, equal_parts, in_parts, on_threads
 
 LIMIT = int(numba.config.NUMBA_NUM_THREADS)
 
@@ -108,57 +106,6 @@ def test_more_parts_than_threads_and_many_callers_at_once():
 
     with ThreadPoolExecutor(8) as callers:
         assert list(callers.map(sums, range(50))) == [[1] * 100] * 50
-
-
-@pytest.mark.skipif(LIMIT < 2, reason="one thread needs no pool")
-def test_numbas_pool_has_one_caller_at_a_time_and_the_others_get_the_same():
-    inside, running = threading.Lock(), []
-
-    def parallel_(array, starts):
-        assert inside.acquire(blocking=False), "two callers in Numba's pool"
-        running.append("pool")
-        time.sleep(0.002)
-        inside.release()
-        return array.sum()
-
-    def serial(array, starts):
-        running.append("alone")
-        return array.sum()
-
-    product = share(serial, parallel_, (np.arange(10),), equal_parts(10, 2))
-    with ThreadPoolExecutor(6) as callers:
-        found = list(callers.map(lambda _: product(), range(60)))
-    assert found == [45] * 60
-    assert set(running) == {"pool", "alone"}
-
-
-@pytest.mark.skipif(LIMIT < 2, reason="one thread needs no pool")
-def test_a_measurement_and_a_product_use_numbas_pool_at_once():
-    """Without the lock, Numba's fallback layer ends the process: tried in a process of its own."""
-    script = """
-import threading
-import numpy as np, numba
-from scipy.sparse import csr_array, eye_array
-import sparsecast
-from sparsecast.measuring.memory_read import memory_read
-from sparsecast.devices import DEVICES
-from sparsecast.formats import FORMATS
-A = csr_array(eye_array(20_000))
-product = DEVICES.get("cpu").kernels.get("csr").bind(FORMATS.get("csr").from_csr(A), "plain", 2)
-x, y = np.ones(20_000), np.empty(20_000)
-read = memory_read(80_000, 2)
-read(); product(x, y)
-def repeat(call):
-    for _ in range(3000):
-        call()
-calls = read, read, lambda: product(x, y.copy())
-threads = [threading.Thread(target=repeat, args=(each,)) for each in calls]
-[each.start() for each in threads]
-[each.join() for each in threads]
-"""
-    environment = {**os.environ, "NUMBA_THREADING_LAYER": "workqueue"}
-    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, timeout=300)
-    assert done.returncode == 0, done.stderr[-500:]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")

@@ -1,11 +1,10 @@
-"""Threads: cutting work into even parts, and running the parts on threads or in Numba's pool."""
+"""Cuts work into even parts, and runs the parts on threads."""
 
 from __future__ import annotations
 
 import bisect
 import functools
 import os
-import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from itertools import pairwise
@@ -15,18 +14,12 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.errors import InputError
 from sparsecast.integers import unsigned
 
 T = TypeVar("T")
 
 #: Fewer entries than this do not pay for another thread.
 ENTRIES_PER_THREAD = 250_000
-
-# One caller at a time may use Numba's pool: its fallback threading layer aborts the process on concurrent
-# use, and two products that share the cores would only slow each other down. A second caller does all parts
-# itself, in the same order of additions, so the bits of the result are the same.
-_numba_pool = threading.Lock()
 
 
 def threads_for(entries: int) -> int:
@@ -122,78 +115,3 @@ def in_parts(function: Callable[..., T], arrays: tuple[Any, ...], bounds: NDArra
     """
     arrays = tuple(unsigned(each) if isinstance(each, np.ndarray) else each for each in arrays)
     return on_threads(lambda first, last: function(*arrays, np.uint64(first), np.uint64(last)), bounds)
-
-
-def in_order(part: Callable[..., None], starts: NDArray[Any]) -> Callable[..., None]:
-    """Return a kernel over all parts from one for a single part: what `share` takes as `serial`.
-
-    Parameters
-    ----------
-    part : compiled function that releases the interpreter lock
-        Called as (number of the part, *arrays, *called with, starts).
-    starts : integer array of shape (parts + 1,)
-        As for `share`.
-    """
-    if len(starts) == 2:
-        return functools.partial(part, 0)  # no frame of Python's, which a small product would feel
-
-    def serial(*called: Any) -> None:
-        for number in range(len(starts) - 1):
-            part(number, *called)
-
-    return serial
-
-
-def share(
-    serial: Callable[..., T],
-    parallel: Callable[..., T],
-    arrays: tuple[Any, ...],
-    starts: NDArray[Any],
-    scratch: NDArray[Any] | None = None,
-) -> Callable[..., T]:
-    """Return a callable that runs a kernel over its parts: several in Numba's pool, one without it.
-
-    Parameters
-    ----------
-    serial, parallel : compiled functions
-        Called as (*arrays, *called with, starts): over the parts in order, and by Numba's pool.
-    arrays : tuple
-        Arrays and scalars that stay the same, as the kernel takes them.
-    starts : integer array of shape (parts + 1,)
-        The first unit of work of each part and the end of the last one, in the type of the kernel's indices.
-    scratch : array, optional
-        Memory for what the parts tell each other, which the kernel takes after `arrays`. Only the caller that
-        has the pool uses this one; every other caller gets its own.
-
-    Raises
-    ------
-    InputError
-        If Numba's pool has fewer threads than there are parts.
-    """
-    threads = len(starts) - 1
-    limit = int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
-    if threads > limit:
-        raise InputError(
-            f"threads {threads}: expected at most {limit}, the value of NUMBA_NUM_THREADS; "
-            f"raise it or lower threads"
-        )
-
-    shared = () if scratch is None else (scratch,)
-
-    def alone(*called: Any) -> T:
-        return serial(*arrays, *map(np.empty_like, shared), *called, starts)
-
-    def together(*called: Any) -> T:
-        before = numba.get_num_threads()
-        if not _numba_pool.acquire(blocking=False):
-            return alone(*called)
-        try:
-            if threads != before:  # to say what is so already takes a third of the launch
-                numba.set_num_threads(threads)
-            return parallel(*arrays, *shared, *called, starts)
-        finally:
-            if threads != before:
-                numba.set_num_threads(before)
-            _numba_pool.release()
-
-    return alone if threads == 1 else together

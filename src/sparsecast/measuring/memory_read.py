@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
-from sparsecast.parallel import equal_parts, share
+from sparsecast.numba_pool import each_part, share
+from sparsecast.parallel import equal_parts
 
 
 def memory_read(size_bytes: int, threads: int) -> Callable[[], object]:
@@ -22,29 +22,19 @@ def memory_read(size_bytes: int, threads: int) -> Callable[[], object]:
         Threads that share it; one starts no pool.
     """
     words = np.ones(max(1, -(-size_bytes // 8)), dtype=np.uint64)
-    return share(_sum_serial, _sum_parallel, (words,), equal_parts(len(words), threads).astype(np.uint64))
+    starts = equal_parts(len(words), threads).astype(np.uint64)
+    return share(_sums, (words,), starts, scratch=np.empty(threads, dtype=np.uint64))
 
 
 @numba.njit(nogil=True, cache=True)
-def _sum(words: NDArray[np.uint64], first: np.uint64, last: np.uint64) -> np.uint64:
+def _sum(part, words, totals, starts):  # type: ignore[no-untyped-def]
     # Whole numbers, whose sum may be taken in any order: the compiler adds many lanes at once.
     total = np.uint64(0)
-    for i in range(first, last):
+    for i in range(starts[part], starts[part + 1]):
         total += words[i]
-    return total
+    totals[part] = total
 
 
 @numba.njit(nogil=True, cache=True)
-def _sum_serial(words: NDArray[np.uint64], starts: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    totals = np.empty(len(starts) - 1, dtype=np.uint64)
-    for part in range(len(totals)):
-        totals[part] = _sum(words, starts[part], starts[part + 1])
-    return totals
-
-
-@numba.njit(nogil=True, cache=True, parallel=True)
-def _sum_parallel(words: NDArray[np.uint64], starts: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    totals = np.empty(len(starts) - 1, dtype=np.uint64)
-    for part in numba.prange(len(totals)):
-        totals[part] = _sum(words, starts[part], starts[part + 1])
-    return totals
+def _sums(words, totals, starts, pool):  # type: ignore[no-untyped-def]
+    each_part(_sum, (words, totals, starts), pool)

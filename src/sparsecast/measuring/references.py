@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.measuring.timing import Call, Clock, HostClock, low
-from sparsecast.parallel import equal_parts, share
+from sparsecast.numba_pool import each_part, share
+from sparsecast.parallel import equal_parts
 
 #: Seconds between two readings of a monitor, and seconds over which readings are pooled.
 EVERY_S, WINDOW_S = 3.0, 120.0
@@ -278,7 +279,7 @@ def _words(size: int) -> NDArray[np.uint64]:
 def _reader(words: NDArray[np.uint64], gathered: NDArray[np.uint64], length: int, threads: int) -> Call:
     """Return what reads the next `length` words, and starts again when fewer are left."""
     starts = equal_parts(length, threads).astype(np.uint64)
-    gather = share(_gather_serial, _gather_parallel, (words, gathered), starts)
+    gather = share(_gathers, (words, gathered), starts, scratch=np.empty(threads, dtype=np.uint64))
     first = 0
 
     def read() -> object:
@@ -292,31 +293,14 @@ def _reader(words: NDArray[np.uint64], gathered: NDArray[np.uint64], length: int
 
 
 @numba.njit(nogil=True, cache=True)
-def _gather(
-    words: NDArray[np.uint64], gathered: NDArray[np.uint64], first: np.uint64, last: np.uint64
-) -> np.uint64:
+def _gather(part, words, gathered, totals, begin, starts):  # type: ignore[no-untyped-def]
     # Whole numbers, whose sum may be taken in any order: the compiler adds many lanes at once.
     total = np.uint64(0)
-    for i in range(first, last):
+    for i in range(begin + starts[part], begin + starts[part + 1]):
         total += gathered[words[i]]
-    return total
+    totals[part] = total
 
 
 @numba.njit(nogil=True, cache=True)
-def _gather_serial(
-    words: NDArray[np.uint64], gathered: NDArray[np.uint64], begin: np.uint64, starts: NDArray[np.uint64]
-) -> NDArray[np.uint64]:
-    totals = np.empty(len(starts) - 1, dtype=np.uint64)
-    for part in range(len(totals)):
-        totals[part] = _gather(words, gathered, begin + starts[part], begin + starts[part + 1])
-    return totals
-
-
-@numba.njit(nogil=True, cache=True, parallel=True)
-def _gather_parallel(
-    words: NDArray[np.uint64], gathered: NDArray[np.uint64], begin: np.uint64, starts: NDArray[np.uint64]
-) -> NDArray[np.uint64]:
-    totals = np.empty(len(starts) - 1, dtype=np.uint64)
-    for part in numba.prange(len(totals)):
-        totals[part] = _gather(words, gathered, begin + starts[part], begin + starts[part + 1])
-    return totals
+def _gathers(words, gathered, totals, begin, starts, pool):  # type: ignore[no-untyped-def]
+    each_part(_gather, (words, gathered, totals, begin, starts), pool)

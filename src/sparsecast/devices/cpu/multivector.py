@@ -28,8 +28,8 @@ from sparsecast.devices.cpu.vector_code import (
     structures,
     variable,
 )
+from sparsecast.numba_pool import share
 from sparsecast.operators import Product
-from sparsecast.parallel import in_order, share
 
 #: A panel has at most this many columns, one cache line of float64, ...
 _MOST_LANES = 8
@@ -42,8 +42,7 @@ _FEW_SUMS = 4
 
 
 def panels(
-    part: Callable[..., None],
-    parallel: Callable[..., None],
+    product: Callable[..., None],
     arrays: tuple[NDArray[Any], ...],
     starts: NDArray[Any],
     block: tuple[int, int] = (1, 1),
@@ -52,9 +51,8 @@ def panels(
 
     Parameters
     ----------
-    part, parallel : compiled functions
-        Called as (number of the part, *arrays, *sizes, X, Y, starts) and (*arrays, *sizes, X, Y, starts),
-        with `sizes` as for `row_of_blocks`.
+    product : compiled function
+        Called as (*arrays, *sizes, X, Y, starts, pool), with `sizes` as for `row_of_blocks`.
     arrays : tuple of arrays
         Of the format, the third one its values.
     starts : integer array
@@ -67,7 +65,7 @@ def panels(
     @functools.cache
     def product_of(lanes: int) -> Product:
         sizes = ((0,) * size for size in (*block, lanes))
-        return share(in_order(part, starts), parallel, (*arrays, *sizes), starts)
+        return share(product, (*arrays, *sizes), starts)
 
     return lambda X, out: product_of(min(widest, X.shape[1]))(X, out)
 

@@ -42,8 +42,9 @@ from sparsecast.devices.cpu.vector_code import (
 from sparsecast.devices.format_kernels import FormatKernels, only_variant
 from sparsecast.formats.bcsr import BCSR
 from sparsecast.integers import unsigned
+from sparsecast.numba_pool import each_part, share
 from sparsecast.operators import Product
-from sparsecast.parallel import balanced_parts, in_order, share
+from sparsecast.parallel import balanced_parts
 
 ONE = np.uint64(1)
 
@@ -176,10 +177,9 @@ def _part(part, starts, columns, data, height, width, x, y, parts):  # type: ign
         _last_rows(starts, columns, data, x, y, len(height), len(width), np.int64(full))
 
 
-@numba.njit(nogil=True, cache=True, parallel=True)
-def _parallel(starts, columns, data, height, width, x, y, parts):  # type: ignore[no-untyped-def]
-    for part in numba.prange(len(parts) - 1):
-        _part(np.int64(part), starts, columns, data, height, width, x, y, parts)
+@numba.njit(nogil=True, cache=True)
+def _product(starts, columns, data, height, width, x, y, parts, pool):  # type: ignore[no-untyped-def]
+    each_part(_part, (starts, columns, data, height, width, x, y, parts), pool)
 
 
 def _bind(matrix: BCSR, variant: str, threads: int) -> Product:
@@ -187,7 +187,7 @@ def _bind(matrix: BCSR, variant: str, threads: int) -> Product:
         return lambda x, out: out.fill(0)
     arrays, parts = _shared(matrix, threads)
     r, c = matrix.block
-    return _of_long_x(share(in_order(_part, parts), _parallel, (*arrays, (0,) * r, (0,) * c), parts), matrix)
+    return _of_long_x(share(_product, (*arrays, (0,) * r, (0,) * c), parts), matrix)
 
 
 def _shared(matrix: BCSR, threads: int) -> tuple[tuple[NDArray[Any], ...], NDArray[np.uint64]]:
@@ -235,17 +235,16 @@ def _several_part(part, starts, columns, data, height, width, lanes, X, Y, parts
         _several_last_rows(starts, columns, data, height, width, X, Y, np.int64(full))
 
 
-@numba.njit(nogil=True, cache=True, parallel=True)
-def _several_parallel(starts, columns, data, height, width, lanes, X, Y, parts):  # type: ignore[no-untyped-def]
-    for part in numba.prange(len(parts) - 1):
-        _several_part(np.int64(part), starts, columns, data, height, width, lanes, X, Y, parts)
+@numba.njit(nogil=True, cache=True)
+def _several(starts, columns, data, height, width, lanes, X, Y, parts, pool):  # type: ignore[no-untyped-def]
+    each_part(_several_part, (starts, columns, data, height, width, lanes, X, Y, parts), pool)
 
 
 def _bind_multivector(matrix: BCSR, threads: int) -> Product:
     if matrix.nnz == 0:
         return lambda X, out: out.fill(0)
     arrays, parts = _shared(matrix, threads)
-    return _of_long_x(panels(_several_part, _several_parallel, arrays, parts, matrix.block), matrix)
+    return _of_long_x(panels(_several, arrays, parts, matrix.block), matrix)
 
 
 KERNELS.register("bcsr")(FormatKernels(("vectors",), only_variant, _bind, _bind_multivector))

@@ -9,18 +9,21 @@ from sparsecast.devices.cpu.kernels import KERNELS
 from sparsecast.devices.format_kernels import FormatKernels, only_variant
 from sparsecast.formats.coo import COO
 from sparsecast.integers import unsigned
+from sparsecast.numba_pool import each_part, share
 from sparsecast.operators import Product
-from sparsecast.parallel import equal_parts, share
+from sparsecast.parallel import equal_parts
 
 
 @numba.njit(nogil=True, cache=True)
-def _entries(rows, cols, data, x, y, first, last, carry, part):  # type: ignore[no-untyped-def]
+def _part(part, rows, cols, data, carry, x, y, starts):  # type: ignore[no-untyped-def]
     """Add up the entries of one part; each row belongs to the part that holds its first entry.
 
     What a part adds to a row that began in an earlier part goes to carry[part]; rows without entries are
     set to zero by the part that holds the entry after them.
     """
+    first, last = starts[part], starts[part + 1]
     zero = data.dtype.type(0)
+    carry[part] = zero
     row = np.int64(rows[first])
     before = np.int64(rows[first - 1]) if first > 0 else np.int64(-1)
     continued = row == before
@@ -49,32 +52,18 @@ def _entries(rows, cols, data, x, y, first, last, carry, part):  # type: ignore[
 
 
 @numba.njit(nogil=True, cache=True)
-def _add_carries(rows, y, starts, carry):  # type: ignore[no-untyped-def]
+def _product(rows, cols, data, carry, x, y, starts, pool):  # type: ignore[no-untyped-def]
+    each_part(_part, (rows, cols, data, carry, x, y, starts), pool)
     for part in range(1, len(carry)):
         y[rows[starts[part]]] += carry[part]
-
-
-@numba.njit(nogil=True, cache=True)
-def _serial(rows, cols, data, x, y, starts):  # type: ignore[no-untyped-def]
-    carry = np.zeros(len(starts) - 1, dtype=data.dtype)
-    for part in range(len(starts) - 1):
-        _entries(rows, cols, data, x, y, starts[part], starts[part + 1], carry, part)
-    _add_carries(rows, y, starts, carry)
-
-
-@numba.njit(nogil=True, cache=True, parallel=True)
-def _parallel(rows, cols, data, x, y, starts):  # type: ignore[no-untyped-def]
-    carry = np.zeros(len(starts) - 1, dtype=data.dtype)
-    for part in numba.prange(len(starts) - 1):
-        _entries(rows, cols, data, x, y, starts[part], starts[part + 1], carry, part)
-    _add_carries(rows, y, starts, carry)
 
 
 def _bind(matrix: COO, variant: str, threads: int) -> Product:
     if matrix.nnz == 0:
         return lambda x, out: out.fill(0)
     starts = equal_parts(matrix.nnz, min(threads, matrix.nnz)).astype(np.uint64)
-    return share(_serial, _parallel, (unsigned(matrix.rows), unsigned(matrix.cols), matrix.data), starts)
+    arrays = unsigned(matrix.rows), unsigned(matrix.cols), matrix.data
+    return share(_product, arrays, starts, scratch=np.zeros(len(starts) - 1, dtype=matrix.dtype))
 
 
 KERNELS.register("coo")(FormatKernels(("segmented",), only_variant, _bind))

@@ -20,8 +20,9 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.csr import CSR
 from sparsecast.integers import unsigned
 from sparsecast.machines.machine import Machine
+from sparsecast.numba_pool import each_part, share
 from sparsecast.operators import Product
-from sparsecast.parallel import balanced_parts, in_order, share
+from sparsecast.parallel import balanced_parts
 
 #: Below this mean length, four accumulators cost more to set up and add than they save.
 SHORT_ROW = 3.5
@@ -116,10 +117,9 @@ def _part(part, indptr, indices, data, loop, x, y, starts):  # type: ignore[no-u
         _gathered_rows(indptr, indices, data, x, y, first, last)
 
 
-@numba.njit(nogil=True, cache=True, parallel=True)
-def _parallel(indptr, indices, data, loop, x, y, starts):  # type: ignore[no-untyped-def]
-    for part in numba.prange(len(starts) - 1):
-        _part(np.int64(part), indptr, indices, data, loop, x, y, starts)
+@numba.njit(nogil=True, cache=True)
+def _product(indptr, indices, data, loop, x, y, starts, pool):  # type: ignore[no-untyped-def]
+    each_part(_part, (indptr, indices, data, loop, x, y, starts), pool)
 
 
 _PLAIN, _UNROLLED, _MASKED, _GATHERED = range(4)
@@ -141,7 +141,7 @@ def _bind(matrix: CSR, variant: str, threads: int) -> Product:
     if matrix.nnz == 0:
         return lambda x, out: out.fill(0)
     arrays, starts = _shared(matrix, threads)
-    return share(in_order(_part, starts), _parallel, (*arrays, (0,) * _VARIANTS.index(variant)), starts)
+    return share(_product, (*arrays, (0,) * _VARIANTS.index(variant)), starts)
 
 
 def _shared(matrix: CSR, threads: int) -> tuple[tuple[NDArray[Any], ...], NDArray[Any]]:
@@ -157,17 +157,16 @@ def _several_part(part, indptr, indices, data, height, width, lanes, X, Y, start
         row_of_blocks(indices, data, X, Y, (height, width, lanes), indptr[i], indptr[i + ONE], ONE, i)
 
 
-@numba.njit(nogil=True, cache=True, parallel=True)
-def _several_parallel(indptr, indices, data, height, width, lanes, X, Y, starts):  # type: ignore[no-untyped-def]
-    for part in numba.prange(len(starts) - 1):
-        _several_part(np.int64(part), indptr, indices, data, height, width, lanes, X, Y, starts)
+@numba.njit(nogil=True, cache=True)
+def _several(indptr, indices, data, height, width, lanes, X, Y, starts, pool):  # type: ignore[no-untyped-def]
+    each_part(_several_part, (indptr, indices, data, height, width, lanes, X, Y, starts), pool)
 
 
 def _bind_multivector(matrix: CSR, threads: int) -> Product:
     if matrix.nnz == 0:
         return lambda X, out: out.fill(0)
     arrays, starts = _shared(matrix, threads)
-    return panels(_several_part, _several_parallel, arrays, starts)
+    return panels(_several, arrays, starts)
 
 
 KERNELS.register("csr")(FormatKernels(_VARIANTS, _choose, _bind, _bind_multivector, real_only=("gathered",)))

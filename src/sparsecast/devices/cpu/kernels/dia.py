@@ -21,8 +21,9 @@ from sparsecast.devices.cpu.kernels import KERNELS
 from sparsecast.devices.cpu.vector_code import I8, I32, I64, VectorCode, bytes_of, number_of, structures
 from sparsecast.devices.format_kernels import FormatKernels, only_variant
 from sparsecast.formats.dia import DIA
+from sparsecast.numba_pool import each_part, share
 from sparsecast.operators import Product
-from sparsecast.parallel import equal_parts, in_order, share
+from sparsecast.parallel import equal_parts
 
 #: How far ahead of the values in use others are asked for. A processor foresees a stream by itself, but only
 #: to the end of a page, which has this size.
@@ -163,10 +164,9 @@ def _part(part, data, offsets, octets, x, y, starts):  # type: ignore[no-untyped
             _add_inside(data, offsets, x, y, full * height, rows - full * height, diagonal)
 
 
-@numba.njit(nogil=True, cache=True, parallel=True)
-def _parallel(data, offsets, octets, x, y, starts):  # type: ignore[no-untyped-def]
-    for part in numba.prange(len(starts) - 1):
-        _part(np.int64(part), data, offsets, octets, x, y, starts)
+@numba.njit(nogil=True, cache=True)
+def _product(data, offsets, octets, x, y, starts, pool):  # type: ignore[no-untyped-def]
+    each_part(_part, (data, offsets, octets, x, y, starts), pool)
 
 
 def _bind(matrix: DIA, variant: str, threads: int) -> Product:
@@ -174,7 +174,7 @@ def _bind(matrix: DIA, variant: str, threads: int) -> Product:
         return lambda x, out: out.fill(0)
     starts = equal_parts(len(matrix.present), threads)
     arrays = matrix.data, matrix.offsets, (0,) * (matrix.chunk_rows // 8)
-    return share(in_order(_part, starts), _parallel, arrays, starts)
+    return share(_product, arrays, starts)
 
 
 KERNELS.register("dia")(FormatKernels(("chunks",), only_variant, _bind))

@@ -9,8 +9,9 @@ from sparsecast.devices.cpu.kernels import KERNELS
 from sparsecast.devices.format_kernels import FormatKernels, only_variant
 from sparsecast.formats.ell import ELL
 from sparsecast.integers import unsigned
+from sparsecast.numba_pool import each_part, share
 from sparsecast.operators import Product
-from sparsecast.parallel import equal_parts, in_order, share
+from sparsecast.parallel import equal_parts
 
 U64 = np.uint64
 ONE, TWO, THREE, FOUR = U64(1), U64(2), U64(3), U64(4)
@@ -41,10 +42,9 @@ def _part(part, indices, data, width, x, y, starts):  # type: ignore[no-untyped-
     padded_rows(indices, data, width, x, y, starts[part], starts[part + 1])
 
 
-@numba.njit(nogil=True, cache=True, parallel=True)
-def _parallel(indices, data, width, x, y, starts):  # type: ignore[no-untyped-def]
-    for part in numba.prange(len(starts) - 1):
-        _part(np.int64(part), indices, data, width, x, y, starts)
+@numba.njit(nogil=True, cache=True)
+def _product(indices, data, width, x, y, starts, pool):  # type: ignore[no-untyped-def]
+    each_part(_part, (indices, data, width, x, y, starts), pool)
 
 
 def _bind(matrix: ELL, variant: str, threads: int) -> Product:
@@ -53,7 +53,7 @@ def _bind(matrix: ELL, variant: str, threads: int) -> Product:
     rows, width = matrix.data.shape
     starts = equal_parts(rows, threads).astype(np.uint64)
     arrays = (unsigned(matrix.indices).reshape(-1), matrix.data.reshape(-1), np.uint64(width))
-    return share(in_order(_part, starts), _parallel, arrays, starts)
+    return share(_product, arrays, starts)
 
 
 KERNELS.register("ell")(FormatKernels(("rows",), only_variant, _bind))

@@ -10,8 +10,9 @@ from sparsecast.devices.cpu.kernels.ell import padded_rows
 from sparsecast.devices.format_kernels import FormatKernels, only_variant
 from sparsecast.formats.hyb import HYB
 from sparsecast.integers import unsigned
+from sparsecast.numba_pool import each_part, share
 from sparsecast.operators import Product
-from sparsecast.parallel import balanced_parts, in_order, share
+from sparsecast.parallel import balanced_parts
 
 
 @numba.njit(nogil=True, cache=True)
@@ -28,10 +29,9 @@ def _part(part, indices, data, width, rows, cols, overflow, x, y, starts):  # ty
         y[row] += total
 
 
-@numba.njit(nogil=True, cache=True, parallel=True)
-def _parallel(indices, data, width, rows, cols, overflow, x, y, starts):  # type: ignore[no-untyped-def]
-    for part in numba.prange(len(starts) - 1):
-        _part(np.int64(part), indices, data, width, rows, cols, overflow, x, y, starts)
+@numba.njit(nogil=True, cache=True)
+def _product(indices, data, width, rows, cols, overflow, x, y, starts, pool):  # type: ignore[no-untyped-def]
+    each_part(_part, (indices, data, width, rows, cols, overflow, x, y, starts), pool)
 
 
 def _bind(matrix: HYB, variant: str, threads: int) -> Product:
@@ -50,7 +50,7 @@ def _bind(matrix: HYB, variant: str, threads: int) -> Product:
         unsigned(matrix.overflow_cols),
         matrix.overflow_data,
     )
-    return share(in_order(_part, starts), _parallel, arrays, starts)
+    return share(_product, arrays, starts)
 
 
 KERNELS.register("hyb")(FormatKernels(("rows",), only_variant, _bind))

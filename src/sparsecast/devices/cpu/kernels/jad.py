@@ -14,8 +14,9 @@ from sparsecast.devices.cpu.kernels import KERNELS
 from sparsecast.devices.format_kernels import FormatKernels, only_variant
 from sparsecast.formats.jad import JAD, sorted_lengths
 from sparsecast.integers import unsigned
+from sparsecast.numba_pool import each_part, share
 from sparsecast.operators import Product
-from sparsecast.parallel import balanced_parts, in_order, share
+from sparsecast.parallel import balanced_parts
 
 U64 = np.uint64
 ZERO, ONE, TWO, THREE, FOUR = U64(0), U64(1), U64(2), U64(3), U64(4)
@@ -112,10 +113,9 @@ def _part(part, diagonal_starts, indices, data, permutation, x, y, starts):  # t
         row += rows
 
 
-@numba.njit(nogil=True, cache=True, parallel=True)
-def _parallel(diagonal_starts, indices, data, permutation, x, y, starts):  # type: ignore[no-untyped-def]
-    for part in numba.prange(len(starts) - 1):
-        _part(np.int64(part), diagonal_starts, indices, data, permutation, x, y, starts)
+@numba.njit(nogil=True, cache=True)
+def _product(diagonal_starts, indices, data, permutation, x, y, starts, pool):  # type: ignore[no-untyped-def]
+    each_part(_part, (diagonal_starts, indices, data, permutation, x, y, starts), pool)
 
 
 def _bind(matrix: JAD, variant: str, threads: int) -> Product:
@@ -134,7 +134,7 @@ def _bind(matrix: JAD, variant: str, threads: int) -> Product:
         matrix.data,
         unsigned(matrix.permutation),
     )
-    return share(in_order(_part, starts), _parallel, arrays, starts)
+    return share(_product, arrays, starts)
 
 
 KERNELS.register("jad")(FormatKernels(("blocks",), only_variant, _bind))

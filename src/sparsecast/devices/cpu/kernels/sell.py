@@ -19,8 +19,9 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.sell import CHUNK_ROWS, SELL
 from sparsecast.integers import unsigned
 from sparsecast.machines.machine import Machine
+from sparsecast.numba_pool import each_part, share
 from sparsecast.operators import Product
-from sparsecast.parallel import balanced_parts, in_order, share
+from sparsecast.parallel import balanced_parts
 
 _VARIANTS = ("chunks", "gathered")
 
@@ -93,10 +94,9 @@ def _part(part, chunk_starts, indices, data, permutation, step, x, y, starts):  
             y[i if len(permutation) == 0 else U64(permutation[i])] = total
 
 
-@numba.njit(nogil=True, cache=True, parallel=True)
-def _parallel(chunk_starts, indices, data, permutation, step, x, y, starts):  # type: ignore[no-untyped-def]
-    for part in numba.prange(len(starts) - 1):
-        _part(np.int64(part), chunk_starts, indices, data, permutation, step, x, y, starts)
+@numba.njit(nogil=True, cache=True)
+def _product(chunk_starts, indices, data, permutation, step, x, y, starts, pool):  # type: ignore[no-untyped-def]
+    each_part(_part, (chunk_starts, indices, data, permutation, step, x, y, starts), pool)
 
 
 def _shared(matrix: SELL, threads: int) -> tuple[tuple[NDArray[Any], ...], NDArray[np.uint64]]:
@@ -117,7 +117,7 @@ def _bind(matrix: SELL, variant: str, threads: int) -> Product:
     if matrix.nnz == 0:
         return lambda x, out: out.fill(0)
     arrays, starts = _shared(matrix, threads)
-    return share(in_order(_part, starts), _parallel, (*arrays, step), starts)
+    return share(_product, (*arrays, step), starts)
 
 
 @numba.njit(nogil=True, cache=True)
@@ -131,19 +131,18 @@ def _several_part(part, chunk_starts, indices, data, permutation, height, width,
             row_of_blocks(indices, data, X, Y, (height, width, lanes), begin, end, EIGHT, row)
 
 
-@numba.njit(nogil=True, cache=True, parallel=True)
-def _several_parallel(chunk_starts, indices, data, permutation, height, width, lanes, X, Y, starts):  # type: ignore[no-untyped-def]
-    for part in numba.prange(len(starts) - 1):
-        _several_part(
-            np.int64(part), chunk_starts, indices, data, permutation, height, width, lanes, X, Y, starts
-        )
+@numba.njit(nogil=True, cache=True)
+def _several(chunk_starts, indices, data, permutation, height, width, lanes, X, Y, starts, pool):  # type: ignore[no-untyped-def]
+    each_part(
+        _several_part, (chunk_starts, indices, data, permutation, height, width, lanes, X, Y, starts), pool
+    )
 
 
 def _bind_multivector(matrix: SELL, threads: int) -> Product:
     if matrix.nnz == 0:
         return lambda X, out: out.fill(0)
     arrays, starts = _shared(matrix, threads)
-    return panels(_several_part, _several_parallel, arrays, starts)
+    return panels(_several, arrays, starts)
 
 
 def _choose(blocks: RowBlocks, machine: Machine, dtype: str) -> NDArray[np.int64]:

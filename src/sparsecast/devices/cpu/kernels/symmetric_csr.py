@@ -20,8 +20,9 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.symmetric_csr import SymmetricCSR
 from sparsecast.integers import unsigned
 from sparsecast.machines.machine import Machine
+from sparsecast.numba_pool import each_part, share
 from sparsecast.operators import Product
-from sparsecast.parallel import balanced_parts, share
+from sparsecast.parallel import balanced_parts
 
 #: Below this mean row length of the whole matrix, four entries at a time cost more to set up than they save,
 #: as they do where rows are mispredicted (benchmarks/symmetric_rows.py).
@@ -74,7 +75,7 @@ def _entries(indices, data, step, x, xi, total, target, shift, k, end, limit):  
 
 @numba.njit(nogil=True, cache=True)
 def _part(  # type: ignore[no-untyped-def]
-    starts, indices, data, diagonal, step, lowest, shifts, scratch, x, y, parts, part
+    part, starts, indices, data, diagonal, step, lowest, shifts, scratch, x, y, parts
 ):
     first, last = parts[part], parts[part + 1]
     buffer, shift = scratch, shifts[part]
@@ -92,7 +93,7 @@ def _part(  # type: ignore[no-untyped-def]
 
 
 @numba.njit(nogil=True, cache=True)
-def _collect(lowest, shifts, scratch, y, parts, part):  # type: ignore[no-untyped-def]
+def _collect(part, lowest, shifts, scratch, y, parts):  # type: ignore[no-untyped-def]
     """Add to the rows of a part what the parts after it have for them."""
     for later in range(part + 1, len(parts) - 1):
         start, end = max(lowest[later], parts[part]), min(parts[later], parts[part + 1])
@@ -101,23 +102,11 @@ def _collect(lowest, shifts, scratch, y, parts, part):  # type: ignore[no-untype
 
 
 @numba.njit(nogil=True, cache=True)
-def _serial(  # type: ignore[no-untyped-def]
-    starts, indices, data, diagonal, step, lowest, shifts, scratch, x, y, parts
+def _product(  # type: ignore[no-untyped-def]
+    starts, indices, data, diagonal, step, lowest, shifts, scratch, x, y, parts, pool
 ):
-    for part in range(len(parts) - 1):
-        _part(starts, indices, data, diagonal, step, lowest, shifts, scratch, x, y, parts, part)
-    for part in range(len(parts) - 1):
-        _collect(lowest, shifts, scratch, y, parts, part)
-
-
-@numba.njit(nogil=True, cache=True, parallel=True)
-def _parallel(  # type: ignore[no-untyped-def]
-    starts, indices, data, diagonal, step, lowest, shifts, scratch, x, y, parts
-):
-    for part in numba.prange(len(parts) - 1):
-        _part(starts, indices, data, diagonal, step, lowest, shifts, scratch, x, y, parts, part)
-    for part in numba.prange(len(parts) - 1):
-        _collect(lowest, shifts, scratch, y, parts, part)
+    each_part(_part, (starts, indices, data, diagonal, step, lowest, shifts, scratch, x, y, parts), pool)
+    each_part(_collect, (lowest, shifts, scratch, y, parts), pool)
 
 
 _STEPS = {"single": 1, "unrolled": 4}
@@ -139,9 +128,7 @@ def _bind(matrix: SymmetricCSR, variant: str, threads: int) -> Product:
     shifts = np.cumsum(lengths) - lengths - lowest
     scratch = np.empty(int(lengths.sum()), dtype=matrix.dtype)
     arrays = (unsigned(matrix.starts), unsigned(matrix.indices), matrix.data, matrix.diagonal)
-    return share(
-        _serial, _parallel, (*arrays, (0,) * _STEPS[variant], lowest, shifts), parts, scratch=scratch
-    )
+    return share(_product, (*arrays, (0,) * _STEPS[variant], lowest, shifts), parts, scratch=scratch)
 
 
 def _lowest_columns(matrix: SymmetricCSR, parts: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -1,0 +1,189 @@
+"""Runs the parts of a kernel: one after another, or at once in Numba's pool of threads.
+
+Numba compiles a function with `prange` anew for every type, and takes longer for it than for the loop inside.
+So one such loop is compiled for all kernels. It calls the part of a kernel through a pointer.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numba
+import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from sparsecast.errors import InputError
+
+T = TypeVar("T")
+
+_WORD, _INDEX = ir.IntType(64), ir.IntType(32)
+_NOTHING = ir.VoidType()
+
+#: What the pool calls: a pointer to a kernel's arguments, and the number of the part.
+_PART = ir.FunctionType(_NOTHING, [_WORD, _WORD])
+
+#: The pool itself: a pointer to a function of the type above, to its arguments, and the number of parts.
+_POOL = ir.FunctionType(_NOTHING, [_WORD, _WORD, _WORD])
+
+# One caller at a time may use Numba's pool: its fallback threading layer aborts the process on concurrent
+# use, and two products that share the cores would only slow each other down. A second caller does all parts
+# itself, in the same order of additions, so the bits of the result are the same.
+_pool_is_taken = threading.Lock()
+
+
+@intrinsic
+def _call_part(typingctx, function, arguments, part):  # type: ignore[no-untyped-def]
+    """Call the function at this address."""
+
+    def generate(context, builder, signature, given):  # type: ignore[no-untyped-def]
+        builder.call(builder.inttoptr(given[0], _PART.as_pointer()), given[1:])
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), generate
+
+
+@numba.njit(nogil=True, cache=True, parallel=True)
+def _call_parts(function, arguments, parts):  # type: ignore[no-untyped-def]
+    for part in numba.prange(parts):
+        _call_part(function, arguments, np.int64(part))  # type: ignore[call-arg]
+
+
+@functools.cache
+def _pool() -> Any:
+    """Return the loop over parts as a C function, which compiled code can call."""
+    # This loads Numba's pool. A C function that is read from the cache does not: the process would end.
+    _call_parts(0, 0, 0)
+
+    @numba.cfunc("void(int64, int64, int64)", cache=True)
+    def pool(function, arguments, parts):  # type: ignore[no-untyped-def]
+        _call_parts(function, arguments, parts)
+
+    return pool
+
+
+@intrinsic
+def each_part(typingctx, part, arguments, pool):  # type: ignore[no-untyped-def]
+    """Call part(number, *arguments) for each part, from compiled code.
+
+    Parameters
+    ----------
+    part : compiled function
+        It returns nothing and raises nothing.
+    arguments : tuple
+        The last one is the array `starts` of `share`.
+    pool : int64
+        From `share`: 0, and the parts are done one after another.
+    """
+
+    def generate(context, builder, signature, given):  # type: ignore[no-untyped-def]
+        kinds = (types.int64, *signature.args[1].types)
+        call = _CallOfPart(context, signature.args[0], kinds)
+        arguments, address = cgutils.unpack_tuple(builder, given[1]), given[2]
+        starts = context.make_array(kinds[-1])(context, builder, arguments[-1])
+        parts = builder.sub(builder.extract_value(starts.shape, 0), _WORD(1))
+        with builder.if_else(cgutils.is_null(builder, address)) as (alone, together):
+            with alone, cgutils.for_range(builder, parts, intp=_WORD) as loop:
+                call.emit(builder, [loop.index, *arguments])
+            with together:
+                packed = cgutils.pack_struct(builder, arguments)
+                memory = cgutils.alloca_once_value(builder, packed)
+                pointers = (call.by_pointer(builder.module, packed.type), memory)
+                words = (builder.ptrtoint(each, _WORD) for each in pointers)
+                builder.call(builder.inttoptr(address, _POOL.as_pointer()), [*words, parts])
+        return context.get_dummy_value()
+
+    return types.void(part, arguments, pool), generate
+
+
+class _CallOfPart:
+    """Emits calls of a compiled function.
+
+    Parameters
+    ----------
+    context : numba's target context
+    part : numba.types.Dispatcher
+    kinds : tuple
+        Numba's types of its arguments.
+    """
+
+    def __init__(self, context: Any, part: Any, kinds: tuple[Any, ...]) -> None:
+        self.context, self.kinds = context, kinds
+        part.get_call_type(context.typing_context, kinds, {})
+        self.compiled = part.dispatcher.overloads[kinds]
+        context.active_code_library.add_linking_library(self.compiled.library)
+
+    def emit(self, builder: Any, values: list[Any]) -> None:
+        """Call the function."""
+        function = self.context.declare_function(builder.module, self.compiled.fndesc)
+        self.context.call_conv.call_function(builder, function, types.none, self.kinds, values)
+
+    def by_pointer(self, module: Any, packed: Any) -> Any:
+        """Return a function that the pool can call: it unpacks the arguments and calls this one."""
+        function = ir.Function(module, _PART, module.get_unique_name("part_by_pointer"))
+        function.linkage = "internal"
+        builder = ir.IRBuilder(function.append_basic_block("entry"))
+        address, number = function.args
+        arguments = builder.load(builder.inttoptr(address, packed.as_pointer()))
+        values = [builder.extract_value(arguments, place) for place in range(len(packed.elements))]
+        self.emit(builder, [number, *values])
+        builder.ret_void()
+        return function
+
+
+def share(
+    kernel: Callable[..., T],
+    arrays: tuple[Any, ...],
+    starts: NDArray[Any],
+    scratch: NDArray[Any] | None = None,
+) -> Callable[..., T]:
+    """Return a callable that runs a kernel over its parts: several in Numba's pool, one without it.
+
+    Parameters
+    ----------
+    kernel : compiled function that releases the interpreter lock
+        Called as (*arrays, *called with, starts, pool); it passes `pool` on to `each_part`.
+    arrays : tuple
+        Arrays and scalars that stay the same, as the kernel takes them.
+    starts : integer array of shape (parts + 1,)
+        The first unit of work of each part and the end of the last one, in the type of the kernel's indices.
+    scratch : array, optional
+        Memory for what the parts tell each other, which the kernel takes after `arrays`. Only the caller that
+        has the pool uses this one; every other caller gets its own.
+
+    Raises
+    ------
+    InputError
+        If Numba's pool has fewer threads than there are parts.
+    """
+    threads = len(starts) - 1
+    limit = int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
+    if threads > limit:
+        raise InputError(
+            f"threads {threads}: expected at most {limit}, the value of NUMBA_NUM_THREADS; "
+            f"raise it or lower threads"
+        )
+    shared = () if scratch is None else (scratch,)
+
+    def alone(*called: Any) -> T:
+        return kernel(*arrays, *map(np.empty_like, shared), *called, starts, 0)
+
+    def together(*called: Any) -> T:
+        before = numba.get_num_threads()
+        if not _pool_is_taken.acquire(blocking=False):
+            return alone(*called)
+        try:
+            if threads != before:  # to say what is so already takes a third of the launch
+                numba.set_num_threads(threads)
+            return kernel(*arrays, *shared, *called, starts, _pool().address)
+        finally:
+            if threads != before:
+                numba.set_num_threads(before)
+            _pool_is_taken.release()
+
+    return alone if threads == 1 else together
