@@ -42,21 +42,13 @@ class VectorSpace(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LocalSpace:
-    """NumPy vectors in the memory of this process.
-
-    Attributes
-    ----------
-    size : int
-        Entries of a vector.
-    dtype : dtype
-        Of the zeros.
-    """
+    """NumPy vectors of so many entries in the memory of this process; zeros are of `dtype`."""
 
     size: int
     dtype: np.dtype[Any]
 
     def zeros(self) -> NDArray[Any]:
-        """Return a new vector of zeros."""
+        """Return zeros."""
         return np.zeros(self.size, dtype=self.dtype)
 
     def dot(self, x: NDArray[Any], y: NDArray[Any]) -> Any:
@@ -69,15 +61,7 @@ class LocalSpace:
 
 
 class Operator(Protocol):
-    """What an iterative solver may ask of a matrix.
-
-    Attributes
-    ----------
-    shape : (int, int)
-        Rows and columns of the whole matrix.
-    dtype : dtype
-        Of its values.
-    """
+    """What an iterative solver may ask of a matrix; `shape` is that of the whole matrix."""
 
     shape: tuple[int, int]
     dtype: np.dtype[Any]
@@ -143,7 +127,6 @@ class BlockOperator(LinearOperator):
     Parameters
     ----------
     shape : (int, int)
-        Rows and columns of the matrix.
     dtype : dtype
         Type of the values, of x and of y: real or complex.
     blocks : sequence of RowProduct
@@ -256,19 +239,10 @@ class BlockOperator(LinearOperator):
         """Return Y = A^H X for several vectors at once: the same as ``op.H.matmat``."""
         return self._adjoint().matmat(X, out)
 
-    # What SciPy calls: its solvers, ``op.H``, ``op.T``, and its sums, multiples, products and powers.
+    # What SciPy asks of a LinearOperator; whatever else it calls is public.
 
     def _matvec(self, x: NDArray[Any]) -> NDArray[Any]:
         return self.matvec(x)
-
-    def _matmat(self, X: NDArray[Any]) -> NDArray[Any]:
-        return self.matmat(X)
-
-    def _rmatvec(self, x: NDArray[Any]) -> NDArray[Any]:
-        return self.rmatvec(x)
-
-    def _rmatmat(self, X: NDArray[Any]) -> NDArray[Any]:
-        return self.rmatmat(X)
 
     def _adjoint(self) -> Self:
         return self._view(True, True)

@@ -49,13 +49,7 @@ class JAD(StorageFormat):
 
     @classmethod
     def from_csr(cls, A: csr_array[Any]) -> Self:
-        """Return `A` in jagged diagonals.
-
-        Raises
-        ------
-        MatrixSizeError
-            If it would be larger than memory.
-        """
+        """Return `A` in jagged diagonals."""
         rows, nnz = A.shape[0], int(A.indptr[-1])
         entry_bytes = A.data.itemsize + A.indices.itemsize
         cls.refuse_excess(nnz, nnz, nnz * entry_bytes + rows * A.indices.itemsize)
@@ -64,8 +58,7 @@ class JAD(StorageFormat):
         sort_rows(row_lengths, max(rows, 1), permutation)
         diagonal_starts = _starts(row_lengths)
         del row_lengths
-        indices = np.empty(nnz, dtype=A.indices.dtype)
-        data = np.empty(nnz, dtype=A.data.dtype)
+        indices, data = cls.empty(nnz, A)
         arrays = (A.indptr, A.indices, A.data, permutation, diagonal_starts, indices, data)
         in_parts(_fill_diagonals, arrays, _bounds(diagonal_starts, rows))
         return cls(A.shape, nnz, diagonal_starts, indices, data, permutation)
@@ -75,17 +68,11 @@ class JAD(StorageFormat):
         rows = self.shape[0]
         indptr = np.zeros(rows + 1, dtype=self.permutation.dtype)
         _scatter_lengths(self.diagonal_starts, self.permutation, indptr)
-        np.cumsum(indptr, out=indptr)
-        indices = np.empty(self.nnz, dtype=self.indices.dtype)
-        data = np.empty(self.nnz, dtype=self.data.dtype)
-        arrays = (indptr, indices, data, self.permutation, self.diagonal_starts, self.indices, self.data)
+        A = self.empty_csr(indptr)
+        own = self.permutation, self.diagonal_starts, self.indices, self.data
+        arrays = (indptr, A.indices, A.data, *own)
         in_parts(_empty_diagonals, arrays, _bounds(self.diagonal_starts, rows))
-        return csr_array((data, indices, indptr), shape=self.shape)
-
-    @classmethod
-    def stored_entries(cls, blocks: RowBlocks) -> NDArray[np.int64]:
-        """Return the non-zeros of each block: JAD pads nothing."""
-        return blocks.nnz
+        return A
 
     @classmethod
     def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> NDArray[np.int64]:

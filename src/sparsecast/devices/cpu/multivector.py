@@ -73,20 +73,7 @@ def panels(
 
 
 class _Panel(VectorCode):
-    """Emits the instructions for a panel of one size.
-
-    Parameters
-    ----------
-    builder : llvmlite.ir.IRBuilder
-    number : llvmlite.ir.Type
-        Of the values or of their parts: float or double.
-    parts : int
-        Numbers of a value: 1, or 2 where it is complex.
-    block : (int, int)
-        Rows and columns of the blocks that an entry is; (1, 1) for a single value.
-    lanes : int
-        Columns of X in the panel.
-    """
+    """Emits the instructions for a panel of one size."""
 
     def __init__(self, builder: Any, number: Any, parts: int, block: tuple[int, int], lanes: int) -> None:
         super().__init__(builder, number, parts * lanes, parts)
