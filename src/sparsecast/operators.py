@@ -83,17 +83,10 @@ class Operator(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RowProduct:
-    """How some consecutive rows are computed.
+    """How the rows `first` to `end` - 1 are computed.
 
-    Attributes
-    ----------
-    first, end : int
-        First row, and the row after the last.
-    product : Product
-        With one vector.
-    multivector : Product or None
-        With several vectors, X and out C-contiguous, of shape (cols, vectors) and (rows, vectors); None
-        where they are taken one after the other.
+    `multivector` takes several vectors, X and out C-contiguous, of shape (cols, vectors) and (rows, vectors).
+    It is None where they are taken one after the other.
     """
 
     first: int
@@ -103,14 +96,9 @@ class RowProduct:
 
 
 class Transposed(NamedTuple):
-    """How the products with the transpose of a matrix are computed.
+    """The RowProducts of the transpose of a matrix; for a symmetric matrix, its own.
 
-    Attributes
-    ----------
-    blocks : sequence of RowProduct
-        Together all rows of the transpose in order. For a symmetric matrix, the blocks of the matrix.
-    conjugated : bool
-        Whether `blocks` compute the conjugate transpose instead. For a Hermitian matrix, its own blocks do.
+    They are `conjugated` if they compute the conjugate transpose instead, as those of a Hermitian matrix do.
     """
 
     blocks: Sequence[Any]
@@ -213,11 +201,6 @@ class BlockOperator(LinearOperator):
         Returns
         -------
         array of shape (rows, vectors)
-
-        Raises
-        ------
-        InputError
-            As `matvec`.
         """
         X = _numbers(X, "X")
         rows, cols = self.shape
@@ -228,11 +211,7 @@ class BlockOperator(LinearOperator):
     def rmatvec(  # type: ignore[override]
         self, x: NDArray[Any], out: NDArray[Any] | None = None
     ) -> NDArray[Any]:
-        """Return y = A^H x: the same as ``op.H.matvec``, with x of shape (rows,) and y of shape (cols,).
-
-        Parameters, results and refusals are those of `matvec`. It raises an InputError, too, if the operator
-        was built without its transpose.
-        """
+        """Return y = A^H x, as ``op.H.matvec``; an operator without its transpose raises an InputError."""
         return self._adjoint().matvec(x, out)
 
     def rmatmat(self, X: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:  # type: ignore[override]

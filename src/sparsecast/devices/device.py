@@ -72,26 +72,13 @@ class Device(ABC):
     def describe(self, index: int | None = None) -> Machine:
         """Return this machine with this device, and compute on that from now on.
 
-        Parameters
-        ----------
-        index : int, optional
-            Of the device, where it has numbers; by default the current one.
-
-        Raises
-        ------
-        DeviceError
-            If it cannot be found or used.
+        Where devices have numbers, `index` is that of the device, by default the current one. Raises a
+        DeviceError if it cannot be found or used.
         """
 
     @abstractmethod
     def threads(self, machine: Machine, asked: int | None) -> int:
-        """Return the threads of a Candidate, for those that were asked for.
-
-        Raises
-        ------
-        InputError
-            If the device has no such number.
-        """
+        """Return the threads of a Candidate, for those asked for; refuse by an InputError what it has not."""
 
     def threads_text(self, threads: int) -> str:
         """Return in words the threads that products share; empty where none are chosen."""

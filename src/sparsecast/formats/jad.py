@@ -67,7 +67,7 @@ class JAD(StorageFormat):
         """Return the matrix with its rows in their order."""
         rows = self.shape[0]
         indptr = np.zeros(rows + 1, dtype=self.permutation.dtype)
-        _scatter_lengths(self.diagonal_starts, self.permutation, indptr)
+        indptr[1:][self.permutation] = sorted_lengths(self.diagonal_starts, rows)
         A = self.empty_csr(indptr)
         own = self.permutation, self.diagonal_starts, self.indices, self.data
         arrays = (indptr, A.indices, A.data, *own)
@@ -83,8 +83,7 @@ class JAD(StorageFormat):
 
 def _starts(row_lengths: NDArray[Any]) -> NDArray[np.int64]:
     """Return the first entry of each diagonal and their number."""
-    counts = np.zeros(int(row_lengths.max(initial=0)) + 1, dtype=np.int64)
-    _count_lengths(row_lengths, counts)
+    counts = np.bincount(row_lengths, minlength=1)
     starts = np.zeros(len(counts), dtype=np.int64)
     # Diagonal j has an entry of every row that is longer than j.
     np.cumsum(counts[::-1].cumsum()[-2::-1], out=starts[1:])
@@ -102,23 +101,6 @@ def _bounds(diagonal_starts: NDArray[np.int64], rows: int) -> NDArray[np.int64]:
     """Cut the stored rows into parts of even work."""
     reaching = np.diff(diagonal_starts)
     return balanced_parts_by(lambda place: int(np.minimum(reaching, place).sum()), rows)
-
-
-@numba.njit(nogil=True, cache=True)
-def _count_lengths(row_lengths, counts):  # type: ignore[no-untyped-def]
-    for length in row_lengths:
-        counts[length] += 1
-
-
-@numba.njit(nogil=True, cache=True)
-def _scatter_lengths(diagonal_starts, permutation, indptr):  # type: ignore[no-untyped-def]
-    """Write the length of each row behind its place in `indptr`."""
-    done = 0
-    for length in range(len(diagonal_starts) - 1, 0, -1):
-        reaching = diagonal_starts[length] - diagonal_starts[length - 1]
-        for place in range(done, reaching):
-            indptr[permutation[place] + 1] = length
-        done = reaching
 
 
 @numba.njit(nogil=True, cache=True)

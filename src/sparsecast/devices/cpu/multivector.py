@@ -155,8 +155,8 @@ def row_of_blocks(columns, data, X, Y, sizes, first, end, stride, row):  # type:
     ----------
     columns, data : arrays of the format
         The first column of every block, and the blocks' values, each row by row.
-    X, Y : arrays of shape (cols, vectors) and (rows, vectors)
-        C-contiguous, of the type of `data`, with at least as many vectors as a panel has lanes.
+    X, Y : C-contiguous arrays of shape (cols, vectors) and (rows, vectors)
+        Of the type of `data`, with at least as many vectors as a panel has lanes.
     sizes : (tuple, tuple, tuple)
         As long as a block has rows and columns and a panel has lanes.
     first, end, stride, row : uint64

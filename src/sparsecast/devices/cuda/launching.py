@@ -68,13 +68,7 @@ def blocks_of(units: int, size: int = THREADS) -> int:
 
 
 def upload(name: str, *arrays: NDArray[Any]) -> list[DeviceArray]:
-    """Copy arrays to the current device.
-
-    Parameters
-    ----------
-    name : str
-        Of the format, for the message.
-    *arrays : contiguous arrays
+    """Copy contiguous arrays to the current device; the message of a refusal has the name of their format.
 
     Raises
     ------

@@ -75,7 +75,7 @@ class DeviceOperator(BlockOperator):
         return DeviceSpace(self.shape[0], self.dtype)
 
     def dot(self, x: Any) -> Any:
-        """Return what ``op @ x`` is, with an x that may lie on the device."""
+        """Return ``op @ x``, with an x that may lie on the device."""
         return self.matvec(x) if is_device_array(x) else super().dot(x)
 
     def matvec(self, x: Any, out: Any = None, stream: Any = 0) -> Any:
