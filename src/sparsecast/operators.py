@@ -42,21 +42,13 @@ class VectorSpace(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LocalSpace:
-    """NumPy vectors in the memory of this process.
-
-    Attributes
-    ----------
-    size : int
-        Entries of a vector.
-    dtype : dtype
-        Of the zeros.
-    """
+    """NumPy vectors of so many entries in the memory of this process; zeros are of `dtype`."""
 
     size: int
     dtype: np.dtype[Any]
 
     def zeros(self) -> NDArray[Any]:
-        """Return a new vector of zeros."""
+        """Return zeros."""
         return np.zeros(self.size, dtype=self.dtype)
 
     def dot(self, x: NDArray[Any], y: NDArray[Any]) -> Any:
@@ -69,15 +61,7 @@ class LocalSpace:
 
 
 class Operator(Protocol):
-    """What an iterative solver may ask of a matrix.
-
-    Attributes
-    ----------
-    shape : (int, int)
-        Rows and columns of the whole matrix.
-    dtype : dtype
-        Of its values.
-    """
+    """What an iterative solver may ask of a matrix; `shape` is that of the whole matrix."""
 
     shape: tuple[int, int]
     dtype: np.dtype[Any]
@@ -99,17 +83,10 @@ class Operator(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RowProduct:
-    """How some consecutive rows are computed.
+    """How the rows `first` to `end` - 1 are computed.
 
-    Attributes
-    ----------
-    first, end : int
-        First row, and the row after the last.
-    product : Product
-        With one vector.
-    multivector : Product or None
-        With several vectors, X and out C-contiguous, of shape (cols, vectors) and (rows, vectors); None
-        where they are taken one after the other.
+    `multivector` takes several vectors, X and out C-contiguous, of shape (cols, vectors) and (rows, vectors).
+    It is None where they are taken one after the other.
     """
 
     first: int
@@ -119,14 +96,9 @@ class RowProduct:
 
 
 class Transposed(NamedTuple):
-    """How the products with the transpose of a matrix are computed.
+    """The RowProducts of the transpose of a matrix; for a symmetric matrix, its own.
 
-    Attributes
-    ----------
-    blocks : sequence of RowProduct
-        Together all rows of the transpose in order. For a symmetric matrix, the blocks of the matrix.
-    conjugated : bool
-        Whether `blocks` compute the conjugate transpose instead. For a Hermitian matrix, its own blocks do.
+    They are `conjugated` if they compute the conjugate transpose instead, as those of a Hermitian matrix do.
     """
 
     blocks: Sequence[Any]
@@ -143,7 +115,6 @@ class BlockOperator(LinearOperator):
     Parameters
     ----------
     shape : (int, int)
-        Rows and columns of the matrix.
     dtype : dtype
         Type of the values, of x and of y: real or complex.
     blocks : sequence of RowProduct
@@ -230,11 +201,6 @@ class BlockOperator(LinearOperator):
         Returns
         -------
         array of shape (rows, vectors)
-
-        Raises
-        ------
-        InputError
-            As `matvec`.
         """
         X = _numbers(X, "X")
         rows, cols = self.shape
@@ -245,30 +211,17 @@ class BlockOperator(LinearOperator):
     def rmatvec(  # type: ignore[override]
         self, x: NDArray[Any], out: NDArray[Any] | None = None
     ) -> NDArray[Any]:
-        """Return y = A^H x: the same as ``op.H.matvec``, with x of shape (rows,) and y of shape (cols,).
-
-        Parameters, results and refusals are those of `matvec`. It raises an InputError, too, if the operator
-        was built without its transpose.
-        """
+        """Return y = A^H x, as ``op.H.matvec``; an operator without its transpose raises an InputError."""
         return self._adjoint().matvec(x, out)
 
     def rmatmat(self, X: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:  # type: ignore[override]
         """Return Y = A^H X for several vectors at once: the same as ``op.H.matmat``."""
         return self._adjoint().matmat(X, out)
 
-    # What SciPy calls: its solvers, ``op.H``, ``op.T``, and its sums, multiples, products and powers.
+    # What SciPy asks of a LinearOperator; whatever else it calls is public.
 
     def _matvec(self, x: NDArray[Any]) -> NDArray[Any]:
         return self.matvec(x)
-
-    def _matmat(self, X: NDArray[Any]) -> NDArray[Any]:
-        return self.matmat(X)
-
-    def _rmatvec(self, x: NDArray[Any]) -> NDArray[Any]:
-        return self.rmatvec(x)
-
-    def _rmatmat(self, X: NDArray[Any]) -> NDArray[Any]:
-        return self.rmatmat(X)
 
     def _adjoint(self) -> Self:
         return self._view(True, True)

@@ -47,16 +47,7 @@ def balanced_parts(work: NDArray[Any], parts: int | None = None) -> NDArray[np.i
 def balanced_parts_by(
     work_before: Callable[[int], int], units: int, parts: int | None = None
 ) -> NDArray[np.int64]:
-    """Cut as `balanced_parts` does, without an array of the work before each unit.
-
-    Parameters
-    ----------
-    work_before : callable
-        A unit to the work before it; the number of units to all the work.
-    units : int
-    parts : int, optional
-        As for `balanced_parts`.
-    """
+    """Cut as `balanced_parts` does, where a function gives the work before each unit, and before the end."""
     total = work_before(units)
     parts = threads_for(total) if parts is None else parts
     targets = (part * total // parts for part in range(1, parts))
@@ -97,7 +88,7 @@ def on_threads(function: Callable[[int, int], T], bounds: NDArray[np.int64]) -> 
 
 
 def in_parts(function: Callable[..., T], arrays: tuple[Any, ...], bounds: NDArray[np.int64]) -> list[T]:
-    """Call a compiled function on each part, on threads.
+    """Return what a compiled function gives for each part, on threads.
 
     Parameters
     ----------
@@ -107,11 +98,6 @@ def in_parts(function: Callable[..., T], arrays: tuple[Any, ...], bounds: NDArra
         Integer arrays are passed as `unsigned`, all else as it is.
     bounds : int64 array
         From `balanced_parts` or `equal_parts`.
-
-    Returns
-    -------
-    list
-        What the function returned for each part.
     """
     arrays = tuple(unsigned(each) if isinstance(each, np.ndarray) else each for each in arrays)
     return on_threads(lambda first, last: function(*arrays, np.uint64(first), np.uint64(last)), bounds)

@@ -97,7 +97,9 @@ def compile(
     blocks = _built(matrix, made)
     planned_transpose = None if isinstance(transpose, bool) else transpose
     transposed = partial(_transposed, problem, blocks, made, planned_transpose)
-    operator = DEVICES.get(first.device).operator(matrix.shape, np.dtype(first.dtype), blocks, transposed)
+    operator = DEVICES.get(first.device).operator_type()(
+        matrix.shape, np.dtype(first.dtype), blocks, transposed
+    )
     if transpose:
         operator.transpose()
     return operator

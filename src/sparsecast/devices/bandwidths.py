@@ -24,18 +24,7 @@ def measure_bandwidths(
     effort: Effort = BANDWIDTH_EFFORT,
     clock: Clock | None = None,
 ) -> list[Bandwidth]:
-    """Measure every kind of Bandwidth that a device has.
-
-    Parameters
-    ----------
-    device : Device
-    sizes : sequence of int
-        Bytes of the arrays, whole words of 8.
-    threads : int
-        As in a Candidate.
-    effort : Effort
-    clock : Clock, optional
-        By default a new one of the device.
+    """Measure every kind of Bandwidth that a device has, with arrays of these sizes in bytes: words of 8.
 
     Raises
     ------

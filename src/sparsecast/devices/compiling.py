@@ -26,11 +26,7 @@ def compiled_beside(candidates: Sequence[Candidate], processes: int) -> Iterator
     A body that has them compiled from the first one on finds the rest done later. A process that
     fails leaves its part to the body.
 
-    Parameters
-    ----------
-    candidates : sequence of Candidate
-    processes : int
-        Beside this one, at most one for each Candidate; they are ended with the body.
+    At most so many processes, and one for each Candidate, run next to this one; they end with the body.
     """
     # Not multiprocessing: it would run the main module of our caller a second time. Modules come
     # from where ours came from, not from the working directory, which comes first otherwise.
@@ -45,10 +41,7 @@ def compiled_beside(candidates: Sequence[Candidate], processes: int) -> Iterator
             )
             helpers.append(helper)
             assert helper.stdin is not None
-            with (
-                suppress(BrokenPipeError),
-                helper.stdin as pipe,
-            ):  # one that is gone already leaves us its part
+            with suppress(BrokenPipeError), helper.stdin as pipe:  # one that is gone leaves us its part
                 pipe.write(json.dumps(told).encode())
         yield
     finally:
@@ -61,13 +54,7 @@ def compiled_in_turn(candidates: Sequence[Candidate], processes: int) -> Generat
     """Compile the kernels of `candidates`, and yield each once it is ready.
 
     As soon as one that other processes can compile turns out not to be in the cache, they compile from the
-    end of the list on.
-
-    Parameters
-    ----------
-    candidates : sequence of Candidate
-    processes : int
-        This one among them.
+    end of the list on; with this one they are `processes`.
     """
     with ExitStack() as helpers:
         is_helped = False
@@ -85,5 +72,4 @@ def compiled_in_turn(candidates: Sequence[Candidate], processes: int) -> Generat
 def compile_as_told() -> None:
     """Compile the kernels of the Candidates on standard input: what the processes do."""
     for told in json.load(sys.stdin):
-        candidate = Candidate.from_dict(told)
-        DEVICES.get(candidate.device).warm_up(candidate)
+        warm_up(Candidate.from_dict(told))

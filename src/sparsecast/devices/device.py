@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from time import perf_counter
@@ -14,7 +14,7 @@ import numpy as np
 from sparsecast.devices.binding import Bound, bind, tiny_matrix
 from sparsecast.devices.format_kernels import FormatKernels
 from sparsecast.machines.machine import Machine
-from sparsecast.operators import BlockOperator, RowProduct, Transposed
+from sparsecast.operators import BlockOperator
 from sparsecast.records import Bandwidth, Candidate, Record
 from sparsecast.registry import Registry
 
@@ -72,26 +72,13 @@ class Device(ABC):
     def describe(self, index: int | None = None) -> Machine:
         """Return this machine with this device, and compute on that from now on.
 
-        Parameters
-        ----------
-        index : int, optional
-            Of the device, where it has numbers; by default the current one.
-
-        Raises
-        ------
-        DeviceError
-            If it cannot be found or used.
+        Where devices have numbers, `index` is that of the device, by default the current one. Raises a
+        DeviceError if it cannot be found or used.
         """
 
     @abstractmethod
     def threads(self, machine: Machine, asked: int | None) -> int:
-        """Return the threads of a Candidate, for those that were asked for.
-
-        Raises
-        ------
-        InputError
-            If the device has no such number.
-        """
+        """Return the threads of a Candidate, for those asked for; refuse by an InputError what it has not."""
 
     def threads_text(self, threads: int) -> str:
         """Return in words the threads that products share; empty where none are chosen."""
@@ -118,13 +105,7 @@ class Device(ABC):
         """Return what moves an array of that size, for each kind of Bandwidth that the device has."""
 
     def measure_bandwidths(self, machine: Machine, threads: int) -> list[Bandwidth]:
-        """Measure how fast the device moves bytes, with so many threads.
-
-        Raises
-        ------
-        DeviceError
-            If the device cannot be found, or is lost.
-        """
+        """Measure how fast the device moves bytes, with so many threads; see `bandwidths`."""
         from sparsecast.devices.bandwidths import measure_bandwidths
 
         return measure_bandwidths(self, self.array_sizes(machine, threads), threads)
@@ -144,13 +125,7 @@ class Device(ABC):
         return is_known and record.kernel_version == self.kernels.get(name).version
 
     def bind(self, A: csr_array[Any], candidate: Candidate) -> tuple[Bound, float]:
-        """Return the bound candidate, and the seconds that building it from CSR took.
-
-        Raises
-        ------
-        FormatError, MatrixSizeError
-            If the format does not suit the matrix.
-        """
+        """Return the bound candidate, and the seconds that building it from CSR took."""
         start = perf_counter()
         bound = bind(A, candidate)
         return bound, perf_counter() - start
@@ -172,25 +147,9 @@ class Device(ABC):
         product = bound.product
         return lambda: product(x, out)
 
-    def operator(
-        self,
-        shape: tuple[int, int],
-        dtype: np.dtype[Any],
-        blocks: Sequence[RowProduct],
-        transposed: Callable[[], Transposed] | None = None,
-    ) -> BlockOperator:
-        """Return the operator of a matrix.
-
-        Parameters
-        ----------
-        shape : (int, int)
-        dtype : dtype
-        blocks : sequence of RowProduct
-            Of this device; together all rows in order.
-        transposed : callable, optional
-            As of a BlockOperator.
-        """
-        return BlockOperator(shape, dtype, blocks, transposed)
+    def operator_type(self) -> type[BlockOperator]:
+        """Return the type of its operators."""
+        return BlockOperator
 
     def errors(self) -> AbstractContextManager[None]:
         """Return a context that turns errors of the device's library into our errors of one line."""

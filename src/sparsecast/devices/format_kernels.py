@@ -63,13 +63,6 @@ def only_variant(blocks: RowBlocks, machine: Machine, dtype: str) -> NDArray[np.
 
 
 def refuse_complex(dtype: np.dtype[Any], variant: str, instead: str) -> None:
-    """Raise an InputError if values are complex, which a variant does not take.
-
-    Parameters
-    ----------
-    dtype : dtype
-    variant, instead : str
-        The variant, and one that takes them.
-    """
+    """Raise an InputError if values are complex, which a variant does not take; name one that does."""
     if dtype.kind == "c":
         raise InputError(f"kernel '{variant}' with {dtype} values: expected real ones; name '{instead}'")

@@ -11,11 +11,7 @@ from sparsecast.errors import InputError
 def parse_device(text: str) -> tuple[str, int]:
     """Return the name and the number of a device: of ``"cuda:1"``, ``("cuda", 1)``.
 
-    Parameters
-    ----------
-    text : str
-        A name of DEVICES, or, where there may be several, ``"cuda:N"`` for number N. A name without a number
-        is number 0. Whether it is there, `Device.describe` tells.
+    A name without a number is number 0. Whether the device is there, `Device.describe` tells.
 
     Raises
     ------

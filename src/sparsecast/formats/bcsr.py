@@ -93,9 +93,6 @@ class BCSR(StorageFormat):
         ------
         InputError
             If `block` is none of the sizes.
-        PaddingError, MatrixSizeError
-            If the blocks would be larger than MAX_PADDING_FACTOR allows, or than memory; they are counted
-            before they are allocated.
         """
         nnz = int(A.indptr[-1])
         indices = A.indices[:nnz]
@@ -117,16 +114,13 @@ class BCSR(StorageFormat):
 
     def to_csr(self) -> csr_array[Any]:
         """Return the matrix without its padding, each entry where it was."""
-        rows = self.shape[0]
-        indptr = np.zeros(rows + 1, dtype=self.starts.dtype)
-        indices = np.empty(self.nnz, dtype=self.columns.dtype)
-        data = np.empty(self.nnz, dtype=self.data.dtype)
+        indptr = np.zeros(self.shape[0] + 1, dtype=self.starts.dtype)
         bounds = balanced_parts(self.starts.astype(np.int64) * (self.block[0] * self.block[1]))
         in_parts(_count_rows, (self.starts, self.present, indptr), bounds)
-        np.cumsum(indptr, out=indptr)
+        A = self.empty_csr(indptr)
         blocks = (self.starts, self.columns, self.data, self.present, self.order)
-        in_parts(_unblock, (*blocks, indptr, indices, data), bounds)
-        return csr_array((data, indices, indptr), shape=self.shape)
+        in_parts(_unblock, (*blocks, indptr, A.indices, A.data), bounds)
+        return A
 
     @classmethod
     def stored_entries(cls, blocks: RowBlocks) -> NDArray[np.int64]:
@@ -144,33 +138,23 @@ class BCSR(StorageFormat):
         """Return the number of small dense blocks that hold `stored_entries`."""
         side = best_block(blocks.matrix.blocks.fill)
         fill = blocks.matrix.blocks.fill[BLOCK_SIZES.index(side)]
-        whole: NDArray[np.int64] = np.rint(blocks.nnz * (fill / side**2)).astype(np.int64)
-        return whole
+        return np.asarray(np.rint(blocks.nnz * (fill / side**2)).astype(np.int64))
 
     @classmethod
     def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> NDArray[np.int64]:
         """Return the size in bytes of each block, exact where `stored_entries` is and rows are sorted."""
-        side = best_block(blocks.matrix.blocks.fill)
-        bookkeeping: NDArray[np.int64] = cls.stored_blocks(blocks) * side
-        size: NDArray[np.int64] = bookkeeping + cls._streamed_bytes(blocks, value_bytes, index_bytes)
-        return size
+        bookkeeping = cls.stored_blocks(blocks) * best_block(blocks.matrix.blocks.fill)
+        return np.asarray(bookkeeping + cls._streamed_bytes(blocks, value_bytes, index_bytes))
 
     @classmethod
     def _streamed_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> NDArray[np.int64]:
         side = best_block(blocks.matrix.blocks.fill)
         indices = cls.stored_blocks(blocks) - (-blocks.rows // side) + 1
-        streamed: NDArray[np.int64] = cls.stored_entries(blocks) * value_bytes + indices * index_bytes
-        return streamed
+        return np.asarray(cls.stored_entries(blocks) * value_bytes + indices * index_bytes)
 
     @classmethod
     def refuse_unsuited(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> None:
-        """Raise if the best square blocks would stream at least as many bytes as CSR.
-
-        Raises
-        ------
-        PaddingError
-            With the bytes a non-zero of both.
-        """
+        """Raise a PaddingError if the best square blocks would stream at least as many bytes as CSR."""
         side = best_block(blocks.matrix.blocks.fill)
         how = f"in blocks of {side} x {side}, the best of its squares"
         streamed = cls._streamed_bytes(blocks, value_bytes, index_bytes)
@@ -216,13 +200,7 @@ def _sized(r: int, c: int) -> tuple[Any, Any]:
 
 
 class _Rows:
-    """The rows of a CSR matrix, merged into rows of blocks.
-
-    Attributes
-    ----------
-    order : integer array of shape (nnz,) or (0,)
-        As in BCSR; known once the blocks are counted.
-    """
+    """The rows of a CSR matrix, merged into rows of blocks."""
 
     def __init__(
         self, indptr: NDArray[Any], indices: NDArray[Any], shape: tuple[int, int], block: tuple[int, int]

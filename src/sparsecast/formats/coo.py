@@ -52,11 +52,6 @@ class COO(StorageFormat):
         return csr_array((self.data, self.cols, indptr), shape=self.shape)
 
     @classmethod
-    def stored_entries(cls, blocks: RowBlocks) -> NDArray[np.int64]:
-        """Return the non-zeros of each block: COO pads nothing."""
-        return blocks.nnz
-
-    @classmethod
     def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> NDArray[np.int64]:
         """Return the size in bytes of each block."""
         return blocks.nnz * (value_bytes + 2 * index_bytes)

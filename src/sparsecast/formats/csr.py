@@ -27,6 +27,7 @@ class CSR(StorageFormat):
     """
 
     name: ClassVar[str] = "csr"
+    is_converted: ClassVar[bool] = False
 
     indptr: NDArray[Any]
     indices: NDArray[Any]
@@ -41,11 +42,6 @@ class CSR(StorageFormat):
     def to_csr(self) -> csr_array[Any]:
         """Return the matrix; nothing is copied."""
         return csr_array((self.data, self.indices, self.indptr), shape=self.shape)
-
-    @classmethod
-    def stored_entries(cls, blocks: RowBlocks) -> NDArray[np.int64]:
-        """Return the non-zeros of each block: CSR pads nothing."""
-        return blocks.nnz
 
     @classmethod
     def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> NDArray[np.int64]:

@@ -73,21 +73,14 @@ class DIA(StorageFormat):
 
     @classmethod
     def from_csr(cls, A: csr_array[Any], chunk_rows: int | None = None) -> Self:
-        """Return `A` in diagonals.
+        """Return `A` in diagonals, which are counted before they are allocated.
 
         Parameters
         ----------
         A : csr_array
         chunk_rows : int, optional
-            Rows of a chunk, one of CHUNKS. By default as many as make CHUNK_BYTES.
-
-        Raises
-        ------
-        InputError
-            If `chunk_rows` is something else.
-        PaddingError, MatrixSizeError
-            If the diagonals would be larger than MAX_PADDING_FACTOR allows, or than memory; they are counted
-            before they are allocated.
+            Rows of a chunk, one of CHUNKS, else an InputError is raised. By default as many as make
+            CHUNK_BYTES.
         """
         chunk_rows = _default_chunk(A.data.itemsize) if chunk_rows is None else _checked(chunk_rows)
         rows, nnz = A.shape[0], int(A.indptr[-1])
@@ -106,16 +99,13 @@ class DIA(StorageFormat):
 
     def to_csr(self) -> csr_array[Any]:
         """Return the matrix without its padding, each entry where it was."""
-        rows = self.shape[0]
-        indptr = np.zeros(rows + 1, dtype=self.offsets.dtype)
-        indices = np.empty(self.nnz, dtype=self.offsets.dtype)
-        data = np.empty(self.nnz, dtype=self.dtype)
+        indptr = np.zeros(self.shape[0] + 1, dtype=self.offsets.dtype)
         bounds = equal_parts(len(self.present), threads_for(len(self.data)))
         in_parts(_count_rows, (self.present, indptr), bounds)
-        np.cumsum(indptr, out=indptr)
-        arrays = (indptr, indices, data, self.order, self.offsets, self.data, self.present)
+        A = self.empty_csr(indptr)
+        arrays = (indptr, A.indices, A.data, self.order, self.offsets, self.data, self.present)
         in_parts(_empty_chunks, arrays, bounds)
-        return csr_array((data, indices, indptr), shape=self.shape)
+        return A
 
     @classmethod
     def stored_entries(cls, blocks: RowBlocks) -> Integers:
@@ -140,13 +130,7 @@ class DIA(StorageFormat):
 
     @classmethod
     def refuse_unsuited(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> None:
-        """Raise if the diagonals would stream as much as CSR.
-
-        Raises
-        ------
-        PaddingError
-            With the bytes a non-zero of both.
-        """
+        """Raise a PaddingError if the diagonals would stream as much as CSR."""
         how = f"on {blocks.matrix.bands.diagonals:,} diagonals"
         streamed = cls._streamed_bytes(blocks, value_bytes, index_bytes)
         cls.refuse_unless_below_csr(blocks, streamed, value_bytes, index_bytes, how)
@@ -180,14 +164,7 @@ def _order(indptr: NDArray[Any], indices: NDArray[Any]) -> NDArray[Any]:
 
 
 def _offsets(indptr: NDArray[Any], indices: NDArray[Any], order: NDArray[Any]) -> NDArray[Any]:
-    """Return the offsets of the diagonals that the entries need.
-
-    Raises
-    ------
-    PaddingError
-        As soon as they are more than MAX_PADDING_FACTOR allows: a matrix without diagonals has too many to
-        be counted.
-    """
+    """Return the offsets of the diagonals, or refuse them as soon as they are found to be too many."""
     rows, nnz = len(indptr) - 1, len(indices)
     most = int(MAX_PADDING_FACTOR * nnz) // max(rows, 1)
     found = in_parts(_collect_offsets, (indptr, indices, order, most), balanced_parts(indptr))

@@ -45,31 +45,19 @@ class ELL(StorageFormat):
 
     @classmethod
     def from_csr(cls, A: csr_array[Any]) -> Self:
-        """Return `A` padded to its longest row.
-
-        Raises
-        ------
-        PaddingError, MatrixSizeError
-            If the padded matrix would be larger than MAX_PADDING_FACTOR allows, or than memory.
-        """
+        """Return `A` padded to its longest row."""
         row_lengths = np.diff(A.indptr)
         width = int(row_lengths.max(initial=0))
         stored, nnz = A.shape[0] * width, int(A.indptr[-1])
         cls.refuse_excess(nnz, stored, stored * (A.data.itemsize + A.indices.itemsize))
-        indices = np.empty((A.shape[0], width), dtype=A.indices.dtype)
-        data = np.empty((A.shape[0], width), dtype=A.data.dtype)
-        pad_rows(A, indices, data)
-        return cls(A.shape, nnz, indices, data, row_lengths)
+        return cls(A.shape, nnz, *padded_rows(A, width), row_lengths)
 
     def to_csr(self) -> csr_array[Any]:
         """Return the matrix without its padding."""
-        indptr = np.zeros(self.shape[0] + 1, dtype=self.row_lengths.dtype)
-        np.cumsum(self.row_lengths, out=indptr[1:])
-        indices = np.empty(self.nnz, dtype=self.indices.dtype)
-        data = np.empty(self.nnz, dtype=self.data.dtype)
-        arrays = (indptr, indices, data, self.indices, self.data)
+        A = self.empty_csr(np.pad(self.row_lengths, (1, 0)))
+        arrays = (A.indptr, A.indices, A.data, self.indices, self.data)
         in_parts(_take_rows, arrays, equal_parts(self.shape[0], threads_for(self.data.size)))
-        return csr_array((data, indices, indptr), shape=self.shape)
+        return A
 
     @classmethod
     def stored_entries(cls, blocks: RowBlocks) -> NDArray[np.int64]:
@@ -82,10 +70,12 @@ class ELL(StorageFormat):
         return cls.stored_entries(blocks) * (value_bytes + index_bytes) + blocks.rows * index_bytes
 
 
-def pad_rows(A: csr_array[Any], indices: NDArray[Any], data: NDArray[Any]) -> None:
-    """Copy the first entries of each row of `A` into the rows of two padded arrays of one width."""
+def padded_rows(A: csr_array[Any], width: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the first entries of each row of `A` in two padded arrays of this width."""
+    indices, data = StorageFormat.empty((A.shape[0], width), A)
     arrays = (A.indptr, A.indices, A.data, indices, data)
     in_parts(_pad_rows, arrays, equal_parts(A.shape[0], threads_for(data.size)))
+    return indices, data
 
 
 @numba.njit(nogil=True, cache=True)

@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from sparsecast.features.levels import ROW_LENGTH_LEVELS
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
-from sparsecast.formats.ell import pad_rows
+from sparsecast.formats.ell import padded_rows
 from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.integers import unsigned
 from sparsecast.parallel import balanced_parts, in_parts, on_threads
@@ -65,34 +65,18 @@ class HYB(StorageFormat):
         stored = A.shape[0] * width + overflow
         entry_bytes = A.data.itemsize + A.indices.itemsize
         cls.refuse_excess(int(A.indptr[-1]), stored, stored * entry_bytes + overflow * A.indices.itemsize)
-        indices = np.empty((A.shape[0], width), dtype=A.indices.dtype)
-        data = np.empty((A.shape[0], width), dtype=A.data.dtype)
-        pad_rows(A, indices, data)
-        overflow_rows = np.empty(overflow, dtype=A.indices.dtype)
-        overflow_cols = np.empty(overflow, dtype=A.indices.dtype)
-        overflow_data = np.empty(overflow, dtype=A.data.dtype)
-        _collect_overflow(A, width, (overflow_rows, overflow_cols, overflow_data))
-        return cls(
-            A.shape,
-            int(A.indptr[-1]),
-            indices,
-            data,
-            row_lengths,
-            overflow_rows,
-            overflow_cols,
-            overflow_data,
-        )
+        padded = padded_rows(A, width)
+        beyond = np.empty(overflow, dtype=A.indices.dtype), *cls.empty(overflow, A)
+        _collect_overflow(A, width, beyond)
+        return cls(A.shape, int(A.indptr[-1]), *padded, row_lengths, *beyond)
 
     def to_csr(self) -> csr_array[Any]:
         """Return the matrix: of each row the ELL part without padding, then its overflow."""
-        indptr = np.zeros(self.shape[0] + 1, dtype=self.row_lengths.dtype)
-        np.cumsum(self.row_lengths, out=indptr[1:])
-        indices = np.empty(self.nnz, dtype=self.indices.dtype)
-        data = np.empty(self.nnz, dtype=self.data.dtype)
-        arrays = (indptr, indices, data, self.indices, self.data)
+        A = self.empty_csr(np.pad(self.row_lengths, (1, 0)))
+        arrays = (A.indptr, A.indices, A.data, self.indices, self.data)
         overflow = (self.overflow_rows, self.overflow_cols, self.overflow_data)
-        in_parts(_join, (*arrays, *overflow), balanced_parts(indptr))
-        return csr_array((data, indices, indptr), shape=self.shape)
+        in_parts(_join, (*arrays, *overflow), balanced_parts(A.indptr))
+        return A
 
     @classmethod
     def split(cls, blocks: RowBlocks, least_rows: int = 1) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

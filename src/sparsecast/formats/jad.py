@@ -49,13 +49,7 @@ class JAD(StorageFormat):
 
     @classmethod
     def from_csr(cls, A: csr_array[Any]) -> Self:
-        """Return `A` in jagged diagonals.
-
-        Raises
-        ------
-        MatrixSizeError
-            If it would be larger than memory.
-        """
+        """Return `A` in jagged diagonals."""
         rows, nnz = A.shape[0], int(A.indptr[-1])
         entry_bytes = A.data.itemsize + A.indices.itemsize
         cls.refuse_excess(nnz, nnz, nnz * entry_bytes + rows * A.indices.itemsize)
@@ -64,8 +58,7 @@ class JAD(StorageFormat):
         sort_rows(row_lengths, max(rows, 1), permutation)
         diagonal_starts = _starts(row_lengths)
         del row_lengths
-        indices = np.empty(nnz, dtype=A.indices.dtype)
-        data = np.empty(nnz, dtype=A.data.dtype)
+        indices, data = cls.empty(nnz, A)
         arrays = (A.indptr, A.indices, A.data, permutation, diagonal_starts, indices, data)
         in_parts(_fill_diagonals, arrays, _bounds(diagonal_starts, rows))
         return cls(A.shape, nnz, diagonal_starts, indices, data, permutation)
@@ -74,18 +67,12 @@ class JAD(StorageFormat):
         """Return the matrix with its rows in their order."""
         rows = self.shape[0]
         indptr = np.zeros(rows + 1, dtype=self.permutation.dtype)
-        _scatter_lengths(self.diagonal_starts, self.permutation, indptr)
-        np.cumsum(indptr, out=indptr)
-        indices = np.empty(self.nnz, dtype=self.indices.dtype)
-        data = np.empty(self.nnz, dtype=self.data.dtype)
-        arrays = (indptr, indices, data, self.permutation, self.diagonal_starts, self.indices, self.data)
+        indptr[1:][self.permutation] = sorted_lengths(self.diagonal_starts, rows)
+        A = self.empty_csr(indptr)
+        own = self.permutation, self.diagonal_starts, self.indices, self.data
+        arrays = (indptr, A.indices, A.data, *own)
         in_parts(_empty_diagonals, arrays, _bounds(self.diagonal_starts, rows))
-        return csr_array((data, indices, indptr), shape=self.shape)
-
-    @classmethod
-    def stored_entries(cls, blocks: RowBlocks) -> NDArray[np.int64]:
-        """Return the non-zeros of each block: JAD pads nothing."""
-        return blocks.nnz
+        return A
 
     @classmethod
     def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> NDArray[np.int64]:
@@ -96,8 +83,7 @@ class JAD(StorageFormat):
 
 def _starts(row_lengths: NDArray[Any]) -> NDArray[np.int64]:
     """Return the first entry of each diagonal and their number."""
-    counts = np.zeros(int(row_lengths.max(initial=0)) + 1, dtype=np.int64)
-    _count_lengths(row_lengths, counts)
+    counts = np.bincount(row_lengths, minlength=1)
     starts = np.zeros(len(counts), dtype=np.int64)
     # Diagonal j has an entry of every row that is longer than j.
     np.cumsum(counts[::-1].cumsum()[-2::-1], out=starts[1:])
@@ -115,23 +101,6 @@ def _bounds(diagonal_starts: NDArray[np.int64], rows: int) -> NDArray[np.int64]:
     """Cut the stored rows into parts of even work."""
     reaching = np.diff(diagonal_starts)
     return balanced_parts_by(lambda place: int(np.minimum(reaching, place).sum()), rows)
-
-
-@numba.njit(nogil=True, cache=True)
-def _count_lengths(row_lengths, counts):  # type: ignore[no-untyped-def]
-    for length in row_lengths:
-        counts[length] += 1
-
-
-@numba.njit(nogil=True, cache=True)
-def _scatter_lengths(diagonal_starts, permutation, indptr):  # type: ignore[no-untyped-def]
-    """Write the length of each row behind its place in `indptr`."""
-    done = 0
-    for length in range(len(diagonal_starts) - 1, 0, -1):
-        reaching = diagonal_starts[length] - diagonal_starts[length - 1]
-        for place in range(done, reaching):
-            indptr[permutation[place] + 1] = length
-        done = reaching
 
 
 @numba.njit(nogil=True, cache=True)

@@ -91,8 +91,6 @@ class SELL(StorageFormat):
         ------
         InputError
             If `sigma` is something else.
-        MatrixSizeError
-            If the padded matrix would be larger than memory.
         """
         row_lengths = np.diff(A.indptr)
         rows, nnz = A.shape[0], int(A.indptr[-1])
@@ -104,21 +102,18 @@ class SELL(StorageFormat):
             sort_rows(row_lengths, sigma, permutation)
         chunk_starts = np.zeros(-(-rows // CHUNK_ROWS) + 1, dtype=np.int64)
         _place_chunks(row_lengths, permutation, chunk_starts)
-        indices = np.empty(stored, dtype=A.indices.dtype)
-        data = np.empty(stored, dtype=A.data.dtype)
+        indices, data = cls.empty(stored, A)
         arrays = (A.indptr, A.indices, A.data, permutation, chunk_starts, indices, data)
         in_parts(_fill_chunks, arrays, balanced_parts(chunk_starts))
         return cls(A.shape, nnz, sigma, chunk_starts, indices, data, permutation, row_lengths)
 
     def to_csr(self) -> csr_array[Any]:
         """Return the matrix without its padding, its rows in their order."""
-        indptr = np.zeros(self.shape[0] + 1, dtype=self.row_lengths.dtype)
-        np.cumsum(self.row_lengths, out=indptr[1:])
-        indices = np.empty(self.nnz, dtype=self.indices.dtype)
-        data = np.empty(self.nnz, dtype=self.data.dtype)
-        arrays = (indptr, indices, data, self.permutation, self.chunk_starts, self.indices, self.data)
+        A = self.empty_csr(np.pad(self.row_lengths, (1, 0)))
+        own = self.permutation, self.chunk_starts, self.indices, self.data
+        arrays = (A.indptr, A.indices, A.data, *own)
         in_parts(_empty_chunks, arrays, balanced_parts(self.chunk_starts))
-        return csr_array((data, indices, indptr), shape=self.shape)
+        return A
 
     @classmethod
     def stored_entries(cls, blocks: RowBlocks) -> Integers:

@@ -34,6 +34,8 @@ class StorageFormat(ABC):
     """
 
     name: ClassVar[str]
+    #: Whether `from_csr` has something to do: not for CSR itself.
+    is_converted: ClassVar[bool] = True
     #: Arrays that no kernel reads (bookkeeping for `to_csr`), so that a product does not stream them.
     unstreamed: ClassVar[tuple[str, ...]] = ()
     #: How far `stored_entries` and `predicted_bytes` may lie from the truth, as a share of it: above 0 where
@@ -76,9 +78,9 @@ class StorageFormat(ABC):
         """Return the matrix as CSR, with the entries in the order in which `from_csr` read them."""
 
     @classmethod
-    @abstractmethod
     def stored_entries(cls, blocks: RowBlocks) -> NDArray[np.int64]:
-        """Return the entries this format stores for each block, padding included, without building it."""
+        """Return the entries stored for each block, without building it: by default nothing is padded."""
+        return blocks.nnz
 
     @classmethod
     @abstractmethod
@@ -92,19 +94,13 @@ class StorageFormat(ABC):
 
     @classmethod  # noqa: B027 - most formats refuse nothing
     def refuse_unsuited(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> None:
-        """Raise if this format is not for such a matrix, or is known to lose to CSR; by default it is not.
-
-        Raises
-        ------
-        FormatError
-            With the reason, in one line.
-        """
+        """Raise a FormatError if this format is not for such a matrix, or is known to lose to CSR."""
 
     @classmethod
     def refuse_unless_below_csr(
         cls, blocks: RowBlocks, streamed: NDArray[np.int64], value_bytes: int, index_bytes: int, how: str
     ) -> None:
-        """Raise if a matrix' arrays would stream at least the bytes of CSR: for `refuse_unsuited`.
+        """Raise a PaddingError if a product would read at least the bytes of CSR: for `refuse_unsuited`.
 
         Parameters
         ----------
@@ -114,11 +110,6 @@ class StorageFormat(ABC):
         value_bytes, index_bytes : int
         how : str
             What the format would make of the matrix, for the message.
-
-        Raises
-        ------
-        PaddingError
-            With the bytes a non-zero of both.
         """
         nnz, rows, total = int(blocks.nnz.sum()), int(blocks.rows.sum()), int(streamed.sum())
         plain = nnz * (value_bytes + index_bytes) + (rows + 1) * index_bytes
@@ -150,21 +141,29 @@ class StorageFormat(ABC):
         streamed = sum(array.nbytes for name, array in self.arrays.items() if name not in self.unstreamed)
         return streamed + (self.shape[0] + self.shape[1]) * self.dtype.itemsize
 
+    @staticmethod
+    def empty(shape: int | tuple[int, ...], like: csr_array[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return new arrays for columns and values, of the types of a matrix."""
+        return np.empty(shape, dtype=like.indices.dtype), np.empty(shape, dtype=like.data.dtype)
+
+    def empty_csr(self, indptr: NDArray[Any]) -> csr_array[Any]:
+        """Return a matrix for `to_csr` to fill, from the entries of each row behind its place in `indptr`."""
+        np.cumsum(indptr, out=indptr)
+        made = csr_array(self.shape, dtype=self.dtype)
+        made.indptr, made.indices = indptr, np.empty(self.nnz, dtype=indptr.dtype)
+        made.data = np.empty(self.nnz, dtype=self.dtype)
+        return made
+
     @classmethod
     def refuse_padding(cls, nnz: int, stored: int, size_bytes: int) -> None:
-        """Raise if a matrix would be padded beyond reason in this format, whatever machine it is for.
+        """Raise a PaddingError if the stored entries exceed MAX_PADDING_FACTOR times the non-zeros.
 
         Parameters
         ----------
         nnz, stored : int
             Entries of the matrix, and entries with padding.
         size_bytes : int
-            Size of the format's arrays.
-
-        Raises
-        ------
-        PaddingError
-            If the stored entries exceed MAX_PADDING_FACTOR times the non-zeros.
+            Size of the format's arrays, for the message.
         """
         if stored > MAX_PADDING_FACTOR * nnz:
             raise PaddingError(
@@ -175,19 +174,9 @@ class StorageFormat(ABC):
 
     @classmethod
     def refuse_excess(cls, nnz: int, stored: int, size_bytes: int) -> None:
-        """Raise if a matrix is not to be built here: for `from_csr`, before it allocates.
+        """Do as `refuse_padding`, and raise a MatrixSizeError if the arrays exceed the memory free here.
 
-        Parameters
-        ----------
-        nnz, stored, size_bytes
-            As in `refuse_padding`.
-
-        Raises
-        ------
-        PaddingError
-            If it would be padded beyond reason.
-        MatrixSizeError
-            If the arrays exceed the memory that is free here.
+        It is for `from_csr`, before it allocates.
         """
         cls.refuse_padding(nnz, stored, size_bytes)
         available = free_bytes()

@@ -63,8 +63,6 @@ class SymmetricCSR(StorageFormat):
         ------
         SymmetryError
             If `A` is not square, not symmetric, or its rows are not sorted or hold duplicates.
-        MatrixSizeError
-            If half the matrix exceeds the free memory.
         """
         rows, cols = A.shape
         if rows != cols:
@@ -85,7 +83,7 @@ class SymmetricCSR(StorageFormat):
         below = int(starts[-1])
         entry_bytes = A.data.itemsize + A.indices.itemsize
         cls.refuse_excess(nnz, below + rows, below * entry_bytes)
-        triangle = np.empty(below, dtype=A.indices.dtype), np.empty(below, dtype=A.data.dtype)
+        triangle = cls.empty(below, A)
         in_parts(_copy_below, (*matrix, starts, *triangle), bounds)
         return cls(A.shape, nnz, starts, *triangle, diagonal, on_diagonal)
 
@@ -93,12 +91,10 @@ class SymmetricCSR(StorageFormat):
         """Return the whole matrix."""
         indptr = np.zeros(self.shape[0] + 1, dtype=self.starts.dtype)
         _count_rows(self.starts, self.indices, self.on_diagonal, indptr)
-        np.cumsum(indptr, out=indptr)
-        indices = np.empty(self.nnz, dtype=self.indices.dtype)
-        data = np.empty(self.nnz, dtype=self.data.dtype)
+        A = self.empty_csr(indptr)
         triangle = self.starts, self.indices, self.data, self.diagonal, self.on_diagonal
-        _mirror(*triangle, indptr, indptr[:-1].copy(), indices, data)
-        return csr_array((data, indices, indptr), shape=self.shape)
+        _mirror(*triangle, indptr[:-1].copy(), A.indices, A.data)
+        return A
 
     @classmethod
     def can_hold(cls, blocks: RowBlocks) -> NDArray[np.bool_]:
@@ -125,13 +121,7 @@ class SymmetricCSR(StorageFormat):
 
     @classmethod
     def refuse_unsuited(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> None:
-        """Raise if the matrix is not symmetric.
-
-        Raises
-        ------
-        SymmetryError
-            In one line.
-        """
+        """Raise a SymmetryError if the matrix is not symmetric."""
         if blocks.matrix.symmetry.triangle_nnz is None:
             _refuse("a matrix that differs from its transpose, or whose rows are not sorted")
 
@@ -246,7 +236,7 @@ def _count_rows(starts, triangle_indices, on_diagonal, indptr):  # type: ignore[
 
 @numba.njit(nogil=True, cache=True)
 def _mirror(  # type: ignore[no-untyped-def]
-    starts, triangle_indices, triangle_data, diagonal, on_diagonal, indptr, heads, indices, data
+    starts, triangle_indices, triangle_data, diagonal, on_diagonal, heads, indices, data
 ):
     """Write each entry into its row and its mirror image into the row of its column, rows ascending."""
     for i in range(len(starts) - 1):

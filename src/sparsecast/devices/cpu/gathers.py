@@ -38,15 +38,7 @@ def gathers_win(machine: Machine) -> bool:
 
 
 class _Gather(VectorCode):
-    """Emits products of consecutive values with gathered ones of x.
-
-    Parameters
-    ----------
-    context, builder
-        Of Numba and of llvmlite.
-    kinds, arrays : sequences
-        Numba's types of data, indices and x, and these arrays.
-    """
+    """Emits products of consecutive values with gathered ones of x."""
 
     def __init__(self, context: Any, builder: Any, kinds: Any, arrays: Any) -> None:
         number_bytes = kinds[0].dtype.bitwidth // 8

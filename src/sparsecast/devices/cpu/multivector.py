@@ -71,20 +71,7 @@ def panels(
 
 
 class _Panel(VectorCode):
-    """Emits the instructions for a panel of one size.
-
-    Parameters
-    ----------
-    builder : llvmlite.ir.IRBuilder
-    number : llvmlite.ir.Type
-        Of the values or of their parts: float or double.
-    parts : int
-        Numbers of a value: 1, or 2 where it is complex.
-    block : (int, int)
-        Rows and columns of the blocks that an entry is; (1, 1) for a single value.
-    lanes : int
-        Columns of X in the panel.
-    """
+    """Emits the instructions for a panel of one size."""
 
     def __init__(self, builder: Any, number: Any, parts: int, block: tuple[int, int], lanes: int) -> None:
         super().__init__(builder, number, parts * lanes, parts)
@@ -166,8 +153,8 @@ def row_of_blocks(columns, data, X, Y, sizes, first, end, stride, row):  # type:
     ----------
     columns, data : arrays of the format
         The first column of every block, and the blocks' values, each row by row.
-    X, Y : arrays of shape (cols, vectors) and (rows, vectors)
-        C-contiguous, of the type of `data`, with at least as many vectors as a panel has lanes.
+    X, Y : C-contiguous arrays of shape (cols, vectors) and (rows, vectors)
+        Of the type of `data`, with at least as many vectors as a panel has lanes.
     sizes : (tuple, tuple, tuple)
         As long as a block has rows and columns and a panel has lanes.
     first, end, stride, row : uint64

@@ -56,18 +56,10 @@ def index_at(builder: Any, indices: Any, entry: Any) -> Any:
 
 @contextmanager
 def loop(builder: Any, entry_at: Any, end: Any, step: int, stride: Any = None) -> Iterator[list[Any]]:
-    """Emit a loop that takes `step` entries at a time while as many are left before `end`.
+    """Emit a loop whose body gets `step` entries at a time while as many are left before `end`.
 
-    Parameters
-    ----------
-    builder : llvmlite.ir.IRBuilder
-    entry_at : variable
-        The next entry; afterwards the first that was not taken.
-    end : 64-bit integer
-    step : int
-        The body gets so many entries.
-    stride : 64-bit integer, optional
-        How far entries are apart, 1 by default.
+    The variable `entry_at` holds the next entry, and afterwards the first that was not taken. Entries are 1
+    apart, or `stride`, a 64-bit integer.
     """
     test, body, after = (builder.append_basic_block(name) for name in ("test", "entries", "after"))
     builder.branch(test)
@@ -136,9 +128,9 @@ class VectorCode:
         other = ir.Constant(vector.type, ir.Undefined) if other is None else other
         return self.builder.shuffle_vector(vector, other, which)
 
-    def everywhere(self, scalar: Any, lanes: int | None = None) -> Any:
+    def everywhere(self, scalar: Any) -> Any:
         """Return a vector of one value."""
-        vector = ir.VectorType(scalar.type, self.lanes if lanes is None else lanes)
+        vector = ir.VectorType(scalar.type, self.lanes)
         first = self.builder.insert_element(ir.Constant(vector, ir.Undefined), scalar, I32(0))
         return self.picked(first, [0] * vector.count)
 

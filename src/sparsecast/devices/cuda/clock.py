@@ -11,6 +11,7 @@ from typing import Any
 
 import numba
 import numpy as np
+from numpy.typing import NDArray
 
 from sparsecast.devices.cuda.driver import numba_cuda
 from sparsecast.measuring.timing import Call, HostClock
@@ -56,30 +57,18 @@ class EventClock:
 
 
 def device_copy(size_bytes: int) -> Call:
-    """Return a callable that queues a copy of so many bytes: as many are read as are written.
-
-    Parameters
-    ----------
-    size_bytes : int
-        Rounded up to whole words of 8 bytes.
-    """
-    words, device = max(1, -(-size_bytes // 8)), numba_cuda()
-    source, target = device.to_device(np.ones(words)), device.device_array(words, np.float64)
+    """Return a callable that queues a copy of so many bytes: as many are read as are written."""
+    device, ones = numba_cuda(), _ones(size_bytes)
+    source, target = device.to_device(ones), device.device_array(ones.size, np.float64)
     return lambda: target.copy_to_device(source)
 
 
 def device_read(size_bytes: int) -> Call:
-    """Return a callable that queues a read of an array, and returns the partial sums on the device.
-
-    Parameters
-    ----------
-    size_bytes : int
-        Rounded up to whole words of 8 bytes.
-    """
-    words, device = max(1, -(-size_bytes // 8)), numba_cuda()
-    blocks = max(1, min(_BLOCKS, words // _THREADS))
+    """Return a callable that queues a read of an array, and returns the partial sums on the device."""
+    device, ones = numba_cuda(), _ones(size_bytes)
+    blocks = max(1, min(_BLOCKS, ones.size // _THREADS))
     kernel = device.jit(_sum_strided)[blocks, _THREADS]
-    source, sums = device.to_device(np.ones(words)), device.device_array(blocks * _THREADS, np.float64)
+    source, sums = device.to_device(ones), device.device_array(blocks * _THREADS, np.float64)
 
     def read() -> Any:
         kernel(source, sums)
@@ -89,15 +78,9 @@ def device_read(size_bytes: int) -> Call:
 
 
 def device_upload(size_bytes: int) -> Call:
-    """Return a callable that copies a NumPy array, pageable as users have it, to the device and returns that.
-
-    Parameters
-    ----------
-    size_bytes : int
-        Rounded up to whole words of 8 bytes.
-    """
-    words = max(1, -(-size_bytes // 8))
-    source, target = np.ones(words), numba_cuda().device_array(words, np.float64)
+    """Return a callable that copies a NumPy array, pageable as users have it, to the device."""
+    source = _ones(size_bytes)
+    target = numba_cuda().device_array(source.size, np.float64)
 
     def upload() -> Any:
         target.copy_to_device(source)
@@ -107,16 +90,15 @@ def device_upload(size_bytes: int) -> Call:
 
 
 def device_download(size_bytes: int) -> Call:
-    """Return a callable that copies an array on the device to a NumPy array, and returns that.
-
-    Parameters
-    ----------
-    size_bytes : int
-        Rounded up to whole words of 8 bytes.
-    """
-    source = numba_cuda().to_device(np.ones(max(1, -(-size_bytes // 8))))
+    """Return a callable that copies an array on the device to a NumPy array, and returns that."""
+    source = numba_cuda().to_device(_ones(size_bytes))
     target = np.zeros(source.size)
     return lambda: source.copy_to_host(target)
+
+
+def _ones(size_bytes: int) -> NDArray[np.float64]:
+    """Return an array of so many bytes, rounded up to whole words of 8."""
+    return np.ones(max(1, -(-size_bytes // 8)))
 
 
 def _sum_strided(source, sums):  # type: ignore[no-untyped-def]

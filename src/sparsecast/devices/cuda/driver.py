@@ -21,23 +21,11 @@ _ELSE_CPU = "or name the device cpu"
 _DRIVER_ERRORS = {"CudaAPIError", "CUDAError"}
 
 #: Errors of the driver for a wrong kernel or call (our fault), and for a compiler newer than the driver.
-_OUR_FAULTS = {
-    f"CUDA_ERROR_{name}"
-    for name in (
-        "ILLEGAL_ADDRESS",
-        "MISALIGNED_ADDRESS",
-        "INVALID_ADDRESS_SPACE",
-        "ILLEGAL_INSTRUCTION",
-        "INVALID_PC",
-        "INVALID_VALUE",
-        "INVALID_HANDLE",
-        "INVALID_CONTEXT",
-        "INVALID_IMAGE",
-        "LAUNCH_OUT_OF_RESOURCES",
-        "NOT_FOUND",
-    )
-}
-_COMPILER_TOO_NEW = {f"CUDA_ERROR_{name}" for name in ("UNSUPPORTED_PTX_VERSION", "NO_BINARY_FOR_GPU")}
+_OUR_FAULTS = re.compile(
+    "ILLEGAL_ADDRESS|MISALIGNED_ADDRESS|INVALID_ADDRESS_SPACE|ILLEGAL_INSTRUCTION|INVALID_PC|INVALID_VALUE|"
+    "INVALID_HANDLE|INVALID_CONTEXT|INVALID_IMAGE|LAUNCH_OUT_OF_RESOURCES|NOT_FOUND"
+)
+_COMPILER_TOO_NEW = "UNSUPPORTED_PTX_VERSION", "NO_BINARY_FOR_GPU"
 
 
 @contextmanager
@@ -56,19 +44,20 @@ def driver_errors() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        said = re.search(r"CUDA_ERROR_\w+", str(error))
-        if type(error).__name__ not in _DRIVER_ERRORS or said is None or said[0] in _OUR_FAULTS:
+        said = re.search(r"CUDA_ERROR_(\w+)", str(error))
+        if type(error).__name__ not in _DRIVER_ERRORS or said is None or _OUR_FAULTS.fullmatch(said[1]):
             raise
-        raise _one_line(said[0]) from error
+        raise _one_line(said[1]) from error
 
 
-def _one_line(said: str) -> InputError:
-    if said == "CUDA_ERROR_OUT_OF_MEMORY":
+def _one_line(name: str) -> InputError:
+    said = f"CUDA_ERROR_{name}"
+    if name == "OUT_OF_MEMORY":
         return MatrixSizeError(
             f"the device's memory is full ({said}): expected room for the matrix, x and y; free memory "
             f"that other programs hold, {_ELSE_CPU}"
         )
-    if said in _COMPILER_TOO_NEW:
+    if name in _COMPILER_TOO_NEW:
         return DeviceError(
             f"device 'cuda' does not take what was compiled for it ({said}): expected a driver as new as the "
             f"compiler; update the driver, {_ELSE_CPU}"

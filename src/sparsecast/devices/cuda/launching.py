@@ -58,13 +58,7 @@ def made_once(factory: Factory) -> Factory:
 
 
 def offset_type(largest: int) -> Any:
-    """Return int32 or int64 for offsets into arrays, up to `largest`: 64 bits cost twice the instructions.
-
-    Parameters
-    ----------
-    largest : int
-        Stored entries, most often.
-    """
+    """Return int32 or int64 for offsets into arrays, up to `largest`: 64 bits cost twice the instructions."""
     return np.int32 if largest <= _LARGEST_NARROW_OFFSET else np.int64
 
 
@@ -74,13 +68,7 @@ def blocks_of(units: int, size: int = THREADS) -> int:
 
 
 def upload(name: str, *arrays: NDArray[Any]) -> list[DeviceArray]:
-    """Copy arrays to the current device.
-
-    Parameters
-    ----------
-    name : str
-        Of the format, for the message.
-    *arrays : contiguous arrays
+    """Copy contiguous arrays to the current device; the message of a refusal has the name of their format.
 
     Raises
     ------
@@ -95,33 +83,19 @@ def upload(name: str, *arrays: NDArray[Any]) -> list[DeviceArray]:
 
 
 def scratch(entries: int, dtype: Any) -> DeviceArray:
-    """Return a device array for kernels to leave something in.
-
-    Raises
-    ------
-    MatrixSizeError
-        If it exceeds the memory of the device that is free; nothing has been allocated then.
-    """
+    """Return a device array for kernels to leave something in; raises as `upload` does."""
     device = numba_cuda()
     refuse_beyond_memory("a vector", entries * np.dtype(dtype).itemsize)
     return device.device_array(entries, dtype)
 
 
 def refuse_beyond_memory(what: str, size_bytes: int) -> None:
-    """Refuse what exceeds the free memory of the current device, before anything is allocated.
-
-    Parameters
-    ----------
-    what : str
-        For the message.
-    size_bytes : int
+    """Raise a MatrixSizeError if so many bytes for `what` exceed the free memory of the current device.
 
     Raises
     ------
     DeviceError
         If there is no device, no driver or no numba-cuda.
-    MatrixSizeError
-        If it does.
     """
     context = numba_cuda().current_context()
     if size_bytes > context.get_memory_info().free:
@@ -228,6 +202,11 @@ class DeviceProduct:
         """Queue the kernels for `x` and `y` as `pointer` gives them."""
         for launch in self._launches:
             launch(x, y, stream)
+
+
+def one_launch(kernel: Kernel, units: int, arguments: Sequence[Any], dtype: Any) -> DeviceProduct:
+    """Return the product of a kernel that has a thread for each unit of work; of no units, an empty one."""
+    return DeviceProduct([Launch(kernel, blocks_of(units), arguments, dtype)] if units else ())
 
 
 def _pointer_type(dtype: Any) -> Any:

@@ -11,11 +11,8 @@ from sparsecast.errors import DeviceError
 class NvmlMeter:
     """The energy counter of an NVIDIA device, from NVML.
 
-    Parameters
-    ----------
-    uuid : str, optional
-        Of the device; by default the current one of CUDA. Its number would not do: NVML counts those as well
-        that CUDA_VISIBLE_DEVICES hides, and in another order.
+    It is that of the device with this UUID, by default the current one of CUDA. Its number would not do: NVML
+    counts those as well that CUDA_VISIBLE_DEVICES hides, and in another order.
 
     Raises
     ------

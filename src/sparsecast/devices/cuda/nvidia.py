@@ -5,7 +5,7 @@ The other modules of this folder need the packages of a GPU. They are imported w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,7 +23,7 @@ from sparsecast.devices.format_kernels import FormatKernels
 from sparsecast.errors import DeviceError, InputError
 from sparsecast.machines.machine import Machine, detect
 from sparsecast.measuring.timing import Call
-from sparsecast.operators import BlockOperator, RowProduct, Transposed
+from sparsecast.operators import BlockOperator
 from sparsecast.records import Candidate
 from sparsecast.registry import Registry
 
@@ -67,23 +67,11 @@ class NvidiaGPU(Device):
         return "cold" if self.cold_bytes else "warm"
 
     def describe(self, index: int | None = None) -> Machine:
-        """Return this machine with its GPU of that number, and compute on that from now on.
-
-        Raises
-        ------
-        DeviceError
-            If it cannot be found or used.
-        """
+        """Return this machine with its GPU of that number, and compute on that from now on."""
         return replace(detect(), device=self.name, gpu=detect_gpu(index))
 
     def threads(self, machine: Machine, asked: int | None) -> int:
-        """Return 1: all threads of a GPU take part, whatever a matrix looks like.
-
-        Raises
-        ------
-        InputError
-            If a number of threads is asked for.
-        """
+        """Return 1: all threads of a GPU take part, whatever a matrix looks like. Refuse other numbers."""
         if asked not in (None, 1):
             raise InputError(
                 f"threads {asked} on a GPU: expected none, for all of its threads take part; leave them out"
@@ -91,13 +79,7 @@ class NvidiaGPU(Device):
         return 1
 
     def clock(self) -> EventClock:
-        """Return the clock of the GPU.
-
-        Raises
-        ------
-        DeviceError
-            If there is none.
-        """
+        """Return the clock of the GPU."""
         from sparsecast.devices.cuda.clock import EventClock
 
         return EventClock()
@@ -181,17 +163,11 @@ class NvidiaGPU(Device):
             used.append((kernels.bind(bound.matrix, candidate.kernel, candidate.threads), *copied))
         return _in_turn(used)
 
-    def operator(
-        self,
-        shape: tuple[int, int],
-        dtype: np.dtype[Any],
-        blocks: Sequence[RowProduct],
-        transposed: Callable[[], Transposed] | None = None,
-    ) -> BlockOperator:
-        """Return an operator that takes vectors on the GPU as they are, and queues all blocks at once."""
+    def operator_type(self) -> type[BlockOperator]:
+        """Return that of operators that take vectors on the GPU as they are, and queue all blocks at once."""
         from sparsecast.devices.cuda.operator import DeviceOperator
 
-        return DeviceOperator(shape, dtype, blocks, transposed)
+        return DeviceOperator
 
     def errors(self) -> AbstractContextManager[None]:
         """Return a context that says in one line what the driver says in the middle of work."""

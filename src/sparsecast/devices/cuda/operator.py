@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,38 +20,28 @@ from sparsecast.devices.cuda.launching import (
     upload,
 )
 from sparsecast.errors import InputError
-from sparsecast.operators import BlockOperator, Transposed, one_by_one
+from sparsecast.operators import BlockOperator, LocalSpace, one_by_one
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceSpace:
+@dataclass(frozen=True)
+class DeviceSpace(LocalSpace):
     """Vectors that lie on the device, of any library whose arrays have a ``__cuda_array_interface__``.
 
     Vectors of zeros are numba.cuda's, which cannot be added: a library that can wraps them without a copy.
     `dot` and `norm` wait for the device and copy the vectors to the host, which takes longer than a product.
-
-    Attributes
-    ----------
-    size : int
-        Entries of a vector.
-    dtype : dtype
-        Of the zeros.
     """
-
-    size: int
-    dtype: np.dtype[Any]
 
     def zeros(self) -> DeviceArray:
         """Return a new vector of zeros on the device."""
         return upload("a vector", np.zeros(self.size, dtype=self.dtype))[0]
 
     def dot(self, x: DeviceArray, y: DeviceArray) -> Any:
-        """Return the inner product of two vectors: the sum of conj(x) y."""
-        return np.vdot(_on_host(x), _on_host(y))
+        """Return the sum of conj(x) y."""
+        return super().dot(_on_host(x), _on_host(y))
 
     def norm(self, x: DeviceArray) -> float:
         """Return the Euclidean norm of a vector."""
-        return float(np.linalg.norm(_on_host(x)))
+        return super().norm(_on_host(x))
 
 
 class DeviceOperator(BlockOperator):
@@ -62,26 +51,11 @@ class DeviceOperator(BlockOperator):
     for the stream before reading y elsewhere. A NumPy x is copied to it and y back, which most often lasts
     longer than the product.
 
-    Parameters
-    ----------
-    shape : (int, int)
-        Rows and columns of the matrix.
-    dtype : dtype
-        Type of the values, of x and of y.
-    blocks : sequence of RowProduct
-        Whose products are DeviceProducts; together all rows in order.
-    transposed : callable, optional
-        As of a BlockOperator, with such blocks.
+    Its parameters are those of a BlockOperator; the products of its blocks are DeviceProducts.
     """
 
-    def __init__(
-        self,
-        shape: tuple[int, int],
-        dtype: np.dtype[Any],
-        blocks: Sequence[Any],
-        transposed: Callable[[], Transposed] | None = None,
-    ) -> None:
-        super().__init__(shape, dtype, blocks, transposed)
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
         self._copies: tuple[DeviceArray, DeviceArray] | None = None
         self._one_copy = threading.Lock()
 
@@ -101,7 +75,7 @@ class DeviceOperator(BlockOperator):
         return DeviceSpace(self.shape[0], self.dtype)
 
     def dot(self, x: Any) -> Any:
-        """Return what ``op @ x`` is, with an x that may lie on the device."""
+        """Return ``op @ x``, with an x that may lie on the device."""
         return self.matvec(x) if is_device_array(x) else super().dot(x)
 
     def matvec(self, x: Any, out: Any = None, stream: Any = 0) -> Any:
@@ -172,11 +146,8 @@ def _on_host(x: DeviceArray) -> NDArray[Any]:
 def _checked_bytes(array: DeviceArray, name: str, entries: int, dtype: np.dtype[Any]) -> range:
     """Return the addresses of a device array, refusing one that no kernel can take."""
     described = interface(array)
-    shape, found, strides = (
-        tuple(described["shape"]),
-        np.dtype(described["typestr"]),
-        described.get("strides"),
-    )
+    shape, found = tuple(described["shape"]), np.dtype(described["typestr"])
+    strides = described.get("strides")
     start, is_read_only = described["data"]
     is_contiguous = strides is None or entries < 2 or tuple(strides) == (found.itemsize,)
     is_usable = is_contiguous and not (name == "out" and is_read_only)

@@ -9,8 +9,6 @@ order of the additions, and with it every bit of the result, is the same each ti
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,6 +23,7 @@ from sparsecast.devices.cuda.launching import (
     cuda,
     device_function,
     made_once,
+    offset_type,
     upload,
 )
 
@@ -45,36 +44,28 @@ ONE, LAST_THREAD = U32(1), U32(THREADS - 1)
 MAX_PARTS = 1 << 14
 
 
-@dataclass(frozen=True)
 class Parts:
-    """Work cut into tiles, and these into parts, one for each block of threads.
+    """Units of work cut into tiles, and these into parts, one for each block of threads.
 
     Attributes
     ----------
-    work : int
-        Units to share.
+    tiles, tiles_each, count : int
+        Tiles in all and of a part, and parts; the last tile and the last part may be smaller.
+    ends : int64 array of shape (count,)
+        The tile after the last one of each part.
+    offset : type
+        Of the kernels' offsets.
+    sizes : tuple of integers of that type
+        Tiles, tiles of a part and units, as kernels take them.
     """
 
-    work: int
-
-    @property
-    def tiles(self) -> int:
-        """Tiles, of which the last may be smaller."""
-        return blocks_of(self.work, TILE)
-
-    @property
-    def tiles_each(self) -> int:
-        """Tiles of a part; the last part may have fewer."""
-        return blocks_of(self.tiles, MAX_PARTS)
-
-    @property
-    def count(self) -> int:
-        """Number of parts."""
-        return blocks_of(self.tiles, self.tiles_each) if self.work else 0
-
-    def ends(self) -> NDArray[np.int64]:
-        """Return the tile after the last one of each part."""
-        return np.minimum(np.arange(1, self.count + 1) * self.tiles_each, self.tiles)
+    def __init__(self, work: int) -> None:
+        self.work, self.tiles = work, blocks_of(work, TILE)
+        self.tiles_each = blocks_of(self.tiles, MAX_PARTS)
+        self.count = blocks_of(self.tiles, self.tiles_each) if work else 0
+        self.ends = np.minimum(np.arange(1, self.count + 1) * self.tiles_each, self.tiles)
+        self.offset = offset_type(work)
+        self.sizes = tuple(map(self.offset, (self.tiles, self.tiles_each, work)))
 
 
 @device_function

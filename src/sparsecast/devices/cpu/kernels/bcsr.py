@@ -57,18 +57,7 @@ _WIDEST_BYTES = 64
 
 
 class _Block(VectorCode):
-    """Emits the instructions for the blocks of one size.
-
-    Parameters
-    ----------
-    builder : llvmlite.ir.IRBuilder
-    number : llvmlite.ir.Type
-        Of the values or of their parts: float or double.
-    parts : int
-        Numbers of a value: 1, or 2 where it is complex.
-    r, c : int
-        Rows and columns of a block.
-    """
+    """Emits the instructions for the blocks of one size."""
 
     def __init__(self, builder: Any, number: Any, parts: int, r: int, c: int) -> None:
         self.size, self._one_column = parts * r * c, c == 1

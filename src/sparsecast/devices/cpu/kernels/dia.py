@@ -37,17 +37,7 @@ U64 = np.uint64
 
 
 class _Sums(VectorCode):
-    """Emits the sums of the rows of a chunk, in vectors.
-
-    Parameters
-    ----------
-    builder : llvmlite.ir.IRBuilder
-    context : numba.core.base.BaseContext
-    value : numba.types.Type
-        Of the values: a float or a complex number, which is a pair of lanes.
-    rows : int
-        Rows of a chunk.
-    """
+    """Emits the sums of the rows of a chunk, in vectors."""
 
     def __init__(self, builder: Any, context: Any, value: Any, rows: int) -> None:
         number, parts = number_of(context, value)

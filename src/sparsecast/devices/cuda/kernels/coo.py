@@ -20,7 +20,6 @@ from sparsecast.devices.cuda.launching import (
     blocks_of,
     cuda,
     made_once,
-    offset_type,
     scratch,
     upload,
 )
@@ -131,14 +130,12 @@ def segment_launches(
     parts = Parts(len(data))
     if not parts.count:
         return []
-    ends = np.minimum(parts.ends() * TILE, parts.work)
+    ends = np.minimum(parts.ends * TILE, parts.work)
     is_open = np.zeros(parts.count, dtype=bool)
     is_open[:-1] = rows[ends[:-1] - 1] == rows[ends[:-1]]
-    offset = offset_type(parts.work)
     carries = scratch(parts.count, data.dtype)
-    sizes: tuple[Any, ...] = (offset(parts.tiles), offset(parts.tiles_each), offset(parts.work))
-    kernel = _segments(data.dtype.type, rows.dtype.type, offset, adds)
-    launch = Launch(kernel, parts.count, (*arrays, carries, *sizes), data.dtype)
+    kernel = _segments(data.dtype.type, rows.dtype.type, parts.offset, adds)
+    launch = Launch(kernel, parts.count, (*arrays, carries, *parts.sizes), data.dtype)
     return [launch, *carry_launches(carries, np.where(is_open, rows[ends - 1], -1))]
 
 

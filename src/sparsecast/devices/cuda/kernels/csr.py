@@ -17,15 +17,14 @@ from sparsecast.devices.cuda.kernels import KERNELS
 from sparsecast.devices.cuda.lanes import lane_sum
 from sparsecast.devices.cuda.launching import (
     THREADS,
-    DeviceArray,
     DeviceProduct,
     Kernel,
     Launch,
-    blocks_of,
     cuda,
     device_function,
     made_once,
     offset_type,
+    one_launch,
     scratch,
     upload,
 )
@@ -182,17 +181,15 @@ def _choose(blocks: RowBlocks, machine: Machine, dtype: str) -> NDArray[np.int64
 def _bind(matrix: CSR, variant: str, threads: int) -> DeviceProduct:
     rows, nnz, dtype = matrix.shape[0], matrix.nnz, matrix.data.dtype
     arrays = upload(matrix.name, matrix.indptr, matrix.indices[:nnz], matrix.data[:nnz])
-    if rows == 0:
-        return DeviceProduct()
     if variant == "balanced":
-        return DeviceProduct(_balanced_launches(matrix, arrays))
+        return DeviceProduct(_balanced_launches(matrix, arrays) if rows else ())
     lanes = LANES[VARIANTS.index(variant)]
     types = dtype.type, offset_type(nnz)
     kernel = _scalar(*types) if lanes == 1 else _vector(lanes, *types)
-    return DeviceProduct([Launch(kernel, blocks_of(rows * lanes), (*arrays, np.int64(rows)), dtype)])
+    return one_launch(kernel, rows * lanes, (*arrays, np.int64(rows)), dtype)
 
 
-def _balanced_launches(matrix: CSR, arrays: list[DeviceArray]) -> list[Launch]:
+def _balanced_launches(matrix: CSR, arrays: list[Any]) -> list[Launch]:
     indptr, rows, dtype = matrix.indptr, matrix.shape[0], matrix.data.dtype
     parts = Parts(rows + matrix.nnz)
     # The end of row i comes after as many units of work: the entries up to it and the ends before it.
@@ -200,14 +197,12 @@ def _balanced_launches(matrix: CSR, arrays: list[DeviceArray]) -> list[Launch]:
     bounds = np.minimum(np.arange(parts.tiles + 1) * TILE, parts.work)
     tile_rows = np.searchsorted(before, bounds)
     entries = bounds - tile_rows
-    last_row, last_entry = tile_rows[parts.ends()], entries[parts.ends()]
+    last_row, last_entry = tile_rows[parts.ends], entries[parts.ends]
     is_open = indptr[last_row] < last_entry
-    offset = offset_type(parts.work)
     carries = scratch(parts.count, dtype)
-    placed = upload(matrix.name, tile_rows.astype(offset))
-    sizes: tuple[Any, ...] = (offset(parts.tiles), offset(parts.tiles_each), offset(parts.work))
-    kernel = _balanced(dtype.type, offset)
-    launch = Launch(kernel, parts.count, (*arrays, *placed, carries, *sizes), dtype)
+    placed = upload(matrix.name, tile_rows.astype(parts.offset))
+    kernel = _balanced(dtype.type, parts.offset)
+    launch = Launch(kernel, parts.count, (*arrays, *placed, carries, *parts.sizes), dtype)
     return [launch, *carry_launches(carries, np.where(is_open, last_row, -1))]
 
 

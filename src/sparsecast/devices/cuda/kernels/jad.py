@@ -13,11 +13,10 @@ from sparsecast.devices.cuda.kernels import KERNELS
 from sparsecast.devices.cuda.launching import (
     DeviceProduct,
     Kernel,
-    Launch,
-    blocks_of,
     cuda,
     made_once,
     offset_type,
+    one_launch,
     upload,
 )
 from sparsecast.devices.format_kernels import FormatKernels, only_variant
@@ -44,14 +43,11 @@ def _diagonals(value: type, offset: type) -> Kernel:
 
 def _bind(matrix: JAD, variant: str, threads: int) -> DeviceProduct:
     rows, dtype = matrix.shape[0], matrix.data.dtype
-    if rows == 0:
-        return DeviceProduct()
     offset = offset_type(matrix.nnz)
     starts = matrix.diagonal_starts.astype(offset)
     lengths = sorted_lengths(matrix.diagonal_starts, rows).astype(np.int32)
     arrays = upload(matrix.name, starts, matrix.indices, matrix.data, matrix.permutation, lengths)
-    arguments = (*arrays, np.int64(rows))
-    return DeviceProduct([Launch(_diagonals(dtype.type, offset), blocks_of(rows), arguments, dtype)])
+    return one_launch(_diagonals(dtype.type, offset), rows, (*arrays, np.int64(rows)), dtype)
 
 
 KERNELS.register("jad")(FormatKernels(("diagonals",), only_variant, _bind))

@@ -16,11 +16,10 @@ from sparsecast.devices.cuda.launching import (
     WARP,
     DeviceProduct,
     Kernel,
-    Launch,
-    blocks_of,
     cuda,
     made_once,
     offset_type,
+    one_launch,
     upload,
 )
 from sparsecast.devices.format_kernels import FormatKernels, only_variant
@@ -86,8 +85,6 @@ def _widen(  # type: ignore[no-untyped-def]
 
 def _bind(matrix: SELL, variant: str, threads: int) -> DeviceProduct:
     rows, dtype = matrix.shape[0], matrix.data.dtype
-    if rows == 0:
-        return DeviceProduct()
     starts = _wide_starts(matrix.chunk_starts)
     stored = int(starts[-1])
     indices, data = np.empty(stored, dtype=matrix.indices.dtype), np.empty(stored, dtype=dtype)
@@ -96,7 +93,7 @@ def _bind(matrix: SELL, variant: str, threads: int) -> DeviceProduct:
     offset = offset_type(stored)
     uploaded = upload(matrix.name, starts.astype(offset), indices, data, matrix.permutation)
     kernel = _chunks(dtype.type, offset, len(matrix.permutation) == 0)
-    return DeviceProduct([Launch(kernel, blocks_of(rows), (*uploaded, np.int64(rows)), dtype)])
+    return one_launch(kernel, rows, (*uploaded, np.int64(rows)), dtype)
 
 
 KERNELS.register("sell")(FormatKernels(("chunks",), only_variant, _bind))
