@@ -120,13 +120,13 @@ class _SchemaError(Exception):
 
 def _take(line: dict[str, Any], found: Measurements) -> None:
     if line["schema"] == earlier_profiles.SCHEMA_VERSION:
-        entry = MatrixEntry.from_dict(earlier_profiles.matrix_entry(line))
+        entry = MatrixEntry(**earlier_profiles.matrix_entry(line))
         found.records.append(Record.from_row(earlier_profiles.record_row(line)))
         found.matrices[entry.specification] = entry
     elif line["schema"] != SCHEMA_VERSION:
         raise _SchemaError(line["schema"])
     elif "matrix" in line:
-        entry = MatrixEntry.from_dict(line["matrix"])
+        entry = MatrixEntry(**line["matrix"])
         found.matrices[entry.specification] = entry
     else:
         found.records.append(Record.from_row(line["record"]))

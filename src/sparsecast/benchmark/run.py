@@ -22,7 +22,7 @@ from sparsecast.benchmark.measurement import measure_candidates
 from sparsecast.devices import DEVICES
 from sparsecast.devices.compiling import compiled_in_turn
 from sparsecast.devices.device import Device
-from sparsecast.errors import DeviceError, InputError, MatrixSizeError, ProfileError
+from sparsecast.errors import DeviceError, InputError, MatrixSizeError
 from sparsecast.features.analysis import structure
 from sparsecast.formats import FORMATS
 from sparsecast.machines import storage
@@ -238,7 +238,7 @@ class Calibration:
         path = self.path or user_path(self.machine.name)
         storage.ensure_writable(path.parent)
         with storage.exclusive(path.with_suffix(".lock")):
-            before = _existing(path, self.machine)
+            before = Profile.load_own(path, self.machine) if path.exists() else Profile(self.machine, ())
             journal_path = path.with_suffix(".journal")
             taken_over = read_journal(journal_path)
             self._skip(taken_over.records)
@@ -439,15 +439,3 @@ class Calibration:
 def _most_entries(target: Target) -> float:
     """Return the entries of the largest matrix that there is memory for."""
     return MEMORY_SHARE * free_bytes() / (_VALUES_AN_ENTRY * target.value_bytes + _BYTES_BESIDE)
-
-
-def _existing(path: Path, machine: Machine) -> Profile:
-    """Return the profile at `path`, or an empty one; refuse to write over one that is not understood."""
-    if not path.exists():
-        return Profile(machine, ())
-    profile = Profile.load(path)
-    if profile.name != machine.name:
-        raise ProfileError(
-            f"{path} describes another machine ({profile.name}): expected {machine.name}; remove the file"
-        )
-    return profile
