@@ -24,7 +24,7 @@ from sparsecast.api.resolving import (
 )
 from sparsecast.benchmark.evaluation import Evaluation, Scoring
 from sparsecast.benchmark.kept import keep
-from sparsecast.benchmark.measurement import LeftOut, measure_candidates
+from sparsecast.benchmark.measurement import Instruments, LeftOut, measure_candidates
 from sparsecast.benchmark.plan_check import PlanCheck, check_plan
 from sparsecast.benchmark.replay import replay as replay_records
 from sparsecast.devices import DEVICES
@@ -267,11 +267,9 @@ def measure(
         "user",
         candidates,
         DEFAULT_EFFORT,
+        Instruments(computing, meter, surroundings),
         on_sample,
-        computing,
         leave_out,
-        meter=meter,
-        surroundings=surroundings,
     )
     if refused and not records:
         raise refused[0]

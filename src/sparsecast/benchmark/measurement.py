@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,9 +17,9 @@ from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.errors import FormatError, InputError, MatrixSizeError
 from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.disturbance import waited_for_cores
-from sparsecast.measuring.energy import Energy, Meter, energy_of
+from sparsecast.measuring.energy import Meter, energy_of
 from sparsecast.measuring.surroundings import Surroundings
-from sparsecast.measuring.timing import Call, Clock, Effort, Timing, measure
+from sparsecast.measuring.timing import Call, Effort, Timing, measure
 from sparsecast.records import Candidate, Conditions, Record
 from sparsecast.version import VERSION
 
@@ -28,6 +28,24 @@ LeftOut = Callable[[Candidate, InputError], None]
 
 #: Key of the product with one thread among the timings.
 _ALONE = "alone"
+
+
+@dataclass(frozen=True)
+class Instruments:
+    """What products are measured with.
+
+    Attributes
+    ----------
+    device : Device
+    meter : Meter or None
+        Reads the energy of every Candidate, which takes seconds each; without one, none is read.
+    surroundings : Surroundings
+        Of the run that the measurement belongs to.
+    """
+
+    device: Device
+    meter: Meter | None = None
+    surroundings: Surroundings = field(default_factory=Surroundings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +57,7 @@ class _Prepared:
 
 
 def right_hand_side(cols: int, dtype: str) -> np.ndarray[Any, np.dtype[Any]]:
-    """Return the x that products are measured with: uniform in [-1, 1), the same every time.
-
-    Real and imaginary parts of a complex x are drawn alike.
-    """
+    """Return the x that products are measured with: uniform in [-1, 1), the same every time."""
     generator = np.random.default_rng(0)
     x = generator.uniform(-1.0, 1.0, cols).astype(dtype)
     if x.dtype.kind == "c":
@@ -55,12 +70,9 @@ def measure_candidates(
     suite: str,
     candidates: Sequence[Candidate],
     effort: Effort,
+    instruments: Instruments | None = None,
     on_sample: Callable[[], None] = lambda: None,
-    device: Device | None = None,
     on_left_out: LeftOut = lambda candidate, why: None,
-    clock: Clock | None = None,
-    meter: Meter | None = None,
-    surroundings: Surroundings | None = None,
 ) -> list[Record]:
     """Measure Candidates of one device, dtype and index width, sampled in turn; return a Record each.
 
@@ -73,18 +85,12 @@ def measure_candidates(
         As in a Record.
     candidates : sequence of Candidate
     effort : Effort
+    instruments : Instruments, optional
+        By default the Candidates' device, with warm caches.
     on_sample : callable
         Called after every sample, and after every reading of energy.
-    device : Device, optional
-        By default the Candidates' own, with warm caches.
     on_left_out : callable
         Called with each Candidate that is left out, and why.
-    clock : Clock, optional
-        By default a new one of the device.
-    meter : Meter, optional
-        Reads the energy of every Candidate, which takes seconds each; without one, none is read.
-    surroundings : Surroundings, optional
-        Of the run that this measurement belongs to; by default those of this measurement alone.
 
     Raises
     ------
@@ -98,10 +104,10 @@ def measure_candidates(
     if not candidates:
         return []
     first = candidates[0]
-    device = device or DEVICES.get(first.device)
-    surroundings = surroundings or Surroundings()
+    used = instruments or Instruments(DEVICES.get(first.device))
+    device, surroundings = used.device, used.surroundings
     with device.errors():
-        clock = clock or device.clock()
+        clock = device.clock()
         A = prepared(problem.matrix, first.dtype, first.index_bits)
         x = right_hand_side(A.shape[1], first.dtype)
         ready = _all_prepared(A, candidates, x, device, on_left_out)
@@ -120,10 +126,12 @@ def measure_candidates(
         conditions = _judged(surroundings.conditions(), ready, timings)
         records = []
         for key, item in zip(calls, ready, strict=True):
-            energy = energy_of(calls[key], meter, clock) if meter else None
-            if energy:
+            energy_j = energy_of(calls[key], used.meter, clock) if used.meter else None
+            if energy_j is not None:
                 on_sample()
-            records.append(_record(problem, suite, item, timings[key], device.regime, energy, conditions))
+            record = _record(problem, suite, device, item, timings[key])
+            source = used.meter.source if used.meter and energy_j is not None else None
+            records.append(replace(record, energy_j=energy_j, energy_source=source, conditions=conditions))
     return records
 
 
@@ -174,15 +182,7 @@ def _prepare(
     return _Prepared(candidate, bound, convert_s, error)
 
 
-def _record(
-    problem: Problem,
-    suite: str,
-    item: _Prepared,
-    timing: Timing,
-    regime: str,
-    energy: Energy | None,
-    conditions: Conditions,
-) -> Record:
+def _record(problem: Problem, suite: str, device: Device, item: _Prepared, timing: Timing) -> Record:
     return Record(
         candidate=item.candidate,
         matrix=problem.specification,
@@ -193,15 +193,14 @@ def _record(
         spread=timing.spread,
         noise=timing.noise,
         retaken=0,
-        regime=regime,
+        regime=device.regime,
         error=item.error,
         convert_s=item.convert_s,
         stored_bytes=item.bound.matrix.nbytes,
         traffic_bytes=item.bound.matrix.traffic(),
-        energy_j=energy.energy_j if energy else None,
-        energy_source=energy.source if energy else None,
+        energy_j=None,
+        energy_source=None,
         measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
         version=VERSION,
-        conditions=conditions,
-        kernel_version=DEVICES.get(item.candidate.device).kernels.get(item.candidate.format).version,
+        kernel_version=device.kernels.get(item.candidate.format).version,
     )

@@ -18,7 +18,7 @@ from sparsecast.benchmark.gahvari import search_space, summary
 from sparsecast.benchmark.gahvari.search_space import Series
 from sparsecast.benchmark.gahvari.suite import OutOfTime, SyntheticSuite
 from sparsecast.benchmark.journal import Measurements, journal, read_journal
-from sparsecast.benchmark.measurement import measure_candidates
+from sparsecast.benchmark.measurement import Instruments, measure_candidates
 from sparsecast.devices import DEVICES
 from sparsecast.devices.compiling import compiled_in_turn
 from sparsecast.devices.device import Device
@@ -409,14 +409,9 @@ class Calibration:
         offered = self._device.calibrated(chosen)
         wanted = [candidate for candidate in offered if matrix.takes(candidate.format)]
         try:
+            instruments = Instruments(self._device, surroundings=self._surrounding(target.threads))
             return measure_candidates(
-                problem,
-                matrix.suite,
-                wanted,
-                self._effort,
-                on_sample=self._budget.watch,
-                device=self._device,
-                surroundings=self._surrounding(target.threads),
+                problem, matrix.suite, wanted, self._effort, instruments, self._budget.watch
             )
         except (OutOfTime, DeviceError):
             raise

@@ -47,8 +47,8 @@ class Effort:
     sample_s : float
         Seconds that the beta - alpha calls of one sample should take together, at least one call.
     most_s : float
-        Seconds after which a callable gets no more samples, once it has three: a long product, or one whose
-        threads wait for cores that other programs use.
+        Seconds after which a callable gets no more samples, once it has three: it is long, or its threads
+        wait for cores that other programs use.
     """
 
     samples: int = 80
@@ -100,18 +100,14 @@ def low(samples_s: Sequence[float]) -> float:
 
 
 class Clock(Protocol):
-    """Where time is read: the host's clock, or one that sees when a device works.
-
-    Attributes
-    ----------
-    least_calls : int
-        Calls of the shortest run whose time holds all that a run costs once: 0 where calls return when their
-        work is done, 1 where they queue it.
-    """
+    """Where time is read: the host's clock, or one that sees when a device works."""
 
     @property
     def least_calls(self) -> int:
-        """Calls of the shortest run whose time holds all that a run costs once."""
+        """Calls of the shortest run whose time holds all that a run costs once.
+
+        0 where calls return when their work is done, 1 where they queue it.
+        """
         ...
 
     def seconds(self, call: Call, times: int) -> float:
@@ -138,7 +134,7 @@ def measure(
     on_sample: Callable[[], None] = lambda: None,
     clock: Clock | None = None,
 ) -> dict[str, Timing]:
-    """Time every callable, sampling them in turn.
+    """Return the Timing of every callable by name, in their order, from samples taken in turn.
 
     Parameters
     ----------
@@ -150,11 +146,6 @@ def measure(
         Called as often as `effort` has samples of each callable, for progress.
     clock : Clock, optional
         The host's by default.
-
-    Returns
-    -------
-    dict of str to Timing
-        In the order of `calls`.
     """
     clock = clock or HostClock()
     series = {name: _Series(call, effort, clock) for name, call in calls.items()}
@@ -169,14 +160,7 @@ def measure(
 
 @dataclass
 class _Series:
-    """The samples of one callable.
-
-    Attributes
-    ----------
-    call : callable
-    effort : Effort
-    clock : Clock
-    """
+    """The samples of one callable."""
 
     call: Call
     effort: Effort

@@ -99,7 +99,7 @@ def clock(monkeypatch):
 
 
 def test_a_measurement_is_given_up_when_the_time_is_over(suite, clock, monkeypatch):
-    def measure(problem, suite, candidates, effort, on_sample, device):
+    def measure(problem, suite, candidates, effort, instruments, on_sample):
         for _ in range(1 if clock[0] < 3 else 100):
             clock[0] += 1.0
             on_sample()

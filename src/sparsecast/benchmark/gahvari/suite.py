@@ -10,7 +10,7 @@ from time import perf_counter
 from sparsecast.benchmark.gahvari.estimator import Search, points_again
 from sparsecast.benchmark.gahvari.search_space import SYMMETRIC, UNBLOCKED, Point, Series
 from sparsecast.benchmark.gahvari.summary import AGAIN, AGAIN_SHARE, SUITE
-from sparsecast.benchmark.measurement import measure_candidates
+from sparsecast.benchmark.measurement import Instruments, measure_candidates
 from sparsecast.devices.compiling import compiled_in_turn
 from sparsecast.devices.device import Device
 from sparsecast.errors import MatrixSizeError
@@ -180,7 +180,8 @@ class SyntheticSuite:
         candidates = [candidate_of(point.series, found, target, self.machine) for target in self.targets]
         effort = self.effort_of_few if point.series in (UNBLOCKED, SYMMETRIC) else self.effort
         try:
-            return problem, measure_candidates(problem, suite, candidates, effort, watch, self.device)
+            instruments = Instruments(self.device)
+            return problem, measure_candidates(problem, suite, candidates, effort, instruments, watch)
         finally:
             self._spent("measuring" if suite == SUITE else "measuring again", begin)
 
