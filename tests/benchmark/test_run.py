@@ -403,7 +403,7 @@ def suites(monkeypatch, clock, recorded):
     made = []
 
     class Suite:
-        def __init__(self, targets, series, dimensions, device, machine, on_point, processes, phases):
+        def __init__(self, targets, series, dimensions, device, machine, on_point, phases):
             self.targets, self.series, self.dimensions = targets, series, dimensions
             made.append(self)
 

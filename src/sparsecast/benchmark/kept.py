@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from sparsecast.benchmark.journal import Measurements, journal, read_journal
+from sparsecast.benchmark.journal import journal, read_journal
 from sparsecast.machines import storage
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile
@@ -13,35 +13,20 @@ from sparsecast.matrices.problem import Problem
 from sparsecast.records import Record
 
 
-def kept_path(machine: Machine) -> Path:
-    """Return where the Records of a machine are kept: a journal in the user's data folder."""
+def _path(machine: Machine) -> Path:
     return storage.home() / "measurements" / f"{machine.name}.jsonl"
 
 
 def keep(machine: Machine, problem: Problem, records: Iterable[Record]) -> None:
-    """Add Records to the kept ones.
-
-    Raises
-    ------
-    StorageError
-        If the data folder cannot be written.
-    """
-    path = kept_path(machine)
-    with storage.exclusive(path.with_suffix(".lock"), waits=True), journal(path) as writer:
-        writer.add(problem, records)
-
-
-def kept(machine: Machine) -> Measurements:
-    """Return the kept Records of a machine, perhaps none.
-
-    Raises
-    ------
-    ProfileError
-        If the journal is damaged.
-    """
-    return read_journal(kept_path(machine))
+    """Add Records to the kept ones; a StorageError says that the data folder cannot be written."""
+    path = _path(machine)
+    with storage.exclusive(path.with_suffix(".lock"), waits=True), journal(path) as add:
+        add(problem, records)
 
 
 def with_kept(profile: Profile) -> Profile:
-    """Return a profile with the kept Records of its machine; a later Record replaces an earlier one."""
-    return kept(profile.machine).into(profile)
+    """Return a profile with the kept Records of its machine; a later Record replaces an earlier one.
+
+    A ProfileError says that their journal is damaged.
+    """
+    return read_journal(_path(profile.machine)).into(profile)

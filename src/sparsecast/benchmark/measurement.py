@@ -49,7 +49,9 @@ class Instruments:
 
 
 @dataclass(frozen=True, slots=True)
-class _Prepared:
+class Prepared:
+    """A Candidate that is built and checked."""
+
     candidate: Candidate
     bound: Bound
     convert_s: float
@@ -63,6 +65,19 @@ def right_hand_side(cols: int, dtype: str) -> np.ndarray[Any, np.dtype[Any]]:
     if x.dtype.kind == "c":
         x.imag = generator.uniform(-1.0, 1.0, cols)
     return x
+
+
+def prepare(
+    A: csr_array[Any], candidate: Candidate, x: Any, reference: ReferenceProduct, device: Device
+) -> Prepared:
+    """Build a Candidate and check it against the oracle; `x` is where the device computes."""
+    device.warm_up(candidate)  # otherwise the conversion would be charged with compiling itself
+    bound, convert_s = device.bind(A, candidate)
+    # Filled with NaN, so that a row the kernel forgets is found out.
+    out = device.put(np.full(A.shape[0], np.nan, dtype=A.dtype))
+    bound.product(x, out)
+    error = reference.check(device.take(out), f"{candidate.format} {candidate.kernel}")
+    return Prepared(candidate, bound, convert_s, error)
 
 
 def measure_candidates(
@@ -137,21 +152,19 @@ def measure_candidates(
 
 def _all_prepared(
     A: csr_array[Any], candidates: Sequence[Candidate], x: Any, device: Device, on_left_out: LeftOut
-) -> list[_Prepared]:
+) -> list[Prepared]:
     """Build and check every Candidate that suits the matrix and fits."""
     reference, placed, ready = ReferenceProduct.of(A, x), device.put(x), []
     for candidate in candidates:
         try:
             with device.errors():  # before a candidate that does not fit after all is left out
-                ready.append(_prepare(A, candidate, placed, reference, device))
+                ready.append(prepare(A, candidate, placed, reference, device))
         except (FormatError, MatrixSizeError) as error:
             on_left_out(candidate, error)
     return ready
 
 
-def _alone(
-    A: csr_array[Any], ready: Sequence[_Prepared], x: Any, out: Any, device: Device
-) -> dict[str, Call]:
+def _alone(A: csr_array[Any], ready: Sequence[Prepared], x: Any, out: Any, device: Device) -> dict[str, Call]:
     """Return plain CSR with one thread, to check products in parallel; nothing if no such is measured."""
     for item in ready:
         if item.candidate.format == "csr" and item.candidate.threads > 1:
@@ -161,7 +174,7 @@ def _alone(
     return {}
 
 
-def _judged(conditions: Conditions, ready: Sequence[_Prepared], timings: Mapping[str, Timing]) -> Conditions:
+def _judged(conditions: Conditions, ready: Sequence[Prepared], timings: Mapping[str, Timing]) -> Conditions:
     """Return the conditions with whether plain CSR waited for cores, where that was looked at."""
     if _ALONE not in timings:
         return conditions
@@ -170,19 +183,7 @@ def _judged(conditions: Conditions, ready: Sequence[_Prepared], timings: Mapping
     return replace(conditions, waited_for_cores=waited)
 
 
-def _prepare(
-    A: csr_array[Any], candidate: Candidate, x: Any, reference: ReferenceProduct, device: Device
-) -> _Prepared:
-    device.warm_up(candidate)  # otherwise the conversion would be charged with compiling itself
-    bound, convert_s = device.bind(A, candidate)
-    # Filled with NaN, so that a row the kernel forgets is found out.
-    out = device.put(np.full(A.shape[0], np.nan, dtype=A.dtype))
-    bound.product(x, out)
-    error = reference.check(device.take(out), f"{candidate.format} {candidate.kernel}")
-    return _Prepared(candidate, bound, convert_s, error)
-
-
-def _record(problem: Problem, suite: str, device: Device, item: _Prepared, timing: Timing) -> Record:
+def _record(problem: Problem, suite: str, device: Device, item: Prepared, timing: Timing) -> Record:
     return Record(
         candidate=item.candidate,
         matrix=problem.specification,

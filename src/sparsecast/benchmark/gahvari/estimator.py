@@ -17,6 +17,9 @@ from sparsecast.benchmark.gahvari.search_space import MIDDLE, NNZ_PER_ROW, UNBLO
 SCOUTS = (UNBLOCKED, Series((2, 2)), Series((4, 4)))
 SCOUTING_SHARE = 0.15
 
+#: Times that `points_again` goes through the dimensions.
+_TURNS_AGAIN = 8
+
 
 def chosen_values(count: int) -> tuple[int, ...]:
     """Return so many of NNZ_PER_ROW: the middle one, or several that are spread, both ends among them."""
@@ -28,13 +31,7 @@ def chosen_values(count: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What measuring one matrix of a series took.
-
-    Attributes
-    ----------
-    dimension : int
-    seconds : float
-    """
+    """The seconds that measuring one matrix of a series took."""
 
     dimension: int
     seconds: float
@@ -46,15 +43,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class SearchSpace:
-    """What the estimator leaves of the search space from the threshold dimensions on.
-
-    Attributes
-    ----------
-    dimensions : tuple of int
-        Those that are tested; empty where not even the first fits.
-    values : tuple of int
-        Non-zeros a row that are tested.
-    """
+    """What is tested: dimensions, none where not even the first fits, and non-zeros a row."""
 
     dimensions: tuple[int, ...]
     values: tuple[int, ...]
@@ -74,7 +63,7 @@ def abbreviated(
     Parameters
     ----------
     trials : mapping of Series to Trial
-        One of each, whose time is doubled for each following dimension.
+        Whose time is doubled for each following dimension.
     thresholds : mapping of Series to int
         Below its threshold dimension a series is tested with all the values; the time that takes is counted.
     dimensions : sequence of int
@@ -83,22 +72,20 @@ def abbreviated(
         Seconds for all of them.
     """
     left = list(dimensions)
+
+    def estimate_s(count: int) -> float:
+        return sum(
+            trial.at(dimension) * (len(NNZ_PER_ROW) if dimension < thresholds[series] else count)
+            for series, trial in trials.items()
+            for dimension in left
+        )
+
     while left:
         for count in range(len(NNZ_PER_ROW), 0, -1):
-            if _estimate_s(trials, thresholds, left, count) <= limit_s:
+            if estimate_s(count) <= limit_s:
                 return SearchSpace(tuple(left), chosen_values(count))
         left.pop()
     return SearchSpace((), ())
-
-
-def _estimate_s(
-    trials: Mapping[Series, Trial], thresholds: Mapping[Series, int], dimensions: Sequence[int], count: int
-) -> float:
-    return sum(
-        trial.at(dimension) * (len(NNZ_PER_ROW) if dimension < thresholds[series] else count)
-        for series, trial in trials.items()
-        for dimension in dimensions
-    )
 
 
 @dataclass
@@ -112,7 +99,6 @@ class Search:
 
     Attributes
     ----------
-    series : sequence of Series
     dimensions : sequence of int
         Ascending, each twice the one before.
     limit_s : float
@@ -140,10 +126,7 @@ class Search:
     def points(self, left_s: Callable[[], float]) -> Iterator[Point]:
         """Yield what to measure next; `took` must be told of each before the next is asked for.
 
-        Parameters
-        ----------
-        left_s : callable
-            The seconds that are left of the limit.
+        `left_s` returns the seconds that are left of the limit.
         """
         first = [
             Point(series, dimension, MIDDLE) for dimension in self.dimensions[:1] for series in self.series
@@ -225,11 +208,7 @@ class Search:
 def points_again(measured: Mapping[Point, float], limit_s: float) -> list[Point]:
     """Return points to measure again: any of each dimension, as many of each, within a time limit.
 
-    Parameters
-    ----------
-    measured : mapping of Point to float
-        The seconds that measuring each took.
-    limit_s : float
+    `measured` has the seconds that each point took.
     """
     by_dimension: dict[int, list[Point]] = {}
     for point in measured:
@@ -245,7 +224,3 @@ def points_again(measured: Mapping[Point, float], limit_s: float) -> list[Point]
                 chosen[point] = None
                 limit_s -= measured[point]
     return list(chosen)
-
-
-#: Times that `points_again` goes through the dimensions.
-_TURNS_AGAIN = 8
