@@ -175,10 +175,8 @@ class Record:
         Seconds to build the format from CSR, 0 for CSR itself; on a device with the transfer, CSR's too.
     stored_bytes, traffic_bytes : int
         Size of the format's arrays, and bytes streamed by one product.
-    energy_j : float or None
-        Joules a product; None where nothing measured it.
-    energy_source : str or None
-        ``"rapl"``, ``"nvml"`` or None.
+    energy_j, energy_source : float and str, or None
+        Joules a product, and ``"rapl"`` or ``"nvml"``; None where nothing measured it.
     measured_at : str
         UTC time in ISO 8601.
     version : str
@@ -314,8 +312,6 @@ class Forecast:
 
     Attributes
     ----------
-    time_s : float
-        Seconds a product.
     low_s, high_s : float or None
         The interval that is to hold nine tenths of the measurements, from the model's errors on matrices
         held out of its fit; None where the profile has too few of them.

@@ -23,7 +23,7 @@ from sparsecast.api.resolving import (
     training_for,
 )
 from sparsecast.benchmark.evaluation import Evaluation, Scoring
-from sparsecast.benchmark.kept import keep
+from sparsecast.benchmark.journal import keep
 from sparsecast.benchmark.measurement import Instruments, LeftOut, measure_candidates
 from sparsecast.benchmark.plan_check import PlanCheck, check_plan
 from sparsecast.benchmark.replay import replay as replay_records

@@ -1,4 +1,7 @@
-"""Journals: each measurement is written at once, in one line, so that a killed run loses nothing."""
+"""Journals: each measurement is written at once, in one line, so that a killed run loses nothing.
+
+What users measured on a machine is kept in one, for models to learn from and to be scored on.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from typing import Any
 
 from sparsecast.errors import ProfileError
 from sparsecast.machines import earlier_profiles, storage
+from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import MatrixEntry, Profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.records import SCHEMA_VERSION, Record
@@ -97,3 +101,22 @@ def _take(line: dict[str, Any], found: Measurements, path: Path) -> None:
         found.matrices[entry.specification] = entry
     else:
         found.records.append(Record.from_row(line["record"]))
+
+
+def _kept_path(machine: Machine) -> Path:
+    return storage.home() / "measurements" / f"{machine.name}.jsonl"
+
+
+def keep(machine: Machine, problem: Problem, records: Iterable[Record]) -> None:
+    """Keep Records that a user measured; a StorageError says that the data folder cannot be written."""
+    path = _kept_path(machine)
+    with storage.exclusive(path.with_suffix(".lock"), waits=True), journal(path) as add:
+        add(problem, records)
+
+
+def with_kept(profile: Profile) -> Profile:
+    """Return a profile with the kept Records of its machine; a later Record replaces an earlier one.
+
+    A ProfileError says that their journal is damaged.
+    """
+    return read_journal(_kept_path(profile.machine)).into(profile)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -20,7 +20,7 @@ from sparsecast.measuring.disturbance import waited_for_cores
 from sparsecast.measuring.energy import Meter, energy_of
 from sparsecast.measuring.surroundings import Surroundings
 from sparsecast.measuring.timing import Call, Effort, Timing, measure
-from sparsecast.records import Candidate, Conditions, Record
+from sparsecast.records import Candidate, Record
 from sparsecast.version import VERSION
 
 #: Told which Candidate is left out, and why.
@@ -135,10 +135,14 @@ def measure_candidates(
             surroundings.look()
             on_sample()
 
-        alone = _alone(A, ready, placed, out, device)
+        csr = next((i for i, each in enumerate(ready) if _is_parallel_csr(each.candidate)), None)
+        alone = {} if csr is None else {_ALONE: _alone(A, ready[csr].candidate, placed, out, device)}
         surroundings.begin()
         timings = measure(calls | alone, effort, watch, clock)
-        conditions = _judged(surroundings.conditions(), ready, timings)
+        conditions = surroundings.conditions()
+        if csr is not None:
+            waited = waited_for_cores(timings[str(csr)], timings[_ALONE], conditions)
+            conditions = replace(conditions, waited_for_cores=waited)
         records = []
         for key, item in zip(calls, ready, strict=True):
             energy_j = energy_of(calls[key], used.meter, clock) if used.meter else None
@@ -164,23 +168,15 @@ def _all_prepared(
     return ready
 
 
-def _alone(A: csr_array[Any], ready: Sequence[Prepared], x: Any, out: Any, device: Device) -> dict[str, Call]:
-    """Return plain CSR with one thread, to check products in parallel; nothing if no such is measured."""
-    for item in ready:
-        if item.candidate.format == "csr" and item.candidate.threads > 1:
-            candidate = replace(item.candidate, threads=1)
-            device.warm_up(candidate)
-            return {_ALONE: device.call(candidate, device.bind(A, candidate)[0], x, out)}
-    return {}
+def _is_parallel_csr(candidate: Candidate) -> bool:
+    return candidate.format == "csr" and candidate.threads > 1
 
 
-def _judged(conditions: Conditions, ready: Sequence[Prepared], timings: Mapping[str, Timing]) -> Conditions:
-    """Return the conditions with whether plain CSR waited for cores, where that was looked at."""
-    if _ALONE not in timings:
-        return conditions
-    key = next(str(i) for i, item in enumerate(ready) if item.candidate.format == "csr")
-    waited = waited_for_cores(timings[key], timings[_ALONE], conditions)
-    return replace(conditions, waited_for_cores=waited)
+def _alone(A: csr_array[Any], candidate: Candidate, x: Any, out: Any, device: Device) -> Call:
+    """Return the same product with one thread, to check one in parallel."""
+    candidate = replace(candidate, threads=1)
+    device.warm_up(candidate)
+    return device.call(candidate, device.bind(A, candidate)[0], x, out)
 
 
 def _record(problem: Problem, suite: str, device: Device, item: Prepared, timing: Timing) -> Record:

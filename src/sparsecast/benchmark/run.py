@@ -223,10 +223,8 @@ class Calibration:
 
         Raises
         ------
-        BusyError
-            If another process calibrates this machine.
-        StorageError
-            If the data folder cannot be written; found out before measuring.
+        BusyError, StorageError
+            If another process calibrates this machine, or its profile cannot be written; before measuring.
         """
         self._budget.start()
         path = self.path or user_path(self.machine.name)

@@ -1,7 +1,6 @@
 """Comparison of real matrices with their synthetic twins: products with both, sampled in turn.
 
-Gahvari et al. 2007, Summary 8 to 13, show real matrices and their twins as dots joined by lines; here each is
-a ratio of times.
+Gahvari et al. 2007 show both as dots joined by lines (summary 8 to 13); here each is a ratio of times.
 """
 
 from __future__ import annotations

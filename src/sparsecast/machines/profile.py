@@ -93,11 +93,11 @@ class Profile:
 
     def select(self, *, suite: str | None = None, **candidate: Any) -> list[Record]:
         """Return the Records of a suite whose Candidates have the given fields."""
+        wanted = candidate.items()
         return [
             record
             for record in self.records
-            if (suite is None or record.suite == suite)
-            and all(getattr(record.candidate, key) == value for key, value in candidate.items())
+            if suite in (None, record.suite) and all(getattr(record.candidate, k) == v for k, v in wanted)
         ]
 
     def with_records(self, records: Iterable[Record], matrices: Iterable[MatrixEntry]) -> Profile:

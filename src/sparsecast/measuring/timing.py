@@ -38,12 +38,11 @@ Call = Callable[[], object]
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How long to measure.
+    """How long to measure each callable.
 
     Attributes
     ----------
     samples : int
-        Samples of each callable.
     sample_s : float
         Seconds that the beta - alpha calls of one sample should take together, at least one call.
     most_s : float
@@ -141,7 +140,6 @@ def measure(
     calls : mapping of str to callable
         Zero-argument callables, already warmed up as their users will find them (compiled, checked).
     effort : Effort
-        Samples and seconds of each.
     on_sample : callable
         Called as often as `effort` has samples of each callable, for progress.
     clock : Clock, optional

@@ -58,15 +58,15 @@ def cost(trials, thresholds, space, count):
 def test_the_estimator_takes_as_much_as_the_limit_admits_and_no_more(seconds, ends, limit_s):
     trials = {series: Trial(512, each) for series, each in zip(SERIES, seconds, strict=False)}
     thresholds = dict(zip(SERIES, ends, strict=False))
-    space = abbreviated(trials, thresholds, WHOLE, limit_s)
-    assert space.dimensions == WHOLE[: len(space.dimensions)]
-    if space.dimensions:
-        count = len(space.values)
-        assert cost(trials, thresholds, space.dimensions, count) <= limit_s * (1 + 1e-9)
-        more = cost(trials, thresholds, space.dimensions, count + 1)
+    dimensions, values = abbreviated(trials, thresholds, WHOLE, limit_s)
+    assert dimensions == WHOLE[: len(dimensions)]
+    if dimensions:
+        count = len(values)
+        assert cost(trials, thresholds, dimensions, count) <= limit_s * (1 + 1e-9)
+        more = cost(trials, thresholds, dimensions, count + 1)
         assert count == 11 or more > limit_s * (1 - 1e-9) or more == pytest.approx(limit_s)
-    longer = WHOLE[: len(space.dimensions) + 1]
-    if len(longer) > len(space.dimensions):
+    longer = WHOLE[: len(dimensions) + 1]
+    if len(longer) > len(dimensions):
         assert cost(trials, thresholds, longer, 1) > limit_s * (1 - 1e-9), "the largest dimension is kept"
 
 
@@ -80,8 +80,8 @@ def test_the_papers_three_steps():
         (14, 2048, 2),
         (0.9, 0, 0),
     ):
-        found = abbreviated(trials, thresholds, space, limit_s)
-        assert (max(found.dimensions, default=0), len(found.values)) == (largest, count), limit_s
+        dimensions, values = abbreviated(trials, thresholds, space, limit_s)
+        assert (max(dimensions, default=0), len(values)) == (largest, count), limit_s
 
 
 class Machine:

@@ -21,14 +21,9 @@ COMPARED = FIGURES[:4]
 
 @dataclass(frozen=True, slots=True)
 class ComparedFigure:
-    """One figure of two results.
+    """One figure of two results in MFLOP/s, None where a result lacks it.
 
-    Attributes
-    ----------
-    first, second : float or None
-        In MFLOP/s; None where a result lacks it.
-    error : float or None
-        Relative error of their ratio: the root of the sum of the squares of both errors.
+    `error` is the relative error of their ratio: the root of the sum of the squares of both errors.
     """
 
     first: float | None

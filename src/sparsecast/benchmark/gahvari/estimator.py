@@ -41,24 +41,17 @@ class Trial:
         return self.seconds * dimension / self.dimension
 
 
-@dataclass(frozen=True, slots=True)
-class SearchSpace:
-    """What is tested: dimensions, none where not even the first fits, and non-zeros a row."""
-
-    dimensions: tuple[int, ...]
-    values: tuple[int, ...]
-
-
 def abbreviated(
     trials: Mapping[Series, Trial],
     thresholds: Mapping[Series, int],
     dimensions: Sequence[int],
     limit_s: float,
-) -> SearchSpace:
-    """Cut the search space to a time limit, by the three steps of section IV.
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the dimensions and the non-zeros a row that are tested, by the three steps of section IV.
 
     One value of non-zeros a row less at a time; where one value is still too much, the largest dimension goes
-    and all the values are back. So the largest dimension stays as large as possible.
+    and all the values are back. So the largest dimension stays as large as possible. Both are empty where not
+    even the first dimension fits in the time limit.
 
     Parameters
     ----------
@@ -83,9 +76,9 @@ def abbreviated(
     while left:
         for count in range(len(NNZ_PER_ROW), 0, -1):
             if estimate_s(count) <= limit_s:
-                return SearchSpace(tuple(left), chosen_values(count))
+                return tuple(left), chosen_values(count)
         left.pop()
-    return SearchSpace((), ())
+    return (), ()
 
 
 @dataclass
@@ -140,7 +133,10 @@ class Search:
                 break
             reached = dimension
             yield from self._in_time([each for each in points if each not in first], left_s, reserve_s)
-        yield from self._scouted([each for each in self.dimensions if each > reached], left_s)
+        cut = [each for each in self.dimensions if each > reached]
+        for point in (Point(series, dimension, MIDDLE) for dimension in cut for series in SCOUTS):
+            if point.series in self.trials and self.expected_s(point) <= left_s():
+                yield point
 
     def _points_at(self, dimension: int, left_s: float) -> list[Point]:
         """Return a value of every series before the next value of any, from the middle outwards."""
@@ -151,14 +147,6 @@ class Search:
             for series, own in values.items()
             if value in own
         ]
-
-    def _scouted(self, cut: Sequence[int], left_s: Callable[[], float]) -> Iterator[Point]:
-        """Yield the scouts' points at dimensions that were cut, as far as they go."""
-        for dimension in cut:
-            for series in SCOUTS:
-                point = Point(series, dimension, MIDDLE)
-                if series in self.trials and self.expected_s(point) <= left_s():
-                    yield point
 
     def _scouting_s(self) -> float:
         """Return the seconds to keep for the scouts: for the largest dimensions, or a share of the limit."""
@@ -197,11 +185,9 @@ class Search:
         # What is free here is taken to be so no longer.
         thresholds = {series: self.thresholds.get(series, 2 * dimension) for series in known}
         rest = [each for each in self.dimensions if each >= dimension]
-        space = abbreviated(known, thresholds, rest, left_s)
+        tested, values = abbreviated(known, thresholds, rest, left_s)
         return {
-            series: NNZ_PER_ROW if dimension < thresholds[series] else space.values
-            for series in known
-            if space.dimensions
+            series: NNZ_PER_ROW if dimension < thresholds[series] else values for series in known if tested
         }
 
 
