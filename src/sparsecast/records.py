@@ -15,7 +15,6 @@ from typing import Any
 #: Version of the columns below; a stored file of another version is refused, never guessed at.
 SCHEMA_VERSION = 3
 
-#: What a parameter of a Candidate can be.
 Parameter = int | str | tuple[int, ...]
 
 #: Bytes of a value of each type that is computed with, by NumPy's name; the types, the most usual first.
@@ -294,7 +293,7 @@ class Estimate:
     value : float
         Seconds or joules, whichever the model forecasts.
     low, high : float or None
-        Ends of the interval that is to hold nine tenths of the measurements; None where it is not known.
+        Ends of the interval that should hold nine tenths of the measurements; None where it is not known.
     why : tuple of (str, float)
         The model's terms and their values.
     """
@@ -313,7 +312,7 @@ class Forecast:
     Attributes
     ----------
     low_s, high_s : float or None
-        The interval that is to hold nine tenths of the measurements, from the model's errors on matrices
+        The interval that should hold nine tenths of the measurements, from the model's errors on matrices
         held out of its fit; None where the profile has too few of them.
     bytes : int
         Bytes streamed by one product in this format.

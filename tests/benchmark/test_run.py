@@ -509,7 +509,7 @@ def test_a_measurement_beyond_the_budget_is_given_up(run, measured, monkeypatch,
 
 def test_one_slow_matrix_among_fast_ones_ends_nothing_and_two_count():
     matrix = SuiteMatrix(Problem.named("strips?rows=2000&nnz_per_row=4"), "strips")
-    budget = benchmark_run.Budget(100.0, 100.0, benchmark_run.QUICK_EFFORT)
+    budget = benchmark_run.Budget(100.0, benchmark_run.QUICK_EFFORT)
     estimate = budget.estimate_s(matrix)
     budget.learn(estimate, estimate)
     budget.learn(estimate, 20 * estimate)

@@ -46,7 +46,7 @@ MEMORY_SHARE = 0.25
 
 #: Values, and further bytes, that one entry takes while it is measured: the CSR arrays, the largest other
 #: format, and the oracle's terms in extended precision.
-_VALUES_AN_ENTRY, _BYTES_BESIDE = 3, 36
+_VALUES_AN_ENTRY, _MORE_BYTES = 3, 36
 
 QUICK_EFFORT = Effort(samples=40, sample_s=0.0005, most_s=0.15)
 FULL_EFFORT = Effort(samples=100, sample_s=0.0005, most_s=0.3)
@@ -59,7 +59,7 @@ _FULL_EFFORT_BUDGET_S = 60.0
 
 #: The share of the budget that the five-minute benchmark gets where its figures are wanted, and its share of
 #: what the required matrices leave where they are not. It is not begun with fewer seconds than the last.
-_RATING_SHARE, _SHARE_BESIDE, _LEAST_BESIDE_S = 0.75, 0.5, 30.0
+_RATING_SHARE, _REST_SHARE, _LEAST_REST_S = 0.75, 0.5, 30.0
 
 #: Seconds of a budget for each target that is rated; the last ones are left out where they do not suffice.
 _SETTING_S = 75.0
@@ -86,8 +86,8 @@ class Budget:
     After `end_s` of the seconds nothing is measured any more. `effort` is for each candidate.
     """
 
-    def __init__(self, total_s: float, end_s: float, effort: Effort) -> None:
-        self.total_s, self.end_s, self._effort = total_s, end_s, effort
+    def __init__(self, end_s: float, effort: Effort) -> None:
+        self.end_s, self._effort = end_s, effort
         self._pace, self._last_pace = 1.0, inf
         self.start()
 
@@ -196,7 +196,7 @@ class Calibration:
             self._leave_out_targets()
         share = self.budget_s / len(self.targets)
         self._effort = self.effort or (FULL_EFFORT if share >= _FULL_EFFORT_BUDGET_S else QUICK_EFFORT)
-        self._budget = Budget(self.budget_s, self.budget_s - (_AROUND_S if self.rates else 0.0), self._effort)
+        self._budget = Budget(self.budget_s - (_AROUND_S if self.rates else 0.0), self._effort)
         self._device = self.device or DEVICES.get(self.machine.device)
         self._ready: set[Target] = set()
         self._done: set[tuple[Any, ...]] = set()
@@ -286,8 +286,8 @@ class Calibration:
             yield from self._measure_rounds(needed)
             if not self.bandwidths and self._budget.suffices(_STREAMS_S * len(self.targets)):
                 self._measure_bandwidths()
-            limit = _SHARE_BESIDE * (self.budget_s - self.used_s)
-            if limit >= _LEAST_BESIDE_S:
+            limit = _REST_SHARE * (self.budget_s - self.used_s)
+            if limit >= _LEAST_REST_S:
                 yield from self._measure_synthetic(limit)
             yield from self._measure_rounds(optional)
 
@@ -412,4 +412,4 @@ class Calibration:
 
 def _most_entries(target: Target) -> float:
     """Return the entries of the largest matrix that there is memory for."""
-    return MEMORY_SHARE * free_bytes() / (_VALUES_AN_ENTRY * target.value_bytes + _BYTES_BESIDE)
+    return MEMORY_SHARE * free_bytes() / (_VALUES_AN_ENTRY * target.value_bytes + _MORE_BYTES)

@@ -173,7 +173,7 @@ def detect() -> Machine:
 
 
 def _device_of(gpu: GPU | None) -> str:
-    """Return the device that a description with this GPU is of, where it does not name one."""
+    """Return the device of a description that names none."""
     if gpu is None:
         return PROCESSOR
     return "hip" if gpu.compute_capability is None else "cuda"

@@ -46,7 +46,7 @@ def _storage_errors(path: Path) -> Iterator[None]:
 
 
 def ensure_writable(folder: Path) -> None:
-    """Create `folder` and try a write in it: a StorageError is to come before hours of measuring."""
+    """Create `folder` and try a write in it: a StorageError comes before hours of measuring."""
     with _storage_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder) as probe:

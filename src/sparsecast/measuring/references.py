@@ -23,7 +23,7 @@ from sparsecast.parallel import equal_parts, share
 #: Seconds between two readings of a monitor, and seconds over which readings are pooled.
 EVERY_S, WINDOW_S = 3.0, 120.0
 
-#: Most bytes of a reference that is to lie in the last cache and of one that is to lie in memory. The latter
+#: Most bytes of a reference in the last cache and of one in memory. The latter
 #: takes 0.1 s to fill; of larger caches a virtual machine has a part only.
 _MOST_L3_BYTES, _MOST_MEMORY_BYTES = 32 << 20, 256 << 20
 

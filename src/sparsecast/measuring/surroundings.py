@@ -108,12 +108,9 @@ class Surroundings:
         if running <= 1:
             return 0 if running else None  # 0: the system shows the counter and does not count
         # Counted again after ours: one of ours that falls asleep between is not taken for another program's.
-        own = self._own()
-        return max(0, _counters(self._proc).get("procs_running", [0])[0] - own)
-
-    def _own(self) -> int:
         states = (_text(task).rpartition(")")[2].split()[:1] for task in self._proc.glob("self/task/*/stat"))
-        return max(1, sum(state == ["R"] for state in states))
+        own = max(1, sum(state == ["R"] for state in states))
+        return max(0, _counters(self._proc).get("procs_running", [0])[0] - own)
 
 
 def _text(path: Path) -> str:

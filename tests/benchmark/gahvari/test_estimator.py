@@ -101,7 +101,7 @@ class Machine:
 
 
 def test_scouts_go_on_where_the_time_does_not_suffice_for_all():
-    machine = Machine(lambda point: 1e-7 * point.entries, 60.0, series=all_series())
+    machine = Machine(lambda point: 1e-7 * point.dimension * point.nnz_per_row, 60.0, series=all_series())
     series = {}
     for point in machine.took:
         series.setdefault(point.dimension, set()).add(point.series)
@@ -144,19 +144,19 @@ def test_the_limit_is_never_passed_where_doubling_is_enough(fixed_s, entry_s, po
 @given(st.lists(st.floats(0.01, 30), min_size=1, max_size=40), st.floats(5, 500))
 def test_a_machine_of_any_mood_passes_the_limit_by_one_point_at_most(moods, limit_s):
     moments = iter(moods * 1000)
-    machine = Machine(lambda point: next(moments) * point.entries * 1e-6, limit_s)
+    machine = Machine(lambda point: next(moments) * point.dimension * point.nnz_per_row * 1e-6, limit_s)
     assert machine.now <= limit_s + max(machine.took.values())
 
 
 def test_time_that_doubling_overestimates_is_used_further_up():
     # A trial is 10 ms whatever the dimension up to thousands: doubling it from 512 on would take minutes.
-    machine = Machine(lambda point: 0.01 + 1e-8 * point.entries, 20.0)
+    machine = Machine(lambda point: 0.01 + 1e-8 * point.dimension * point.nnz_per_row, 20.0)
     assert machine.largest == WHOLE[-1]
     assert machine.now > 0.8 * machine.limit_s
 
 
 def test_small_problems_are_free_where_there_is_time():
-    machine = Machine(lambda point: 0.01 + 1e-7 * point.entries, 100.0)
+    machine = Machine(lambda point: 0.01 + 1e-7 * point.dimension * point.nnz_per_row, 100.0)
     free = [point for point in machine.took if point.dimension == 1024 and point.series == TWO]
     assert len(free) == 11
     assert machine.search.thresholds[TWO] > 1024

@@ -95,11 +95,6 @@ class Point:
         """Name of the matrix in a Record."""
         return f"synthetic?rows={self.dimension}&nnz_per_row={self.nnz_per_row}&kind={self.series.name}"
 
-    @property
-    def entries(self) -> int:
-        """About the non-zeros of the matrix."""
-        return self.dimension * self.nnz_per_row
-
     @classmethod
     def named(cls, name: str) -> Point:
         """Return the point that has this name; a ValueError if none has."""
