@@ -319,9 +319,9 @@ class Forecast:
     energy_j, energy_low_j, energy_high_j : float or None
         Joules a product, and the ends of the interval; None where no energy was ever measured.
     convert_s : float or None
-        Forecast seconds to build the format from CSR; None where no conversion was ever timed.
+        Seconds to build the format from CSR; None where no conversion was ever timed.
     why : tuple of (str, float)
-        The model's terms and their values.
+        As in an Estimate.
     """
 
     candidate: Candidate

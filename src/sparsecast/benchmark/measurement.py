@@ -34,13 +34,8 @@ _ALONE = "alone"
 class Instruments:
     """What products are measured with.
 
-    Attributes
-    ----------
-    device : Device
-    meter : Meter or None
-        Reads the energy of every Candidate, which takes seconds each; without one, none is read.
-    surroundings : Surroundings
-        Of the run that the measurement belongs to.
+    A meter reads the energy of every Candidate, which takes seconds each; without one, none is read. The
+    surroundings are those of the run that the measurement belongs to.
     """
 
     device: Device
@@ -95,11 +90,8 @@ def measure_candidates(
 
     Parameters
     ----------
-    problem : Problem
-    suite : str
-        As in a Record.
-    candidates : sequence of Candidate
-    effort : Effort
+    problem, suite, candidates, effort
+        What is measured, why as in a Record, and how long.
     instruments : Instruments, optional
         By default the Candidates' device, with warm caches.
     on_sample : callable

@@ -187,11 +187,7 @@ def row_lengths(rows: int, nnz: int, five: list[float]) -> tuple[Integers, Integ
     share u of the quarter's rows is left + (right - left) u**p, and p is the one with which the lengths of
     all quarters add up. Runs of rows get the whole numbers around their mean.
 
-    Parameters
-    ----------
-    rows, nnz : int
-    five : list of float
-        The five numbers, ascending.
+    The five are least, first quartile, median, third quartile and greatest length.
 
     Returns
     -------

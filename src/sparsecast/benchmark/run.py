@@ -135,12 +135,10 @@ class Calibration:
     ----------
     targets : sequence of Target
         What to measure, the most wanted first.
-    budget_s : float
-        Seconds that the whole run may take.
     on_progress : callable
         Called with the seconds done, the seconds expected in all, and what is being measured.
     device : Device, optional
-        What is measured; by default that of the machine.
+        By default that of the machine.
     series : sequence of Series
         What is measured of the five-minute benchmark.
     rates : bool
@@ -157,8 +155,6 @@ class Calibration:
     measured, bandwidths : Measurements and list of Bandwidth
         What this run has measured so far; what it took over from a killed one is in the profile only. The
         journal does without bandwidths, which are quickly measured again.
-    interrupted : bool
-        Whether the user stopped it.
     phases : dict of str to float
         Seconds used by each part of the run so far.
     notes : list of str

@@ -111,13 +111,11 @@ def twins_of(
     threads : sequence of int
         Each is measured.
     machine : Machine
-        This one.
     dtype : str, optional
         One of DTYPES; by default each matrix's own.
     on_matrix : callable
         Called after each matrix.
     effort : Effort
-        Of each of the four measurements of a row.
 
     Raises
     ------

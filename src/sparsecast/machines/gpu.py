@@ -20,7 +20,7 @@ class GPU:
     lanes : int
         Threads of a warp: 32, or 64 of a wavefront.
     threads_per_block : int
-        Of the largest block.
+        At most.
     memory_bytes, l2_bytes : int
         Device memory and second-level cache.
     clock_hz, memory_clock_hz : int

@@ -52,12 +52,10 @@ class Machine:
 
     Attributes
     ----------
-    processor : str
-        Its model name.
     architecture : str
         Instruction set, such as ``"x86_64"``.
     cores, threads : int
-        Physical cores, and logical cores this process may use.
+        Physical cores, and logical cores that this process may use.
     caches : tuple of Cache
         Data and unified caches, innermost first; empty where the system does not tell.
     simd : tuple of str

@@ -18,10 +18,7 @@ HOME_VARIABLE = "SPARSECAST_HOME"
 def home() -> Path:
     """Return the folder that keeps what the user's machine taught us; it need not exist.
 
-    Raises
-    ------
-    StorageError
-        If the system does not let us look into it.
+    A StorageError says that the system does not let us look into it.
     """
     if chosen := os.environ.get(HOME_VARIABLE):
         folder = Path(chosen)

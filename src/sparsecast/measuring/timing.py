@@ -69,11 +69,9 @@ class Timing:
         Seconds a call, in the order taken.
     time_s : float
         Their low quantile: a tenth of them is shorter.
-    spread : float or None
-        How far they scatter: interquartile range over `time_s`; None of a single sample.
-    noise : float or None
-        Relative difference between the low quantiles of the earlier and of the later half of the samples:
-        how well a repeated measurement of the same thing agrees; None of a single sample.
+    spread, noise : float or None
+        Interquartile range over `time_s`, and relative difference between the low quantiles of the earlier
+        and of the later half: how well a repeated measurement agrees. None of a single sample.
     """
 
     samples_s: tuple[float, ...]
@@ -138,7 +136,7 @@ def measure(
     Parameters
     ----------
     calls : mapping of str to callable
-        Zero-argument callables, already warmed up as their users will find them (compiled, checked).
+        Already warmed up as their users will find them (compiled, checked).
     effort : Effort
     on_sample : callable
         Called as often as `effort` has samples of each callable, for progress.

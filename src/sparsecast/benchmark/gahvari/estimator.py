@@ -62,7 +62,6 @@ def abbreviated(
     dimensions : sequence of int
         Still to be tested, ascending.
     limit_s : float
-        Seconds for all of them.
     """
     left = list(dimensions)
 
@@ -94,8 +93,6 @@ class Search:
     ----------
     dimensions : sequence of int
         Ascending, each twice the one before.
-    limit_s : float
-        Seconds for all of it.
     trials : dict of Series to Trial
         The latest dimension's.
     thresholds : dict of Series to int

@@ -57,10 +57,6 @@ class SyntheticSuite:
         Of one device, type of values and width of indices: all are measured on each matrix, in turn.
     series : sequence of Series
         Those that the device has no kernels for are left out.
-    dimensions : sequence of int
-        The whole range.
-    machine : Machine
-        This one, with the device.
     on_point : callable
         Told what is done next.
     phases : dict of str to float

@@ -83,11 +83,7 @@ def refilled(speeds: Speeds, end: int = 0) -> dict[Series, NDArray[np.float64]]:
     and as fast where there are none: speed levels off, as the paper says. It leaves such dimensions out, but
     then the median leans towards small problems the more, the more dimensions are cut.
 
-    Parameters
-    ----------
-    speeds : mapping of Point to float
-    end : int
-        Largest dimension of the range; by default the largest that was measured.
+    `end` is the largest dimension of the range, by default the largest that was measured.
 
     Returns
     -------
@@ -181,12 +177,7 @@ def errors(speeds: Speeds, again: Speeds, end: int = 0) -> dict[str, float | Non
     third is what it changes by when the dimensions that were tested with all values of non-zeros a row are
     reduced to the values of the others; it says nothing where none was tested with all.
 
-    Parameters
-    ----------
-    speeds, again : mapping of Point to float
-        Speeds of all points, and of those that were measured again; without any, no error is known.
-    end : int
-        As in `refilled`.
+    Where `again`, the speeds of points that were measured again, is empty, no error is known.
     """
     whole, tested = figures(speeds, end), sorted({point.dimension for point in speeds})
     others = []
@@ -245,9 +236,8 @@ class Rating:
     ----------
     records, again : tuple of Record
         Of each point that was measured, and of those that were measured again.
-    machine : Machine
     bandwidths : tuple of Bandwidth
-        Measured on it.
+        Of the machine.
     cut_end : int
         The largest dimension before any were cut; 0 if that is not known.
     """
@@ -373,16 +363,12 @@ class BenchResult:
 
     Attributes
     ----------
-    budget_s, used_s : float
-        Seconds it was given, and took.
     ratings : tuple of Rating
         The most wanted target first; empty where nothing could be measured.
     phases : dict of str to float
         Seconds used by each part of the run.
     notes : tuple of str
         What a reader of the figures must know.
-    interrupted : bool
-        Whether the user stopped it.
     """
 
     machine: Machine
