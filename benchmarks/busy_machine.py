@@ -37,8 +37,8 @@ from sparsecast.devices.binding import bind, prepared
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.machine import detect
-from sparsecast.measuring.conditions import Watch
 from sparsecast.measuring.references import ReferenceMonitor, reference_bytes, references
+from sparsecast.measuring.surroundings import Surroundings
 from sparsecast.measuring.timing import Call, Effort, measure
 from sparsecast.planning.candidates import Target
 from sparsecast.records import Conditions
@@ -94,7 +94,7 @@ def trace(call: Call, seconds: float) -> tuple[NDArray[np.float64], float]:
     """Return the seconds of each call, one after the other, and how many other processes ran meanwhile."""
     for _ in range(3):
         call()
-    watch, times, begin = Watch(), [], perf_counter()
+    watch, times, begin = Surroundings(), [], perf_counter()
     last = begin
     while last < begin + seconds:
         start = perf_counter()
@@ -184,7 +184,7 @@ class Taken:
 
 def take(calls: dict[str, Call], monitor: ReferenceMonitor) -> Taken:
     """Measure some products, and the references after them."""
-    watch, start = Watch(), perf_counter()
+    watch, start = Surroundings(), perf_counter()
     found = measure(calls, EFFORT, watch.look)
     took_s, conditions = perf_counter() - start, watch.since(start)
     monitor.time()

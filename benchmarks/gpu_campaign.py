@@ -38,7 +38,7 @@ from gpu_graphs import beside_graph
 from gpu_peers import beside_peers, mean_ratio
 from gpu_scope import SIMULATOR, SMALL, TINY, Scope
 from sparsecast.benchmark.journal import Measurements
-from sparsecast.benchmark.measurement import measure_candidates, right_hand_side
+from sparsecast.benchmark.measurement import Instruments, measure_candidates, right_hand_side
 from sparsecast.benchmark.replay import replay
 from sparsecast.benchmark.run import LEAST_BUDGET_S, Calibration
 from sparsecast.devices.bandwidths import measure_bandwidths
@@ -393,13 +393,8 @@ def _energy_records(campaign: Campaign, problem: Problem, meter: NvmlMeter) -> l
         if record.matrix == problem.specification and record.regime == "warm"
     }
     chosen = sorted(campaign.candidates(problem, dtype), key=lambda each: known.get(each, np.inf))
-    measured = Measurements()
-    measured.add(
-        problem,
-        measure_candidates(
-            problem, "gallery", chosen[:THRIFTIEST], effort, clock=campaign.clock, meter=meter
-        ),
-    )
+    measured, instruments = Measurements(), Instruments(campaign.device, meter)
+    measured.add(problem, measure_candidates(problem, "gallery", chosen[:THRIFTIEST], effort, instruments))
     measured.into(campaign.profile).save(campaign.path)
     return measured.records
 

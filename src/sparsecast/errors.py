@@ -1,23 +1,5 @@
 """Every exception that Sparsecast raises on purpose.
 
-The tree::
-
-    SparsecastError                 anything below; the command line prints it as one line
-    |-- InputError (ValueError)     the user's input was wrong: exit status 2
-    |   |-- MatrixFileError         a matrix file is missing, damaged, too large or of a kind not taken
-    |   |-- UnknownNameError        no gallery matrix, format, kernel or model has that name
-    |   |-- FeatureError            a matrix's structure lacks features that are needed
-    |   |-- FormatError             a format does not suit a matrix
-    |   |   |-- PaddingError        it would store far more than the matrix has
-    |   |   `-- SymmetryError       it holds one triangle, and the matrix is not symmetric
-    |   |-- MatrixSizeError         a matrix or its format does not fit in memory
-    |   |-- ProfileError            a profile is missing, damaged, or of another schema or machine
-    |   |-- DeviceError             a device, its driver or package is missing or too old, or it was lost
-    |   |-- PluginError             a plug-in takes a name that is taken, or cannot be imported
-    |   |-- BusyError               another calibration holds the machine's profile
-    |   `-- StorageError            the data folder cannot be written
-    `-- WrongResultError            a kernel disagreed with the oracle: our fault, exit status 1
-
 A message is one line: the value, what was expected, the remedy.
 """
 
@@ -25,11 +7,11 @@ from __future__ import annotations
 
 
 class SparsecastError(Exception):
-    """Anything that Sparsecast raises on purpose."""
+    """Anything below: the command line prints it as one line and ends with exit status 1."""
 
 
 class InputError(SparsecastError, ValueError):
-    """The caller's input was wrong; the message names the value, the expectation and the remedy."""
+    """The user's input was wrong: exit status 2."""
 
 
 class MatrixFileError(InputError):

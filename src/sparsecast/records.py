@@ -1,7 +1,6 @@
-"""The data that rooms exchange: Candidate, Record, Bandwidth, Forecast.
+"""The data that rooms exchange: Candidate, Record, Bandwidth, Estimate, Forecast.
 
-All are frozen, hold SI units with the unit in the name, and turn into plain dictionaries and back
-without loss. Missing is ``None``, never 0 and never a default constant.
+Units are SI and stand in the name. Missing is ``None``, never 0 and never a default constant.
 """
 
 from __future__ import annotations
@@ -16,44 +15,27 @@ from typing import Any
 #: Version of the columns below; a stored file of another version is refused, never guessed at.
 SCHEMA_VERSION = 3
 
-#: What a parameter of a Candidate can be.
 Parameter = int | str | tuple[int, ...]
 
-#: Types of values that are computed with, by their NumPy names, the most usual first. Code that takes, lists
-#: or tests types reads them here.
-DTYPES: tuple[str, ...] = ("float64", "float32", "complex128", "complex64")
-
-#: Bytes of a value of each of these types.
-VALUE_BYTES: dict[str, int] = {"float64": 8, "float32": 4, "complex128": 16, "complex64": 8}
+#: Bytes of a value of each type that is computed with, by NumPy's name; the types, the most usual first.
+VALUE_BYTES = {"float64": 8, "float32": 4, "complex128": 16, "complex64": 8}
+DTYPES = tuple(VALUE_BYTES)
 
 #: What a Bandwidth moves, and between where.
-BANDWIDTH_KINDS: tuple[str, ...] = ("read", "copy", "to device", "from device")
+BANDWIDTH_KINDS = ("read", "copy", "to device", "from device")
 
 
 def product_flops(nnz: int, dtype: str) -> int:
-    """Return the floating-point operations of one product of `nnz` entries.
+    """Return the floating-point operations of one product of `nnz` entries, without padding.
 
     An entry costs a multiplication and an addition, 2 operations. With complex values these are four
     multiplications and two additions for the product, and two for the sum: 8 operations.
-
-    Parameters
-    ----------
-    nnz : int
-        Entries of the matrix, without padding.
-    dtype : str
-        One of DTYPES.
     """
     return (8 if dtype.startswith("complex") else 2) * nnz
 
 
 class Parameters(Mapping[str, Parameter]):
-    """Named parameters of a Candidate, such as the block size of BCSR: frozen, and alike in any order.
-
-    Parameters
-    ----------
-    values : mapping, optional
-        Values are whole numbers, texts, or several whole numbers.
-    """
+    """Named parameters of a Candidate, such as the block size of BCSR: frozen, and alike in any order."""
 
     __slots__ = ("_items",)
 
@@ -92,16 +74,15 @@ class Candidate:
     format, kernel : str
         Registered names of the storage format and of the kernel variant.
     device : str
-        Name of a device, such as ``"cpu"`` or ``"cuda"``; ``"hip"`` in published results of AMD's GPUs.
+        Such as ``"cpu"`` or ``"cuda"``; ``"hip"`` in published results of AMD's GPUs.
     dtype : str
-        NumPy name of the values' type, one of DTYPES.
+        One of DTYPES.
     index_bits : int
         Width of the column indices: 32 or 64.
     threads : int
-        Threads that share the rows.
+        That share the rows.
     parameters : Parameters
-        Of the format, by name: what its ``from_csr`` takes. The format's rule chooses
-        those that are not named.
+        What the format's ``from_csr`` takes. The format's rule chooses those that are not named.
     """
 
     format: str
@@ -167,29 +148,22 @@ class Record:
     Attributes
     ----------
     candidate : Candidate
-        What was measured.
     matrix : str
-        Specification of the matrix it was measured on: its key in a Profile's table of matrices.
+        Specification of the matrix: its key in a Profile's table of matrices.
     nnz : int
-        Stored entries of the matrix.
     suite : str
         Why it was measured: ``"strips"`` and ``"entry strips"`` (the benchmark matrices of Guo et al. for
         CSR and ELL, and for COO), ``"row lengths"`` (those of Wang et al.: normal and uniform row lengths),
         ``"varied"`` (rows of varied length, columns near and far), ``"blocks"`` (dense blocks),
         ``"symmetric"`` (rows of varied length, mirrored), ``"diagonals"`` (full diagonals), ``"gallery"``
-        (held out of the fit, to learn the size of the errors), ``"synthetic"`` (the five-minute benchmark of
+        (not fitted to, to learn the size of the errors), ``"synthetic"`` (the five-minute benchmark of
         Gahvari et al.), ``"synthetic again"`` (some of its points once more, for the noise), ``"user"`` or
         ``"published"`` (by others).
     samples_s : tuple of float
-        Every sample that was kept, in the order taken: seconds a product.
-    time_s : float
-        Their low quantile: a tenth of them is shorter.
-    spread : float or None
-        Their interquartile range over `time_s`.
-    noise : float or None
-        Relative difference of the low quantiles of the earlier and the later half of the samples. It and
-        `spread` are None of a single sample; they, `error` and `convert_s` are None where others published
-        the time without them.
+        Seconds a product, in the order taken.
+    time_s, spread, noise : float; float or None
+        Of the samples, as in a Timing. `spread`, `noise`, `error` and `convert_s` are None where others
+        published the time without them.
     retaken : int
         Samples that were thrown away: none today; earlier versions did.
     regime : str
@@ -200,18 +174,16 @@ class Record:
         Seconds to build the format from CSR, 0 for CSR itself; on a device with the transfer, CSR's too.
     stored_bytes, traffic_bytes : int
         Size of the format's arrays, and bytes streamed by one product.
-    energy_j : float or None
-        Joules a product; None where nothing measured it.
-    energy_source : str or None
-        ``"rapl"``, ``"nvml"`` or None.
+    energy_j, energy_source : float and str, or None
+        Joules a product, and ``"rapl"`` or ``"nvml"``; None where nothing measured it.
     measured_at : str
         UTC time in ISO 8601.
     version : str
-        Version of Sparsecast that measured.
+        Of Sparsecast.
     kernel_version : int
         Of the kernels of the format on that device. After one changed, its old Records count no longer.
     conditions : Conditions or None
-        What the machine did meanwhile; None where nobody looked.
+        None where nobody looked.
     """
 
     candidate: Candidate
@@ -237,7 +209,7 @@ class Record:
 
     @property
     def gflops(self) -> float:
-        """Speed in 1e9 floating-point operations a second, as `product_flops` counts them."""
+        """Speed in 1e9 floating-point operations a second."""
         return product_flops(self.nnz, self.candidate.dtype) / self.time_s / 1e9
 
     @property
@@ -266,52 +238,35 @@ class Record:
         KeyError, ValueError
             If a column is missing or holds something else.
         """
-        candidate = {field.name: row[field.name] for field in dataclasses.fields(Candidate)}
+        candidate, conditions, own = (_columns(row, kind) for kind in (Candidate, Conditions, cls))
         candidate["parameters"] = json.loads(candidate["parameters"])
-        own = {f.name: row[f.name] for f in dataclasses.fields(cls) if f.name not in _NESTED}
-        return cls(
-            candidate=Candidate.from_dict(candidate),
-            **{**own, "samples_s": tuple(own["samples_s"])},
-            conditions=_conditions(row),
-        )
+        own["samples_s"] = tuple(own["samples_s"])
+        seen = conditions["references_s"]  # None of a Record without conditions
+        told = None if seen is None else Conditions(**{**conditions, "references_s": json.loads(seen)})
+        return cls(candidate=Candidate.from_dict(candidate), conditions=told, **own)
 
 
-_NESTED = ("candidate", "conditions")
-
-
-def _conditions(row: Mapping[str, Any]) -> Conditions | None:
-    if row["references_s"] is None:
-        return None
-    told = {each.name: row[each.name] for each in dataclasses.fields(Conditions)}
-    return Conditions(**{**told, "references_s": json.loads(told["references_s"])})
+def _columns(row: Mapping[str, Any], kind: type) -> dict[str, Any]:
+    nested = "candidate", "conditions"
+    return {each.name: row[each.name] for each in dataclasses.fields(kind) if each.name not in nested}
 
 
 @dataclass(frozen=True, slots=True)
 class Bandwidth:
-    """How fast bytes that lie in order move: no product can exceed it.
-
-    A journal does not keep it: it is measured in a second, so a run that was killed measures it again.
+    """How fast bytes that lie in order move: no product can exceed it. Other fields are as in a Record.
 
     Attributes
     ----------
     kind : str
         One of BANDWIDTH_KINDS: ``"read"`` of an array and ``"copy"`` to another one where the device
         computes, ``"to device"`` and ``"from device"`` between a NumPy array and one there.
-    device : str
-        ``"cpu"`` or ``"cuda"``.
     threads : int
-        Threads that share the array; 1 on a device, as in a Candidate.
+        That share the array; 1 on a device, as in a Candidate.
     bytes : int
         Moved by one call. A copy reads and writes, so the array's count twice; between host and device they
         count once.
     time_s : float
-        Low quantile of the samples: seconds a call.
-    noise : float or None
-        As in a Record.
-    measured_at : str
-        UTC time in ISO 8601.
-    version : str
-        Version of Sparsecast that measured.
+        Seconds a call.
     """
 
     kind: str
@@ -325,7 +280,7 @@ class Bandwidth:
 
     @property
     def bandwidth_bytes_per_s(self) -> float:
-        """Bytes moved in a second."""
+        """The bandwidth."""
         return self.bytes / self.time_s
 
 
@@ -335,11 +290,10 @@ class Estimate:
 
     Attributes
     ----------
-    candidate : Candidate
     value : float
         Seconds or joules, whichever the model forecasts.
     low, high : float or None
-        Ends of the interval that is to hold nine tenths of the measurements; None where it is not known.
+        Ends of the interval that should hold nine tenths of the measurements; None where it is not known.
     why : tuple of (str, float)
         The model's terms and their values.
     """
@@ -357,23 +311,17 @@ class Forecast:
 
     Attributes
     ----------
-    candidate : Candidate
-        The way of doing the product.
-    nnz : int
-        Stored entries of the matrix.
-    time_s : float
-        Seconds a product.
     low_s, high_s : float or None
-        The interval that is to hold nine tenths of the measurements, from the model's errors on matrices
+        The interval that should hold nine tenths of the measurements, from the model's errors on matrices
         held out of its fit; None where the profile has too few of them.
     bytes : int
         Bytes streamed by one product in this format.
     energy_j, energy_low_j, energy_high_j : float or None
         Joules a product, and the ends of the interval; None where no energy was ever measured.
     convert_s : float or None
-        Forecast seconds to build the format from CSR; None where no conversion was ever timed.
+        Seconds to build the format from CSR; None where no conversion was ever timed.
     why : tuple of (str, float)
-        The model's terms and their values, for a reader who asks.
+        As in an Estimate.
     """
 
     candidate: Candidate
@@ -390,5 +338,5 @@ class Forecast:
 
     @property
     def gflops(self) -> float:
-        """Forecast speed in 1e9 floating-point operations a second, as `product_flops` counts them."""
+        """Forecast speed in 1e9 floating-point operations a second."""
         return product_flops(self.nnz, self.candidate.dtype) / self.time_s / 1e9

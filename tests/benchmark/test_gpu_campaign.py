@@ -120,8 +120,8 @@ def test_a_run_that_was_killed_is_taken_up(folder, tmp_path):
     whole, path = profile_of(out)
     path.unlink()
     first = [record for record in whole.records if record.matrix == whole.records[0].matrix]
-    with journal(path.with_suffix(".journal")) as writer:
-        writer.add(Problem.rebuilt(first[0].matrix), first)
+    with journal(path.with_suffix(".journal")) as add:
+        add(Problem.rebuilt(first[0].matrix), first)
     with path.with_suffix(".journal").open("a", encoding="utf-8") as stream:
         stream.write('{"schema": 3, "rec')  # the last line is cut short
     done = run([sys.executable, "-c", PHASES.format("calibration"), str(out)])

@@ -35,9 +35,9 @@ def measured(recorded, name):
 def written(recorded, tmp_path):
     """A journal of two matrices with three Records each."""
     path = tmp_path / "machine.journal"
-    with journal(path) as writer:
+    with journal(path) as add:
         for name in NAMES:
-            writer.add(*measured(recorded, name))
+            add(*measured(recorded, name))
     return path
 
 
@@ -57,8 +57,8 @@ def test_there_is_nothing_in_a_journal_that_is_not_there(tmp_path):
 
 def test_a_journal_goes_on_where_it_was_left(recorded, written):
     before = read_journal(written)
-    with journal(written, before.matrices) as writer:
-        writer.add(*measured(recorded, NAMES[0]))
+    with journal(written, before.matrices) as add:
+        add(*measured(recorded, NAMES[0]))
     found = read_journal(written)
     assert len(found.records) == 9 and found.matrices == before.matrices
     assert len(written.read_text().splitlines()) == 2 + 9
@@ -79,9 +79,9 @@ def test_a_last_line_that_was_cut_does_not_count_and_is_written_over(recorded, w
     written.write_bytes(whole[: last + kept])
     found = read_journal(written)
     assert len(found.records) == 5
-    with journal(written, found.matrices) as writer:
+    with journal(written, found.matrices) as add:
         problem, records = measured(recorded, NAMES[1])
-        writer.add(problem, records[2:])
+        add(problem, records[2:])
     assert written.read_bytes() == whole
 
 
@@ -134,9 +134,9 @@ from sparsecast.benchmark.journal import journal
 from sparsecast.matrices.problem import Problem
 from sparsecast.records import SCHEMA_VERSION, Record
 records = [Record.from_row(row) for row in json.loads(Path({str(source)!r}).read_text())]
-with journal(Path({str(path)!r})) as writer:
+with journal(Path({str(path)!r})) as add:
     while True:
-        writer.add(Problem.named({NAMES[0]!r}), records)
+        add(Problem.named({NAMES[0]!r}), records)
         print("written", flush=True)
 """
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as child:

@@ -8,7 +8,7 @@ from itertools import count
 import numpy as np
 import pytest
 
-from sparsecast.benchmark.measurement import measure_candidates, right_hand_side
+from sparsecast.benchmark.measurement import Instruments, measure_candidates, right_hand_side
 from sparsecast.devices.binding import Bound
 from sparsecast.devices.cpu.processor import Processor
 from sparsecast.devices.cuda.driver import driver_errors
@@ -36,7 +36,7 @@ def subject():
 def test_every_format_is_checked_and_recorded(subject):
     ticks = []
     chosen = whole_matrix(subject.structure, SETTING, detect()).candidates
-    records = measure_candidates(subject, "user", chosen, EFFORT, lambda: ticks.append(1))
+    records = measure_candidates(subject, "user", chosen, EFFORT, on_sample=lambda: ticks.append(1))
     assert [record.candidate for record in records] == list(chosen)
     assert {record.candidate.format for record in records} == set(FORMATS.names())
     assert len(ticks) == EFFORT.samples * len(chosen)
@@ -64,7 +64,7 @@ def test_what_does_not_fit_beside_the_others_is_left_out_with_its_reason(subject
     chosen = whole_matrix(subject.structure, SETTING, detect()).candidates
     (record,) = measure_candidates(
         *(subject, "user", chosen, EFFORT),
-        device=Full(),
+        instruments=Instruments(Full()),
         on_left_out=lambda candidate, why: told.setdefault(candidate, str(why)),
     )
     assert record.candidate.format == "csr"
@@ -86,7 +86,7 @@ def test_what_a_meter_counted_is_recorded_with_its_source(subject, monkeypatch):
     ticks = []
     (candidate, *_) = whole_matrix(subject.structure, SETTING, detect()).candidates
     (record,) = measure_candidates(
-        subject, "user", [candidate], EFFORT, lambda: ticks.append(1), meter=Meter()
+        *(subject, "user", [candidate], EFFORT, Instruments(Processor(), Meter())), lambda: ticks.append(1)
     )
     assert record.energy_j > 0 and record.energy_source == "nvml"
     assert len(ticks) == EFFORT.samples + 1, "a reading is a step like a sample"
@@ -127,7 +127,11 @@ def test_a_wrong_kernel_is_found_out_before_it_is_timed(subject):
     candidates = whole_matrix(subject.structure, SETTING, detect()).candidates
     with pytest.raises(WrongResultError, match="csr"):
         measure_candidates(
-            subject, "user", [c for c in candidates if c.format == "csr"], EFFORT, device=Almost()
+            subject,
+            "user",
+            [c for c in candidates if c.format == "csr"],
+            EFFORT,
+            instruments=Instruments(Almost()),
         )
 
 
@@ -139,7 +143,7 @@ def test_a_row_that_the_kernel_forgets_is_found_out(subject):
 
     chosen = whole_matrix(subject.structure, SETTING, detect()).candidates[:1]
     with pytest.raises(WrongResultError):
-        measure_candidates(subject, "user", chosen, EFFORT, device=Forgetful())
+        measure_candidates(subject, "user", chosen, EFFORT, instruments=Instruments(Forgetful()))
 
 
 def test_a_format_that_does_not_suit_is_left_out():
@@ -168,7 +172,7 @@ def test_a_device_lost_in_the_middle_is_said_in_one_line(subject, step):
     device = type("Lost", (Driven,), {step: lost})()
     chosen = whole_matrix(subject.structure, SETTING, detect()).candidates[:1]
     with pytest.raises(DeviceError, match=r"lost in the middle \(CUDA_ERROR_DEVICE_UNAVAILABLE\)"):
-        measure_candidates(subject, "user", chosen, EFFORT, device=device)
+        measure_candidates(subject, "user", chosen, EFFORT, Instruments(device))
 
 
 def test_a_candidate_that_does_not_fit_on_the_device_after_all_is_left_out(subject):
@@ -181,7 +185,7 @@ def test_a_candidate_that_does_not_fit_on_the_device_after_all_is_left_out(subje
     chosen = [
         c for c in whole_matrix(subject.structure, SETTING, detect()).candidates if c.format in ("csr", "ell")
     ]
-    records = measure_candidates(subject, "user", chosen, EFFORT, device=FullOfELL())
+    records = measure_candidates(subject, "user", chosen, EFFORT, instruments=Instruments(FullOfELL()))
     assert [record.candidate.format for record in records] == ["csr"]
 
 

@@ -45,7 +45,7 @@ def measured(monkeypatch, clock, recorded):
     """Replace measuring by an entry in this list and a second on the clock."""
     names: list[str] = []
 
-    def measure(problem, suite, candidates, effort, on_sample, device, **rest):
+    def measure(problem, suite, candidates, effort, instruments, on_sample):
         if problem.name not in NAMES:
             return []  # run for its compilation only
         names.append(problem.name)
@@ -264,10 +264,10 @@ def test_another_calibration_replaces_the_old_times(run, measured, path):
 def test_a_device_that_is_lost_leaves_what_was_measured_in_the_journal(run, measured, path, monkeypatch):
     inner = benchmark_run.measure_candidates
 
-    def lost(problem, suite, candidates, effort, **options):
+    def lost(problem, suite, candidates, effort, *options):
         if problem.name == NAMES[3]:
             raise DeviceError("device 'cuda' was lost in the middle")
-        return inner(problem, suite, candidates, effort, **options)
+        return inner(problem, suite, candidates, effort, *options)
 
     with monkeypatch.context() as patch:
         patch.setattr(benchmark_run, "measure_candidates", lost)
@@ -403,7 +403,7 @@ def suites(monkeypatch, clock, recorded):
     made = []
 
     class Suite:
-        def __init__(self, targets, series, dimensions, device, machine, on_point, processes, phases):
+        def __init__(self, targets, series, dimensions, device, machine, on_point, phases):
             self.targets, self.series, self.dimensions = targets, series, dimensions
             made.append(self)
 
@@ -494,7 +494,7 @@ def test_ctrl_c_in_the_synthetic_suite_keeps_what_was_measured(run, measured, su
 
 
 def test_a_measurement_beyond_the_budget_is_given_up(run, measured, monkeypatch, clock):
-    def endless(problem, suite, candidates, effort, on_sample, device, **rest):
+    def endless(problem, suite, candidates, effort, instruments, on_sample):
         for _ in range(1000):
             clock[0] += 1.0
             on_sample()
@@ -509,7 +509,7 @@ def test_a_measurement_beyond_the_budget_is_given_up(run, measured, monkeypatch,
 
 def test_one_slow_matrix_among_fast_ones_ends_nothing_and_two_count():
     matrix = SuiteMatrix(Problem.named("strips?rows=2000&nnz_per_row=4"), "strips")
-    budget = benchmark_run.Budget(100.0, 100.0, benchmark_run.QUICK_EFFORT)
+    budget = benchmark_run.Budget(100.0, benchmark_run.QUICK_EFFORT)
     estimate = budget.estimate_s(matrix)
     budget.learn(estimate, estimate)
     budget.learn(estimate, 20 * estimate)

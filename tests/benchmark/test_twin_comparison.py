@@ -9,6 +9,7 @@ import pytest
 from scipy.io import mmwrite
 from scipy.sparse import csr_array
 
+from sparsecast.api.calibrating import twins
 from sparsecast.benchmark import twin_comparison
 from sparsecast.benchmark.twin_comparison import TwinRow, twins_of
 from sparsecast.errors import InputError, WrongResultError
@@ -61,7 +62,7 @@ def test_a_type_that_would_lose_imaginary_parts_is_refused(folder):
 
 def test_an_unknown_type_is_refused_once(folder):
     with pytest.raises(InputError, match="dtype 'float65' on cpu: expected one of float64, "):
-        twins_of([folder / "plain.mtx"], (1,), detect(), "float65")
+        twins([folder / "plain.mtx"], dtype="float65")
 
 
 def test_ctrl_c_keeps_the_matrices_before(folder, monkeypatch):

@@ -37,8 +37,10 @@ def rewritten(path: Path, change) -> Path:
 
 
 def with_metadata(table: pyarrow.Table, **change: bytes) -> pyarrow.Table:
+    """Change the metadata, without a checksum: that of before would find the change."""
     keyed = {f"sparsecast_{key}".encode(): value for key, value in change.items()}
-    return table.replace_schema_metadata({**table.schema.metadata, **keyed})
+    kept = {key: value for key, value in table.schema.metadata.items() if key != b"sparsecast_checksum"}
+    return table.replace_schema_metadata({**kept, **keyed})
 
 
 def test_a_profile_survives_its_file(recorded, saved):
@@ -182,6 +184,40 @@ def test_a_changed_byte_is_noticed_or_harmless(recorded, saved):
     assert refused > 30
 
 
+@pytest.mark.parametrize(
+    "before, after",
+    [(b'"cores": ', b'"coreS": '), (b'"nnz": ', b'"nnz": 9'), (b'"bytes": 2', b'"bytes": 3')],
+    ids=["machine", "matrices", "bandwidths"],
+)
+def test_a_changed_byte_of_the_metadata_is_told(recorded, saved, before, after):
+    with_stream = recorded.with_bandwidths([STREAM])
+    table = pyarrow.parquet.read_table(with_stream.save(saved))
+    changed = {key: value.replace(before, after, 1) for key, value in table.schema.metadata.items()}
+    assert changed != table.schema.metadata
+    pyarrow.parquet.write_table(table.replace_schema_metadata(changed), saved)
+    with pytest.raises(ProfileError, match="damaged, by the checksum of its metadata: expected a whole prof"):
+        Profile.load(saved)
+
+
+def test_no_changed_byte_of_the_metadata_in_the_file_changes_the_profile(recorded, saved):
+    recorded.with_bandwidths([STREAM]).save(saved)
+    expected, whole = Profile.load(saved), saved.read_bytes()
+    footer = int.from_bytes(whole[-8:-4], "little") + 8
+    for position in np.random.default_rng(1).integers(len(whole) - footer, len(whole), 60):
+        damaged = bytearray(whole)
+        damaged[position] ^= 1
+        saved.write_bytes(damaged)
+        try:
+            found = Profile.load(saved)
+        except ProfileError:
+            continue
+        assert found == expected
+
+
+def test_a_profile_of_before_the_checksum_is_read(recorded, saved):
+    assert Profile.load(rewritten(saved, with_metadata)) == recorded
+
+
 def test_a_column_whose_name_is_no_text_is_refused(saved):
     before, footer = saved.read_bytes().rsplit(b"kernel", 1)
     before = before.replace(b"kernel", b"\xffernel")
@@ -249,11 +285,12 @@ def test_other_parquet_is_no_profile(tmp_path):
         Profile.load(path)
 
 
-@pytest.mark.parametrize("version", [b"0", b"999", b"one"])
+@pytest.mark.parametrize("version", [b"0", b"999", b"one", b"\xff"])
 def test_another_schema_is_refused_with_both_versions(saved, version):
     rewritten(saved, lambda table: with_metadata(table, schema=version))
     with pytest.raises(
-        ProfileError, match=rf"schema version {version.decode()}: expected at most {SCHEMA_VERSION}; use"
+        ProfileError,
+        match=rf"schema version {version.decode(errors='replace')}: expected at most {SCHEMA_VERSION}; use",
     ):
         Profile.load(saved)
 

@@ -9,6 +9,7 @@ import pytest
 
 from sparsecast.measuring.references import (
     EVERY_S,
+    WINDOW_S,
     Pooled,
     Reference,
     ReferenceMonitor,
@@ -53,7 +54,7 @@ def clock():
 
 def monitor_of(clock, **costs):
     made = {level: clock.reference(iter(each)) for level, each in costs.items()}
-    return ReferenceMonitor(made, clock, clock.clock_s, every_s=3.0, window_s=100.0)
+    return ReferenceMonitor(made, clock, clock.clock_s)
 
 
 def test_sizes_lie_where_they_are_named_after():
@@ -106,13 +107,16 @@ def test_a_reading_whose_calls_wait_for_cores_ends_early(clock):
 
 def test_readings_are_pooled_over_minutes(clock):
     monitor = monitor_of(clock, L3=[4.0, 1.0, 3.0, 2.0])
-    for at_s in (0.0, 50.0, 100.0, 150.0):
+    pooled = {}
+    for at_s in (0.0, 60.0, 120.0, 180.0):
         clock.now = at_s
         monitor.time()
-    assert monitor.pooled(150.0)["L3"].readings == 3  # of seconds 50 to 150
-    assert monitor.pooled(150.0)["L3"].time_s == 2.0
-    assert monitor.pooled(60.0)["L3"].time_s == 2.5
-    assert monitor.pooled(1e9) == {}
+        clock.now = at_s
+        pooled[at_s] = monitor.pooled()["L3"].time_s
+    assert pooled == {0.0: 4.0, 60.0: 2.5, 120.0: 3.0, 180.0: 2.0}  # the last three, of seconds 60 to 180
+    assert WINDOW_S == 120.0
+    clock.now = 1e9
+    assert monitor.pooled() == {}
 
 
 def test_the_noise_is_the_error_of_the_median():
@@ -123,23 +127,21 @@ def test_the_noise_is_the_error_of_the_median():
 
 
 def test_a_single_reading_tells_nothing_of_its_noise():
-    assert Pooled.of([2.0]) == Pooled(2.0, None, 1)
-    with pytest.raises(ValueError, match="at least one reading"):
-        Pooled.of([])
+    assert Pooled.of([2.0]) == Pooled(2.0, None)
 
 
 @pytest.mark.parametrize(
     "then, now, scale",
     [
-        (Pooled(1.0, 0.01, 9), Pooled(1.5, 0.02, 5), 1.5),
-        (Pooled(1.0, 0.01, 9), Pooled(0.5, 0.02, 5), 0.5),
-        (Pooled(1.0, 0.01, 9), Pooled(3.9, 0.02, 5), 3.9),
-        (Pooled(1.0, 0.01, 9), Pooled(120.0, 0.02, 5), None),
-        (Pooled(120.0, 0.01, 9), Pooled(1.0, 0.02, 5), None),
-        (Pooled(1.0, 0.01, 9), Pooled(1.04, 0.02, 5), 1.0),
-        (Pooled(1.0, 0.3, 9), Pooled(1.5, 0.02, 5), 1.0),
-        (Pooled(1.0, 0.01, 9), Pooled(1.5, None, 1), 1.0),
-        (Pooled(1.0, None, 1), Pooled(1.5, 0.01, 5), 1.0),
+        (Pooled(1.0, 0.01), Pooled(1.5, 0.02), 1.5),
+        (Pooled(1.0, 0.01), Pooled(0.5, 0.02), 0.5),
+        (Pooled(1.0, 0.01), Pooled(3.9, 0.02), 3.9),
+        (Pooled(1.0, 0.01), Pooled(120.0, 0.02), None),
+        (Pooled(120.0, 0.01), Pooled(1.0, 0.02), None),
+        (Pooled(1.0, 0.01), Pooled(1.04, 0.02), 1.0),
+        (Pooled(1.0, 0.3), Pooled(1.5, 0.02), 1.0),
+        (Pooled(1.0, 0.01), Pooled(1.5, None), 1.0),
+        (Pooled(1.0, None), Pooled(1.5, 0.01), 1.0),
     ],
     ids=[
         "slower",
@@ -158,8 +160,8 @@ def test_only_what_exceeds_the_noise_has_changed(then, now, scale):
 
 
 def test_levels_change_apart_and_unknown_ones_stay():
-    then = {"L2": Pooled(1.0, 0.0, 5), "memory": Pooled(1.0, 0.0, 5)}
-    now = {"L2": Pooled(1.0, 0.0, 5), "L3": Pooled(3.0, 0.0, 5), "memory": Pooled(2.0, 0.0, 5)}
+    then = {"L2": Pooled(1.0, 0.0), "memory": Pooled(1.0, 0.0)}
+    now = {"L2": Pooled(1.0, 0.0), "L3": Pooled(3.0, 0.0), "memory": Pooled(2.0, 0.0)}
     assert scale_since(then, now) == {"L2": 1.0, "L3": 1.0, "memory": 2.0}
 
 

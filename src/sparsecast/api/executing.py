@@ -23,8 +23,8 @@ from sparsecast.api.resolving import (
     training_for,
 )
 from sparsecast.benchmark.evaluation import Evaluation, Scoring
-from sparsecast.benchmark.kept import keep
-from sparsecast.benchmark.measurement import LeftOut, measure_candidates
+from sparsecast.benchmark.journal import keep
+from sparsecast.benchmark.measurement import Instruments, LeftOut, measure_candidates
 from sparsecast.benchmark.plan_check import PlanCheck, check_plan
 from sparsecast.benchmark.replay import replay as replay_records
 from sparsecast.devices import DEVICES
@@ -269,11 +269,9 @@ def measure(
         "user",
         candidates,
         DEFAULT_EFFORT,
+        Instruments(computing, meter, surroundings),
         on_sample,
-        computing,
         leave_out,
-        meter=meter,
-        surroundings=surroundings,
     )
     if refused and not records:
         raise refused[0]

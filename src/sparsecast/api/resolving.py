@@ -6,7 +6,7 @@ from typing import Any
 
 from sparsecast.api.inputs import as_problem
 from sparsecast.benchmark.gahvari import summary
-from sparsecast.benchmark.kept import with_kept
+from sparsecast.benchmark.journal import with_kept
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import parse_device
 from sparsecast.errors import InputError, ProfileError

@@ -13,17 +13,7 @@ from sparsecast.records import Estimate, Record
 
 @dataclass(frozen=True, slots=True)
 class EvaluationRow:
-    """One Candidate on one matrix.
-
-    Attributes
-    ----------
-    matrix : str
-        Its name.
-    model, quantity : str
-        Name of the model, and what it forecasts: ``"time"`` or ``"energy"``.
-    estimate : Estimate
-    record : Record
-    """
+    """One Candidate on one matrix, by name, and what a model expects of its time or energy."""
 
     matrix: str
     model: str
@@ -55,8 +45,6 @@ class ModelScore:
 
     Attributes
     ----------
-    quantity : str
-        What it forecasts.
     mean_error, median_error, p90_error : float
         Of the absolute relative errors of all forecasts.
     coverage : float or None
@@ -86,8 +74,6 @@ class Evaluation:
 
     Attributes
     ----------
-    profile : str
-    rows : tuple of EvaluationRow
     models : dict of str to ModelScore
         Of those that forecast something.
     refused : dict of str to str
@@ -105,15 +91,7 @@ class Evaluation:
 
 @dataclass
 class Scoring:
-    """Collects forecasts and measurements, and scores the models.
-
-    Attributes
-    ----------
-    rows : list of EvaluationRow
-    measured : dict of str to list of Record
-        All that was measured, by the matrix' name.
-    refused : dict of str to str
-    """
+    """Collects forecasts, and by the matrix' name all that was measured, and scores the models."""
 
     rows: list[EvaluationRow] = field(default_factory=list)
     measured: dict[str, list[Record]] = field(default_factory=dict)
@@ -129,7 +107,7 @@ class Scoring:
         self.rows += [
             EvaluationRow(matrix, model, quantity, estimate, known[estimate.candidate])
             for estimate in estimates
-            if _is_measured(known.get(estimate.candidate), quantity)
+            if estimate.candidate in known and _value(known[estimate.candidate], quantity) is not None
         ]
 
     def evaluation(self, profile: str, interrupted: bool = False) -> Evaluation:
@@ -144,8 +122,9 @@ class Scoring:
         return Evaluation(profile, tuple(rows), scores, self.refused, interrupted)
 
 
-def _is_measured(record: Record | None, quantity: str) -> bool:
-    return record is not None and getattr(record, QUANTITIES[quantity]) is not None
+def _value(record: Record, quantity: str) -> float | None:
+    value = getattr(record, QUANTITIES[quantity])
+    return None if value is None else float(value)
 
 
 def _score(
@@ -155,9 +134,8 @@ def _score(
     covered = [row.is_covered for row in rows if row.is_covered is not None]
     regrets, total = [], 0
     for matrix, records in measured.items():
-        known = {
-            r.candidate: float(getattr(r, QUANTITIES[quantity])) for r in records if _is_measured(r, quantity)
-        }
+        values = {record.candidate: _value(record, quantity) for record in records}
+        known = {candidate: value for candidate, value in values.items() if value is not None}
         total += len(known)
         own = [row for row in rows if row.matrix == matrix]
         plain = [value for candidate, value in known.items() if candidate.format == "csr"]

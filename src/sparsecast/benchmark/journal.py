@@ -1,9 +1,12 @@
-"""Journals: each measurement is written at once, in one line, so that a killed run loses nothing."""
+"""Journals: each measurement is written at once, in one line, so that a killed run loses nothing.
+
+What users measured on a machine is kept in one, for models to learn from and to be scored on.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,33 +14,22 @@ from typing import Any
 
 from sparsecast.errors import ProfileError
 from sparsecast.machines import earlier_profiles, storage
+from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import MatrixEntry, Profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.records import SCHEMA_VERSION, Record
 
 
-def entry_of(problem: Problem) -> MatrixEntry:
-    """Return the line of a table of matrices that stands for a problem."""
-    return MatrixEntry(problem.specification, problem.name, problem.structure)
-
-
 @dataclass
 class Measurements:
-    """Records, and the matrices that they name.
-
-    Attributes
-    ----------
-    records : list of Record
-    matrices : dict of str to MatrixEntry
-        By specification.
-    """
+    """Records, and by specification the matrices that they name."""
 
     records: list[Record] = field(default_factory=list)
     matrices: dict[str, MatrixEntry] = field(default_factory=dict)
 
     def add(self, problem: Problem, records: Iterable[Record]) -> None:
         """Add the Records of a problem."""
-        self.matrices[problem.specification] = entry_of(problem)
+        self.matrices[problem.specification] = _entry(problem)
         self.records += records
 
     def into(self, profile: Profile) -> Profile:
@@ -45,44 +37,29 @@ class Measurements:
         return profile.with_records(self.records, self.matrices.values())
 
 
-class JournalWriter:
-    """Appends to an open journal; `journal` gives one."""
-
-    def __init__(self, append: Any, known: Iterable[str]) -> None:
-        self._append, self._known = append, set(known)
-
-    def add(self, problem: Problem, records: Iterable[Record]) -> None:
-        """Write the Records of a problem, and first the problem if it was not written yet.
-
-        Raises
-        ------
-        StorageError
-            If a line cannot be written.
-        """
-        if problem.specification not in self._known:
-            self._append(json.dumps({"schema": SCHEMA_VERSION, "matrix": entry_of(problem).to_dict()}))
-            self._known.add(problem.specification)
-        for record in records:
-            self._append(json.dumps({"schema": SCHEMA_VERSION, "record": record.to_row()}))
+def _entry(problem: Problem) -> MatrixEntry:
+    return MatrixEntry(problem.specification, problem.name, problem.structure)
 
 
 @contextmanager
-def journal(path: Path, known: Iterable[str] = ()) -> Iterator[JournalWriter]:
-    """Open a journal for appending.
+def journal(path: Path, known: Iterable[str] = ()) -> Iterator[Callable[[Problem, Iterable[Record]], None]]:
+    """Open a journal for appending; give a function that writes a problem, unless it is known, and Records.
 
-    Parameters
-    ----------
-    path : Path
-    known : iterable of str
-        Specifications of the matrices that it already holds.
-
-    Raises
-    ------
-    StorageError
-        If it cannot be written.
+    `known` are the specifications of the matrices that it already holds. A StorageError says that a line
+    cannot be written.
     """
+    written = set(known)
     with storage.journal(path) as append:
-        yield JournalWriter(append, known)
+
+        def add(problem: Problem, records: Iterable[Record]) -> None:
+            lines: list[dict[str, Any]] = [{"record": record.to_row()} for record in records]
+            if problem.specification not in written:
+                lines.insert(0, {"matrix": _entry(problem).to_dict()})
+                written.add(problem.specification)
+            for line in lines:
+                append(json.dumps({"schema": SCHEMA_VERSION, **line}))
+
+        yield add
 
 
 def read_journal(path: Path) -> Measurements:
@@ -99,11 +76,9 @@ def read_journal(path: Path) -> Measurements:
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     for number, line in enumerate(lines, 1):
         try:
-            _take(json.loads(line), found)
-        except _SchemaError as error:  # also in the last line: it is whole
-            raise ProfileError(
-                f"{path} has schema {error}: expected {SCHEMA_VERSION}; remove the file"
-            ) from error
+            _take(json.loads(line), found, path)
+        except ProfileError:  # also in the last line: it is whole
+            raise
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             if number == len(lines):
                 break
@@ -114,19 +89,34 @@ def read_journal(path: Path) -> Measurements:
     return found
 
 
-class _SchemaError(Exception):
-    """A line that another Sparsecast wrote."""
-
-
-def _take(line: dict[str, Any], found: Measurements) -> None:
+def _take(line: dict[str, Any], found: Measurements, path: Path) -> None:
     if line["schema"] == earlier_profiles.SCHEMA_VERSION:
-        entry = MatrixEntry.from_dict(earlier_profiles.matrix_entry(line))
+        entry = MatrixEntry(**earlier_profiles.matrix_entry(line))
         found.records.append(Record.from_row(earlier_profiles.record_row(line)))
         found.matrices[entry.specification] = entry
     elif line["schema"] != SCHEMA_VERSION:
-        raise _SchemaError(line["schema"])
+        raise ProfileError(f"{path} has schema {line['schema']}: expected {SCHEMA_VERSION}; remove the file")
     elif "matrix" in line:
-        entry = MatrixEntry.from_dict(line["matrix"])
+        entry = MatrixEntry(**line["matrix"])
         found.matrices[entry.specification] = entry
     else:
         found.records.append(Record.from_row(line["record"]))
+
+
+def _kept_path(machine: Machine) -> Path:
+    return storage.home() / "measurements" / f"{machine.name}.jsonl"
+
+
+def keep(machine: Machine, problem: Problem, records: Iterable[Record]) -> None:
+    """Keep Records that a user measured; a StorageError says that the data folder cannot be written."""
+    path = _kept_path(machine)
+    with storage.exclusive(path.with_suffix(".lock"), waits=True), journal(path) as add:
+        add(problem, records)
+
+
+def with_kept(profile: Profile) -> Profile:
+    """Return a profile with the kept Records of its machine; a later Record replaces an earlier one.
+
+    A ProfileError says that their journal is damaged.
+    """
+    return read_journal(_kept_path(profile.machine)).into(profile)

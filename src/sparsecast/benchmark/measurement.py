@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,10 +17,10 @@ from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.errors import FormatError, InputError, MatrixSizeError
 from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.disturbance import waited_for_cores
-from sparsecast.measuring.energy import Energy, Meter, energy_of
+from sparsecast.measuring.energy import Meter, energy_of
 from sparsecast.measuring.surroundings import Surroundings
-from sparsecast.measuring.timing import Call, Clock, Effort, Timing, measure
-from sparsecast.records import Candidate, Conditions, Record
+from sparsecast.measuring.timing import Call, Effort, Timing, measure
+from sparsecast.records import Candidate, Record
 from sparsecast.version import VERSION
 
 #: Told which Candidate is left out, and why.
@@ -30,8 +30,23 @@ LeftOut = Callable[[Candidate, InputError], None]
 _ALONE = "alone"
 
 
+@dataclass(frozen=True)
+class Instruments:
+    """What products are measured with.
+
+    A meter reads the energy of every Candidate, which takes seconds each; without one, none is read. The
+    surroundings are those of the run that the measurement belongs to.
+    """
+
+    device: Device
+    meter: Meter | None = None
+    surroundings: Surroundings = field(default_factory=Surroundings)
+
+
 @dataclass(frozen=True, slots=True)
-class _Prepared:
+class Prepared:
+    """A Candidate that is built and checked."""
+
     candidate: Candidate
     bound: Bound
     convert_s: float
@@ -39,10 +54,7 @@ class _Prepared:
 
 
 def right_hand_side(cols: int, dtype: str) -> np.ndarray[Any, np.dtype[Any]]:
-    """Return the x that products are measured with: uniform in [-1, 1), the same every time.
-
-    Real and imaginary parts of a complex x are drawn alike.
-    """
+    """Return the x that products are measured with: uniform in [-1, 1), the same every time."""
     generator = np.random.default_rng(0)
     x = generator.uniform(-1.0, 1.0, cols).astype(dtype)
     if x.dtype.kind == "c":
@@ -50,17 +62,27 @@ def right_hand_side(cols: int, dtype: str) -> np.ndarray[Any, np.dtype[Any]]:
     return x
 
 
+def prepare(
+    A: csr_array[Any], candidate: Candidate, x: Any, reference: ReferenceProduct, device: Device
+) -> Prepared:
+    """Build a Candidate and check it against the oracle; `x` is where the device computes."""
+    device.warm_up(candidate)  # otherwise the conversion would be charged with compiling itself
+    bound, convert_s = device.bind(A, candidate)
+    # Filled with NaN, so that a row the kernel forgets is found out.
+    out = device.put(np.full(A.shape[0], np.nan, dtype=A.dtype))
+    bound.product(x, out)
+    error = reference.check(device.take(out), f"{candidate.format} {candidate.kernel}")
+    return Prepared(candidate, bound, convert_s, error)
+
+
 def measure_candidates(
     problem: Problem,
     suite: str,
     candidates: Sequence[Candidate],
     effort: Effort,
+    instruments: Instruments | None = None,
     on_sample: Callable[[], None] = lambda: None,
-    device: Device | None = None,
     on_left_out: LeftOut = lambda candidate, why: None,
-    clock: Clock | None = None,
-    meter: Meter | None = None,
-    surroundings: Surroundings | None = None,
 ) -> list[Record]:
     """Measure Candidates of one device, dtype and index width, sampled in turn; return a Record each.
 
@@ -68,23 +90,14 @@ def measure_candidates(
 
     Parameters
     ----------
-    problem : Problem
-    suite : str
-        As in a Record.
-    candidates : sequence of Candidate
-    effort : Effort
+    problem, suite, candidates, effort
+        What is measured, why as in a Record, and how long.
+    instruments : Instruments, optional
+        By default the Candidates' device, with warm caches.
     on_sample : callable
         Called after every sample, and after every reading of energy.
-    device : Device, optional
-        By default the Candidates' own, with warm caches.
     on_left_out : callable
         Called with each Candidate that is left out, and why.
-    clock : Clock, optional
-        By default a new one of the device.
-    meter : Meter, optional
-        Reads the energy of every Candidate, which takes seconds each; without one, none is read.
-    surroundings : Surroundings, optional
-        Of the run that this measurement belongs to; by default those of this measurement alone.
 
     Raises
     ------
@@ -98,10 +111,10 @@ def measure_candidates(
     if not candidates:
         return []
     first = candidates[0]
-    device = device or DEVICES.get(first.device)
-    surroundings = surroundings or Surroundings()
+    used = instruments or Instruments(DEVICES.get(first.device))
+    device, surroundings = used.device, used.surroundings
     with device.errors():
-        clock = clock or device.clock()
+        clock = device.clock()
         A = prepared(problem.matrix, first.dtype, first.index_bits)
         x = right_hand_side(A.shape[1], first.dtype)
         ready = _all_prepared(A, candidates, x, device, on_left_out)
@@ -114,75 +127,51 @@ def measure_candidates(
             surroundings.look()
             on_sample()
 
-        alone = _alone(A, ready, placed, out, device)
+        csr = next((i for i, each in enumerate(ready) if _is_parallel_csr(each.candidate)), None)
+        alone = {} if csr is None else {_ALONE: _alone(A, ready[csr].candidate, placed, out, device)}
         surroundings.begin()
         timings = measure(calls | alone, effort, watch, clock)
-        conditions = _judged(surroundings.conditions(), ready, timings)
+        conditions = surroundings.conditions()
+        if csr is not None:
+            waited = waited_for_cores(timings[str(csr)], timings[_ALONE], conditions)
+            conditions = replace(conditions, waited_for_cores=waited)
         records = []
         for key, item in zip(calls, ready, strict=True):
-            energy = energy_of(calls[key], meter, clock) if meter else None
-            if energy:
+            energy_j = energy_of(calls[key], used.meter, clock) if used.meter else None
+            if energy_j is not None:
                 on_sample()
-            records.append(_record(problem, suite, item, timings[key], device.regime, energy, conditions))
+            record = _record(problem, suite, device, item, timings[key])
+            source = used.meter.source if used.meter and energy_j is not None else None
+            records.append(replace(record, energy_j=energy_j, energy_source=source, conditions=conditions))
     return records
 
 
 def _all_prepared(
     A: csr_array[Any], candidates: Sequence[Candidate], x: Any, device: Device, on_left_out: LeftOut
-) -> list[_Prepared]:
+) -> list[Prepared]:
     """Build and check every Candidate that suits the matrix and fits."""
     reference, placed, ready = ReferenceProduct.of(A, x), device.put(x), []
     for candidate in candidates:
         try:
             with device.errors():  # before a candidate that does not fit after all is left out
-                ready.append(_prepare(A, candidate, placed, reference, device))
+                ready.append(prepare(A, candidate, placed, reference, device))
         except (FormatError, MatrixSizeError) as error:
             on_left_out(candidate, error)
     return ready
 
 
-def _alone(
-    A: csr_array[Any], ready: Sequence[_Prepared], x: Any, out: Any, device: Device
-) -> dict[str, Call]:
-    """Return plain CSR with one thread, to check products in parallel; nothing if no such is measured."""
-    for item in ready:
-        if item.candidate.format == "csr" and item.candidate.threads > 1:
-            candidate = replace(item.candidate, threads=1)
-            device.warm_up(candidate)
-            return {_ALONE: device.call(candidate, device.bind(A, candidate)[0], x, out)}
-    return {}
+def _is_parallel_csr(candidate: Candidate) -> bool:
+    return candidate.format == "csr" and candidate.threads > 1
 
 
-def _judged(conditions: Conditions, ready: Sequence[_Prepared], timings: Mapping[str, Timing]) -> Conditions:
-    """Return the conditions with whether plain CSR waited for cores, where that was looked at."""
-    if _ALONE not in timings:
-        return conditions
-    key = next(str(i) for i, item in enumerate(ready) if item.candidate.format == "csr")
-    waited = waited_for_cores(timings[key], timings[_ALONE], conditions)
-    return replace(conditions, waited_for_cores=waited)
+def _alone(A: csr_array[Any], candidate: Candidate, x: Any, out: Any, device: Device) -> Call:
+    """Return the same product with one thread, to check one in parallel."""
+    candidate = replace(candidate, threads=1)
+    device.warm_up(candidate)
+    return device.call(candidate, device.bind(A, candidate)[0], x, out)
 
 
-def _prepare(
-    A: csr_array[Any], candidate: Candidate, x: Any, reference: ReferenceProduct, device: Device
-) -> _Prepared:
-    device.warm_up(candidate)  # otherwise the conversion would be charged with compiling itself
-    bound, convert_s = device.bind(A, candidate)
-    # Filled with NaN, so that a row the kernel forgets is found out.
-    out = device.put(np.full(A.shape[0], np.nan, dtype=A.dtype))
-    bound.product(x, out)
-    error = reference.check(device.take(out), f"{candidate.format} {candidate.kernel}")
-    return _Prepared(candidate, bound, convert_s, error)
-
-
-def _record(
-    problem: Problem,
-    suite: str,
-    item: _Prepared,
-    timing: Timing,
-    regime: str,
-    energy: Energy | None,
-    conditions: Conditions,
-) -> Record:
+def _record(problem: Problem, suite: str, device: Device, item: Prepared, timing: Timing) -> Record:
     return Record(
         candidate=item.candidate,
         matrix=problem.specification,
@@ -193,15 +182,14 @@ def _record(
         spread=timing.spread,
         noise=timing.noise,
         retaken=0,
-        regime=regime,
+        regime=device.regime,
         error=item.error,
         convert_s=item.convert_s,
         stored_bytes=item.bound.matrix.nbytes,
         traffic_bytes=item.bound.matrix.traffic(),
-        energy_j=energy.energy_j if energy else None,
-        energy_source=energy.source if energy else None,
+        energy_j=None,
+        energy_source=None,
         measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
         version=VERSION,
-        conditions=conditions,
-        kernel_version=DEVICES.get(item.candidate.device).kernels.get(item.candidate.format).version,
+        kernel_version=device.kernels.get(item.candidate.format).version,
     )

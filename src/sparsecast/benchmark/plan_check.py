@@ -28,12 +28,11 @@ class PlanCheck:
     time_s, baseline_s, scipy_s : float
         Seconds a product: the plan's operator, plain CSR, SciPy's ``A @ x``.
     noise : float or None
-        The largest relative difference between the earlier and the later half of the samples of one; None of
-        single samples.
+        The largest of these Timings; None of single samples.
     convert_s : float
         Seconds to build the operator.
     error : float
-        Of the operator against the oracle, as in a Record.
+        As in a Record.
     """
 
     time_s: float
@@ -66,36 +65,30 @@ def check_plan(
         If its memory is too small.
     """
     with device.errors():
-        return _checked(A, plan, build, effort, device)
-
-
-def _checked(
-    A: csr_array[Any], plan: Plan, build: Callable[[], BlockOperator], effort: Effort, device: Device
-) -> PlanCheck:
-    baseline = plan.baseline.candidate
-    ready = prepared(A, baseline.dtype, baseline.index_bits)
-    x = right_hand_side(A.shape[1], baseline.dtype)
-    reference = ReferenceProduct.of(ready, x)
-    for candidate in {block.candidate for block in plan.blocks}:
-        device.warm_up(candidate)
-    start = perf_counter()
-    operator = build()
-    convert_s = perf_counter() - start
-    placed, out = device.put(x), device.put(np.full(A.shape[0], np.nan, dtype=ready.dtype))
-    error = reference.check(device.take(operator.matvec(placed, out)), "the planned operator")
-    plain = device.call(baseline, device.bind(ready, baseline)[0], placed, out)
-    calls = {"plan": lambda: operator.matvec(placed, out), "baseline": plain}
-    scipy = {"scipy": lambda: ready @ x}
-    clock = device.clock()
-    if device.shares_host:
-        timings = measure(calls | scipy, effort, clock=clock)
-    else:
-        timings = measure(calls, effort, clock=clock) | measure(scipy, effort)
-    return PlanCheck(
-        timings["plan"].time_s,
-        timings["baseline"].time_s,
-        timings["scipy"].time_s,
-        max((each.noise for each in timings.values() if each.noise is not None), default=None),
-        convert_s,
-        error,
-    )
+        baseline = plan.baseline.candidate
+        ready = prepared(A, baseline.dtype, baseline.index_bits)
+        x = right_hand_side(A.shape[1], baseline.dtype)
+        reference = ReferenceProduct.of(ready, x)
+        for candidate in {block.candidate for block in plan.blocks}:
+            device.warm_up(candidate)
+        start = perf_counter()
+        operator = build()
+        convert_s = perf_counter() - start
+        placed, out = device.put(x), device.put(np.full(A.shape[0], np.nan, dtype=ready.dtype))
+        error = reference.check(device.take(operator.matvec(placed, out)), "the planned operator")
+        plain = device.call(baseline, device.bind(ready, baseline)[0], placed, out)
+        calls = {"plan": lambda: operator.matvec(placed, out), "baseline": plain}
+        scipy = {"scipy": lambda: ready @ x}
+        clock = device.clock()
+        if device.shares_host:
+            timings = measure(calls | scipy, effort, clock=clock)
+        else:
+            timings = measure(calls, effort, clock=clock) | measure(scipy, effort)
+        return PlanCheck(
+            timings["plan"].time_s,
+            timings["baseline"].time_s,
+            timings["scipy"].time_s,
+            max((each.noise for each in timings.values() if each.noise is not None), default=None),
+            convert_s,
+            error,
+        )

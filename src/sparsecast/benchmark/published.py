@@ -4,13 +4,10 @@ The file is that of Ginkgo's benchmarks on the SuiteSparse collection: ginkgo-pr
 commit b9082895, under CC BY 4.0, gathered into one table with a line for each machine, matrix and format. It
 is no part of this project; the user gives its path.
 
-What a Record of it knows: the machine, the format, the library's kernel, rows, columns, entries and the time
-of a product in double precision, a mean of which the file has no samples. Spread, noise, error and the time
-of the conversion are None, for they are not known; sizes in bytes are this project's own count, because the
-file's differ in meaning from machine to machine.
-
-What its Structure knows: rows, columns, entries, and of the row lengths the five numbers (least, quartiles,
-greatest) and the deviation. What it takes for granted:
+A time is a mean, in double precision, of which the file has no samples. Sizes in bytes are this project's
+own count, because the file's differ in meaning from machine to machine. Of a matrix it has rows, columns,
+entries, and of the row lengths the five numbers (least, quartiles, greatest) and the deviation. Taken for
+granted is:
 
 - between two of the five numbers the lengths follow a power of the rank, one exponent for all four quarters,
   chosen so that the lengths add up to the entries (`row_lengths`). From these lengths are the mode, the empty
@@ -22,6 +19,7 @@ greatest) and the deviation. What it takes for granted:
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -104,15 +102,14 @@ def published_profiles(path: Path) -> dict[str, Profile]:
         for line in _lines(path)
         if line["machine"] in GPUS and line["completed"] and line["time_s"] and line["time_s"] > 0
     ]
-    unknown = {line["format"] for line in lines} - set(KERNELS)
-    if unknown:
+    if others := {line["format"] for line in lines} - set(KERNELS):
         raise ProfileError(
-            f"{path} has format {', '.join(sorted(unknown))}: expected {', '.join(KERNELS)}; "
+            f"{path} has format {', '.join(sorted(others))}: expected {', '.join(KERNELS)}; "
             f"give the table of {SOURCE}"
         )
     structures: dict[tuple[Any, ...], Structure | None] = {}
-    records: dict[str, list[Record]] = {}
-    entries: dict[str, dict[str, MatrixEntry]] = {}
+    records: defaultdict[str, list[Record]] = defaultdict(list)
+    entries: defaultdict[str, dict[str, MatrixEntry]] = defaultdict(dict)
     for line in lines:
         # A matrix is the same on most machines; some have left out zeros, or lack the row lengths.
         key = tuple(line[name] for name in ("group", "matrix", *_OF_MATRIX))
@@ -121,13 +118,15 @@ def published_profiles(path: Path) -> dict[str, Profile]:
         found = structures[key]
         if found is not None:
             record = _record(line, found)
-            records.setdefault(line["machine"], []).append(record)
-            own = entries.setdefault(line["machine"], {})
-            own.setdefault(record.matrix, MatrixEntry(record.matrix, record.matrix, found))
-    return {
-        name: Profile(_machine(GPUS[name]), (), {}).with_records(own, entries[name].values())
-        for name, own in records.items()
-    }
+            records[line["machine"]].append(record)
+            entry = MatrixEntry(record.matrix, record.matrix, found)
+            entries[line["machine"]].setdefault(record.matrix, entry)
+    profiles, unknown = {}, "not published"
+    for name, own in records.items():
+        device = "hip" if GPUS[name].compute_capability is None else "cuda"
+        machine = Machine(unknown, unknown, 1, 1, (), (), 0, unknown, device, GPUS[name])
+        profiles[name] = Profile(machine, tuple(own), entries[name])
+    return profiles
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:
@@ -141,12 +140,6 @@ def _lines(path: Path) -> list[dict[str, Any]]:
             f"{path} cannot be read as published results ({' '.join(str(error).split())}): expected the "
             f"table of {SOURCE}; name another file"
         ) from error
-
-
-def _machine(gpu: GPU) -> Machine:
-    unknown = "not published"
-    device = "hip" if gpu.compute_capability is None else "cuda"
-    return Machine(unknown, unknown, 1, 1, (), (), 0, unknown, device, gpu)
 
 
 def _record(line: dict[str, Any], found: Structure) -> Record:
@@ -183,28 +176,23 @@ def _structure(line: dict[str, Any]) -> Structure | None:
         return None
     statistics = row_length_statistics(*found)
     statistics["deviation"] = math.sqrt(max(float(line["rd_variance"]), 0.0))
-    # In what order the rows come, and where their entries lie, is not published.
     known = RowLengths(**statistics, changes=None, mispredicted=None)
     return Structure(rows, cols, nnz, {known.name: known})
 
 
 def row_lengths(rows: int, nnz: int, five: list[float]) -> tuple[Integers, Integers] | None:
-    """Return row lengths that have five given numbers and a given sum.
+    """Return row lengths that have five given numbers and a given sum, or None where no rows have.
 
     One row has the least length and one the greatest. For the others, a quarter at a time, the length at the
     share u of the quarter's rows is left + (right - left) u**p, and p is the one with which the lengths of
     all quarters add up. Runs of rows get the whole numbers around their mean.
 
-    Parameters
-    ----------
-    rows, nnz : int
-    five : list of float
-        Least, first quartile, median, third quartile and greatest length.
+    The five are least, first quartile, median, third quartile and greatest length.
 
     Returns
     -------
     tuple of int64 arrays of shape (lengths,) or None
-        The lengths, ascending, and the number of rows of each. None where no rows have such numbers.
+        The lengths, ascending, and the number of rows of each.
     """
     if not all(low <= high for low, high in zip([0.0, *five], five, strict=False)):
         return None

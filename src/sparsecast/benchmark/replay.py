@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from sparsecast.benchmark.evaluation import Evaluation, Scoring
 from sparsecast.errors import ProfileError, SparsecastError
@@ -70,15 +70,13 @@ def _score_part(
     """Fit a model to what does not belong to the groups of `part`, and add its forecasts of what does."""
     model.fit(training.where(lambda record: training.group(record) not in part))
     known = scored.where(lambda record: scored.group(record) in part).having(model.groups)
-    for records in _by_matrix(known):
+    by_matrix: dict[str, list[Record]] = {}
+    for record in known.records:
+        by_matrix.setdefault(record.matrix, []).append(record)
+    for records in by_matrix.values():
         candidates = list(dict.fromkeys(record.candidate for record in records))
         found = model.estimates(known.structure(records[0]), candidates)
         scoring.add_estimates(_name(known, records[0]), model.name, model.quantity, found)
-
-
-def _by_matrix(training: TrainingSet) -> Iterator[list[Record]]:
-    for specification in dict.fromkeys(record.matrix for record in training.records):
-        yield [record for record in training.records if record.matrix == specification]
 
 
 def _name(training: TrainingSet, record: Record) -> str:

@@ -5,6 +5,7 @@ The required matrices come first, so that a short budget gives a coarse profile 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -16,13 +17,13 @@ from typing import Any
 
 from sparsecast.benchmark.gahvari import search_space, summary
 from sparsecast.benchmark.gahvari.search_space import Series
-from sparsecast.benchmark.gahvari.suite import OutOfTime, SyntheticSuite
+from sparsecast.benchmark.gahvari.suite import Measured, OutOfTime, SyntheticSuite
 from sparsecast.benchmark.journal import Measurements, journal, read_journal
-from sparsecast.benchmark.measurement import measure_candidates
+from sparsecast.benchmark.measurement import Instruments, measure_candidates
 from sparsecast.devices import DEVICES
 from sparsecast.devices.compiling import compiled_in_turn
 from sparsecast.devices.device import Device
-from sparsecast.errors import DeviceError, InputError, MatrixSizeError, ProfileError
+from sparsecast.errors import DeviceError, InputError, MatrixSizeError
 from sparsecast.features.analysis import structure
 from sparsecast.formats import FORMATS
 from sparsecast.machines import storage
@@ -45,7 +46,7 @@ MEMORY_SHARE = 0.25
 
 #: Values, and further bytes, that one entry takes while it is measured: the CSR arrays, the largest other
 #: format, and the oracle's terms in extended precision.
-_VALUES_AN_ENTRY, _BYTES_BESIDE = 3, 36
+_VALUES_AN_ENTRY, _MORE_BYTES = 3, 36
 
 QUICK_EFFORT = Effort(samples=40, sample_s=0.0005, most_s=0.15)
 FULL_EFFORT = Effort(samples=100, sample_s=0.0005, most_s=0.3)
@@ -58,7 +59,7 @@ _FULL_EFFORT_BUDGET_S = 60.0
 
 #: The share of the budget that the five-minute benchmark gets where its figures are wanted, and its share of
 #: what the required matrices leave where they are not. It is not begun with fewer seconds than the last.
-_RATING_SHARE, _SHARE_BESIDE, _LEAST_BESIDE_S = 0.75, 0.5, 30.0
+_RATING_SHARE, _REST_SHARE, _LEAST_REST_S = 0.75, 0.5, 30.0
 
 #: Seconds of a budget for each target that is rated; the last ones are left out where they do not suffice.
 _SETTING_S = 75.0
@@ -82,16 +83,11 @@ def no_progress(done_s: float, total_s: float, item: str) -> None:
 class Budget:
     """The seconds of a run: what is used of them, and what a matrix will take.
 
-    Parameters
-    ----------
-    total_s, end_s : float
-        Seconds of the whole run, and those after which nothing is measured any more.
-    effort : Effort
-        For each candidate.
+    After `end_s` of the seconds nothing is measured any more. `effort` is for each candidate.
     """
 
-    def __init__(self, total_s: float, end_s: float, effort: Effort) -> None:
-        self.total_s, self.end_s, self._effort = total_s, end_s, effort
+    def __init__(self, end_s: float, effort: Effort) -> None:
+        self.end_s, self._effort = end_s, effort
         self._pace, self._last_pace = 1.0, inf
         self.start()
 
@@ -137,15 +133,12 @@ class Calibration:
 
     Attributes
     ----------
-    machine : Machine
     targets : sequence of Target
         What to measure, the most wanted first.
-    budget_s : float
-        Seconds that the whole run may take.
     on_progress : callable
         Called with the seconds done, the seconds expected in all, and what is being measured.
     device : Device, optional
-        What is measured; by default that of the machine.
+        By default that of the machine.
     series : sequence of Series
         What is measured of the five-minute benchmark.
     rates : bool
@@ -159,12 +152,9 @@ class Calibration:
     on_failure : callable, optional
         Told the name of a matrix whose measurement failed, and the error; the run goes on. By default the
         error ends the run. A device that is lost always does.
-    measured : Measurements
-        What this run has measured so far; what it took over from a killed one is in the profile only.
-    bandwidths : list of Bandwidth
-        The bandwidths measured so far; quickly measured again, so the journal does without them.
-    interrupted : bool
-        Whether the user stopped it.
+    measured, bandwidths : Measurements and list of Bandwidth
+        What this run has measured so far; what it took over from a killed one is in the profile only. The
+        journal does without bandwidths, which are quickly measured again.
     phases : dict of str to float
         Seconds used by each part of the run so far.
     notes : list of str
@@ -187,7 +177,7 @@ class Calibration:
     measured: Measurements = field(default_factory=Measurements)
     bandwidths: list[Bandwidth] = field(default_factory=list)
     interrupted: bool = False
-    phases: dict[str, float] = field(default_factory=dict)
+    phases: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     notes: list[str] = field(default_factory=list)
     range_ends: dict[str, int] = field(default_factory=dict)
 
@@ -202,7 +192,7 @@ class Calibration:
             self._leave_out_targets()
         share = self.budget_s / len(self.targets)
         self._effort = self.effort or (FULL_EFFORT if share >= _FULL_EFFORT_BUDGET_S else QUICK_EFFORT)
-        self._budget = Budget(self.budget_s, self.budget_s - (_AROUND_S if self.rates else 0.0), self._effort)
+        self._budget = Budget(self.budget_s - (_AROUND_S if self.rates else 0.0), self._effort)
         self._device = self.device or DEVICES.get(self.machine.device)
         self._ready: set[Target] = set()
         self._done: set[tuple[Any, ...]] = set()
@@ -229,23 +219,24 @@ class Calibration:
 
         Raises
         ------
-        BusyError
-            If another process calibrates this machine.
-        StorageError
-            If the data folder cannot be written; found out before measuring.
+        BusyError, StorageError
+            If another process calibrates this machine, or its profile cannot be written; before measuring.
         """
         self._budget.start()
         path = self.path or user_path(self.machine.name)
         storage.ensure_writable(path.parent)
         with storage.exclusive(path.with_suffix(".lock")):
-            before = _existing(path, self.machine)
+            before = Profile.load_own(path, self.machine) if path.exists() else Profile(self.machine, ())
             journal_path = path.with_suffix(".journal")
             taken_over = read_journal(journal_path)
             self._skip(taken_over.records)
             if self.adds:
                 self._skip(before.records)
             try:
-                self._measure_into(journal_path, taken_over)
+                with journal(journal_path, taken_over.matrices) as add:
+                    for problem, records in self._measure_all():
+                        add(problem, records)
+                        self.measured.add(problem, records)
             except KeyboardInterrupt:
                 self.interrupted = True
             profile = self.measured.into(taken_over.into(before)).with_bandwidths(self.bandwidths)
@@ -268,25 +259,17 @@ class Calibration:
         """Seconds since the run began."""
         return self._budget.used_s
 
-    def _measure_into(self, journal_path: Path, taken_over: Measurements) -> None:
-        with journal(journal_path, taken_over.matrices) as writer:
-            for problem, records in self._measure_all():
-                writer.add(problem, records)
-                self.measured.add(problem, records)
-
     def _skip(self, records: Iterable[Record]) -> None:
         """Take what these Records hold for measured, but those of kernels that have changed since."""
         for record in filter(self._device.is_current, records):
-            candidate = record.candidate
-            key = record.matrix, record.suite, candidate.dtype, candidate.threads, record.regime
-            self._done.add(key)
+            each = record.candidate
+            self._done.add((record.matrix, record.suite, each.dtype, each.threads, record.regime))
 
-    def _is_done(self, target: Target, matrix: SuiteMatrix) -> bool:
-        key = matrix.problem.specification, matrix.suite, target.dtype, target.threads, self._device.regime
-        return key in self._done
-
-    def _measure_all(self) -> Iterator[tuple[Problem, list[Record]]]:
-        needed, optional = self._rounds()
+    def _measure_all(self) -> Iterator[Measured]:
+        suites = [(target, self._device.suites(target, self.machine)) for target in self.targets]
+        needed, optional = (
+            [(target, matrix) for target, both in suites for matrix in both[part]] for part in (0, 1)
+        )
         # The figures and the way to a device are told from them; forecasts on a processor are not.
         if self.rates or not self._device.shares_host:
             self._measure_bandwidths()
@@ -299,8 +282,8 @@ class Calibration:
             yield from self._measure_rounds(needed)
             if not self.bandwidths and self._budget.suffices(_STREAMS_S * len(self.targets)):
                 self._measure_bandwidths()
-            limit = _SHARE_BESIDE * (self.budget_s - self.used_s)
-            if limit >= _LEAST_BESIDE_S:
+            limit = _REST_SHARE * (self.budget_s - self.used_s)
+            if limit >= _LEAST_REST_S:
                 yield from self._measure_synthetic(limit)
             yield from self._measure_rounds(optional)
 
@@ -310,7 +293,7 @@ class Calibration:
                 self.on_progress(self.used_s, self.budget_s, "bandwidth")
                 self.bandwidths += self._device.measure_bandwidths(self.machine, threads)
 
-    def _measure_synthetic(self, limit_s: float) -> Iterator[tuple[Problem, list[Record]]]:
+    def _measure_synthetic(self, limit_s: float) -> Iterator[Measured]:
         """Measure the five-minute benchmark, each type of values with all its thread counts at once."""
         end = self.used_s + limit_s
         by_type = [list(own) for _, own in groupby(self.targets, lambda target: target.dtype)]
@@ -323,8 +306,7 @@ class Calibration:
                 self._device,
                 self.machine,
                 lambda name: self.on_progress(self.used_s, self.budget_s, name),
-                processes=self.machine.threads,
-                phases=self.phases,
+                self.phases,
             )
             try:
                 yield from suite.run(left if number == len(by_type) else _TYPE_SHARE * left)
@@ -336,7 +318,7 @@ class Calibration:
         cache_bytes = search_space.last_cache_bytes(self.machine, threads)
         whole, fitting = (
             search_space.dimensions(cache_bytes, target.value_bytes, entries)
-            for entries in (float("inf"), _most_entries(target))
+            for entries in (inf, _most_entries(target))
         )
         self.range_ends[target.dtype] = whole[-1]
         if len(fitting) < len(whole):
@@ -346,9 +328,7 @@ class Calibration:
             )
         return fitting
 
-    def _measure_rounds(
-        self, rounds: Sequence[tuple[Target, SuiteMatrix]]
-    ) -> Iterator[tuple[Problem, list[Record]]]:
+    def _measure_rounds(self, rounds: Sequence[tuple[Target, SuiteMatrix]]) -> Iterator[Measured]:
         """Measure the models' matrices in this order, as far as time and memory suffice."""
         expected = self.used_s + sum(self._budget.estimate_s(matrix) for _, matrix in rounds)
         for target, matrix in rounds:
@@ -370,14 +350,15 @@ class Calibration:
             self._budget.learn(estimate, took)
 
     def _is_due(self, target: Target, matrix: SuiteMatrix, estimate_s: float) -> bool:
+        key = matrix.problem.specification, matrix.suite, target.dtype, target.threads, self._device.regime
         fits = self._budget.suffices(estimate_s) and matrix.entries <= _most_entries(target)
-        return fits and not self._is_done(target, matrix)
+        return fits and key not in self._done
 
     @contextmanager
     def _phase(self, name: str) -> Iterator[None]:
         begin = self.used_s
         yield
-        self.phases[name] = self.phases.get(name, 0.0) + self.used_s - begin
+        self.phases[name] += self.used_s - begin
 
     def _compile(self, target: Target) -> None:
         """Have every kernel compiled, so that its compilation does not pass for its matrix' time."""
@@ -398,25 +379,14 @@ class Calibration:
                 return  # nothing will be measured with it
         structure(varied_matrix(1000, 4, "uniform", 1.0, seed=0))
 
-    def _rounds(self) -> tuple[list[tuple[Target, SuiteMatrix]], list[tuple[Target, SuiteMatrix]]]:
-        suites = [(target, *self._device.suites(target, self.machine)) for target in self.targets]
-        needed = [(target, matrix) for target, first, _ in suites for matrix in first]
-        optional = [(target, matrix) for target, _, second in suites for matrix in second]
-        return needed, optional
-
     def _measure(self, target: Target, problem: Problem, matrix: SuiteMatrix) -> list[Record]:
         chosen = whole_matrix(problem.structure, target, self.machine).candidates
         offered = self._device.calibrated(chosen)
         wanted = [candidate for candidate in offered if matrix.takes(candidate.format)]
         try:
+            instruments = Instruments(self._device, surroundings=self._surrounding(target.threads))
             return measure_candidates(
-                problem,
-                matrix.suite,
-                wanted,
-                self._effort,
-                on_sample=self._budget.watch,
-                device=self._device,
-                surroundings=self._surrounding(target.threads),
+                problem, matrix.suite, wanted, self._effort, instruments, self._budget.watch
             )
         except (OutOfTime, DeviceError):
             raise
@@ -438,16 +408,4 @@ class Calibration:
 
 def _most_entries(target: Target) -> float:
     """Return the entries of the largest matrix that there is memory for."""
-    return MEMORY_SHARE * free_bytes() / (_VALUES_AN_ENTRY * target.value_bytes + _BYTES_BESIDE)
-
-
-def _existing(path: Path, machine: Machine) -> Profile:
-    """Return the profile at `path`, or an empty one; refuse to write over one that is not understood."""
-    if not path.exists():
-        return Profile(machine, ())
-    profile = Profile.load(path)
-    if profile.name != machine.name:
-        raise ProfileError(
-            f"{path} describes another machine ({profile.name}): expected {machine.name}; remove the file"
-        )
-    return profile
+    return MEMORY_SHARE * free_bytes() / (_VALUES_AN_ENTRY * target.value_bytes + _MORE_BYTES)

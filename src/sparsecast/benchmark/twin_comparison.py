@@ -1,29 +1,26 @@
 """Comparison of real matrices with their synthetic twins: products with both, sampled in turn.
 
-Gahvari et al. 2007, Summary 8 to 13, show real matrices and their twins as dots joined by lines; here each is
-a ratio of times.
+Gahvari et al. 2007 show both as dots joined by lines (summary 8 to 13); here each is a ratio of times.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from sparsecast.benchmark.measurement import right_hand_side
+from sparsecast.benchmark.measurement import prepare, right_hand_side
 from sparsecast.devices import DEVICES
 from sparsecast.devices.binding import prepared
 from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.errors import InputError, PaddingError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
-from sparsecast.formats import FORMATS
 from sparsecast.formats.bcsr import BCSR, best_block
-from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.integers import index_dtype
 from sparsecast.machines.machine import Machine
 from sparsecast.matrices.problem import Problem
@@ -31,7 +28,7 @@ from sparsecast.matrices.reading import matrix_name
 from sparsecast.matrices.values import require_imaginary
 from sparsecast.measuring.timing import Call, Effort, measure
 from sparsecast.planning.candidates import Target
-from sparsecast.records import Candidate
+from sparsecast.records import Candidate, Parameters
 
 #: What a matrix and its twins take.
 TWIN_EFFORT = Effort(samples=80, sample_s=0.0005)
@@ -45,7 +42,6 @@ class TwinRow:
 
     Attributes
     ----------
-    matrix : str
     nnz : int
         Of the matrix and of each twin.
     candidate : Candidate
@@ -53,7 +49,7 @@ class TwinRow:
     block : int
         Side of the twins' blocks, and of BCSR's; 1 where the matrix has none worth storing.
     time_s : float
-        Seconds a product with the real matrix: the low quantile of the samples.
+        Seconds a product with the real matrix.
     again, bands, structure : float
         Such a time over that of the real matrix: of the real matrix measured a second time in the same turn,
         of the paper's twin, and of ours.
@@ -75,8 +71,7 @@ class TwinScore:
 
     Attributes
     ----------
-    format : str
-    threads, matrices : int
+    matrices : int
     again, bands, structure : (float, float)
         Median and 90th percentile of abs(ratio - 1), of what TwinRow names so: the first is the noise floor.
     """
@@ -91,18 +86,7 @@ class TwinScore:
 
 @dataclass(frozen=True, slots=True)
 class Twins:
-    """Twins of a collection.
-
-    Attributes
-    ----------
-    rows : tuple of TwinRow
-        Matrix by matrix.
-    scores : tuple of TwinScore
-    refused : dict of str to str
-        Matrices that were left out, and why.
-    interrupted : bool
-        Whether the user stopped it: the rows are what was measured until then.
-    """
+    """Twins of a collection, matrix by matrix; `refused` says which were left out, and why."""
 
     rows: tuple[TwinRow, ...]
     scores: tuple[TwinScore, ...]
@@ -127,23 +111,17 @@ def twins_of(
     threads : sequence of int
         Each is measured.
     machine : Machine
-        This one.
     dtype : str, optional
         One of DTYPES; by default each matrix's own.
     on_matrix : callable
         Called after each matrix.
     effort : Effort
-        Of each of the four measurements of a row.
 
     Raises
     ------
-    InputError
-        If `dtype` is unknown.
     WrongResultError
         If a kernel's result differs from the oracle's by more than rounding.
     """
-    if dtype is not None:
-        Target(machine.device, dtype, 32, 1)  # refuses an unknown type once, and not every matrix for it
     rows: list[TwinRow] = []
     refused: dict[str, str] = {}
     interrupted = False
@@ -203,18 +181,11 @@ def _block(structure: Structure, value_bytes: int) -> int:
 
 def _product(A: csr_array[Any], candidate: Candidate, block: int, x: np.ndarray[Any, Any]) -> Call:
     """Return a product with `A`, checked against the oracle."""
-    ready = prepared(A, candidate.dtype, candidate.index_bits)
-    stored: StorageFormat
     if candidate.format == "bcsr":
-        stored = BCSR.from_csr(ready, block=(block, block))
-    else:
-        stored = FORMATS.get(candidate.format).from_csr(ready)
-    kernels = DEVICES.get(candidate.device).kernels.get(candidate.format)
-    product = kernels.bind(stored, candidate.kernel, candidate.threads)
-    out = np.full(A.shape[0], np.nan, dtype=ready.dtype)
-    product(x, out)
-    ReferenceProduct.of(ready, x).check(out, f"{candidate.format} {candidate.kernel}")
-    return lambda: product(x, out)
+        candidate = replace(candidate, parameters=Parameters({"block": (block, block)}))
+    ready, device = prepared(A, candidate.dtype, candidate.index_bits), DEVICES.get(candidate.device)
+    item = prepare(ready, candidate, x, ReferenceProduct.of(ready, x), device)
+    return device.call(candidate, item.bound, x, np.empty(A.shape[0], ready.dtype))
 
 
 def _scores(rows: Sequence[TwinRow]) -> tuple[TwinScore, ...]:

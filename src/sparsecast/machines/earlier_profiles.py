@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from sparsecast.records import Conditions
 
 #: The one that is read here.
 SCHEMA_VERSION = 2
@@ -14,16 +17,9 @@ _BANDWIDTHS_KEY = b"sparsecast_streams"
 #: For each feature group, its features and the columns that held them.
 _COLUMNS = {
     "row_lengths": {
-        "mean": "row_length_mean",
-        "deviation": "row_length_deviation",
-        "mode": "row_length_mode",
-        "min": "row_length_min",
-        "max": "row_length_max",
-        "empty_rows": "empty_rows",
-        "changes": "row_length_changes",
+        **{name: f"row_length_{name}" for name in ("mean", "deviation", "mode", "min", "max", "changes")},
+        **{name: name for name in ("empty_rows", "rows_at_least", "entries_up_to")},
         "mispredicted": "row_length_surprises",
-        "rows_at_least": "rows_at_least",
-        "entries_up_to": "entries_up_to",
     },
     "bands": {
         "half_bandwidth": "half_bandwidth",
@@ -39,9 +35,6 @@ _COLUMNS = {
 #: What was measured under the name of a kernel that complex values do not have, by format.
 _COMPLEX_GATHERED = {"csr": "unrolled", "sell": "chunks"}
 
-#: What was not kept of the machine.
-_CONDITIONS = ("other_processes", "stolen_share", "pressure_share", "references_s", "waited_for_cores")
-
 Row = Mapping[str, Any]
 
 
@@ -50,17 +43,11 @@ def tables(
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]:
     """Return the Records, matrices and bandwidths of such a profile in the present schema.
 
-    Raises
-    ------
-    KeyError, ValueError
-        If it is not whole.
+    A KeyError or a ValueError says that it is not whole.
     """
     matrices = {row["matrix"]: matrix_entry(row) for row in rows}
-    return (
-        [record_row(row) for row in rows],
-        list(matrices.values()),
-        json.loads(metadata.get(_BANDWIDTHS_KEY, b"[]")),
-    )
+    bandwidths = json.loads(metadata.get(_BANDWIDTHS_KEY, b"[]"))
+    return [record_row(row) for row in rows], list(matrices.values()), bandwidths
 
 
 def record_row(row: Row) -> dict[str, Any]:
@@ -74,7 +61,7 @@ def record_row(row: Row) -> dict[str, Any]:
         "nnz": row["matrix_nnz"],
         "parameters": json.dumps({"block": list(block)} if block else {}),
         "kernel_version": 1,
-        **dict.fromkeys(_CONDITIONS),
+        **dict.fromkeys(each.name for each in dataclasses.fields(Conditions)),
     }
 
 

@@ -13,8 +13,6 @@ class GPU:
 
     Attributes
     ----------
-    name : str
-        The product's name.
     multiprocessors : int
         Streaming multiprocessors (NVIDIA) or compute units (AMD).
     warps_per_multiprocessor : int
@@ -22,7 +20,7 @@ class GPU:
     lanes : int
         Threads of a warp: 32, or 64 of a wavefront.
     threads_per_block : int
-        The largest block of threads.
+        At most.
     memory_bytes, l2_bytes : int
         Device memory and second-level cache.
     clock_hz, memory_clock_hz : int
@@ -50,7 +48,5 @@ class GPU:
     @classmethod
     def from_dict(cls, described: Mapping[str, Any]) -> GPU:
         """Return the GPU whose attributes these are, lists for tuples as in JSON."""
-        values = dict(described)
-        if values["compute_capability"] is not None:
-            values["compute_capability"] = tuple(values["compute_capability"])
-        return cls(**values)
+        capability = described["compute_capability"]
+        return cls(**{**described, "compute_capability": tuple(capability) if capability else None})

@@ -35,7 +35,6 @@ class Cache:
 
     Attributes
     ----------
-    level : int
     bytes : int
         Size of one instance.
     shared_by : int
@@ -53,22 +52,16 @@ class Machine:
 
     Attributes
     ----------
-    processor : str
-        The processor's model name.
     architecture : str
         Instruction set, such as ``"x86_64"``.
     cores, threads : int
-        Physical cores, and logical cores this process may use.
+        Physical cores, and logical cores that this process may use.
     caches : tuple of Cache
         Data and unified caches, innermost first; empty where the system does not tell.
     simd : tuple of str
         Vector instruction sets among the well-known ones.
-    memory_bytes : int
-        Physical memory.
-    system : str
-        Operating system.
     device : str
-        Name of the device that computes: a member of DEVICES, or ``"hip"`` in published results.
+        What computes: a member of DEVICES, or ``"hip"`` in published results.
     gpu : GPU or None
         That device, where it is one; None where the processor computes.
     features : tuple of str or None
@@ -94,9 +87,8 @@ class Machine:
 
         Memory is left out of the digest: virtual machines of one kind differ in it by some megabytes.
         """
-        described = self.to_dict()
-        for key in ("memory_bytes", "device", "gpu", "features"):
-            described.pop(key, None)
+        left_out = "memory_bytes", "device", "gpu", "features"
+        described = {key: value for key, value in self.to_dict().items() if key not in left_out}
         if self.gpu:
             described["device"] = dataclasses.asdict(self.gpu)
             del described["device"]["memory_bytes"]
@@ -120,19 +112,18 @@ class Machine:
         """
         values = dict(described)
         values["caches"] = tuple(Cache(**cache) for cache in values["caches"])
-        values["simd"] = tuple(values["simd"])
-        if values.get("features") is not None:
-            values["features"] = tuple(values["features"])
+        for name in {"simd", "features"} & values.keys():
+            values[name] = tuple(values[name])
         if isinstance(values.get("device"), Mapping):
             values["gpu"] = values.pop("device")
-        if values.get("gpu") is not None:
+        if "gpu" in values:
             values["gpu"] = GPU.from_dict(values["gpu"])
         values.setdefault("device", _device_of(values.get("gpu")))
         return cls(**values)
 
     @property
     def product_caches(self) -> tuple[Cache, ...]:
-        """The caches that products go through: the GPU's second level where there is one, else `caches`."""
+        """The caches that products go through: the GPU's second level, if there is one."""
         return (Cache(2, self.gpu.l2_bytes, 1),) if self.gpu else self.caches
 
     @property
@@ -149,13 +140,7 @@ class Machine:
         return found.get(2), found.get(3, 0 if found else None)
 
     def checked_threads(self, threads: int | None) -> int:
-        """Return `threads`, or all of the machine's for None.
-
-        Raises
-        ------
-        InputError
-            If there are fewer than 1 or more than the machine has.
-        """
+        """Return `threads`, or all of the machine's for None; an InputError if it has no such number."""
         if threads is None:
             return self.threads
         if not 1 <= threads <= self.threads:
@@ -173,7 +158,7 @@ def _slug(text: str) -> str:
 def detect() -> Machine:
     """Describe the machine this process runs on, without a GPU: `Device.describe` adds that."""
     return Machine(
-        processor=_processor(),
+        processor=_cpuinfo("model name") or platform.processor() or platform.machine(),
         architecture=platform.machine(),
         cores=psutil.cpu_count(logical=False) or _usable_threads(),
         threads=_usable_threads(),
@@ -186,7 +171,7 @@ def detect() -> Machine:
 
 
 def _device_of(gpu: GPU | None) -> str:
-    """Return the device that a description with this GPU is of, where it does not name one."""
+    """Return the device of a description that names none."""
     if gpu is None:
         return PROCESSOR
     return "hip" if gpu.compute_capability is None else "cuda"
@@ -207,12 +192,7 @@ def _cpuinfo(key: str) -> str | None:
     return found.group(1) if found else None
 
 
-def _processor() -> str:
-    return _cpuinfo("model name") or platform.processor() or platform.machine()
-
-
 def _found_flags(wanted: tuple[str, ...]) -> tuple[str, ...]:
-    """Return those of some instruction sets that this processor has."""
     flags = set((_cpuinfo("flags") or _cpuinfo("Features") or "").split())
     return tuple(flag for flag in wanted if flag in flags)
 
@@ -231,8 +211,6 @@ def _caches() -> tuple[Cache, ...]:
 
 
 def _count_cores(listed: str) -> int:
-    total = 0
-    for part in listed.strip().split(","):
-        first, _, last = part.partition("-")
-        total += int(last or first) - int(first) + 1
-    return total
+    """Count the cores of a list such as ``"0-3,8"``."""
+    ends = (part.partition("-") for part in listed.strip().split(","))
+    return sum(int(last or first) - int(first) + 1 for first, _, last in ends)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -29,6 +30,7 @@ WANTED = ("nvidia-h200",)
 _SHIPPED = Path(__file__).parent / "profiles"
 _SCHEMA_KEY, _MACHINE_KEY = b"sparsecast_schema", b"sparsecast_machine"
 _MATRICES_KEY, _BANDWIDTHS_KEY = b"sparsecast_matrices", b"sparsecast_bandwidths"
+_CHECKSUM_KEY = b"sparsecast_checksum"
 
 
 class MatrixEntry:
@@ -41,8 +43,7 @@ class MatrixEntry:
     name : str
         For people.
     structure : Structure or mapping
-        What was known of the matrix when it was measured; a mapping as `Structure.to_dict` gives it is read
-        when it is first needed.
+        A mapping, as `Structure.to_dict` gives it, is read when it is first needed.
     """
 
     def __init__(self, specification: str, name: str, structure: Structure | Mapping[str, Any]) -> None:
@@ -50,13 +51,7 @@ class MatrixEntry:
 
     @cached_property
     def structure(self) -> Structure:
-        """What was known of the matrix when it was measured.
-
-        Raises
-        ------
-        ProfileError
-            If what is stored is damaged.
-        """
+        """What was known of the matrix when it was measured; a ProfileError if that is damaged."""
         if isinstance(self._stored, Structure):
             return self._stored
         try:
@@ -68,37 +63,19 @@ class MatrixEntry:
             ) from error
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the entry as plain data."""
+        """Return the entry as plain data: what `__init__` takes, by name."""
         stored = self._stored.to_dict() if isinstance(self._stored, Structure) else dict(self._stored)
         return {"specification": self.specification, "name": self.name, "structure": stored}
 
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> MatrixEntry:
-        """Return the entry that `to_dict` stored."""
-        return cls(stored["specification"], stored["name"], stored["structure"])
-
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, MatrixEntry) and self._compared() == other._compared()
-
-    def _compared(self) -> tuple[str, str, Structure]:
-        return self.specification, self.name, self.structure
-
-    __hash__ = None  # type: ignore[assignment]
+        return isinstance(other, MatrixEntry) and all(
+            getattr(self, name) == getattr(other, name) for name in ("specification", "name", "structure")
+        )
 
 
 @dataclass(frozen=True)
 class Profile:
-    """Everything learned about one machine.
-
-    Attributes
-    ----------
-    machine : Machine
-    records : tuple of Record
-    matrices : mapping of str to MatrixEntry
-        What the Records were measured on, by specification.
-    bandwidths : tuple of Bandwidth
-        Empty where none was measured.
-    """
+    """Everything learned about one machine; `matrices` has what the Records name, by specification."""
 
     machine: Machine
     records: tuple[Record, ...]
@@ -116,39 +93,32 @@ class Profile:
 
     def select(self, *, suite: str | None = None, **candidate: Any) -> list[Record]:
         """Return the Records of a suite whose Candidates have the given fields."""
+        wanted = candidate.items()
         return [
             record
             for record in self.records
-            if (suite is None or record.suite == suite)
-            and all(getattr(record.candidate, key) == value for key, value in candidate.items())
+            if suite in (None, record.suite) and all(getattr(record.candidate, k) == v for k, v in wanted)
         ]
 
     def with_records(self, records: Iterable[Record], matrices: Iterable[MatrixEntry]) -> Profile:
         """Return a Profile with these Records added; a new one replaces the old one of the same thing.
 
-        Parameters
-        ----------
-        records : iterable of Record
-        matrices : iterable of MatrixEntry
-            Those that the Records name and the profile lacks, at least.
+        `matrices` are those that the Records name and the profile lacks, at least.
         """
         merged = {record.identity: record for record in (*self.records, *records)}
-        known = {**self.matrices, **{entry.specification: entry for entry in matrices}}
+        known = {**self.matrices, **_by_specification(matrices)}
         return dataclasses.replace(self, records=tuple(merged.values()), matrices=known)
 
     def with_bandwidths(self, bandwidths: Iterable[Bandwidth]) -> Profile:
-        """Return a Profile with these Bandwidths added; a new one replaces the old one of the same thing.
-
-        The same are those of one kind, device, number of threads and number of bytes.
-        """
+        """Return a Profile with these Bandwidths added; a new one replaces the old one of the same thing."""
         merged = {(b.kind, b.device, b.threads, b.bytes): b for b in (*self.bandwidths, *bandwidths)}
         return dataclasses.replace(self, bandwidths=tuple(merged.values()))
 
     def save(self, path: Path | None = None) -> Path:
         """Write the profile atomically and return where: `path`, or its place in the user's data folder.
 
-        The file is a Parquet table of the Records; the table of matrices, the machine and the bandwidths are
-        JSON in its metadata.
+        The file is a Parquet table of the Records, with a checksum in each page. The machine, the matrices
+        and the bandwidths are JSON in its metadata, with a checksum of their own.
 
         Raises
         ------
@@ -159,13 +129,14 @@ class Profile:
 
         target = path or user_path(self.name)
         table = pyarrow.Table.from_pylist([record.to_row() for record in self.records])
-        stored = {
+        described = {
             _SCHEMA_KEY: SCHEMA_VERSION,
             _MACHINE_KEY: self.machine.to_dict(),
             _MATRICES_KEY: [entry.to_dict() for entry in self.matrices.values()],
             _BANDWIDTHS_KEY: [dataclasses.asdict(bandwidth) for bandwidth in self.bandwidths],
         }
-        table = table.replace_schema_metadata({key: json.dumps(value) for key, value in stored.items()})
+        stored = {key: json.dumps(value).encode() for key, value in described.items()}
+        table = table.replace_schema_metadata({**stored, _CHECKSUM_KEY: _checksum(stored)})
         write_atomically(
             target,
             lambda temporary: pyarrow.parquet.write_table(table, temporary, write_page_checksum=True),
@@ -187,39 +158,59 @@ class Profile:
             raise ProfileError(
                 f"{path} is Parquet but no profile: expected one that calibrate wrote; name another"
             )
-        version = metadata[_SCHEMA_KEY].decode()
+        version = metadata[_SCHEMA_KEY].decode(errors="replace")
+        if version not in (str(SCHEMA_VERSION), str(earlier_profiles.SCHEMA_VERSION)):
+            raise ProfileError(
+                f"{path} has schema version {version}: expected at most {SCHEMA_VERSION}; use the "
+                f"Sparsecast that wrote it, or calibrate the machine again"
+            )
+        # Profiles of before the checksum have none.
+        if _CHECKSUM_KEY in metadata and metadata[_CHECKSUM_KEY] != _checksum(metadata):
+            raise _not_whole(path, "is damaged, by the checksum of its metadata")
         try:
-            if version == str(earlier_profiles.SCHEMA_VERSION):
-                rows, matrices, bandwidths = earlier_profiles.tables(table.to_pylist(), metadata)
-            elif version == str(SCHEMA_VERSION):
-                rows = table.to_pylist()
+            rows = table.to_pylist()
+            if version == str(SCHEMA_VERSION):
                 matrices, bandwidths = (json.loads(metadata[key]) for key in (_MATRICES_KEY, _BANDWIDTHS_KEY))
             else:
-                raise ProfileError(
-                    f"{path} has schema version {version}: expected at most {SCHEMA_VERSION}; use the "
-                    f"Sparsecast that wrote it, or calibrate the machine again"
-                )
-            entries = [MatrixEntry.from_dict(entry) for entry in matrices]
+                rows, matrices, bandwidths = earlier_profiles.tables(rows, metadata)
             found = cls(
                 Machine.from_dict(json.loads(metadata[_MACHINE_KEY])),
                 tuple(Record.from_row(row) for row in rows),
-                {entry.specification: entry for entry in entries},
+                _by_specification(MatrixEntry(**entry) for entry in matrices),
                 tuple(Bandwidth(**row) for row in bandwidths),
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            if isinstance(error, ProfileError):
-                raise
-            raise ProfileError(
-                f"{path} lacks {error}: expected a whole profile; "
-                f"remove the file and calibrate the machine again"
-            ) from error
+            raise _not_whole(path, f"lacks {error}") from error
         unknown = {record.matrix for record in found.records} - set(found.matrices)
         if unknown:
-            raise ProfileError(
-                f"{path} lacks the matrix {min(unknown)}: expected a whole profile; "
-                f"remove the file and calibrate the machine again"
-            )
+            raise _not_whole(path, f"lacks the matrix {min(unknown)}")
         return found
+
+    @classmethod
+    def load_own(cls, path: Path, machine: Machine) -> Profile:
+        """Read the profile in the place of a machine's own; a ProfileError if it is another machine's."""
+        profile = cls.load(path)
+        if profile.name != machine.name:
+            raise ProfileError(
+                f"{path} describes another machine ({profile.name}): expected {machine.name}; "
+                f"remove the file, then calibrate this machine"
+            )
+        return profile
+
+
+def _checksum(metadata: Mapping[bytes, bytes]) -> bytes:
+    keys = (_SCHEMA_KEY, _MACHINE_KEY, _MATRICES_KEY, _BANDWIDTHS_KEY)
+    return hashlib.sha256(b"".join(metadata.get(key, b"") for key in keys)).hexdigest().encode()
+
+
+def _not_whole(path: Path, why: str) -> ProfileError:
+    return ProfileError(
+        f"{path} {why}: expected a whole profile; remove the file and calibrate the machine again"
+    )
+
+
+def _by_specification(entries: Iterable[MatrixEntry]) -> dict[str, MatrixEntry]:
+    return {entry.specification: entry for entry in entries}
 
 
 def user_path(name: str) -> Path:
@@ -228,10 +219,9 @@ def user_path(name: str) -> Path:
 
 
 def known_profiles() -> dict[str, Path]:
-    """Return the profiles that can be named: the user's, then those shipped, by name."""
-    found = {path.stem: path for path in sorted(_SHIPPED.glob(f"*{SUFFIX}"))}
-    found.update({path.stem: path for path in sorted((home() / "profiles").glob(f"*{SUFFIX}"))})
-    return found
+    """Return the profiles that can be named, by name: those shipped, and instead of them the user's."""
+    folders = _SHIPPED, home() / "profiles"
+    return {path.stem: path for folder in folders for path in sorted(folder.glob(f"*{SUFFIX}"))}
 
 
 def missing_profiles() -> list[str]:
@@ -242,11 +232,7 @@ def missing_profiles() -> list[str]:
 def find_profile(wanted: str | Path | None = None, here: Machine | None = None) -> Profile:
     """Return a profile by name or path; without either, that of this machine.
 
-    Parameters
-    ----------
-    wanted : str or Path, optional
-    here : Machine, optional
-        This machine; without it, the one without devices that is detected.
+    `here` is this machine; without it, the one without devices that is detected.
 
     Raises
     ------
@@ -279,13 +265,7 @@ def _own_profile(here: Machine) -> Profile:
         raise ProfileError(
             f"no profile for this machine ({here.name}): expected {path}; run sparsecast calibrate{on}"
         )
-    profile = Profile.load(path)
-    if profile.name != here.name:
-        raise ProfileError(
-            f"{path} describes another machine ({profile.name}): expected {here.name}; "
-            f"remove the file, then calibrate this machine"
-        )
-    return profile
+    return Profile.load_own(path, here)
 
 
 def _read_table(path: Path) -> pyarrow.Table:

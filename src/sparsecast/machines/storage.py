@@ -18,22 +18,17 @@ HOME_VARIABLE = "SPARSECAST_HOME"
 def home() -> Path:
     """Return the folder that keeps what the user's machine taught us; it need not exist.
 
-    Raises
-    ------
-    StorageError
-        If the system does not let us look into it.
+    A StorageError says that the system does not let us look into it.
     """
-    chosen = os.environ.get(HOME_VARIABLE)
-    folder = Path(chosen) if chosen else _data_folder()
+    if chosen := os.environ.get(HOME_VARIABLE):
+        folder = Path(chosen)
+    else:
+        import platformdirs  # only here: a machine whose packages are not ours to choose may lack it
+
+        folder = platformdirs.user_data_path("sparsecast", appauthor=False)
     with _storage_errors(folder):
         (folder / "profiles").exists()
     return folder
-
-
-def _data_folder() -> Path:
-    import platformdirs  # only here: a machine whose packages are not ours to choose may lack it
-
-    return platformdirs.user_data_path("sparsecast", appauthor=False)
 
 
 @contextmanager
@@ -48,13 +43,7 @@ def _storage_errors(path: Path) -> Iterator[None]:
 
 
 def ensure_writable(folder: Path) -> None:
-    """Create `folder` and try a write in it.
-
-    Raises
-    ------
-    StorageError
-        If that fails, before anything was spent on measuring.
-    """
+    """Create `folder` and try a write in it: a StorageError comes before hours of measuring."""
     with _storage_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder) as probe:
@@ -112,11 +101,7 @@ def journal(path: Path) -> Iterator[Callable[[str], None]]:
 def exclusive(path: Path, waits: bool = False) -> Iterator[None]:
     """Hold the lock file `path` while the body runs; the system lets go of it if the process dies.
 
-    Parameters
-    ----------
-    path : Path
-    waits : bool
-        Whether to wait for another process that holds it: for what takes a moment.
+    `waits` says to wait for another process that holds it, which is for what takes a moment.
 
     Raises
     ------

@@ -30,30 +30,18 @@ def strip_rows(machine: Machine | None, threads: int, kernel: str = "csr") -> in
     threads : int
         Of the processor.
     kernel : str
-        ``"csr"``, ``"ell"`` or ``"coo"``, which differ on a GPU.
+        As in `guo_strip`; it makes no difference on a processor.
     """
-    gpu = machine.gpu if machine else None
-    return guo_strip(gpu, kernel) if gpu else processor_strip(threads)
-
-
-def processor_strip(threads: int) -> int:
-    """Return the rows, or non-zeros for COO, of a strip of a processor, for so many threads."""
+    if machine and machine.gpu:
+        return guo_strip(machine.gpu, kernel)
     return threads * STRIP_ROWS_A_THREAD
 
 
 def guo_strip(gpu: GPU, kernel: str) -> int:
-    """Return the rows of a strip (non-zeros for ``"coo"``) of Guo et al. (2014), section 3.1: S.
+    """Return the rows of a strip of Guo et al. (2014), section 3.1: S.
 
-    Parameters
-    ----------
-    gpu : GPU
-    kernel : str
-        ``"csr"``, ``"ell"`` or ``"coo"``; HYB has none of its own, being ELL and COO (section 3.5.4).
-
-    Raises
-    ------
-    UnknownNameError
-        If the paper counts no strips for such a kernel.
+    `kernel` is ``"csr"``, ``"ell"`` or ``"coo"``, of which S counts non-zeros. HYB has no strip of its own,
+    being ELL and COO (section 3.5.4): an UnknownNameError.
     """
     return _strip(gpu, {"csr": gpu.lanes, "ell": 1, "coo": 1}, kernel)
 
@@ -61,19 +49,9 @@ def guo_strip(gpu: GPU, kernel: str) -> int:
 def wang_strip(gpu: GPU, kernel: str) -> int:
     """Return the rows of a strip of Wang et al. (2017), equations 1 to 3: S.
 
-    Parameters
-    ----------
-    gpu : GPU
-    kernel : str
-        ``"csr-vector"``, ``"csr-scalar"``, ``"ell"`` or ``"jad"``.
-
-    Raises
-    ------
-    UnknownNameError
-        If the paper counts no strips for such a kernel.
+    `kernel` is ``"csr-vector"``, ``"csr-scalar"``, ``"ell"`` or ``"jad"``; else an UnknownNameError.
     """
-    threads = {"csr-vector": gpu.lanes // 2, "csr-scalar": 1, "ell": 1, "jad": 1}
-    return _strip(gpu, threads, kernel)
+    return _strip(gpu, {"csr-vector": gpu.lanes // 2, "csr-scalar": 1, "ell": 1, "jad": 1}, kernel)
 
 
 def _strip(gpu: GPU, threads: dict[str, int], kernel: str) -> int:

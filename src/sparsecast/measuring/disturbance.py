@@ -34,9 +34,7 @@ class Disturbance:
 
     Attributes
     ----------
-    other_processes : float
-        As in Conditions; 0.0 where the system does not tell.
-    stolen_share : float
+    other_processes, stolen_share : float
         As in Conditions; 0.0 where the system does not tell.
     too_long : float
         Times may be up to this share too long, by what the system tells of other work.
@@ -56,12 +54,9 @@ class Disturbance:
 
     def sentence(self) -> str:
         """Return in words what disturbed the measurement, and what to do where it cannot be used."""
-        remedy = (
-            " Calibrate again while the machine is idle: these times are no basis for a forecast."
-            if self.is_unusable
-            else ""
-        )
-        return f"{self}.{remedy}"
+        if not self.is_unusable:
+            return f"{self}."
+        return f"{self}. Calibrate again while the machine is idle: these times are no basis for a forecast."
 
     def __str__(self) -> str:
         causes = []
@@ -76,16 +71,10 @@ class Disturbance:
 
 
 def disturbance(conditions: Iterable[Conditions | None], threads: int, cores: int) -> Disturbance | None:
-    """Return what disturbed the products that were measured under these conditions, None if nothing did.
+    """Return what disturbed products of so many threads, None if nothing did.
 
-    Parameters
-    ----------
-    conditions : iterable of Conditions or None
-        Of the Records, None where a Record has none. They are averaged.
-    threads : int
-        That the products used.
-    cores : int
-        Of the machine.
+    The conditions are averaged: those of the Records, None where a Record has none. `cores` counts those of
+    the machine.
     """
     told = [each for each in conditions if each is not None]
     others = _mean(each.other_processes for each in told)
@@ -100,14 +89,9 @@ def disturbance(conditions: Iterable[Conditions | None], threads: int, cores: in
 
 
 def waited_for_cores(together: Timing, alone: Timing, conditions: Conditions | None) -> bool:
-    """Tell whether a product in parallel was slowed down because its threads waited for cores.
+    """Tell whether a product by all threads was slower than `alone` because they waited for cores.
 
-    Parameters
-    ----------
-    together, alone : Timing
-        Of the same product, by all threads and by one.
-    conditions : Conditions or None
-        During the first. If the machine was quiet, the kernel itself is slower in parallel.
+    If the machine was quiet by the conditions, the kernel itself is slower in parallel.
     """
     if alone.time_s < _LARGE_S or together.time_s <= alone.time_s:
         return False

@@ -12,14 +12,9 @@ from sparsecast.parallel import equal_parts
 
 
 def memory_read(size_bytes: int, threads: int) -> Callable[[], object]:
-    """Return a callable that reads an array once.
+    """Return a callable that reads an array once, shared by so many threads; one starts no pool.
 
-    Parameters
-    ----------
-    size_bytes : int
-        Bytes of the array, rounded up to whole words; it is written once here, so that its memory is there.
-    threads : int
-        Threads that share it; one starts no pool.
+    Its bytes are rounded up to whole words, and written once here, so that its memory is there.
     """
     words = np.ones(max(1, -(-size_bytes // 8)), dtype=np.uint64)
     starts = equal_parts(len(words), threads).astype(np.uint64)

@@ -9,7 +9,6 @@ over minutes, and a change counts only beyond their own noise.
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
@@ -25,10 +24,7 @@ from sparsecast.parallel import equal_parts
 #: Seconds between two readings of a monitor, and seconds over which readings are pooled.
 EVERY_S, WINDOW_S = 3.0, 120.0
 
-#: The levels of the memory, the fastest first.
-LEVELS = ("L2", "L3", "memory")
-
-#: Most bytes of a reference that is to lie in the last cache and of one that is to lie in memory. The latter
+#: Most bytes of a reference in the last cache and of one in memory. The latter
 #: takes 0.1 s to fill; of larger caches a virtual machine has a part only.
 _MOST_L3_BYTES, _MOST_MEMORY_BYTES = 32 << 20, 256 << 20
 
@@ -49,6 +45,9 @@ _MOST_S = 0.01
 #: then or now. That is no speed of the machine.
 MOST_DRIFT = 4.0
 
+#: A change counts beyond so many standard errors.
+_SIGMAS = 2.0
+
 #: Words of the vector that is gathered from, 64 KiB, and of the pattern of places in it.
 _GATHERED, _PATTERN = 1 << 13, 1 << 15
 
@@ -57,14 +56,7 @@ _GATHERED, _PATTERN = 1 << 13, 1 << 15
 class Reference:
     """A product that is timed again and again.
 
-    Attributes
-    ----------
-    call : callable
-        Does it once.
-    calls : int
-        How many of them one reading times.
-    warm : int
-        Calls before them that are not timed, which fetch the data into the cache.
+    One reading times so many `calls`, after `warm` ones, not timed, that fetch the data into the cache.
     """
 
     call: Call
@@ -74,7 +66,7 @@ class Reference:
     def seconds(self, clock: Clock) -> float:
         """Return the seconds of a call, the low quantile of one reading.
 
-        Where each call waits for a core, a reading ends early: a forecast is not to wait for it.
+        Where each call waits for a core, a reading ends early: a forecast must not wait for it.
         """
         used_s = 0.0
         for _ in range(self.warm):
@@ -98,39 +90,26 @@ class Pooled:
         Their median.
     noise : float or None
         Relative error of that median, by how far the readings scatter; None of a single reading.
-    readings : int
     """
 
     time_s: float
     noise: float | None
-    readings: int
 
     @classmethod
     def of(cls, readings_s: Sequence[float]) -> Pooled:
-        """Summarise readings.
-
-        Raises
-        ------
-        ValueError
-            If there are none.
-        """
-        if not readings_s:
-            raise ValueError("expected at least one reading of a reference")
+        """Summarise readings, at least one."""
         lower, middle, upper = (float(each) for each in np.quantile(readings_s, (0.25, 0.5, 0.75)))
         count = len(readings_s)
         # Of a normal distribution: 1.25 standard deviations over sqrt(n), of which the quartiles hold 1.35.
         noise = 1.25 * (upper - lower) / 1.35 / math.sqrt(count) / middle if count > 1 else None
-        return cls(middle, noise, count)
+        return cls(middle, noise)
 
 
 def reference_bytes(l2_bytes: int | None, l3_bytes: int | None) -> dict[str, int]:
     """Return the bytes of each reference: half of a cache, and once and a half the last one.
 
-    Parameters
-    ----------
-    l2_bytes, l3_bytes : int or None
-        Of the caches that the threads have together; None where the system does not tell. A processor
-        without a third level has the second as its last: ``l3_bytes`` 0.
+    The caches are those that the threads have together; None where the system does not tell. A processor
+    without a third level has the second as its last: `l3_bytes` is 0.
     """
     l2 = _USUAL_L2_BYTES if l2_bytes is None else l2_bytes
     l3 = _USUAL_L3_BYTES if l3_bytes is None else l3_bytes
@@ -141,36 +120,15 @@ def reference_bytes(l2_bytes: int | None, l3_bytes: int | None) -> dict[str, int
 
 
 def references(sizes: Mapping[str, int], threads: int) -> dict[str, Reference]:
-    """Return the references of so many bytes each, their data written.
-
-    Parameters
-    ----------
-    sizes : mapping of str to int
-        As from `reference_bytes`.
-    threads : int
-        Threads that share each call; one starts no pool.
-    """
+    """Return the references of so many bytes each, their data written, and read by so many threads."""
     return {level: _reference(level, size, threads) for level, size in sizes.items()}
 
 
 class ReferenceMonitor:
-    """Times references now and then, and pools the readings.
+    """Times references, given by level, now and then, and pools the readings.
 
-    Parameters
-    ----------
-    references : mapping of str to Reference
-        By level.
-    clock : Clock, optional
-        That times the references; the host's by default.
-    clock_s : callable
-        Returns the seconds since some moment, for when a reading was.
-    every_s, window_s : float
-        Seconds between two readings, and seconds over which they are pooled.
-
-    Attributes
-    ----------
-    readings : dict of str to deque of (float, float)
-        For each level, when and how many seconds.
+    `clock` times them, by default the host's. `clock_s` returns the seconds since some moment, for when a
+    reading was. `readings` are, for each level, when and how many seconds.
     """
 
     def __init__(
@@ -178,17 +136,14 @@ class ReferenceMonitor:
         references: Mapping[str, Reference],
         clock: Clock | None = None,
         clock_s: Callable[[], float] = perf_counter,
-        every_s: float = EVERY_S,
-        window_s: float = WINDOW_S,
     ) -> None:
         self._references, self._clock, self._clock_s = references, clock or HostClock(), clock_s
-        self._every_s, self._window_s = every_s, window_s
         self._last_s = -math.inf
-        self.readings: dict[str, deque[tuple[float, float]]] = {level: deque() for level in references}
+        self.readings: dict[str, list[tuple[float, float]]] = {level: [] for level in references}
 
     def maybe_time(self) -> bool:
         """Time all references, unless that was a short time ago; tell whether they were timed."""
-        if self._clock_s() - self._last_s < self._every_s:
+        if self._clock_s() - self._last_s < EVERY_S:
             return False
         self.time()
         return True
@@ -199,62 +154,39 @@ class ReferenceMonitor:
             self.readings[level].append((self._clock_s(), reference.seconds(self._clock)))
         self._last_s = self._clock_s()
 
-    def pooled(self, until_s: float | None = None) -> dict[str, Pooled]:
-        """Return the readings of the last minutes, summarised; levels without a reading are left out.
-
-        Parameters
-        ----------
-        until_s : float, optional
-            End of these minutes; by default now.
-        """
-        end = self._clock_s() if until_s is None else until_s
-        found = {}
-        for level, readings in self.readings.items():
-            pooled = [seconds for at_s, seconds in readings if end - self._window_s <= at_s <= end]
-            if pooled:
-                found[level] = Pooled.of(pooled)
-        return found
+    def pooled(self) -> dict[str, Pooled]:
+        """Return the readings of the last minutes, summarised; levels without a reading are left out."""
+        start = self._clock_s() - WINDOW_S
+        recent = {
+            level: [seconds for at_s, seconds in readings if at_s >= start]
+            for level, readings in self.readings.items()
+        }
+        return {level: Pooled.of(found) for level, found in recent.items() if found}
 
 
-def scale_since(
-    then: Mapping[str, Pooled], now: Mapping[str, Pooled], sigmas: float = 2.0
-) -> dict[str, float | None]:
+def scale_since(then: Mapping[str, Pooled], now: Mapping[str, Pooled]) -> dict[str, float | None]:
     """Return, for each level, how many times longer products take now; 1.0 where noise could be the reason.
 
-    It is None beyond MOST_DRIFT: threads waited for cores, then or now.
-
-    Parameters
-    ----------
-    then, now : mapping of str to Pooled
-        By level. A level that one of them lacks, or whose noise one of them cannot tell, is left as it was.
-    sigmas : float
-        A change counts beyond so many standard errors.
+    It is None beyond MOST_DRIFT: threads waited for cores, then or now. A level is left as it was if one of
+    both lacks it, or cannot tell its noise.
     """
-    return {level: _change(then.get(level), pooled, sigmas) for level, pooled in now.items()}
+    return {level: _change(then.get(level), pooled) for level, pooled in now.items()}
 
 
-def level_of(working_set_bytes: float, l2_bytes: int, l3_bytes: int) -> str:
-    """Return where the data of a product lies when it is done again: the first cache that holds it.
-
-    Parameters
-    ----------
-    working_set_bytes : float
-        All that one product reads and writes.
-    l2_bytes, l3_bytes : int
-        As for `reference_bytes`.
-    """
-    if working_set_bytes <= l2_bytes:
-        return "L2"
-    return "L3" if working_set_bytes <= l3_bytes else "memory"
-
-
-def _change(then: Pooled | None, now: Pooled, sigmas: float) -> float | None:
+def _change(then: Pooled | None, now: Pooled) -> float | None:
     if then is None or then.noise is None or now.noise is None:
         return 1.0
     ratio = now.time_s / then.time_s
     if max(ratio, 1 / ratio) > MOST_DRIFT:
         return None
-    return ratio if abs(math.log(ratio)) > sigmas * math.hypot(then.noise, now.noise) else 1.0
+    return ratio if abs(math.log(ratio)) > _SIGMAS * math.hypot(then.noise, now.noise) else 1.0
+
+
+def level_of(working_set_bytes: float, l2_bytes: int, l3_bytes: int) -> str:
+    """Return the first cache that holds all that one product reads and writes, else ``"memory"``."""
+    if working_set_bytes <= l2_bytes:
+        return "L2"
+    return "L3" if working_set_bytes <= l3_bytes else "memory"
 
 
 def _reference(level: str, size: int, threads: int) -> Reference:
@@ -271,9 +203,7 @@ def _reference(level: str, size: int, threads: int) -> Reference:
 def _words(size: int) -> NDArray[np.uint64]:
     """Return places to gather from: copies of a pattern, because to draw all takes longer than a forecast."""
     pattern = np.random.default_rng(0).integers(0, _GATHERED, _PATTERN, dtype=np.uint64)
-    words = np.empty((max(1, -(-size // pattern.nbytes)), _PATTERN), dtype=np.uint64)
-    words[:] = pattern
-    return words.ravel()[: max(1, size // 8)]
+    return np.resize(pattern, max(1, size // 8))
 
 
 def _reader(words: NDArray[np.uint64], gathered: NDArray[np.uint64], length: int, threads: int) -> Call:

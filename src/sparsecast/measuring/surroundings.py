@@ -1,38 +1,155 @@
-"""The surroundings of a run of measurements: other programs, and the speed of the machine."""
+"""Surroundings of a measurement: other programs, as far as the system tells, and the speed of the machine.
+
+Linux tells it in /proc: how many threads run or wait for a core, the time that a hypervisor gave to others,
+and the time in which some thread waited for a core. A container or another system may not tell; that is None.
+One reading takes some tens of microseconds.
+"""
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 from time import perf_counter
 
-from sparsecast.measuring.conditions import Watch
 from sparsecast.measuring.references import ReferenceMonitor
 from sparsecast.records import Conditions
 
+#: Seconds between two readings, which then take less than a five hundredth of the time.
+EVERY_S = 0.05
+
+#: Seconds before the end of a measurement that are looked at, at least. The counters of stolen time move in
+#: steps of 10 ms, those of the pressure every two seconds.
+LEAST_WINDOW_S = 1.0
+PRESSURE_WINDOW_S = 4.0
+
+#: Seconds that are kept.
+_KEPT_S = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    at_s: float
+    others: int | None
+    ticks: tuple[int, int] | None
+    waited_s: float | None
+
 
 class Surroundings:
-    """Watches the machine during a run, and tells what it did in a stretch of it.
+    """Watches the machine during a run, and tells what it did in a stretch of time.
 
     Parameters
     ----------
     monitor : ReferenceMonitor, optional
         Times the reference products; without one, there are none.
+    proc : Path
+        Where the system tells.
+    clock_s : callable
+        Returns the seconds since some moment.
     """
 
-    def __init__(self, monitor: ReferenceMonitor | None = None) -> None:
-        self._watch, self._monitor = Watch(), monitor
-        self._start_s = perf_counter()
+    def __init__(
+        self,
+        monitor: ReferenceMonitor | None = None,
+        proc: Path = Path("/proc"),
+        clock_s: Callable[[], float] = perf_counter,
+    ) -> None:
+        self._monitor, self._proc, self._clock_s = monitor, proc, clock_s
+        self._readings: deque[_Reading] = deque()
+        self.read()
+        self._start_s = self._readings[0].at_s
 
     def begin(self) -> None:
         """Begin a stretch; the references are timed first, unless that was a short time ago."""
         if self._monitor is not None:
             self._monitor.maybe_time()
-        self._start_s = perf_counter()
-
-    def look(self) -> None:
-        """Look at the other programs, unless that was a moment ago: to be called often."""
-        self._watch.look()
+        self._start_s = self._clock_s()
 
     def conditions(self) -> Conditions:
         """Return what the machine did since the stretch began."""
+        return self.since(self._start_s)
+
+    def look(self) -> None:
+        """Read, unless the last reading is younger than EVERY_S."""
+        if self._clock_s() - self._readings[-1].at_s >= EVERY_S:
+            self.read()
+
+    def read(self) -> None:
+        """Read now."""
+        stat = _counters(self._proc)
+        now = self._clock_s()
+        self._readings.append(_Reading(now, self._others(stat), _ticks(stat), _waited_s(self._proc)))
+        while now - self._readings[0].at_s > _KEPT_S:
+            self._readings.popleft()
+
+    def since(self, start_s: float) -> Conditions:
+        """Return what the machine did from then on; what is too short for a counter begins earlier."""
+        self.read()
+        now = self._readings[-1].at_s
+        window = self._window(min(start_s, now - LEAST_WINDOW_S))
         pooled = self._monitor.pooled() if self._monitor else {}
-        return self._watch.since(self._start_s, {level: each.time_s for level, each in pooled.items()})
+        others = [reading.others for reading in window if reading.others is not None]
+        return Conditions(
+            other_processes=sum(others) / len(others) if others else None,
+            stolen_share=_stolen_share(window),
+            pressure_share=_pressure_share(self._window(min(start_s, now - PRESSURE_WINDOW_S))),
+            references_s={level: each.time_s for level, each in pooled.items()},
+        )
+
+    def _window(self, start_s: float) -> list[_Reading]:
+        """Return the readings since then, and the one before them, from where counters count."""
+        later = sum(reading.at_s > start_s for reading in self._readings)
+        return list(self._readings)[-min(later + 1, len(self._readings)) :]
+
+    def _others(self, stat: dict[str, list[int]]) -> int | None:
+        """Return the running threads that are not ours; the one that reads this is always one of ours."""
+        running = stat.get("procs_running", [0])[0]
+        if running <= 1:
+            return 0 if running else None  # 0: the system shows the counter and does not count
+        # Counted again after ours: one of ours that falls asleep between is not taken for another program's.
+        states = (_text(task).rpartition(")")[2].split()[:1] for task in self._proc.glob("self/task/*/stat"))
+        own = max(1, sum(state == ["R"] for state in states))
+        return max(0, _counters(self._proc).get("procs_running", [0])[0] - own)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""  # what the system does not tell becomes None
+
+
+def _counters(proc: Path) -> dict[str, list[int]]:
+    """Return what /proc/stat counts; the long line of interrupts is left out."""
+    lines = (
+        line.split() for line in _text(proc / "stat").splitlines() if line.startswith(("cpu ", "procs_"))
+    )
+    return {name: [int(word) for word in words] for name, *words in lines}
+
+
+def _ticks(stat: dict[str, list[int]]) -> tuple[int, int] | None:
+    """Return the stolen ticks and all of them; what guests use is in the first two counters already."""
+    ticks = stat.get("cpu", [])[:8]
+    return (ticks[7], sum(ticks)) if len(ticks) == 8 else None
+
+
+def _waited_s(proc: Path) -> float | None:
+    line = _text(proc / "pressure" / "cpu").partition("\n")[0]
+    _, found, microseconds = line.partition("total=")
+    return int(microseconds) / 1e6 if line.startswith("some") and found else None
+
+
+def _stolen_share(window: list[_Reading]) -> float | None:
+    first, last = window[0].ticks, window[-1].ticks
+    if first is None or last is None or last[1] <= first[1]:
+        return None
+    return (last[0] - first[0]) / (last[1] - first[1])
+
+
+def _pressure_share(window: list[_Reading]) -> float | None:
+    first, last = window[0], window[-1]
+    seconds = last.at_s - first.at_s
+    if first.waited_s is None or last.waited_s is None or seconds < PRESSURE_WINDOW_S / 2:
+        return None
+    return min(1.0, (last.waited_s - first.waited_s) / seconds)

@@ -38,17 +38,16 @@ Call = Callable[[], object]
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How long to measure.
+    """How long to measure each callable.
 
     Attributes
     ----------
     samples : int
-        Samples of each callable.
     sample_s : float
         Seconds that the beta - alpha calls of one sample should take together, at least one call.
     most_s : float
-        Seconds after which a callable gets no more samples, once it has three: a long product, or one whose
-        threads wait for cores that other programs use.
+        Seconds after which a callable gets no more samples, once it has three: it is long, or its threads
+        wait for cores that other programs use.
     """
 
     samples: int = 80
@@ -70,11 +69,9 @@ class Timing:
         Seconds a call, in the order taken.
     time_s : float
         Their low quantile: a tenth of them is shorter.
-    spread : float or None
-        How far they scatter: interquartile range over `time_s`; None of a single sample.
-    noise : float or None
-        Relative difference between the low quantiles of the earlier and of the later half of the samples:
-        how well a repeated measurement of the same thing agrees; None of a single sample.
+    spread, noise : float or None
+        Interquartile range over `time_s`, and relative difference between the low quantiles of the earlier
+        and of the later half: how well a repeated measurement agrees. None of a single sample.
     """
 
     samples_s: tuple[float, ...]
@@ -100,18 +97,14 @@ def low(samples_s: Sequence[float]) -> float:
 
 
 class Clock(Protocol):
-    """Where time is read: the host's clock, or one that sees when a device works.
-
-    Attributes
-    ----------
-    least_calls : int
-        Calls of the shortest run whose time holds all that a run costs once: 0 where calls return when their
-        work is done, 1 where they queue it.
-    """
+    """Where time is read: the host's clock, or one that sees when a device works."""
 
     @property
     def least_calls(self) -> int:
-        """Calls of the shortest run whose time holds all that a run costs once."""
+        """Calls of the shortest run whose time holds all that a run costs once.
+
+        0 where calls return when their work is done, 1 where they queue it.
+        """
         ...
 
     def seconds(self, call: Call, times: int) -> float:
@@ -138,23 +131,17 @@ def measure(
     on_sample: Callable[[], None] = lambda: None,
     clock: Clock | None = None,
 ) -> dict[str, Timing]:
-    """Time every callable, sampling them in turn.
+    """Return the Timing of every callable by name, in their order, from samples taken in turn.
 
     Parameters
     ----------
     calls : mapping of str to callable
-        Zero-argument callables, already warmed up as their users will find them (compiled, checked).
+        Already warmed up as their users will find them (compiled, checked).
     effort : Effort
-        Samples and seconds of each.
     on_sample : callable
         Called as often as `effort` has samples of each callable, for progress.
     clock : Clock, optional
         The host's by default.
-
-    Returns
-    -------
-    dict of str to Timing
-        In the order of `calls`.
     """
     clock = clock or HostClock()
     series = {name: _Series(call, effort, clock) for name, call in calls.items()}
@@ -169,14 +156,7 @@ def measure(
 
 @dataclass
 class _Series:
-    """The samples of one callable.
-
-    Attributes
-    ----------
-    call : callable
-    effort : Effort
-    clock : Clock
-    """
+    """The samples of one callable."""
 
     call: Call
     effort: Effort

@@ -58,15 +58,15 @@ def cost(trials, thresholds, space, count):
 def test_the_estimator_takes_as_much_as_the_limit_admits_and_no_more(seconds, ends, limit_s):
     trials = {series: Trial(512, each) for series, each in zip(SERIES, seconds, strict=False)}
     thresholds = dict(zip(SERIES, ends, strict=False))
-    space = abbreviated(trials, thresholds, WHOLE, limit_s)
-    assert space.dimensions == WHOLE[: len(space.dimensions)]
-    if space.dimensions:
-        count = len(space.values)
-        assert cost(trials, thresholds, space.dimensions, count) <= limit_s * (1 + 1e-9)
-        more = cost(trials, thresholds, space.dimensions, count + 1)
+    dimensions, values = abbreviated(trials, thresholds, WHOLE, limit_s)
+    assert dimensions == WHOLE[: len(dimensions)]
+    if dimensions:
+        count = len(values)
+        assert cost(trials, thresholds, dimensions, count) <= limit_s * (1 + 1e-9)
+        more = cost(trials, thresholds, dimensions, count + 1)
         assert count == 11 or more > limit_s * (1 - 1e-9) or more == pytest.approx(limit_s)
-    longer = WHOLE[: len(space.dimensions) + 1]
-    if len(longer) > len(space.dimensions):
+    longer = WHOLE[: len(dimensions) + 1]
+    if len(longer) > len(dimensions):
         assert cost(trials, thresholds, longer, 1) > limit_s * (1 - 1e-9), "the largest dimension is kept"
 
 
@@ -80,8 +80,8 @@ def test_the_papers_three_steps():
         (14, 2048, 2),
         (0.9, 0, 0),
     ):
-        found = abbreviated(trials, thresholds, space, limit_s)
-        assert (max(found.dimensions, default=0), len(found.values)) == (largest, count), limit_s
+        dimensions, values = abbreviated(trials, thresholds, space, limit_s)
+        assert (max(dimensions, default=0), len(values)) == (largest, count), limit_s
 
 
 class Machine:
@@ -101,7 +101,7 @@ class Machine:
 
 
 def test_scouts_go_on_where_the_time_does_not_suffice_for_all():
-    machine = Machine(lambda point: 1e-7 * point.entries, 60.0, series=all_series())
+    machine = Machine(lambda point: 1e-7 * point.dimension * point.nnz_per_row, 60.0, series=all_series())
     series = {}
     for point in machine.took:
         series.setdefault(point.dimension, set()).add(point.series)
@@ -144,19 +144,19 @@ def test_the_limit_is_never_passed_where_doubling_is_enough(fixed_s, entry_s, po
 @given(st.lists(st.floats(0.01, 30), min_size=1, max_size=40), st.floats(5, 500))
 def test_a_machine_of_any_mood_passes_the_limit_by_one_point_at_most(moods, limit_s):
     moments = iter(moods * 1000)
-    machine = Machine(lambda point: next(moments) * point.entries * 1e-6, limit_s)
+    machine = Machine(lambda point: next(moments) * point.dimension * point.nnz_per_row * 1e-6, limit_s)
     assert machine.now <= limit_s + max(machine.took.values())
 
 
 def test_time_that_doubling_overestimates_is_used_further_up():
     # A trial is 10 ms whatever the dimension up to thousands: doubling it from 512 on would take minutes.
-    machine = Machine(lambda point: 0.01 + 1e-8 * point.entries, 20.0)
+    machine = Machine(lambda point: 0.01 + 1e-8 * point.dimension * point.nnz_per_row, 20.0)
     assert machine.largest == WHOLE[-1]
     assert machine.now > 0.8 * machine.limit_s
 
 
 def test_small_problems_are_free_where_there_is_time():
-    machine = Machine(lambda point: 0.01 + 1e-7 * point.entries, 100.0)
+    machine = Machine(lambda point: 0.01 + 1e-7 * point.dimension * point.nnz_per_row, 100.0)
     free = [point for point in machine.took if point.dimension == 1024 and point.series == TWO]
     assert len(free) == 11
     assert machine.search.thresholds[TWO] > 1024

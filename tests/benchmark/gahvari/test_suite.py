@@ -36,7 +36,10 @@ def problem_of(point):
 
 
 @pytest.fixture
-def suite():
+def suite(monkeypatch):
+    monkeypatch.setattr(suite_module, "EFFORT", QUICK)
+    monkeypatch.setattr(suite_module, "EFFORT_OF_FEW", QUICK)
+
     def make(**options):
         return SyntheticSuite(
             (SETTING,),
@@ -48,7 +51,7 @@ def suite():
 
 
 def test_a_run_measures_every_point_and_some_again(suite):
-    run = suite(effort=QUICK, effort_of_few=QUICK, dimensions=(512,))
+    run = suite(dimensions=(512,))
     measured = list(run.run(60.0))
     assert all(record.matrix == problem.specification for problem, own in measured for record in own)
     records = [record for _, own in measured for record in own]
@@ -63,7 +66,7 @@ def test_a_run_measures_every_point_and_some_again(suite):
     for record, point in zip(first, points, strict=True):
         assert record.candidate.format == point.series.format
         assert record.candidate.parameters == ({"block": (2, 3)} if point.series.format == "bcsr" else {})
-        assert record.nnz == pytest.approx(point.entries, rel=0.03)
+        assert record.nnz == pytest.approx(point.dimension * point.nnz_per_row, rel=0.03)
         assert record.error <= 1e-14
     assert not run.missed
     assert not run.left_out
@@ -99,7 +102,7 @@ def clock(monkeypatch):
 
 
 def test_a_measurement_is_given_up_when_the_time_is_over(suite, clock, monkeypatch):
-    def measure(problem, suite, candidates, effort, on_sample, device):
+    def measure(problem, suite, candidates, effort, instruments, on_sample):
         for _ in range(1 if clock[0] < 3 else 100):
             clock[0] += 1.0
             on_sample()
@@ -122,7 +125,7 @@ def test_a_matrix_that_there_is_no_memory_for_does_not_end_the_run(suite, monkey
         return inner(family, parameters)
 
     monkeypatch.setattr(problem_module, "built", short_of_memory)
-    run = suite(effort=QUICK, effort_of_few=QUICK, series=(UNBLOCKED,))
+    run = suite(series=(UNBLOCKED,))
     assert {Point.named(problem.name).dimension for problem, own in run.run(60.0) if own} == {512}
     assert run.notes() == ["float64: no memory for 11 points, refilled like those cut"]
 
@@ -136,7 +139,7 @@ def test_what_is_compiled_is_what_is_measured(suite, monkeypatch):
         inner(candidate)
 
     monkeypatch.setattr(compiling, "warm_up", warm_up)
-    run = suite(effort=QUICK, effort_of_few=QUICK, dimensions=(4096,))
+    run = suite(dimensions=(4096,))
     assert {record.candidate for _, own in run.run(10.0) for record in own} == set(compiled)
 
 

@@ -120,7 +120,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from sparsecast.benchmark.measurement import measure_candidates, right_hand_side
+from sparsecast.benchmark.measurement import Instruments, measure_candidates, right_hand_side
 from sparsecast.errors import MatrixSizeError, WrongResultError
 from sparsecast.devices.cuda import launching
 from sparsecast.devices.binding import Bound
@@ -131,7 +131,6 @@ from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.problem import Problem
 from sparsecast.features.analysis import structure
 from sparsecast.measuring import energy
-from sparsecast.devices.cuda.clock import EventClock
 from sparsecast.measuring.timing import Effort
 from sparsecast.planning.candidates import Target, whole_matrix
 
@@ -139,7 +138,7 @@ sys.setswitchinterval(1e-3)
 if hasattr(os, "sched_setaffinity"):
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 energy.RUN_S = 1e-6
-A, effort, clock = gallery("poisson2d", n=4), Effort(1, 1e-6), EventClock()
+A, effort = gallery("poisson2d", n=4), Effort(1, 1e-6)
 subject = Problem.of(A, "poisson2d")
 target = Target("cuda", "float64", 32, 1)
 offered = NvidiaGPU().calibrated(whole_matrix(subject.structure, target, detect()).candidates)
@@ -158,14 +157,14 @@ class ReplayMeter:
 
 
 meter = ReplayMeter([1.0, 3.0, 5.0, 5.0, 5.0, None])
-records = measure_candidates(subject, "user", chosen, effort, device=NvidiaGPU(), clock=clock, meter=meter)
+records = measure_candidates(subject, "user", chosen, effort, Instruments(NvidiaGPU(), meter))
 assert [record.candidate for record in records] == chosen
 assert [record.regime for record in records] == ["warm"] * 3
 assert [record.energy_source for record in records] == ["replay", None, None]
 assert [record.energy_j for record in records] == [2.0, None, None]
 
 device = NvidiaGPU(cold_bytes=5000)
-(record,) = measure_candidates(subject, "user", chosen[:1], effort, device=device, clock=clock)
+(record,) = measure_candidates(subject, "user", chosen[:1], effort, Instruments(device))
 assert record.regime == "cold"
 x = right_hand_side(16, "float64")
 bound, _ = device.bind(A, chosen[0])
@@ -196,7 +195,7 @@ with pytest.MonkeyPatch.context() as patch:  # a device without a function that 
 
 DeviceProduct.launch = lambda self, x, out, stream: None  # a kernel that forgets its rows
 with pytest.raises(WrongResultError, match=chosen[0].format):
-    measure_candidates(subject, "user", chosen[:1], effort, clock=clock)
+    measure_candidates(subject, "user", chosen[:1], effort)
 """
 
 

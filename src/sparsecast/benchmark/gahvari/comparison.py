@@ -10,29 +10,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sparsecast.benchmark.gahvari.summary import FIGURES
 from sparsecast.errors import InputError
 
 Document = Mapping[str, Any]
 
 #: The figures of a result that can be compared (docs/design.md, section 4).
-COMPARED = (
-    "unblocked_max_mflops",
-    "unblocked_median_mflops",
-    "blocked_max_mflops",
-    "blocked_median_mflops",
-)
+COMPARED = FIGURES[:4]
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedFigure:
-    """One figure of two results.
+    """One figure of two results in MFLOP/s, None where a result lacks it.
 
-    Attributes
-    ----------
-    first, second : float or None
-        In MFLOP/s; None where a result lacks it.
-    error : float or None
-        Relative error of their ratio: the root of the sum of the squares of both errors.
+    `error` is the relative error of their ratio: the root of the sum of the squares of both errors.
     """
 
     first: float | None
@@ -58,10 +49,8 @@ class Comparison:
 
     Attributes
     ----------
-    machines : (str, str)
-        Names of the machines.
-    targets : (str, str)
-        Type of the values and threads of both figures.
+    machines, targets : (str, str)
+        Their names, and the type of the values and threads of both figures.
     figures : dict of str to ComparedFigure
     points : int
         Matrices measured in both, in the same type of values.
@@ -118,22 +107,13 @@ def _is_result(document: Any) -> bool:
 
 
 def compare(first: Document, second: Document) -> Comparison:
-    """Compare the main targets of two results.
-
-    Parameters
-    ----------
-    first, second : documents
-        As `read_result` returns them.
-    """
+    """Compare the main targets of two results, as `read_result` returns them."""
     own, other = first["settings"][0], second["settings"][0]
-    figures = {
-        name: ComparedFigure(
-            first["figures"][name],
-            second["figures"][name],
-            _together(own["errors"][name], other["errors"][name]),
-        )
-        for name in COMPARED
-    }
+    figures = {}
+    for name in COMPARED:
+        both = own["errors"][name], other["errors"][name]
+        error = None if None in both else math.hypot(*both)
+        figures[name] = ComparedFigure(first["figures"][name], second["figures"][name], error)
     before, after = _speeds(own), _speeds(other)
     ratios = [after[key] / before[key] for key in before if key in after]
     return Comparison(
@@ -143,10 +123,6 @@ def compare(first: Document, second: Document) -> Comparison:
         len(ratios),
         statistics.median(ratios) if ratios else None,
     )
-
-
-def _together(first: float | None, second: float | None) -> float | None:
-    return None if first is None or second is None else math.hypot(first, second)
 
 
 def _speeds(target: Document) -> dict[tuple[str, str], float]:

@@ -17,6 +17,9 @@ from sparsecast.benchmark.gahvari.search_space import MIDDLE, NNZ_PER_ROW, UNBLO
 SCOUTS = (UNBLOCKED, Series((2, 2)), Series((4, 4)))
 SCOUTING_SHARE = 0.15
 
+#: Times that `points_again` goes through the dimensions.
+_TURNS_AGAIN = 8
+
 
 def chosen_values(count: int) -> tuple[int, ...]:
     """Return so many of NNZ_PER_ROW: the middle one, or several that are spread, both ends among them."""
@@ -28,13 +31,7 @@ def chosen_values(count: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What measuring one matrix of a series took.
-
-    Attributes
-    ----------
-    dimension : int
-    seconds : float
-    """
+    """The seconds that measuring one matrix of a series took."""
 
     dimension: int
     seconds: float
@@ -44,61 +41,43 @@ class Trial:
         return self.seconds * dimension / self.dimension
 
 
-@dataclass(frozen=True, slots=True)
-class SearchSpace:
-    """What the estimator leaves of the search space from the threshold dimensions on.
-
-    Attributes
-    ----------
-    dimensions : tuple of int
-        Those that are tested; empty where not even the first fits.
-    values : tuple of int
-        Non-zeros a row that are tested.
-    """
-
-    dimensions: tuple[int, ...]
-    values: tuple[int, ...]
-
-
 def abbreviated(
     trials: Mapping[Series, Trial],
     thresholds: Mapping[Series, int],
     dimensions: Sequence[int],
     limit_s: float,
-) -> SearchSpace:
-    """Cut the search space to a time limit, by the three steps of section IV.
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the dimensions and the non-zeros a row that are tested, by the three steps of section IV.
 
     One value of non-zeros a row less at a time; where one value is still too much, the largest dimension goes
-    and all the values are back. So the largest dimension stays as large as possible.
+    and all the values are back. So the largest dimension stays as large as possible. Both are empty where not
+    even the first dimension fits in the time limit.
 
     Parameters
     ----------
     trials : mapping of Series to Trial
-        One of each, whose time is doubled for each following dimension.
+        Whose time is doubled for each following dimension.
     thresholds : mapping of Series to int
         Below its threshold dimension a series is tested with all the values; the time that takes is counted.
     dimensions : sequence of int
         Still to be tested, ascending.
     limit_s : float
-        Seconds for all of them.
     """
     left = list(dimensions)
+
+    def estimate_s(count: int) -> float:
+        return sum(
+            trial.at(dimension) * (len(NNZ_PER_ROW) if dimension < thresholds[series] else count)
+            for series, trial in trials.items()
+            for dimension in left
+        )
+
     while left:
         for count in range(len(NNZ_PER_ROW), 0, -1):
-            if _estimate_s(trials, thresholds, left, count) <= limit_s:
-                return SearchSpace(tuple(left), chosen_values(count))
+            if estimate_s(count) <= limit_s:
+                return tuple(left), chosen_values(count)
         left.pop()
-    return SearchSpace((), ())
-
-
-def _estimate_s(
-    trials: Mapping[Series, Trial], thresholds: Mapping[Series, int], dimensions: Sequence[int], count: int
-) -> float:
-    return sum(
-        trial.at(dimension) * (len(NNZ_PER_ROW) if dimension < thresholds[series] else count)
-        for series, trial in trials.items()
-        for dimension in dimensions
-    )
+    return (), ()
 
 
 @dataclass
@@ -112,11 +91,8 @@ class Search:
 
     Attributes
     ----------
-    series : sequence of Series
     dimensions : sequence of int
         Ascending, each twice the one before.
-    limit_s : float
-        Seconds for all of it.
     trials : dict of Series to Trial
         The latest dimension's.
     thresholds : dict of Series to int
@@ -140,10 +116,7 @@ class Search:
     def points(self, left_s: Callable[[], float]) -> Iterator[Point]:
         """Yield what to measure next; `took` must be told of each before the next is asked for.
 
-        Parameters
-        ----------
-        left_s : callable
-            The seconds that are left of the limit.
+        `left_s` returns the seconds that are left of the limit.
         """
         first = [
             Point(series, dimension, MIDDLE) for dimension in self.dimensions[:1] for series in self.series
@@ -157,7 +130,10 @@ class Search:
                 break
             reached = dimension
             yield from self._in_time([each for each in points if each not in first], left_s, reserve_s)
-        yield from self._scouted([each for each in self.dimensions if each > reached], left_s)
+        cut = [each for each in self.dimensions if each > reached]
+        for point in (Point(series, dimension, MIDDLE) for dimension in cut for series in SCOUTS):
+            if point.series in self.trials and self.expected_s(point) <= left_s():
+                yield point
 
     def _points_at(self, dimension: int, left_s: float) -> list[Point]:
         """Return a value of every series before the next value of any, from the middle outwards."""
@@ -168,14 +144,6 @@ class Search:
             for series, own in values.items()
             if value in own
         ]
-
-    def _scouted(self, cut: Sequence[int], left_s: Callable[[], float]) -> Iterator[Point]:
-        """Yield the scouts' points at dimensions that were cut, as far as they go."""
-        for dimension in cut:
-            for series in SCOUTS:
-                point = Point(series, dimension, MIDDLE)
-                if series in self.trials and self.expected_s(point) <= left_s():
-                    yield point
 
     def _scouting_s(self) -> float:
         """Return the seconds to keep for the scouts: for the largest dimensions, or a share of the limit."""
@@ -214,22 +182,16 @@ class Search:
         # What is free here is taken to be so no longer.
         thresholds = {series: self.thresholds.get(series, 2 * dimension) for series in known}
         rest = [each for each in self.dimensions if each >= dimension]
-        space = abbreviated(known, thresholds, rest, left_s)
+        tested, values = abbreviated(known, thresholds, rest, left_s)
         return {
-            series: NNZ_PER_ROW if dimension < thresholds[series] else space.values
-            for series in known
-            if space.dimensions
+            series: NNZ_PER_ROW if dimension < thresholds[series] else values for series in known if tested
         }
 
 
 def points_again(measured: Mapping[Point, float], limit_s: float) -> list[Point]:
     """Return points to measure again: any of each dimension, as many of each, within a time limit.
 
-    Parameters
-    ----------
-    measured : mapping of Point to float
-        The seconds that measuring each took.
-    limit_s : float
+    `measured` has the seconds that each point took.
     """
     by_dimension: dict[int, list[Point]] = {}
     for point in measured:
@@ -245,7 +207,3 @@ def points_again(measured: Mapping[Point, float], limit_s: float) -> list[Point]
                 chosen[point] = None
                 limit_s -= measured[point]
     return list(chosen)
-
-
-#: Times that `points_again` goes through the dimensions.
-_TURNS_AGAIN = 8

@@ -34,7 +34,7 @@ class Series:
     block : (int, int)
         Rows and columns of the blocks.
     is_symmetric : bool
-        Whether they are symmetric, and stored as one triangle.
+        And stored as one triangle.
     """
 
     block: tuple[int, int] = (1, 1)
@@ -48,9 +48,8 @@ class Series:
     @property
     def format(self) -> str:
         """The format it is measured in."""
-        if self.is_symmetric:
-            return "symmetric_csr"
-        return "csr" if self.block == (1, 1) else "bcsr"
+        plain = "symmetric_csr" if self.is_symmetric else "csr"
+        return plain if self.block == (1, 1) else "bcsr"
 
     @property
     def parameters(self) -> Parameters:
@@ -62,14 +61,9 @@ UNBLOCKED, SYMMETRIC = Series(), Series(is_symmetric=True)
 
 
 def all_series(blocks: Sequence[str] | None = None) -> tuple[Series, ...]:
-    """Return the series of the block sizes, by default all 36, and the symmetric one.
+    """Return the series of block sizes such as ``"4x2"``, by default all 36, and the symmetric one.
 
     Square sizes come first and symmetric matrices second, so that a run that is cut short has seen each kind.
-
-    Parameters
-    ----------
-    blocks : sequence of str, optional
-        Block sizes such as ``"4x2"``.
 
     Raises
     ------
@@ -90,16 +84,7 @@ def all_series(blocks: Sequence[str] | None = None) -> tuple[Series, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One matrix of the search space.
-
-    Attributes
-    ----------
-    series : Series
-    dimension : int
-        Rows and columns.
-    nnz_per_row : int
-        Mean non-zeros a row that are asked for.
-    """
+    """One square matrix of the search space, with about so many non-zeros a row."""
 
     series: Series
     dimension: int
@@ -110,20 +95,9 @@ class Point:
         """Name of the matrix in a Record."""
         return f"synthetic?rows={self.dimension}&nnz_per_row={self.nnz_per_row}&kind={self.series.name}"
 
-    @property
-    def entries(self) -> int:
-        """About the non-zeros of the matrix."""
-        return self.dimension * self.nnz_per_row
-
     @classmethod
     def named(cls, name: str) -> Point:
-        """Return the point that has this name.
-
-        Raises
-        ------
-        ValueError
-            If no point has.
-        """
+        """Return the point that has this name; a ValueError if none has."""
         found = re.fullmatch(r"synthetic\?rows=(\d+)&nnz_per_row=(\d+)&kind=(symmetric|(\d)x(\d))", name)
         if found is None:
             raise ValueError(f"{name!r} is no matrix of the five-minute benchmark")
@@ -143,7 +117,6 @@ def dimensions(cache_bytes: int, value_bytes: int, most_entries: float) -> tuple
     cache_bytes : int
         Of the last cache; 0 where it is not known.
     value_bytes : int
-        Size of a value.
     most_entries : float
         Non-zeros that there is memory for.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
@@ -10,7 +11,7 @@ from time import perf_counter
 from sparsecast.benchmark.gahvari.estimator import Search, points_again
 from sparsecast.benchmark.gahvari.search_space import SYMMETRIC, UNBLOCKED, Point, Series
 from sparsecast.benchmark.gahvari.summary import AGAIN, AGAIN_SHARE, SUITE
-from sparsecast.benchmark.measurement import measure_candidates
+from sparsecast.benchmark.measurement import Instruments, measure_candidates
 from sparsecast.devices.compiling import compiled_in_turn
 from sparsecast.devices.device import Device
 from sparsecast.errors import MatrixSizeError
@@ -55,27 +56,15 @@ class SyntheticSuite:
     targets : sequence of Target
         Of one device, type of values and width of indices: all are measured on each matrix, in turn.
     series : sequence of Series
-        What is asked for; those that the device has no kernels for are left out.
-    dimensions : sequence of int
-        The whole range.
-    device : Device
-        What is measured.
-    machine : Machine
-        This one, with that device.
+        Those that the device has no kernels for are left out.
     on_point : callable
         Told what is done next.
-    processes : int
-        That compile at the same time.
-    effort, effort_of_few : Effort
-        For a block size, and for the matrices without blocks and the symmetric ones.
     phases : dict of str to float
         Seconds used so far for compiling, building matrices, measuring them, and measuring some again.
     left_out : list of Series
         Those that there was no time to compile.
-    missed : list of Point
-        As in a Search.
-    too_large : list of Point
-        Those that there was no memory for.
+    missed, too_large : list of Point
+        Those that there was no time, and no memory, for.
     """
 
     targets: Sequence[Target]
@@ -84,22 +73,13 @@ class SyntheticSuite:
     device: Device
     machine: Machine
     on_point: Callable[[str], None] = lambda name: None
-    processes: int = 1
-    effort: Effort = EFFORT
-    effort_of_few: Effort = EFFORT_OF_FEW
-    phases: dict[str, float] = field(default_factory=dict)
+    phases: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     left_out: list[Series] = field(default_factory=list)
     missed: list[Point] = field(default_factory=list)
     too_large: list[Point] = field(default_factory=list)
 
     def run(self, limit_s: float) -> Iterator[Measured]:
-        """Measure for so many seconds, and yield each matrix with its Records as they are made.
-
-        Raises
-        ------
-        WrongResultError
-            If a kernel's result differs from the oracle's by more than rounding.
-        """
+        """Measure for so many seconds, and yield each matrix with its Records as they are made."""
         start = perf_counter()
 
         def left_s() -> float:
@@ -152,7 +132,7 @@ class SyntheticSuite:
         }
         ready: list[Series] = []
         in_turn = [candidate for series in wanted for candidate in kernels[series]]
-        with closing(compiled_in_turn(in_turn, self.processes)) as compiled:
+        with closing(compiled_in_turn(in_turn, self.machine.threads)) as compiled:
             for number, series in enumerate(wanted):
                 if ready and limit_s - left_s() > COMPILING_SHARE * limit_s:
                     self.left_out = wanted[number:]
@@ -178,11 +158,12 @@ class SyntheticSuite:
         self._spent("making matrices", begin)
         begin = perf_counter()
         candidates = [candidate_of(point.series, found, target, self.machine) for target in self.targets]
-        effort = self.effort_of_few if point.series in (UNBLOCKED, SYMMETRIC) else self.effort
+        effort = EFFORT_OF_FEW if point.series in (UNBLOCKED, SYMMETRIC) else EFFORT
         try:
-            return problem, measure_candidates(problem, suite, candidates, effort, watch, self.device)
+            instruments = Instruments(self.device)
+            return problem, measure_candidates(problem, suite, candidates, effort, instruments, watch)
         finally:
             self._spent("measuring" if suite == SUITE else "measuring again", begin)
 
     def _spent(self, phase: str, begin: float) -> None:
-        self.phases[phase] = self.phases.get(phase, 0.0) + perf_counter() - begin
+        self.phases[phase] += perf_counter() - begin

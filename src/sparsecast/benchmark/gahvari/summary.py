@@ -9,8 +9,10 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
+from functools import cached_property
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +29,7 @@ from sparsecast.benchmark.gahvari.search_space import (
     size_class,
 )
 from sparsecast.machines.machine import Machine
-from sparsecast.records import Bandwidth, Record
+from sparsecast.records import VALUE_BYTES, Bandwidth, Record
 
 #: Suites of the Records: each point once, and some of them again at the end, for the noise.
 SUITE, AGAIN = "synthetic", "synthetic again"
@@ -48,22 +50,17 @@ DISTURBED = 0.05
 class Summary:
     """What the benchmark comes to, in 1e6 flops a second; None where nothing was measured.
 
-    Attributes
-    ----------
-    unblocked_max_mflops, unblocked_median_mflops : float or None
-        Of the matrices without blocks, in CSR.
-    blocked_max_mflops, blocked_median_mflops : float or None
-        Of all other block sizes, in BCSR; the median is the one number of the benchmark.
-    symmetric_max_mflops, symmetric_median_mflops : float or None
-        Of symmetric matrices of which one triangle is stored, which the paper leaves open.
+    Unblocked are matrices without blocks, in CSR, and blocked all other block sizes, in BCSR: their median is
+    the one number of the benchmark. Of symmetric matrices, which the paper leaves open, one triangle is
+    stored.
     """
 
     unblocked_max_mflops: float | None
     unblocked_median_mflops: float | None
     blocked_max_mflops: float | None
     blocked_median_mflops: float | None
-    symmetric_max_mflops: float | None = None
-    symmetric_median_mflops: float | None = None
+    symmetric_max_mflops: float | None
+    symmetric_median_mflops: float | None
 
 
 FIGURES = tuple(each.name for each in fields(Summary))
@@ -86,11 +83,7 @@ def refilled(speeds: Speeds, end: int = 0) -> dict[Series, NDArray[np.float64]]:
     and as fast where there are none: speed levels off, as the paper says. It leaves such dimensions out, but
     then the median leans towards small problems the more, the more dimensions are cut.
 
-    Parameters
-    ----------
-    speeds : mapping of Point to float
-    end : int
-        The largest dimension of the range; by default the largest that was measured.
+    `end` is the largest dimension of the range, by default the largest that was measured.
 
     Returns
     -------
@@ -100,104 +93,103 @@ def refilled(speeds: Speeds, end: int = 0) -> dict[Series, NDArray[np.float64]]:
     tested = [min(measured)] if measured else []
     while tested and 2 * tested[-1] <= max(end, *measured):
         tested.append(2 * tested[-1])
-    by_series: dict[Series, dict[int, dict[int, float]]] = {}
+    measured_rows: dict[Series, dict[int, dict[int, float]]] = {}
     for point, speed in speeds.items():
-        by_series.setdefault(point.series, {}).setdefault(point.dimension, {})[point.nnz_per_row] = speed
-    growths = _growths(by_series, tested)
+        measured_rows.setdefault(point.series, {}).setdefault(point.dimension, {})[point.nnz_per_row] = speed
+    by_series = {
+        series: {dimension: _interpolated(row) for dimension, row in rows.items()}
+        for series, rows in measured_rows.items()
+    }
+    growths = {dimension: _growth(list(by_series.values()), dimension) for dimension in tested}
     return {series: _filled_rows(own, growths) for series, own in by_series.items()}
 
 
-#: Speeds of a series by dimension and non-zeros a row.
-_Rows = Mapping[int, Mapping[int, float]]
+def _interpolated(row: Mapping[int, float]) -> NDArray[np.float64]:
+    known = sorted(row)
+    return np.interp(NNZ_PER_ROW, known, [row[length] for length in known])
 
 
-def _growths(by_series: Mapping[Series, _Rows], tested: Sequence[int]) -> dict[int, float]:
-    """Return for each dimension how the speed changes from the one before to it, in the median."""
-    growths = {}
-    for dimension in tested:
-        ratios = [
-            float(_interpolated(own[dimension])[_AT_MIDDLE] / _interpolated(own[dimension // 2])[_AT_MIDDLE])
-            for own in by_series.values()
-            if dimension in own and dimension // 2 in own
-        ]
-        growths[dimension] = statistics.median(ratios) if ratios else 1.0
-    return growths
+#: Speeds of a series at each dimension, for all NNZ_PER_ROW.
+_Rows = Mapping[int, NDArray[np.float64]]
+
+
+def _growth(series: Iterable[_Rows], dimension: int) -> float:
+    """Return how the speed changes from the dimension before to this one, in the median."""
+    before = dimension // 2
+    ratios = [
+        float(own[dimension][_AT_MIDDLE] / own[before][_AT_MIDDLE])
+        for own in series
+        if dimension in own and before in own
+    ]
+    return statistics.median(ratios) if ratios else 1.0
 
 
 def _filled_rows(own: _Rows, growths: Mapping[int, float]) -> NDArray[np.float64]:
     rows: list[NDArray[np.float64]] = []
     for dimension, growth in growths.items():
         if dimension in own:
-            rows.append(_interpolated(own[dimension]))
+            rows.append(own[dimension])
         elif rows:
             rows.append(rows[-1] * growth)
     return np.array(rows)
 
 
-def _interpolated(row: Mapping[int, float]) -> NDArray[np.float64]:
-    known = sorted(row.items())
-    return np.interp(NNZ_PER_ROW, [k for k, _ in known], [speed for _, speed in known])
-
-
 def figures(speeds: Speeds, end: int = 0) -> Summary:
     """Return the figures: measured maxima, and medians after refilling up to dimension `end`."""
     filled = refilled(speeds, end)
-    blocked = filled.keys() - {UNBLOCKED, SYMMETRIC}
-    kinds = (filled.keys() & {UNBLOCKED}, blocked, filled.keys() & {SYMMETRIC})
-    return Summary(*(summary for kind in kinds for summary in _summary(kind, speeds, filled)))
-
-
-def _summary(
-    kind: Set[Series], speeds: Speeds, filled: Mapping[Series, NDArray[np.float64]]
-) -> tuple[float | None, float | None]:
-    if not kind:
-        return None, None
-    # A maximum was reached: a refilled speed may be higher where speed grows with the dimension.
-    highest = max(speed for point, speed in speeds.items() if point.series in kind)
-    return highest, float(np.median(np.concatenate([filled[series].ravel() for series in kind])))
+    kinds = {
+        "unblocked": {UNBLOCKED},
+        "symmetric": {SYMMETRIC},
+        "blocked": filled.keys() - {UNBLOCKED, SYMMETRIC},
+    }
+    found: dict[str, float | None] = dict.fromkeys(FIGURES)
+    for kind, series in kinds.items():
+        own = [filled[each].ravel() for each in filled if each in series]
+        if own:
+            # A maximum was reached: a refilled speed may be higher where speed grows with the dimension.
+            found[f"{kind}_max_mflops"] = max(speeds[point] for point in speeds if point.series in series)
+            found[f"{kind}_median_mflops"] = float(np.median(np.concatenate(own)))
+    return Summary(**found)
 
 
 def noise_of(first: Speeds, again: Speeds) -> float | None:
     """Return the median relative difference of repeated measurements; None if nothing was repeated."""
-    differences = [abs(again[point] / first[point] - 1) for point in again if point in first]
-    return statistics.median(differences) if differences else None
+    ratios = _ratios(first, again)
+    return statistics.median(abs(ratio - 1) for ratio in ratios) if ratios else None
 
 
 def drift_of(first: Speeds, again: Speeds) -> float | None:
     """Return by how much the machine changed: the median ratio of speeds less 1, None without any."""
-    ratios = [again[point] / first[point] for point in again if point in first]
+    ratios = _ratios(first, again)
     return abs(statistics.median(ratios) - 1) if ratios else None
+
+
+def _ratios(first: Speeds, again: Speeds) -> list[float]:
+    return [again[point] / first[point] for point in again if point in first]
 
 
 def errors(speeds: Speeds, again: Speeds, end: int = 0) -> dict[str, float | None]:
     """Return an estimate of each figure's relative error against that of the whole search space.
 
-    The root of the sum of three squares: the noise of a point for a maximum, which is one point, and the
-    drift of the machine for a median, in which noise averages out; where dimensions were cut, what the figure
-    changes by when the largest that was tested is left out too; and what it changes by when the dimensions
-    that were tested with all values of non-zeros a row are reduced to the values of the others, which says
-    nothing where none was tested with all.
+    It is the root of the sum of three squares. The first is the noise of a point for a maximum, which is one
+    point, and the drift of the machine for a median, in which noise averages out. The second, where
+    dimensions were cut, is what the figure changes by when the largest that was tested is left out too. The
+    third is what it changes by when the dimensions that were tested with all values of non-zeros a row are
+    reduced to the values of the others; it says nothing where none was tested with all.
 
-    Parameters
-    ----------
-    speeds : mapping of Point to float
-    again : mapping of Point to float
-        Speeds of points that were measured again; without any, no error is known.
-    end : int
-        The largest dimension before any were cut; by default the largest that was measured.
+    Where `again`, the speeds of points that were measured again, is empty, no error is known.
     """
     whole, tested = figures(speeds, end), sorted({point.dimension for point in speeds})
     others = []
     if len(tested) > 1 and tested[-1] < end:
         others.append(figures({p: s for p, s in speeds.items() if p.dimension < tested[-1]}, end))
-    kept = {point.nnz_per_row for point in speeds if point.dimension == tested[-1]} if tested else set()
+    kept = {point.nnz_per_row for point in speeds if point.dimension == tested[-1]}
     if len(kept) < len(NNZ_PER_ROW):
         counts = Counter((point.series, point.dimension) for point in speeds)
-        whole_rows = {row for row, count in counts.items() if count == len(NNZ_PER_ROW)}
         reduced = {
             point: speed
             for point, speed in speeds.items()
-            if point.nnz_per_row in kept or (point.series, point.dimension) not in whole_rows
+            if point.nnz_per_row in kept or counts[point.series, point.dimension] < len(NNZ_PER_ROW)
         }
         others.append(figures(reduced, end))
 
@@ -214,19 +206,10 @@ def errors(speeds: Speeds, again: Speeds, end: int = 0) -> dict[str, float | Non
 
 
 def bandwidth_share(records: Iterable[Record], bandwidths: Iterable[Bandwidth]) -> float | None:
-    """Return the median share of the read bandwidth that products reach, at the bytes that each streams.
+    """Return the median share of the read bandwidth that products of a target reach, at the bytes of each.
 
-    Parameters
-    ----------
-    records : iterable of Record
-        Of one target.
-    bandwidths : iterable of Bandwidth
-        Of the machine; those of other devices, threads and kinds count for nothing.
-
-    Returns
-    -------
-    float or None
-        None without a stream. Above 1 where products find more in the caches than the stream reads did.
+    Above 1 where products find more in the caches than the reads did; None without a read of that device by
+    as many threads.
     """
     found = list(records)
     if not found:
@@ -251,40 +234,79 @@ class Rating:
 
     Attributes
     ----------
-    device, dtype : str
-    threads : int
-    figures : Summary
-    errors : dict of str to float or None
-        Relative error of each figure, as `errors` estimates it.
-    noise : float or None
-        As `noise_of`; None where nothing was measured twice.
-    bandwidth_share : float or None
-        As `bandwidth_share`.
-    records : tuple of Record
-        What was measured of the suite, each point once.
-    refilled : int
-        Number of data points that were not measured but refilled.
-    sizes : dict of str to int
-        Points measured of each size in SIZES; empty where the cache is not known.
-    cache_bytes : int
-        Of the last caches of these threads; 0 where they are not known.
-    largest_dimension, range_end : int
-        The largest dimension that was measured, and that before any were cut.
+    records, again : tuple of Record
+        Of each point that was measured, and of those that were measured again.
+    bandwidths : tuple of Bandwidth
+        Of the machine.
+    cut_end : int
+        The largest dimension before any were cut; 0 if that is not known.
     """
 
     device: str
     dtype: str
     threads: int
-    figures: Summary
-    errors: dict[str, float | None]
-    noise: float | None
-    bandwidth_share: float | None
     records: tuple[Record, ...]
-    refilled: int
-    sizes: dict[str, int]
-    cache_bytes: int
-    largest_dimension: int
-    range_end: int
+    again: tuple[Record, ...]
+    machine: Machine
+    bandwidths: tuple[Bandwidth, ...]
+    cut_end: int
+
+    @cached_property
+    def speeds(self) -> dict[Point, float]:
+        """As of `speeds_of`."""
+        return speeds_of(self.records)
+
+    @cached_property
+    def figures(self) -> Summary:
+        """As of `figures`."""
+        return figures(self.speeds, self.range_end)
+
+    @cached_property
+    def errors(self) -> dict[str, float | None]:
+        """Relative error of each figure, as `errors` estimates it."""
+        return errors(self.speeds, speeds_of(self.again, AGAIN), self.range_end)
+
+    @cached_property
+    def noise(self) -> float | None:
+        """As of `noise_of`; None where nothing was measured twice."""
+        return noise_of(self.speeds, speeds_of(self.again, AGAIN))
+
+    @property
+    def bandwidth_share(self) -> float | None:
+        """As of `bandwidth_share`."""
+        return bandwidth_share(self.records, self.bandwidths)
+
+    @property
+    def refilled(self) -> int:
+        """Number of data points that were not measured but refilled."""
+        found = refilled(self.speeds, self.range_end)
+        return sum(values.size for values in found.values()) - len(self.speeds)
+
+    @property
+    def cache_bytes(self) -> int:
+        """Bytes of the last caches of these threads; 0 where they are not known."""
+        return last_cache_bytes(self.machine, self.threads)
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """Points measured of each size in SIZES; empty where the cache is not known."""
+        if not self.cache_bytes:
+            return {}
+        value_bytes = VALUE_BYTES[self.dtype]
+        found = Counter(
+            size_class(p.dimension, p.nnz_per_row, value_bytes, self.cache_bytes) for p in self.speeds
+        )
+        return {size: found[size] for size in SIZES}
+
+    @property
+    def largest_dimension(self) -> int:
+        """The largest dimension that was measured."""
+        return max(point.dimension for point in self.speeds)
+
+    @property
+    def range_end(self) -> int:
+        """The largest dimension before any were cut."""
+        return max(self.largest_dimension, self.cut_end)
 
     @property
     def disturbance(self) -> float | None:
@@ -307,66 +329,32 @@ def ratings(
     records: Iterable[Record],
     machine: Machine,
     bandwidths: Iterable[Bandwidth] = (),
-    range_ends: Mapping[str, int] | None = None,
+    range_ends: Mapping[str, int] = MappingProxyType({}),
 ) -> list[Rating]:
     """Return a rating for each target among the Records, in their order.
 
-    Parameters
-    ----------
-    records : iterable of Record
-        Any; those of other suites count for nothing. Of two of the same thing the later counts.
-    machine : Machine
-        They were made on.
-    bandwidths : iterable of Bandwidth
-        Measured on it.
-    range_ends : mapping of str to int, optional
-        For a type of values, the largest dimension before any were cut: that which was measured if missing.
+    Records of other suites count for nothing, and of two of the same thing the later counts. `range_ends`
+    are, for types of values, the largest dimensions before any were cut.
     """
-    by_setting: dict[tuple[str, str, int], dict[tuple[str, str], Record]] = {}
+    suites: dict[tuple[str, str, int], dict[str, dict[str, Record]]] = {}
     for record in records:
         if record.suite in (SUITE, AGAIN):
-            candidate = record.candidate
-            key = candidate.device, candidate.dtype, candidate.threads
-            by_setting.setdefault(key, {})[record.suite, record.matrix] = record
-    found = [list(own.values()) for own in by_setting.values()]
-    ends, kept = range_ends or {}, tuple(bandwidths)
-    return [_rating(own, machine, kept, ends) for own in found if speeds_of(own)]
-
-
-def _rating(
-    records: Sequence[Record],
-    machine: Machine,
-    bandwidths: Sequence[Bandwidth],
-    range_ends: Mapping[str, int],
-) -> Rating:
-    candidate = records[0].candidate
-    first = tuple(record for record in records if record.suite == SUITE)
-    speeds = speeds_of(first)
-    again = speeds_of(records, AGAIN)
-    cache_bytes = last_cache_bytes(machine, candidate.threads)
-    value_bytes = np.dtype(candidate.dtype).itemsize
-    largest = max(point.dimension for point in speeds)
-    end = max(largest, range_ends.get(candidate.dtype, 0))
-    sizes = dict.fromkeys(SIZES, 0) if cache_bytes else {}
-    for point in speeds:
-        size = size_class(point.dimension, point.nnz_per_row, value_bytes, cache_bytes)
-        if size:
-            sizes[size] += 1
-    return Rating(
-        candidate.device,
-        candidate.dtype,
-        candidate.threads,
-        figures(speeds, end),
-        errors(speeds, again, end),
-        noise_of(speeds, again),
-        bandwidth_share(first, bandwidths),
-        first,
-        sum(values.size for values in refilled(speeds, end).values()) - len(speeds),
-        sizes,
-        cache_bytes,
-        largest,
-        end,
-    )
+            key = record.candidate.device, record.candidate.dtype, record.candidate.threads
+            own = suites.setdefault(key, {SUITE: {}, AGAIN: {}})
+            own[record.suite][record.matrix] = record
+    known = tuple(bandwidths)
+    return [
+        Rating(
+            *key,
+            records=tuple(own[SUITE].values()),
+            again=tuple(own[AGAIN].values()),
+            machine=machine,
+            bandwidths=known,
+            cut_end=range_ends.get(key[1], 0),
+        )
+        for key, own in suites.items()
+        if own[SUITE]
+    ]
 
 
 @dataclass(frozen=True)
@@ -375,17 +363,12 @@ class BenchResult:
 
     Attributes
     ----------
-    machine : Machine
-    budget_s, used_s : float
-        Seconds it was given, and took.
     ratings : tuple of Rating
         The most wanted target first; empty where nothing could be measured.
     phases : dict of str to float
         Seconds used by each part of the run.
     notes : tuple of str
         What a reader of the figures must know.
-    interrupted : bool
-        Whether the user stopped it.
     """
 
     machine: Machine
@@ -418,25 +401,19 @@ def notes(found: Iterable[Rating]) -> list[str]:
                 f"{target}: no {' or '.join(missing)} problem up to dimension "
                 f"{rating.largest_dimension:,}, for the last cache holds {rating.cache_bytes / 1e6:,.0f} MB"
             )
-        said += _scouted(target, rating.records)
+        series: dict[int, set[Series]] = {}
+        for point in rating.speeds:
+            series.setdefault(point.dimension, set()).add(point.series)
+        every = len(series[min(series)])
+        few = [dimension for dimension in sorted(series) if 2 * len(series[dimension]) < every]
+        if few:
+            said.append(
+                f"{target}: from dimension {few[0]:,} on {len(series[few[0]])} of {every} series were "
+                f"measured; the others are refilled by how the speed of those changes"
+            )
         if rating.largest_dimension < rating.range_end:
             said.append(
                 f"{target}: dimensions above {rating.largest_dimension:,} cut from a range up to "
                 f"{rating.range_end:,}"
             )
     return said
-
-
-def _scouted(target: str, records: Sequence[Record]) -> list[str]:
-    """Say which dimensions only some series were tested at."""
-    series: dict[int, set[Series]] = {}
-    for point in speeds_of(records):
-        series.setdefault(point.dimension, set()).add(point.series)
-    every = len(series[min(series)])
-    few = [dimension for dimension in sorted(series) if 2 * len(series[dimension]) < every]
-    if not few:
-        return []
-    return [
-        f"{target}: from dimension {few[0]:,} on {len(series[few[0]])} of {every} series were measured; the "
-        f"others are refilled by how the speed of those changes"
-    ]

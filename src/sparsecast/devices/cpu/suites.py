@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sparsecast.machines.strips import processor_strip
+from sparsecast.machines.strips import strip_rows
 from sparsecast.matrices.benchmark_matrices import (
     ENTRY_STRIPS,
     NNZ_PER_ROW,
@@ -20,7 +20,7 @@ _COARSE_ENTRY_STRIPS = (10, 50, 100)
 
 def suites(threads: int) -> tuple[list[SuiteMatrix], list[SuiteMatrix]]:
     """Return the required matrices for so many threads, and the optional ones."""
-    rows = processor_strip(threads)
+    rows = strip_rows(None, threads)
     grid = [(strips, length) for length in NNZ_PER_ROW for strips in STRIPS if length < strips * rows]
 
     def coarse(strips: int, length: int) -> bool:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from time import perf_counter
+from types import SimpleNamespace
 
 import pytest
 
-from sparsecast.measuring.conditions import EVERY_S, LEAST_WINDOW_S, PRESSURE_WINDOW_S, Conditions, Watch
+from sparsecast.measuring.references import Pooled
+from sparsecast.measuring.surroundings import EVERY_S, LEAST_WINDOW_S, PRESSURE_WINDOW_S, Surroundings
+from sparsecast.records import Conditions
 
 
 class Proc:
@@ -20,8 +23,8 @@ class Proc:
         self.reads += 1
         return self.now
 
-    def watch(self):
-        return Watch(self.folder, self.clock_s)
+    def watch(self, monitor=None):
+        return Surroundings(monitor, self.folder, self.clock_s)
 
     def write(self, running=1, own=1, stolen=0, ticks=0, waited_us=0, threads=3):
         idle = ticks - stolen
@@ -106,9 +109,9 @@ def test_counters_that_had_no_time_to_move_tell_nothing(proc):
 def test_what_the_system_does_not_tell_is_none(proc, stat):
     if stat:
         proc.stat(stat)
-    watch = proc.watch()
+    watch = proc.watch(SimpleNamespace(pooled=lambda: {"L2": Pooled(1.0, None)}))
     proc.now += 10
-    assert watch.since(100.0, {"L2": 1.0}) == Conditions(None, None, None, {"L2": 1.0})
+    assert watch.since(100.0) == watch.conditions() == Conditions(None, None, None, {"L2": 1.0})
 
 
 def test_pressure_of_a_kernel_that_counts_none(proc):
@@ -141,7 +144,7 @@ def test_readings_of_long_ago_are_forgotten(proc):
 
 
 def test_reading_costs_little():
-    watch = Watch()
+    watch = Surroundings()
     start = perf_counter()
     for _ in range(50):
         watch.read()
