@@ -9,7 +9,7 @@ import pytest
 from sparsecast.features.structure import Structure
 from sparsecast.machines.profile import MatrixEntry
 from sparsecast.matrices.problem import Problem
-from sparsecast.models.training import TrainingSet, training_set
+from sparsecast.models.training import TrainingSet
 from sparsecast.records import Bandwidth
 
 SPECIFICATION = "gallery:poisson2d?n=9"
@@ -23,7 +23,8 @@ def training(recorded):
     found = Problem.named(SPECIFICATION).structure
     records = [dataclasses.replace(template, matrix=name, nnz=found.nnz) for name in (SPECIFICATION, GONE)]
     bare = Structure(found.rows, found.cols, found.nnz, {"bands": found.bands})
-    return training_set(records, {SPECIFICATION: bare, GONE: bare}, recorded.machine)
+    entries = {name: MatrixEntry(name, name, bare) for name in (SPECIFICATION, GONE)}
+    return TrainingSet(recorded.machine, tuple(records), entries)
 
 
 def test_a_training_set_of_a_profile_has_all_it_has(recorded):

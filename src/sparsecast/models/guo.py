@@ -41,6 +41,7 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.hyb import HYB
 from sparsecast.machines.strips import strip_rows
 from sparsecast.models import MODELS
+from sparsecast.models.fitting import Floats, fitted_costs
 from sparsecast.models.model import Model
 from sparsecast.models.training import TrainingSet
 from sparsecast.records import Candidate
@@ -51,17 +52,10 @@ GPU_CSR_KERNEL = "vector32"
 #: Fewest matrices that relationships are fitted to at once, without a grid: two for each of their numbers.
 LEAST_SCATTERED = 8
 
-Floats = NDArray[np.float64]
-
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A fitted straight line.
-
-    Attributes
-    ----------
-    slope, intercept : float
-    """
+    """A fitted straight line."""
 
     slope: float
     intercept: float
@@ -116,49 +110,34 @@ class Grid:
 
         The non-zeros a row are those of section 3.4.2; on the paper's benchmark matrices they are all alike.
         """
-        records = training.records
-        found = [training.structure(record) for record in records]
+        found = [training.structure(record) for record in training.records]
         lengths = [each.row_lengths.max if format_name == "ell" else each.row_lengths.mode for each in found]
         units = [each.nnz if format_name == "coo" else each.rows for each in found]
         return cls(
             np.maximum(np.array(lengths, dtype=float), 1),
             np.ceil(np.maximum(np.array(units, dtype=float), 1) / strip),
-            np.array([record.time_s for record in records]),
+            np.array([record.time_s for record in training.records]),
         )
 
-    def up_to(self, nnz_per_row: float) -> Grid:
-        """Return the matrices with at most so many non-zeros a row."""
-        return self._where(self.nnz_per_row <= nnz_per_row)
+    def where(self, chosen: NDArray[np.bool_]) -> Grid:
+        """Return some of the matrices."""
+        return Grid(self.nnz_per_row[chosen], self.strips[chosen], self.time_s[chosen])
 
-    def at_least(self, nnz_per_row: float) -> Grid:
-        """Return the matrices with at least so many non-zeros a row."""
-        return self._where(self.nnz_per_row >= nnz_per_row)
+    def time_over_strips(self, nnz_per_row: float) -> Line:
+        """Fit the times of the matrices with this number of non-zeros a row."""
+        column = self.where(self.nnz_per_row == nnz_per_row)
+        return Line.through(column.strips, column.time_s)
 
     def bilinear(self) -> tuple[float, float, float, float] | None:
         """Fit T = (a + b y) x + (c + d y), all at least 0, to relative residuals, whatever x and y there are.
 
         None with fewer than LEAST_SCATTERED matrices, or where x or y is one number in all of them.
         """
-        from scipy.optimize import nnls
-
         x, y = self.nnz_per_row, self.strips
         if len(x) < LEAST_SCATTERED or min(len(np.unique(x)), len(np.unique(y))) < 2:
             return None
-        relative = np.column_stack([x, x * y, np.ones(len(x)), y]) / self.time_s[:, None]
-        scale = relative.max(axis=0)
-        a, b, c, d = (nnls(relative / scale, np.ones(len(x)))[0] / scale).tolist()
+        a, b, c, d = fitted_costs(np.column_stack([x, x * y, np.ones(len(x)), y]), self.time_s).tolist()
         return a, b, c, d
-
-    def at_strips(self, strips: float) -> Grid:
-        """Return the matrices with this number of strips."""
-        return self._where(self.strips == strips)
-
-    def at_nnz_per_row(self, nnz_per_row: float) -> Grid:
-        """Return the matrices with this number of non-zeros a row."""
-        return self._where(self.nnz_per_row == nnz_per_row)
-
-    def _where(self, chosen: NDArray[np.bool_]) -> Grid:
-        return Grid(self.nnz_per_row[chosen], self.strips[chosen], self.time_s[chosen])
 
     def richest_strips(self) -> float:
         """Return the number of strips that was measured with most row lengths; the largest of equals.
@@ -201,16 +180,13 @@ class CSRModel:
         """Establish the relationships (step 1); None where the matrices are too few."""
         if len(grid.time_s) == 0:
             return None
-        fixed = grid.at_strips(grid.richest_strips())
+        fixed = grid.where(grid.strips == grid.richest_strips())
         lengths = np.intersect1d(grid.lengths_with_strips(), fixed.nnz_per_row)
         if len(np.unique(fixed.nnz_per_row)) < 2 or len(lengths) == 0:
             return None
-        lines = []
-        for length in lengths:
-            column = grid.at_nnz_per_row(length)
-            lines.append(Line.through(column.strips, column.time_s))
-        times_m = np.array([fixed.at_nnz_per_row(length).time_s[0] for length in lengths])
-        return cls(Line.through(fixed.nnz_per_row, fixed.time_s), lengths, times_m, tuple(lines))
+        lines = tuple(grid.time_over_strips(length) for length in lengths)
+        times_m = np.array([fixed.time_s[fixed.nnz_per_row == length][0] for length in lengths])
+        return cls(Line.through(fixed.nnz_per_row, fixed.time_s), lengths, times_m, lines)
 
     @classmethod
     def fit_scattered(cls, grid: Grid) -> CSRModel | None:
@@ -226,12 +202,8 @@ class CSRModel:
 
     def to_state(self) -> dict[str, Any]:
         """Return the relationships as plain data."""
-        return {
-            "relationship_1": dataclasses.asdict(self.relationship_1),
-            "lengths": self.lengths.tolist(),
-            "times_m": self.times_m.tolist(),
-            "relationships_2": [dataclasses.asdict(line) for line in self.relationships_2],
-        }
+        arrays = {"lengths": self.lengths.tolist(), "times_m": self.times_m.tolist()}
+        return {**dataclasses.asdict(self), **arrays}
 
     @classmethod
     def restored(cls, state: Mapping[str, Any]) -> CSRModel:
@@ -273,20 +245,17 @@ class ELLModel:
     def fit(cls, grid: Grid) -> ELLModel | None:
         """Establish the relationships (step 1); None where the matrices are too few."""
         lengths = grid.lengths_with_strips()
+        rows = {strips: grid.where(grid.strips == strips) for strips in np.unique(grid.strips)}
         slopes = {
             # Relationship 1, T = f(y1) * x + g(y1), once for each number of strips y1.
             strips: Line.through(row.nnz_per_row, row.time_s).slope
-            for strips in np.unique(grid.strips)
-            if len(np.unique((row := grid.at_strips(strips)).nnz_per_row)) >= 2
+            for strips, row in rows.items()
+            if len(np.unique(row.nnz_per_row)) >= 2
         }
         if len(slopes) < 2 or len(lengths) == 0:
             return None
-        column = grid.at_nnz_per_row(lengths[0])
-        return cls(
-            Line.through(np.array(list(slopes)), np.array(list(slopes.values()))),
-            Line.through(column.strips, column.time_s),
-            float(lengths[0]),
-        )
+        coefficient = Line.through(np.array(list(slopes)), np.array(list(slopes.values())))
+        return cls(coefficient, grid.time_over_strips(lengths[0]), float(lengths[0]))
 
     @classmethod
     def fit_scattered(cls, grid: Grid) -> ELLModel | None:
@@ -311,7 +280,11 @@ class GuoModel(Model):
     """Guo's four models, each fitted where the Profile has the benchmark matrices it needs."""
 
     name: ClassVar[str] = "guo"
-    suites: ClassVar[tuple[str, ...]] = ("strips", "entry strips", "published")
+
+    @classmethod
+    def learns_from(cls, suite: str) -> bool:
+        """Tell whether a suite has the benchmark matrices of the paper, or published results."""
+        return suite in ("strips", "entry strips", "published")
 
     def _fit(self, training: TrainingSet) -> None:
         records = training.records
@@ -322,8 +295,9 @@ class GuoModel(Model):
         is_on_grid = not any(record.suite == "published" for record in records)
         fit_csr = CSRModel.fit if is_on_grid else CSRModel.fit_scattered
         fit_ell = ELLModel.fit if is_on_grid else ELLModel.fit_scattered
-        self.csr_ = fit_csr(grids["csr"].up_to(self._threshold))
-        self.csr_beyond_ = fit_csr(grids["csr"].at_least(self._threshold))
+        csr = grids["csr"]
+        self.csr_ = fit_csr(csr.where(csr.nnz_per_row <= self._threshold))
+        self.csr_beyond_ = fit_csr(csr.where(csr.nnz_per_row >= self._threshold))
         self.ell_ = fit_ell(grids["ell"])
         # Section 3.5.3, relationship 1, T = E(x): strips of non-zeros to time.
         coo = grids["coo"]
