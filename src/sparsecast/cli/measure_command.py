@@ -56,7 +56,7 @@ def command(
             on_left_out=leave_out,
         )
     if as_json:
-        about = documents.matrix(found.name, found.matrix.shape, found.matrix.nnz)
+        about = documents.matrix(found.structure, found.name)
         measurements = documents.measurements(records, forecasts)
         print_document({"matrix": about, "measurements": measurements, "refused": refused})
         return

@@ -67,7 +67,7 @@ def command(
     warn(made.notes)
     checked = api.check(found, made, device=device) if check else None
     if as_json:
-        about = documents.matrix(found.name, found.matrix.shape, found.matrix.nnz)
+        about = documents.matrix(found.structure, found.name)
         where = {} if placements is None else documents.placements(placements)
         print_document({"matrix": about, "plan": documents.plan(made, checked), **where})
         return
