@@ -39,8 +39,7 @@ def disturbed(profile: Profile, records: Sequence[Record]) -> Disturbance | None
 def drift_since(profile: Profile, target: Target, records: Sequence[Record]) -> Drift:
     """Return how this machine has changed since its calibration; no drift if that is unknown.
 
-    It is known only for the profile of this machine, because reference products of another machine cannot be
-    timed here, and only if the calibration kept their times.
+    It is known only of this machine, and only if the calibration kept the times of reference products.
     """
     if not any(record.conditions and record.conditions.references_s for record in records):
         return NO_DRIFT

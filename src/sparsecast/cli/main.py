@@ -10,10 +10,8 @@ import traceback
 
 import typer
 
+from sparsecast.cli.options import INPUT_WRONG, OUR_FAULT, STOPPED
 from sparsecast.errors import InputError, SparsecastError
-
-#: Exit statuses: the user's input was wrong; our fault; stopped from the keyboard.
-INPUT_WRONG, OUR_FAULT, STOPPED = 2, 1, 130
 
 COMMANDS = (
     "gallery",

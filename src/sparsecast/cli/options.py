@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
 
 from sparsecast.records import DTYPES
+
+#: Exit statuses: the user's input was wrong; our fault; stopped from the keyboard.
+INPUT_WRONG, OUR_FAULT, STOPPED = 2, 1, 130
 
 #: Names are not listed here: to find those of plug-ins takes longer than to show a page of help.
 _DEVICES = "cpu, cuda, cuda:N for GPU number N, or the name of a plug-in."
@@ -76,6 +79,18 @@ def page() -> Console:
     """Return the console for results: standard output, wide enough for a table where it is no terminal."""
     width = None if sys.stdout.isatty() else 140
     return Console(highlight=False, width=width)
+
+
+def say(*sentences: str) -> None:
+    """Print results in words; a terminal wraps them."""
+    for sentence in sentences:
+        page().print(sentence, soft_wrap=True)
+
+
+def stop(is_what_was_measured: str) -> NoReturn:
+    """Leave a command that was stopped from the keyboard, with what became of its measurements."""
+    screen().print(f"stopped from the keyboard: what was measured until then is {is_what_was_measured}")
+    raise typer.Exit(STOPPED)
 
 
 def warn(sentences: Iterable[str]) -> None:

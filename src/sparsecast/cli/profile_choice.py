@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sparsecast.cli.options import screen
@@ -20,16 +21,12 @@ def profile_for(
 
     if wanted is not None:
         return api.profile(wanted)
-    device = PROCESSOR if device is None else device
+    asked: dict[str, Any] = {"threads": threads, "dtype": dtype}
+    asked["device"] = PROCESSOR if device is None else device
     console = screen()
-
-    def notify(message: str) -> None:
-        console.print(message, soft_wrap=True)
-
+    notify = partial(console.print, soft_wrap=True)
     with timed_bar(console, "calibrating") as on_progress:
-        return api.own_profile(
-            A, threads=threads, dtype=dtype, device=device, notify=notify, on_progress=on_progress
-        )
+        return api.own_profile(A, **asked, notify=notify, on_progress=on_progress)
 
 
 def profiles_for(

@@ -15,23 +15,12 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
 from sparsecast.machines.machine import Machine
-from sparsecast.records import Candidate, Parameters
+from sparsecast.records import VALUE_BYTES, Candidate, Parameters
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What all candidates of one question share.
-
-    Attributes
-    ----------
-    device : str
-        A name of DEVICES.
-    dtype : str
-        One of DTYPES.
-    index_bits : int
-        32 or 64, as in the matrix.
-    threads : int
-    """
+    """What all candidates of one question share; `index_bits` are 32 or 64, as in the matrix."""
 
     device: str
     dtype: str
@@ -49,22 +38,14 @@ class Target:
     @property
     def value_bytes(self) -> int:
         """Size of a value."""
-        return int(np.dtype(self.dtype).itemsize)
+        return VALUE_BYTES[self.dtype]
 
     def kernels(
         self, format_name: str, blocks: RowBlocks, machine: Machine, fitted: Sequence[str] = ()
     ) -> NDArray[np.str_]:
-        """Return the kernel for each block: the one that the rule of its format chooses.
+        """Return the kernel for each block: the one that the rule of its format chooses on `machine`.
 
-        Parameters
-        ----------
-        format_name : str
-        blocks : RowBlocks
-        machine : Machine
-            That is asked about.
-        fitted : sequence of str
-            If given, the only kernels to choose from. If the rule chooses another one, the first of them is
-            taken.
+        If `fitted` names kernels, the rule chooses from them; for another one the first of them is taken.
         """
         rule = DEVICES.get(self.device).kernels.get(format_name)
         chosen = np.array(rule.variants)[rule.choose(blocks, machine, self.dtype)]
@@ -90,14 +71,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The candidates for a whole matrix, and why the other formats are left out.
-
-    Attributes
-    ----------
-    candidates : tuple of Candidate
-    refused : dict of str to str
-        One line for each format that does not suit, by its name.
-    """
+    """The candidates for a whole matrix, and by format the reason why another one is left out."""
 
     candidates: tuple[Candidate, ...]
     refused: dict[str, str]
@@ -118,7 +92,7 @@ def whole_matrix(
     machine : Machine
         That is asked about: its rules choose, and matrix and vectors have to fit in its memory.
     fitted : callable
-        A format's name to the only kernels to choose from, as in `Target.kernels`.
+        A format's name to the only kernels to choose from.
     """
     blocks = RowBlocks.of(structure)
     candidates, refused = [], {}
@@ -149,10 +123,8 @@ def refuse_beyond_memory(
         For the message.
     size_bytes : int
         Of the matrix in its format, or of all blocks in theirs.
-    structure : Structure
-    target : Target
-    machine : Machine
-        That is asked about, which need not be the one at hand: its description tells its memory.
+    structure, target, machine
+        As in `whole_matrix`.
 
     Raises
     ------
@@ -161,9 +133,8 @@ def refuse_beyond_memory(
     """
     total = size_bytes + (structure.rows + structure.cols) * target.value_bytes
     if total > machine.product_memory_bytes:
-        name, instead = (
-            (machine.gpu.name, "the device cpu") if machine.gpu else (machine.name, "a larger one")
-        )
+        gpu = machine.gpu
+        name, instead = (gpu.name, "the device cpu") if gpu else (machine.name, "a larger one")
         raise MatrixSizeError(
             f"{what} would take {total / 1e9:,.2f} GB with x and y: expected at most the "
             f"{machine.product_memory_bytes / 1e9:,.2f} GB of {name}; use another format, or {instead}"

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
+from types import MappingProxyType
 
 from sparsecast.planning.plan import Plan
 
@@ -74,18 +75,10 @@ class Placements:
         return min(self.placements, key=lambda placement: (placement.plan.time_s, placement.before_s))
 
 
-def compare(placements: Sequence[Placement], refused: Mapping[str, str] | None = None) -> Placements:
-    """Order placements by the time of all products together, and find out from when the fastest pays.
-
-    Parameters
-    ----------
-    placements : sequence of Placement
-        Of one matrix and one number of products; at least one.
-    refused : mapping of str to str, optional
-        As in Placements.
-    """
+def compare(placements: Sequence[Placement], refused: Mapping[str, str] = MappingProxyType({})) -> Placements:
+    """Order the placements of one matrix by the time of all products, and find from when the fastest pays."""
     ordered = tuple(sorted(placements, key=lambda placement: placement.total_s))
-    found = Placements(ordered, None, dict(refused or {}))
+    found = Placements(ordered, None, dict(refused))
     others = [placement for placement in placements if placement is not found.fastest]
     return replace(found, break_even_iterations=_break_even(found.fastest, others)) if others else found
 
