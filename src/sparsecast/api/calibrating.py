@@ -104,18 +104,11 @@ def bench(
     Parameters
     ----------
     budget_s : float
-        Seconds it may take, at least 60.
+        At least 60.
     threads, dtype, device, on_progress
-        As in `calibrate`.
+        As in `calibrate`, also in what is raised.
     blocks : sequence of str, optional
         Block sizes such as ``"4x2"``; by default all 36.
-
-    Raises
-    ------
-    InputError
-        If the budget, threads, dtype, device or a block size cannot be.
-    DeviceError, BusyError, StorageError
-        As `calibrate` does.
     """
     run = calibration(budget_s, threads=threads, dtype=dtype, device=device, blocks=blocks, rates=True)
     run.on_progress = on_progress
@@ -200,17 +193,14 @@ def own_profile(
     threads: int | None = None,
     dtype: str | None = None,
     device: str = "cpu",
-    notify: Callable[[str], None] = lambda message: print(message, file=sys.stderr),
     on_progress: Progress = no_progress,
 ) -> Profile:
-    """Return this machine's profile, calibrated first where it cannot answer for `A`.
+    """Return this machine's profile, calibrated first, with a line on standard error, where it must be.
 
     Parameters
     ----------
     A, threads, dtype, device
         The question, as in `predict`.
-    notify : callable
-        Told in a sentence that a calibration is started.
     on_progress : callable
         As in `calibrate`.
     """
@@ -221,9 +211,10 @@ def own_profile(
         return profile
     threads_text = DEVICES.get(target.device).threads_text(target.threads)
     what = f"{threads_text or target.device} and {target.dtype}"
-    notify(
+    print(
         f"This machine has not been calibrated with {what}: calibrating for {QUICK_BUDGET_S:.0f} s first, "
-        f"after compiling."
+        f"after compiling.",
+        file=sys.stderr,
     )
     run = calibration(QUICK_BUDGET_S, threads=target.threads, dtype=target.dtype, device=device)
     run.on_progress = on_progress

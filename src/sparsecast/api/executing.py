@@ -168,20 +168,12 @@ def _select(device: str | None, made: Plan) -> None:
 def check(A: Any, made: Plan, effort: Effort = DEFAULT_EFFORT, *, device: str | None = None) -> PlanCheck:
     """Build a plan here and measure its operator in turn with plain CSR and SciPy.
 
-    Parameters
-    ----------
-    A, made
-        As in `compile`.
-    effort : Effort
-    device : str, optional
-        As it was planned for; without it, a plan for a GPU is measured on the current one.
+    Without `device`, a plan for a GPU is measured on the current one.
 
     Raises
     ------
-    InputError
-        If the plan is for no such device.
-    DeviceError
-        If the device cannot be found.
+    InputError, DeviceError
+        If the plan is for no such device, or the device cannot be found.
     WrongResultError
         If the operator is wrong.
     """
@@ -314,10 +306,8 @@ def evaluate(
     Parameters
     ----------
     matrices : sequence of paths, gallery specifications or sparse matrices
-    profile, threads, dtype, device
-        As in `predict`.
-    keeps : bool
-        As in `measure`.
+    profile, threads, dtype, device, keeps
+        As in `predict` and `measure`.
     on_matrix : callable
         Called after each matrix.
     """
@@ -376,10 +366,8 @@ def replay(
     ----------
     profile : Profile, optional
         Whose Records; by default this machine's. Those that were kept of its machine join them.
-    threads, device
+    threads, dtype, device
         As in `predict`.
-    dtype : str
-        One of DTYPES.
     on_fold : callable
         Called after each fit: FOLDS times for each model.
 
@@ -391,6 +379,5 @@ def replay(
     profile = profile or find_profile(here=machine_of(device or PROCESSOR))
     machine = asked_machine(profile, device)
     target = Target(machine.device, dtype, 32, DEVICES.get(machine.device).threads(machine, threads))
-    return replay_records(
-        training_for(profile, target), [MODELS.get(n) for n in MODELS.names()], on_fold=on_fold
-    )
+    models = [MODELS.get(name) for name in MODELS.names()]
+    return replay_records(training_for(profile, target), models, on_fold=on_fold)

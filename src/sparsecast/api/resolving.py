@@ -25,13 +25,7 @@ from sparsecast.records import Candidate, Record
 
 
 def read_matrix(specification: str | Path) -> Problem:
-    """Return the problem of a file, or of ``gallery:NAME?key=value&key=value``, its matrix read.
-
-    Raises
-    ------
-    MatrixFileError, MatrixSizeError, UnknownNameError
-        As `load` and `gallery` do.
-    """
+    """Return the problem of a file, or of ``gallery:NAME?key=value&key=value``, its matrix read."""
     problem = Problem.named(specification)
     _ = problem.matrix  # now, so that what is wrong with it is said before anything else is done
     return problem
@@ -43,13 +37,7 @@ def structure(A: Any) -> Structure:
 
 
 def machine_of(device: str) -> Machine:
-    """Return this machine with the device of a name such as ``"cuda:1"``, and compute on that from now on.
-
-    Raises
-    ------
-    InputError, DeviceError
-        If `device` is not such a name, or the device cannot be found.
-    """
+    """Return this machine with the device of a name such as ``"cuda:1"``, and compute on that from now on."""
     name, index = parse_device(device)
     return DEVICES.get(name).describe(index)
 
@@ -128,13 +116,7 @@ def records_for(profile: Profile, target: Target) -> list[Record]:
 
 
 def training_for(profile: Profile, target: Target) -> TrainingSet:
-    """Return the training set for a target: the Records of a profile, and the kept Records.
-
-    Raises
-    ------
-    ProfileError
-        If the profile has none.
-    """
+    """Return the training set for a target: the Records of a profile, some at least, and the kept ones."""
     records_for(profile, target)
     whole = with_kept(profile)
     return TrainingSet.of(whole, _model_records(whole, target))

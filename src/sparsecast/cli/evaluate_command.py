@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from sparsecast.cli import options
 from sparsecast.errors import InputError
-
-if TYPE_CHECKING:
-    from sparsecast.benchmark.evaluation import Evaluation
-    from sparsecast.machines.profile import Profile
 
 
 def command(
@@ -30,17 +26,23 @@ def command(
 ) -> None:
     """Forecast and measure a collection of matrices on this machine, and score the models."""
     from sparsecast import api
+    from sparsecast.benchmark.replay import FOLDS
+    from sparsecast.models import MODELS
     from sparsecast.reports import documents, tables
+    from sparsecast.reports.progress import counted_bar
 
     if bool(matrices) == replay:
         given = "matrices and --replay" if replay else "neither matrices nor --replay"
         raise InputError(f"{given}: expected one of them; name matrices to measure, or --replay")
     if matrices:
         chosen = api.profile(profile) if profile else None
-        asked = {"threads": threads, "dtype": dtype, "device": device, "keeps": keep}
-        result = _measured(matrices, chosen, asked)
+        asked: dict[str, Any] = {"threads": threads, "dtype": dtype, "device": device, "keeps": keep}
+        with counted_bar(options.screen(), "measuring", len(matrices)) as advance:
+            result = api.evaluate(matrices, chosen, **asked, on_matrix=advance)
     else:
-        result = _replayed(api.profile(profile, device=device), threads, dtype or "float64")
+        chosen = api.profile(profile, device=device)
+        with counted_bar(options.screen(), "fitting", FOLDS * len(MODELS.names())) as advance:
+            result = api.replay(chosen, threads=threads, dtype=dtype or "float64", on_fold=advance)
     if not result.rows and not result.interrupted:
         raise InputError(
             next(iter(result.refused.values()), "no matrix was measured: expected some; name others")
@@ -54,21 +56,3 @@ def command(
         options.say(*(f"Left out: {what}: {reason}" for what, reason in result.refused.items()))
     if result.interrupted:
         options.stop("shown")
-
-
-def _measured(matrices: list[str], profile: Profile | None, asked: dict[str, Any]) -> Evaluation:
-    from sparsecast import api
-    from sparsecast.reports.progress import counted_bar
-
-    with counted_bar(options.screen(), "measuring", len(matrices)) as advance:
-        return api.evaluate(matrices, profile, **asked, on_matrix=advance)
-
-
-def _replayed(profile: Profile, threads: int | None, dtype: str) -> Evaluation:
-    from sparsecast import api
-    from sparsecast.benchmark.replay import FOLDS
-    from sparsecast.models import MODELS
-    from sparsecast.reports.progress import counted_bar
-
-    with counted_bar(options.screen(), "fitting", FOLDS * len(MODELS.names())) as advance:
-        return api.replay(profile, threads=threads, dtype=dtype, on_fold=advance)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sparsecast.cli.options import screen
@@ -21,12 +20,9 @@ def profile_for(
 
     if wanted is not None:
         return api.profile(wanted)
-    asked: dict[str, Any] = {"threads": threads, "dtype": dtype}
-    asked["device"] = PROCESSOR if device is None else device
-    console = screen()
-    notify = partial(console.print, soft_wrap=True)
-    with timed_bar(console, "calibrating") as on_progress:
-        return api.own_profile(A, **asked, notify=notify, on_progress=on_progress)
+    device = PROCESSOR if device is None else device
+    with timed_bar(screen(), "calibrating") as on_progress:
+        return api.own_profile(A, threads=threads, dtype=dtype, device=device, on_progress=on_progress)
 
 
 def profiles_for(

@@ -353,10 +353,14 @@ class GuoModel(Model):
 
     def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
         """Return the terms of section 3.5 for each block, under the paper's letters."""
-        if candidate.format == "hyb":
-            return self._hyb(candidate, blocks)
-        estimates = {"csr": self._csr, "ell": self._ell, "coo": self._coo}
-        return estimates[candidate.format](blocks)
+        match candidate.format:
+            case "hyb":
+                return self._hyb(candidate, blocks)
+            case "csr":
+                return self._csr(blocks)
+            case "ell":
+                return self._ell(blocks.row_length_max, blocks)  # section 3.4.2: the maximum of D
+        return {"time_s": self._coo(blocks.nnz)}
 
     def _strips(self, format_name: str, units: NDArray[np.int64]) -> Floats:
         return np.ceil(np.maximum(units, 1) / self.strips_[format_name])  # section 3.4.1: I
@@ -371,23 +375,18 @@ class GuoModel(Model):
         beyond = self.csr_beyond_.terms(nnz_per_row, strips)
         return {name: np.where(nnz_per_row > self._threshold, beyond[name], found[name]) for name in found}
 
-    def _ell(self, blocks: RowBlocks) -> dict[str, Floats]:
+    def _ell(self, width: NDArray[np.int64], blocks: RowBlocks) -> dict[str, Floats]:
         assert self.ell_ is not None
-        nnz_per_row = np.maximum(blocks.row_length_max, 1).astype(float)  # section 3.4.2: the maximum of D
-        return self.ell_.terms(nnz_per_row, self._strips("ell", blocks.rows))
+        return self.ell_.terms(np.maximum(width, 1).astype(float), self._strips("ell", blocks.rows))
 
-    def _coo(self, blocks: RowBlocks) -> dict[str, Floats]:
+    def _coo(self, nnz: NDArray[np.int64]) -> Floats:
         assert self.coo_ is not None
-        return {"time_s": self.coo_(self._strips("coo", blocks.nnz))}  # section 3.5.3, step 2: T0 = E(x0)
+        return self.coo_(self._strips("coo", nnz))  # section 3.5.3, step 2: T0 = E(x0)
 
     def _hyb(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
         """Section 3.5.4: T0 = T1 + T2, the ELL part at the threshold's width and the COO part."""
-        assert self.ell_ is not None
-        assert self.coo_ is not None
         width, overflow = HYB.split_of(candidate, blocks)  # z0, the threshold
-        ell = self.ell_.terms(np.maximum(width, 1).astype(float), self._strips("ell", blocks.rows))["time_s"]
-        time_1 = np.where(width > 0, ell, 0.0)
+        time_1 = np.where(width > 0, self._ell(width, blocks)["time_s"], 0.0)
         # A part without entries is not run; a matrix without entries costs one strip of COO.
-        coo_runs = (overflow > 0) | (width == 0)
-        time_2 = np.where(coo_runs, self.coo_(self._strips("coo", overflow)), 0.0)
+        time_2 = np.where((overflow > 0) | (width == 0), self._coo(overflow), 0.0)
         return {"T1": time_1, "T2": time_2, "time_s": time_1 + time_2}
