@@ -56,10 +56,8 @@ def test_what_is_known_is_not_computed_again(training, monkeypatch):
     assert training.having(["bands"]).records == training.records
 
 
-def test_the_problem_of_a_record_is_at_hand_where_it_can_be_had(training):
+def test_records_of_one_kind_of_matrices_are_of_one_group(training):
     first, second = training.records
-    assert training.problem(first).matrix.nnz == first.nnz
-    assert training.problem(second) is None
     assert training.group(first) == "gallery:poisson2d" and training.group(second) == "0123"
 
 

@@ -62,11 +62,10 @@ def compile(
     Parameters
     ----------
     A : sparse matrix
-        The matrix that was planned for.
     plan : Plan, optional
         Made by `plan`; without one, the matrix is planned for on this machine.
     threads, dtype, device
-        For planning, as in `plan`.
+        As in `plan`.
     transpose : bool or Plan
         Whether to plan and build the transpose now, for as many products; or a plan for it, to build now.
         Without a plan, the transpose is planned by the profile of this machine.
@@ -198,12 +197,9 @@ def measure(
     ----------
     A : sparse matrix
     table : Prediction, or sequence of Forecast or Candidate, optional
-        What to measure; without it, every format that suits the matrix.
-    threads, dtype
-        For choosing what to measure where `table` is None.
+        What to measure; without it, every format that suits the matrix, with `threads` and `dtype`.
     device : str, optional
-        Where is measured: by default on the processor, or, where `table` is of another device, on the current
-        one of its kind.
+        By default the processor, or, where `table` is of another device, the current one of its kind.
     name : str
         The matrix' name in the Records.
     keeps : bool
@@ -364,10 +360,8 @@ def replay(
 
     Parameters
     ----------
-    profile : Profile, optional
-        Whose Records; by default this machine's. Those that were kept of its machine join them.
-    threads, dtype, device
-        As in `predict`.
+    profile, threads, dtype, device
+        As in `predict`; the Records that were kept of its machine join those of the profile.
     on_fold : callable
         Called after each fit: FOLDS times for each model.
 

@@ -9,7 +9,7 @@ from typing import Any
 from sparsecast.benchmark.gahvari import summary
 from sparsecast.benchmark.kept import with_kept
 from sparsecast.devices import DEVICES
-from sparsecast.devices.naming import parse_device
+from sparsecast.devices.naming import parse_device, threads_text
 from sparsecast.errors import InputError, ProfileError
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import Machine
@@ -145,7 +145,4 @@ def contents(profile: Profile) -> str:
 
 
 def _described(about: Target | Candidate) -> str:
-    # A profile may be of a device that nobody here knows: published results, a plug-in that was removed.
-    known = about.device in DEVICES.names()
-    threads = DEVICES.get(about.device).threads_text(about.threads) if known else ""
-    return f"{about.device} {about.dtype} {threads}".rstrip()
+    return f"{about.device} {about.dtype} {threads_text(about.device, about.threads)}".rstrip()

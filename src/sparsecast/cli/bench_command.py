@@ -63,11 +63,8 @@ def command(
         main = found.ratings[0]
         title = figures.speed_title(main, found.machine)
         figures.draw_speed_maps(figures.speed_maps(main), title, figure)
-    if as_json:
-        options.print_document(document)
-    else:
-        options.page().print(tables.bench(found))
-        options.say(tables.bench_sentence(found), *(f"- {note}" for note in found.notes))
+    notes = (f"- {note}" for note in found.notes)
+    options.show(as_json, document, tables.bench(found), tables.bench_sentence(found), *notes)
     if found.interrupted:
         options.stop("kept")
 
@@ -77,10 +74,7 @@ def _compare(first: Path, second: Path, as_json: bool) -> None:
     from sparsecast.reports import documents, tables
 
     found = compare(read_result(first), read_result(second))
-    if as_json:
-        options.print_document(documents.comparison(found))
-    else:
-        options.page().print(tables.comparison(found))
+    options.show(as_json, documents.comparison(found), tables.comparison(found))
 
 
 def _measure_twins(folder: Path, threads: int | None, dtype: str | None, device: str, as_json: bool) -> None:
@@ -94,10 +88,7 @@ def _measure_twins(folder: Path, threads: int | None, dtype: str | None, device:
         found = api.twins(files, threads=threads, dtype=dtype, device=device, on_matrix=advance)
     if not found.rows and not found.interrupted:
         raise InputError(next(iter(found.refused.values())))
-    if as_json:
-        options.print_document(documents.twins(found))
-    else:
-        options.page().print(tables.twins(found))
+    options.show(as_json, documents.twins(found), tables.twins(found))
     if found.interrupted:
         options.stop("shown")
 

@@ -29,24 +29,20 @@ def command(
     notes = [f"{what}: {found.sentence()}" for what, found in api.disturbances(profile).items()]
     options.warn(notes)
     rated = api.bench_result(run)
-    if as_json:
-        options.print_document(
-            {
-                "profile": profile.name,
-                "path": path,
-                "records": len(run.records),
-                "budget_s": budget,
-                "used_s": run.used_s,
-                "interrupted": run.interrupted,
-                "machine": documents.machine(profile.machine),
-                "figures": documents.bench_figures(rated),
-                "notes": [*rated.notes, *notes],
-            }
-        )
-    else:
-        options.say(f"{len(run.records)} records in {run.used_s:.0f} s, kept as {profile.name}", path)
-        if rated.ratings:
-            options.say(tables.bench_sentence(rated))
-        options.say(*(f"- {note}" for note in rated.notes))
+    document = {
+        "profile": profile.name,
+        "path": path,
+        "records": len(run.records),
+        "budget_s": budget,
+        "used_s": run.used_s,
+        "interrupted": run.interrupted,
+        "machine": documents.machine(profile.machine),
+        "figures": documents.bench_figures(rated),
+        "notes": [*rated.notes, *notes],
+    }
+    kept = f"{len(run.records)} records in {run.used_s:.0f} s, kept as {profile.name}"
+    sentences = [tables.bench_sentence(rated)] if rated.ratings else []
+    sentences += [f"- {note}" for note in rated.notes]
+    options.show(as_json, document, kept, path, *sentences)
     if run.interrupted:
         options.stop("kept")

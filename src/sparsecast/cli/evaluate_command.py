@@ -47,12 +47,9 @@ def command(
         raise InputError(
             next(iter(result.refused.values()), "no matrix was measured: expected some; name others")
         )
-    if as_json:
-        options.print_document(documents.evaluation(result))
-    else:
-        if matrices:
-            options.page().print(tables.evaluation(result.rows))
-        options.page().print(tables.scores(result.models))
-        options.say(*(f"Left out: {what}: {reason}" for what, reason in result.refused.items()))
+    measured = [tables.evaluation(result.rows)] if matrices else []
+    left_out = [f"Left out: {what}: {reason}" for what, reason in result.refused.items()]
+    scores = tables.scores(result.models)
+    options.show(as_json, documents.evaluation(result), *measured, scores, *left_out)
     if result.interrupted:
         options.stop("shown")

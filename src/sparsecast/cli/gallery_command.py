@@ -11,8 +11,5 @@ def command(as_json: options.JsonOption = False) -> None:
     from sparsecast.reports import tables
 
     listed = {name: (gallery_parameters(name), gallery_summary(name)) for name in gallery_names()}
-    if as_json:
-        described = {name: {"parameters": own, "summary": text} for name, (own, text) in listed.items()}
-        options.print_document(described)
-    else:
-        options.page().print(tables.gallery(listed))
+    described = {name: {"parameters": own, "summary": text} for name, (own, text) in listed.items()}
+    options.show(as_json, described, tables.gallery(listed))

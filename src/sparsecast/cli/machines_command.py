@@ -21,14 +21,10 @@ def command(as_json: options.JsonOption = False) -> None:
         for name, found in usable.items()
     }
     options.warn(f"{name}, {sentence}" for name, own in disturbed.items() for sentence in own)
-    if as_json:
-        options.print_document(
-            {
-                "machine": documents.machine(here),
-                "profiles": contents,
-                "bandwidths": {name: documents.bandwidths(own) for name, own in bandwidths.items()},
-                "disturbances": disturbed,
-            }
-        )
-    else:
-        options.page().print(tables.machines(here, contents, bandwidths))
+    document = {
+        "machine": documents.machine(here),
+        "profiles": contents,
+        "bandwidths": {name: documents.bandwidths(own) for name, own in bandwidths.items()},
+        "disturbances": disturbed,
+    }
+    options.show(as_json, document, tables.machines(here, contents, bandwidths))

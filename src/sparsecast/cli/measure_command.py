@@ -45,12 +45,12 @@ def command(
             on_sample=advance,
             on_left_out=leave_out,
         )
-    if as_json:
-        about = documents.matrix(found.structure, found.name)
-        measurements = documents.measurements(records, forecasts)
-        options.print_document({"matrix": about, "measurements": measurements, "refused": refused})
-        return
-    options.page().print(tables.measurements(f"Measured: {found.name}", records, forecasts, refused))
-    if prediction is None:
-        asked = "" if device == PROCESSOR else f" --device {device}"
-        options.say(f"No forecast: this machine has no calibration for it yet (sparsecast calibrate{asked}).")
+    document = {
+        "matrix": documents.matrix(found.structure, found.name),
+        "measurements": documents.measurements(records, forecasts),
+        "refused": refused,
+    }
+    table = tables.measurements(f"Measured: {found.name}", records, forecasts, refused)
+    asked = "" if device == PROCESSOR else f" --device {device}"
+    without = f"No forecast: this machine has no calibration for it yet (sparsecast calibrate{asked})."
+    options.show(as_json, document, table, *([without] if prediction is None else []))

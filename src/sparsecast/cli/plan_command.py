@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sparsecast.cli import options
 from sparsecast.cli.profile_choice import profiles_for
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 def command(
@@ -38,16 +41,17 @@ def command(
         on = profiles[0].name
     options.warn(made.notes)
     checked = api.check(found, made, device=device) if check else None
-    if as_json:
-        about = documents.matrix(found.structure, found.name)
-        where = {} if placements is None else documents.placements(placements)
-        options.print_document({"matrix": about, "plan": documents.plan(made, checked), **where})
-        return
+    document = {
+        "matrix": documents.matrix(found.structure, found.name),
+        "plan": documents.plan(made, checked),
+    }
+    products = f"{iterations:,} products: {found.name}"
+    shown: list[Table | str] = []
     if placements is not None:
-        title = f"Where to do {iterations:,} products: {found.name}"
-        options.page().print(tables.placements(title, placements))
-        options.say(*tables.placement_sentences(placements))
-    options.page().print(tables.plan(f"Plan for {iterations:,} products: {found.name}", made))
-    options.say(*tables.plan_sentences(made, on))
+        document |= documents.placements(placements)
+        shown.append(tables.placements(f"Where to do {products}", placements))
+        shown += tables.placement_sentences(placements)
+    shown += [tables.plan(f"Plan for {products}", made), *tables.plan_sentences(made, on)]
     if checked is not None:
-        options.page().print(tables.plan_check(made, checked))
+        shown.append(tables.plan_check(made, checked))
+    options.show(as_json, document, *shown)

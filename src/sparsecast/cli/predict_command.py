@@ -26,8 +26,6 @@ def command(
         found, chosen, threads=threads, dtype=dtype, device=device, model=model, as_met=as_met
     )
     options.warn(prediction.notes)
-    if as_json:
-        options.print_document(documents.prediction(found.name, prediction))
-        return
     title = f"Forecast of y = A x: {found.name} on {prediction.profile}"
-    options.page().print(tables.forecasts(title, prediction, prediction.refused))
+    table = tables.forecasts(title, prediction, prediction.refused)
+    options.show(as_json, documents.prediction(found.name, prediction), table)

@@ -11,8 +11,5 @@ def command(matrix: options.MatrixArgument, as_json: options.JsonOption = False)
     from sparsecast.reports import documents, tables
 
     found = api.read_matrix(matrix)
-    if as_json:
-        options.print_document(documents.structure(found.name, found.structure, found.notes))
-        return
-    options.page().print(tables.structure(found.name, found.structure))
-    options.say(*found.notes)
+    document = documents.structure(found.name, found.structure, found.notes)
+    options.show(as_json, document, tables.structure(found.name, found.structure), *found.notes)

@@ -92,12 +92,8 @@ class Grid:
 
     Attributes
     ----------
-    nnz_per_row : float array
-        x of sections 3.5.1 and 3.5.2, for each matrix.
-    strips : float array
-        y of the same sections (x of section 3.5.3).
-    time_s : float array
-        T.
+    nnz_per_row, strips, time_s : float arrays
+        For each matrix x, y and T of sections 3.5.1 and 3.5.2; in section 3.5.3 the strips are x.
     """
 
     nnz_per_row: Floats
@@ -162,10 +158,8 @@ class CSRModel:
     ----------
     relationship_1 : Line
         T = E(x): non-zeros a row to time, at a fixed number of strips.
-    lengths : float array of shape (m,)
-        Row lengths of the matrices M that relationship 2 was established with.
-    times_m : float array of shape (m,)
-        T2: their times, on relationship 1's number of strips.
+    lengths, times_m : float arrays of shape (m,)
+        Row lengths of the matrices M, and T2, their times on relationship 1's number of strips.
     relationships_2 : tuple of Line
         T' = E'(y): strips to time, for each of those row lengths.
     """

@@ -40,24 +40,19 @@ class Model(ABC):
 
     Attributes
     ----------
-    name : str
-        As it is registered: the name of its file.
-    quantity : str
-        What it forecasts: a name of QUANTITIES.
+    name, quantity : str
+        As it is registered, and what it forecasts: a name of QUANTITIES.
     devices : tuple of str or None
-        Names of the devices that it can forecast; None is all.
+        Those that it can forecast; None is all.
     groups : tuple of str
         Feature groups without which it can neither learn nor forecast.
     version : int
         Raised whenever the same training set would give another model; stored models are then fitted again.
-    machine_ : Machine
+    machine_, device_ : Machine, str
         That the training set is from.
-    device_ : str
-        That the Records are of.
     ratios_ : dict of str to (float, float)
         For each label, the ends of the interval of measured over forecast, from the held-out Records.
     conversion_ : ConversionCost
-        What building each format costs.
     """
 
     name: ClassVar[str]
@@ -131,10 +126,9 @@ class Model(ABC):
         """Return the formats that the Records sufficed for."""
 
     def kernels(self, format_name: str) -> tuple[str, ...]:
-        """Return the kernels of a format that have their own fits.
+        """Return the kernels of a format that have their own fits; none if one fit is for all kernels.
 
-        Empty if one fit is for all kernels. On a processor, each matrix is measured with the kernel that the
-        rule chooses. On a GPU, each matrix is measured with every kernel.
+        On a processor, each matrix is measured with the kernel that the rule chooses; on a GPU, with all.
         """
         return ()
 

@@ -38,10 +38,6 @@ class TrainingSet:
         """Return what is known of the matrix of a Record."""
         return self.matrices[record.matrix].structure
 
-    def problem(self, record: Record) -> Problem | None:
-        """Return the matrix of a Record, for models that look at the entries; None where it cannot be had."""
-        return Problem.rebuilt(record.matrix)
-
     def group(self, record: Record) -> str:
         """Return the group of the matrix of a Record: no group stands on both sides of a split."""
         return group_of(record.matrix)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.devices import DEVICES
+from sparsecast.devices.format_kernels import FormatKernels
 from sparsecast.errors import FeatureError, FormatError, InputError, MatrixSizeError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
@@ -47,7 +48,7 @@ class Target:
 
         If `fitted` names kernels, the rule chooses from them; for another one the first of them is taken.
         """
-        rule = DEVICES.get(self.device).kernels.get(format_name)
+        rule = self._rule(format_name)
         chosen = np.array(rule.variants)[rule.choose(blocks, machine, self.dtype)]
         return np.where(np.isin(chosen, fitted), chosen, fitted[0]) if len(fitted) else chosen
 
@@ -56,17 +57,17 @@ class Target:
     ) -> Candidate:
         """Return the Candidate of a format for the first of `blocks`, with its kernel of `kernels`."""
         kernel = str(self.kernels(format_name, blocks, machine, fitted)[0])
-        layout = Parameters(DEVICES.get(self.device).kernels.get(format_name).layout)
+        layout = Parameters(self._rule(format_name).layout)
         return Candidate(format_name, kernel, self.device, self.dtype, self.index_bits, self.threads, layout)
 
     def format_bytes(self, format_name: str, blocks: RowBlocks) -> NDArray[np.int64]:
         """Return the bytes that each block would have in a format, as the device lays it out."""
-        layout = DEVICES.get(self.device).kernels.get(format_name).layout
         storage: Any = FORMATS.get(format_name)
-        size: NDArray[np.int64] = storage.predicted_bytes(
-            blocks, self.value_bytes, self.index_bits // 8, **layout
-        )
-        return size
+        widths, layout = (self.value_bytes, self.index_bits // 8), self._rule(format_name).layout
+        return np.asarray(storage.predicted_bytes(blocks, *widths, **layout))
+
+    def _rule(self, format_name: str) -> FormatKernels:
+        return DEVICES.get(self.device).kernels.get(format_name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +86,8 @@ def whole_matrix(
 ) -> Choice:
     """Return the candidates for a matrix in one block, one for each format with kernels that suits it.
 
-    Parameters
-    ----------
-    structure : Structure
-    target : Target
-    machine : Machine
-        That is asked about: its rules choose, and matrix and vectors have to fit in its memory.
-    fitted : callable
-        A format's name to the only kernels to choose from.
+    The rules of `machine` choose, and matrix and vectors have to fit in its memory. `fitted` gives for a
+    format the only kernels to choose from, as in `Target.kernels`.
     """
     blocks = RowBlocks.of(structure)
     candidates, refused = [], {}
@@ -115,21 +110,9 @@ def whole_matrix(
 def refuse_beyond_memory(
     what: str, size_bytes: int, structure: Structure, target: Target, machine: Machine
 ) -> None:
-    """Raise if a built matrix, with x and y, exceeds all the memory that products on a machine have.
+    """Raise MatrixSizeError if a built matrix, with x and y, exceeds the memory for products on a machine.
 
-    Parameters
-    ----------
-    what : str
-        For the message.
-    size_bytes : int
-        Of the matrix in its format, or of all blocks in theirs.
-    structure, target, machine
-        As in `whole_matrix`.
-
-    Raises
-    ------
-    MatrixSizeError
-        If it does.
+    `what` it is stands in the message; `size_bytes` are those of the matrix in its format, or of all blocks.
     """
     total = size_bytes + (structure.rows + structure.cols) * target.value_bytes
     if total > machine.product_memory_bytes:

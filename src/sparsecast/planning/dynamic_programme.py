@@ -36,13 +36,8 @@ Floats = NDArray[np.float64]
 class PlannedBlock:
     """One row block and how it will be done.
 
-    Attributes
-    ----------
-    first_row, last_row : int
-        First and last row, both of the block; last_row is first_row - 1 for a matrix without rows.
-    candidate : Candidate
-    time_s, convert_s : float
-        Forecasts of one product with the block, and of building its format.
+    `last_row` belongs to the block: it is first_row - 1 for a matrix without rows. The times are forecasts,
+    of one product and of building the format.
     """
 
     first_row: int
@@ -54,18 +49,9 @@ class PlannedBlock:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What row blocks cost in the eyes of a fitted model.
+    """What row blocks cost in the eyes of a fitted model, which takes a block for a matrix.
 
-    Attributes
-    ----------
-    model : Model
-        Forecasts a block as if it were a matrix.
-    target : Target
-        Device, dtype and threads of every block.
-    machine : Machine
-        That is asked about.
-    iterations : int
-        Products that each conversion is paid for by.
+    `machine` is the one that is asked about; each conversion is paid for by `iterations` products.
     """
 
     model: Model

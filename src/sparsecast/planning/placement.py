@@ -18,9 +18,9 @@ class Placement:
     Attributes
     ----------
     profile : str
-        Name of the machine.
+        Its name.
     plan : Plan
-        On a device its conversion includes the transfer of the matrix.
+        Its conversion includes the transfer of the matrix.
     transfer_s : float
         Forecast seconds to bring x to the device and y back, once; 0 on the host.
     """
@@ -51,11 +51,9 @@ class Placements:
 
     Attributes
     ----------
-    placements : tuple of Placement
     break_even_iterations : int or None
-        Number of products from which on the placement with the fastest product is the best. Each placement
-        may use its plan or plain CSR. 1 if it is always the best; None if there is only one placement, or if
-        its product saves nothing.
+        Number of products from which on the placement with the fastest product is the best, by its plan or
+        by plain CSR. 1 if it always is; None if there is only one placement, or if its product saves nothing.
     refused : dict of str to str
         Devices whose memory is too small for the matrix, with the message.
     """

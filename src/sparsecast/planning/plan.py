@@ -27,13 +27,9 @@ class Plan:
     Attributes
     ----------
     blocks : tuple of PlannedBlock
-        Row blocks in order, often one.
-    iterations : int
-        Products it was made for.
-    time_s : float
-        Forecast of one product.
-    low_s, high_s : float or None
-        Its interval: the sum of the blocks' intervals.
+        In the order of the rows, often one.
+    time_s, low_s, high_s : float
+        Forecast of one product, and the sums of the ends of the blocks' intervals; None where one is missing.
     convert_s : float
         Forecast of building all blocks.
     baseline : PlannedBlock
@@ -68,14 +64,7 @@ def make_plan(
 
     Plain CSR, then one block in another format, come before what is forecast to be faster by less than
     LEAST_GAIN: such a difference is within the models' errors, and the simpler plan costs less if it is not
-    there.
-
-    Parameters
-    ----------
-    statistics : StripStatistics
-        Of the matrix' strips.
-    model, target, machine, iterations
-        As in Costs; `iterations` is at least 1.
+    there. `model` is fitted, and `machine` is the one that is asked about.
 
     Raises
     ------

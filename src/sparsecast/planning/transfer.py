@@ -26,7 +26,7 @@ def transfer_s(profile: Profile, size_bytes: int, direction: str) -> float:
     Raises
     ------
     ProfileError
-        If the profile does not have Bandwidths of that kind with two numbers of bytes.
+        Without Bandwidths of that kind with two numbers of bytes.
     """
     own = [stream for stream in profile.bandwidths if stream.kind == direction]
     if len({stream.bytes for stream in own}) < 2:

@@ -13,6 +13,7 @@ from sparsecast.benchmark.gahvari.summary import FIGURES, BenchResult, Rating
 from sparsecast.benchmark.plan_check import PlanCheck
 from sparsecast.benchmark.twin_comparison import Twins
 from sparsecast.devices import DEVICES
+from sparsecast.devices.naming import threads_text
 from sparsecast.features.levels import BLOCK_SIZES
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import Machine
@@ -151,10 +152,8 @@ def plan_sentences(made: Plan, profile: str) -> list[str]:
     elif made.break_even_iterations is None:
         sentences.append(f"Converting takes {time(made.convert_s)} and does not pay.")
     else:
-        sentences.append(
-            f"Converting takes {time(made.convert_s)}, paid from {made.break_even_iterations:,} products on; "
-            f"{made.iterations:,} are asked for."
-        )
+        paid = _from_on(made.break_even_iterations, made.iterations)
+        sentences.append(f"Converting takes {time(made.convert_s)}, paid {paid}")
     return sentences
 
 
@@ -163,10 +162,12 @@ def _device_sentence(made: Plan) -> str:
     building = f"Building it and copying it to the device takes {time(made.convert_s)}"
     if not made.break_even_iterations:
         return f"{building}."
-    return (
-        f"{building}, {time(made.baseline.convert_s)} as plain CSR: paid from {made.break_even_iterations:,} "
-        f"products on; {made.iterations:,} are asked for."
-    )
+    paid = _from_on(made.break_even_iterations, made.iterations)
+    return f"{building}, {time(made.baseline.convert_s)} as plain CSR: paid {paid}"
+
+
+def _from_on(iterations: int, asked_for: int) -> str:
+    return f"from {iterations:,} products on; {asked_for:,} are asked for."
 
 
 def placements(title: str, found: Placements) -> Table:
@@ -194,19 +195,14 @@ def placement_sentences(found: Placements) -> list[str]:
     sentences = [
         f"Best on {best.plan.device} ({best.profile}): {time(best.total_s)} in all, if the vectors stay."
     ]
-    if found.break_even_iterations == 1:
-        sentences.append(f"{fastest.plan.device} has the fastest product and pays from the first one on.")
-    elif found.break_even_iterations is not None:
-        sentences.append(
-            f"{fastest.plan.device} has the fastest product and pays from "
-            f"{found.break_even_iterations:,} products on; {best.plan.iterations:,} are asked for."
-        )
+    if found.break_even_iterations is not None:
+        pays = _from_on(found.break_even_iterations, best.plan.iterations)
+        pays = "from the first one on." if found.break_even_iterations == 1 else pays
+        sentences.append(f"{fastest.plan.device} has the fastest product and pays {pays}")
     travelling = min(found.placements, key=lambda placement: placement.travelling_s)
     if travelling is not best:
-        sentences.append(
-            f"If x and y travel for every product, {travelling.plan.device} is best: "
-            f"{time(travelling.travelling_s)} in all."
-        )
+        total = f"{travelling.plan.device} is best: {time(travelling.travelling_s)} in all."
+        sentences.append(f"If x and y travel for every product, {total}")
     return sentences
 
 
@@ -251,8 +247,8 @@ def bandwidth_sentence(bandwidths: Iterable[Bandwidth]) -> str:
     """Return in words the bandwidth of each kind of stream, over the most bytes that it was measured with."""
     largest: dict[str, Bandwidth] = {}
     for stream in sorted(bandwidths, key=lambda stream: stream.bytes):
-        threads = DEVICES.get(stream.device).threads_text(stream.threads)
-        largest[" ".join(filter(None, (stream.device, threads, stream.kind)))] = stream
+        words = stream.device, threads_text(stream.device, stream.threads), stream.kind
+        largest[" ".join(filter(None, words))] = stream
     return ", ".join(f"{key} {size(largest[key].bandwidth_bytes_per_s)}/s" for key in sorted(largest))
 
 
