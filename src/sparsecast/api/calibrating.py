@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from sparsecast.api.resolving import answers, calibrated_profile, machine_of, target_of
+from sparsecast.api.resolving import calibrated_profile, machine_of, model_records, target_of
 from sparsecast.benchmark.gahvari import search_space, summary
 from sparsecast.benchmark.gahvari.summary import BenchResult
 from sparsecast.benchmark.run import Calibration, Progress, no_progress
@@ -207,7 +207,7 @@ def own_profile(
     machine = machine_of(device)
     target = target_of(A, machine, threads, dtype)
     profile = calibrated_profile(machine)
-    if answers(profile, target):
+    if model_records(profile, target):
         return profile
     threads_text = DEVICES.get(target.device).threads_text(target.threads)
     what = f"{threads_text or target.device} and {target.dtype}"

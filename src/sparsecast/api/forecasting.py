@@ -12,12 +12,12 @@ from scipy.sparse import csr_array
 
 from sparsecast.api.calibrating import own_profile
 from sparsecast.api.resolving import (
-    answers,
     asked_machine,
     calibrated_profile,
     energy_model,
     fitted_model,
     machine_of,
+    model_records,
     records_for,
     require_own,
     structure,
@@ -324,6 +324,6 @@ def forecasts_at_hand(
     profile = find_profile(wanted) if wanted else calibrated_profile(machine)
     require_own(profile.name, machine)
     target = target_of(A, machine, threads, dtype)
-    if not answers(profile, target):
+    if not model_records(profile, target):
         return None
     return predict(A, profile, threads=threads, dtype=dtype, device=device)

@@ -86,12 +86,7 @@ def require_own(profile_name: str, machine: Machine) -> None:
         )
 
 
-def answers(profile: Profile, target: Target) -> bool:
-    """Tell whether a profile has Records to forecast a target from."""
-    return bool(_model_records(profile, target))
-
-
-def _model_records(profile: Profile, target: Target) -> list[Record]:
+def model_records(profile: Profile, target: Target) -> list[Record]:
     """Return a target's Records, without those of the five-minute benchmark: no model is fitted to these."""
     own = profile.select(device=target.device, dtype=target.dtype, threads=target.threads)
     is_current = DEVICES.get(target.device).is_current
@@ -106,7 +101,7 @@ def records_for(profile: Profile, target: Target) -> list[Record]:
     ProfileError
         If there are none.
     """
-    records = _model_records(profile, target)
+    records = model_records(profile, target)
     if not records:
         raise ProfileError(
             f"profile {profile.name} has no records for {_described(target)}: "
@@ -119,7 +114,7 @@ def training_for(profile: Profile, target: Target) -> TrainingSet:
     """Return the training set for a target: the Records of a profile, some at least, and the kept ones."""
     records_for(profile, target)
     whole = with_kept(profile)
-    return TrainingSet.of(whole, _model_records(whole, target))
+    return TrainingSet.of(whole, model_records(whole, target))
 
 
 def fitted_model(profile: Profile, target: Target, name: str) -> Model:

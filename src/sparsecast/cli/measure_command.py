@@ -47,7 +47,7 @@ def command(
         )
     document = {
         "matrix": documents.matrix(found.structure, found.name),
-        "measurements": documents.measurements(records, forecasts),
+        "measurements": [documents.measurement(r, forecasts.get(r.candidate)) for r in records],
         "refused": refused,
     }
     table = tables.measurements(f"Measured: {found.name}", records, forecasts, refused)

@@ -57,10 +57,6 @@ class ConversionCost:
         self.coefficients_ = {name: np.array(costs, dtype=float) for name, costs in state.items()}
         return self
 
-    def is_known(self, format_name: str) -> bool:
-        """Tell whether a conversion to this format was ever timed."""
-        return format_name in self.coefficients_
-
     def seconds(self, candidate: Candidate, blocks: RowBlocks) -> NDArray[np.float64]:
         """Return the forecast seconds to build each block.
 
@@ -69,7 +65,7 @@ class ConversionCost:
         ProfileError
             If no conversion to this format was ever timed.
         """
-        if not self.is_known(candidate.format):
+        if candidate.format not in self.coefficients_:
             raise ProfileError(
                 f"the profile has no time of a conversion to {candidate.format}: expected those of a "
                 f"calibration, which plans need; calibrate the machine, or ask for a forecast"

@@ -29,7 +29,6 @@ one line is fitted as it is.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -194,18 +193,6 @@ class CSRModel:
         lines = tuple(Line(b * x + d, a * x + c) for x in lengths.tolist())
         return cls(on_one_strip, lengths, on_one_strip(lengths), lines)
 
-    def to_state(self) -> dict[str, Any]:
-        """Return the relationships as plain data."""
-        arrays = {"lengths": self.lengths.tolist(), "times_m": self.times_m.tolist()}
-        return {**dataclasses.asdict(self), **arrays}
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> CSRModel:
-        """Return the relationships that `to_state` gave."""
-        lines = tuple(Line(**line) for line in state["relationships_2"])
-        arrays = np.array(state["lengths"]), np.array(state["times_m"])
-        return cls(Line(**state["relationship_1"]), *arrays, lines)
-
     def terms(self, nnz_per_row: Floats, strips: Floats) -> dict[str, Floats]:
         """Estimate (step 2): T0 = (T1 / T2) * T3."""
         time_1 = self.relationship_1(nnz_per_row)  # T1 = E(x0)
@@ -274,6 +261,7 @@ class GuoModel(Model):
     """Guo's four models, each fitted where the Profile has the benchmark matrices it needs."""
 
     name: ClassVar[str] = "guo"
+    version: ClassVar[int] = 2
 
     @classmethod
     def learns_from(cls, suite: str) -> bool:
@@ -285,19 +273,22 @@ class GuoModel(Model):
         threads = records[0].candidate.threads if records else 1
         self.strips_ = {name: strip_rows(self.machine_, threads, name) for name in ("csr", "ell", "coo")}
         found = {name: self._used(training, name) for name in self.strips_}
-        grids = {name: Grid.of(found[name], name, self.strips_[name]) for name in found}
-        is_on_grid = not any(record.suite == "published" for record in records)
-        fit_csr = CSRModel.fit if is_on_grid else CSRModel.fit_scattered
-        fit_ell = ELLModel.fit if is_on_grid else ELLModel.fit_scattered
-        csr = grids["csr"]
-        self.csr_ = fit_csr(csr.where(csr.nnz_per_row <= self._threshold))
-        self.csr_beyond_ = fit_csr(csr.where(csr.nnz_per_row >= self._threshold))
-        self.ell_ = fit_ell(grids["ell"])
-        # Section 3.5.3, relationship 1, T = E(x): strips of non-zeros to time.
-        coo = grids["coo"]
-        self.coo_ = Line.through(coo.strips, coo.time_s) if len(np.unique(coo.strips)) >= 2 else None
+        self.grids_ = {name: Grid.of(found[name], name, self.strips_[name]) for name in found}
+        self.is_on_grid_ = not any(record.suite == "published" for record in records)
         kernels = dict.fromkeys(record.candidate.kernel for record in found["csr"].records)
         self.csr_kernels_ = tuple(kernels) if self.machine_.gpu else ()
+        self._establish()
+
+    def _establish(self) -> None:
+        """Establish the relationships that the grids suffice for."""
+        fit_csr = CSRModel.fit if self.is_on_grid_ else CSRModel.fit_scattered
+        fit_ell = ELLModel.fit if self.is_on_grid_ else ELLModel.fit_scattered
+        csr, ell, coo = (self.grids_[name] for name in ("csr", "ell", "coo"))
+        self.csr_ = fit_csr(csr.where(csr.nnz_per_row <= self._threshold))
+        self.csr_beyond_ = fit_csr(csr.where(csr.nnz_per_row >= self._threshold))
+        self.ell_ = fit_ell(ell)
+        # Section 3.5.3, relationship 1, T = E(x): strips of non-zeros to time.
+        self.coo_ = Line.through(coo.strips, coo.time_s) if len(np.unique(coo.strips)) >= 2 else None
 
     @property
     def _threshold(self) -> float:
@@ -316,24 +307,18 @@ class GuoModel(Model):
         return own.where(lambda record: record.candidate.kernel == kernel)
 
     def _state(self) -> dict[str, Any]:
-        csr = {"csr": self.csr_, "csr_beyond": self.csr_beyond_}
-        return {
-            "strips": self.strips_,
-            "csr_kernels": list(self.csr_kernels_),
-            **{name: model.to_state() if model else None for name, model in csr.items()},
-            "ell": dataclasses.asdict(self.ell_) if self.ell_ else None,
-            "coo": dataclasses.asdict(self.coo_) if self.coo_ else None,
+        grids = {
+            name: [grid.nnz_per_row.tolist(), grid.strips.tolist(), grid.time_s.tolist()]
+            for name, grid in self.grids_.items()
         }
+        kernels = list(self.csr_kernels_)
+        return {"strips": self.strips_, "kernels": kernels, "grids": grids, "is_on_grid": self.is_on_grid_}
 
     def _restore(self, learned: Mapping[str, Any]) -> None:
-        self.strips_ = dict(learned["strips"])
-        self.csr_kernels_ = tuple(learned["csr_kernels"])
-        self.csr_, self.csr_beyond_ = (
-            CSRModel.restored(learned[name]) if learned[name] else None for name in ("csr", "csr_beyond")
-        )
-        ell, coo = learned["ell"], learned["coo"]
-        self.ell_ = ELLModel(Line(**ell["coefficient"]), Line(**ell["at_x1"]), ell["x1"]) if ell else None
-        self.coo_ = Line(**coo) if coo else None
+        self.strips_, self.is_on_grid_ = dict(learned["strips"]), learned["is_on_grid"]
+        self.csr_kernels_ = tuple(learned["kernels"])
+        self.grids_ = {name: Grid(*map(np.array, arrays)) for name, arrays in learned["grids"].items()}
+        self._establish()
 
     def kernels(self, format_name: str) -> tuple[str, ...]:
         """Return the kernel of the paper for CSR on a GPU; the other formats have one each."""

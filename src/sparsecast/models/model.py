@@ -184,7 +184,7 @@ class Model(ABC):
         widths = candidate.value_bytes, candidate.index_bytes
         storage: Any = FORMATS.get(candidate.format)
         stored = storage.predicted_bytes(blocks, *widths, **candidate.parameters)
-        is_timed = self.conversion_.is_known(candidate.format)
+        is_timed = candidate.format in self.conversion_.coefficients_
         return Forecast(
             candidate=candidate,
             nnz=structure.nnz,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from importlib import metadata
 from typing import Any
 
@@ -62,11 +62,6 @@ def prediction(name: str, found: Prediction) -> Document:
         "refused": found.refused,
         "notes": list(found.notes),
     }
-
-
-def measurements(records: Iterable[Record], expected: Mapping[Candidate, Forecast]) -> list[Document]:
-    """Return measurements in the order given."""
-    return [measurement(record, expected.get(record.candidate)) for record in records]
 
 
 def measurement(record: Record, expected: Forecast | None) -> Document:
@@ -241,12 +236,9 @@ def machine(described: Machine) -> Document:
     return {"name": described.name, **described.to_dict()}
 
 
-def bandwidths(bandwidths: Iterable[Bandwidth]) -> list[Document]:
+def bandwidths(measured: Iterable[Bandwidth]) -> list[Document]:
     """Return the bandwidths of a profile, in the order measured."""
-    return [
-        {**dataclasses.asdict(stream), "bandwidth_bytes_per_s": stream.bandwidth_bytes_per_s}
-        for stream in bandwidths
-    ]
+    return [{**dataclasses.asdict(each), **_fields(each, "bandwidth_bytes_per_s")} for each in measured]
 
 
 def finite(value: Any) -> Any:
