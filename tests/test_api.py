@@ -493,7 +493,8 @@ def test_what_any_model_forecasts_is_measured_too(gpu_profile, monkeypatch):
     for room in ("executing", "forecasting"):
         monkeypatch.setattr(f"sparsecast.api.{room}.machine_of", lambda device: gpu_profile.machine)
     monkeypatch.setattr(
-        "sparsecast.api.executing.measure_here", lambda problem, table, **rest: asked.extend(table) or []
+        "sparsecast.api.executing.measure_here",
+        lambda problem, table, here, **rest: asked.extend(table) or [],
     )
     A = sc.gallery("poisson2d", n=60)
     api.evaluate([A], gpu_profile, device="cuda:1")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from sparsecast.records import DTYPES
 
@@ -85,8 +86,9 @@ def show(as_json: bool, document: dict[str, Any], *shown: Table | str) -> None:
 
         print(json.dumps(finite(document), allow_nan=False))
         return
-    # Wide enough for a table where standard output is no terminal; a terminal wraps the sentences.
-    page = Console(highlight=False, width=None if sys.stdout.isatty() else 140)
+    # Wide enough for a table where standard output is no terminal; a terminal wraps the sentences. Names of
+    # files may have brackets, which are no markup.
+    page = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else 140)
     for item in shown:
         page.print(item, soft_wrap=isinstance(item, str))
 
@@ -100,4 +102,4 @@ def stop(is_what_was_measured: str) -> NoReturn:
 def warn(sentences: Iterable[str]) -> None:
     """Print warnings on standard error that nobody can miss."""
     for sentence in sentences:
-        screen().print(f"[bold yellow]Note:[/] {sentence}", soft_wrap=True)
+        screen().print(Text.assemble(("Note:", "bold yellow"), f" {sentence}"), soft_wrap=True)
