@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from sparsecast.api.inputs import read_matrix
+from sparsecast.api import read_matrix
 from sparsecast.benchmark.measurement import right_hand_side
 from sparsecast.devices.binding import bind, prepared
 from sparsecast.features.analysis import structure

@@ -202,6 +202,14 @@ def test_an_unknown_model_lists_the_known_ones(run, foreign):
     )
 
 
+def test_a_file_that_is_no_profile_is_not_taken_for_a_name(run, tmp_path, monkeypatch, foreign):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "README.md").write_text("words")
+    (tmp_path / foreign).write_text("a name comes before a file")
+    complains(run("predict", SMALL, "--profile", "README.md"), "README.md cannot be read as a profile")
+    assert run("predict", SMALL, "--profile", foreign, "--threads", "1").status == 0
+
+
 def test_a_question_that_a_profile_has_no_records_for(run, recorded, tmp_path):
     import dataclasses
 

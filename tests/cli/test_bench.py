@@ -12,7 +12,7 @@ import pytest
 from sparsecast.benchmark.gahvari.search_space import Point, all_series
 from sparsecast.benchmark.gahvari.summary import AGAIN, FIGURES, SUITE
 from sparsecast.benchmark.run import Calibration
-from sparsecast.benchmark.twin_comparison import TwinRow, Twins
+from sparsecast.benchmark.twin_comparison import TwinRow, Twins, twins_of
 from sparsecast.machines.machine import Cache, detect
 from sparsecast.machines.profile import Profile
 
@@ -260,6 +260,7 @@ def test_twins_of_a_folder(run, recorded, monkeypatch, tmp_path):
     counts = list(dict.fromkeys((detect().threads, 1)))
     files = ["a.rb.gz", "b.mtx"]
     assert asked == [(files, [1], None), (files, counts, None), (files, counts, "float32")]
+    monkeypatch.setattr("sparsecast.api.calibrating.twins_of", twins_of)
     assert "'int8' on cpu: expected one of" in run("bench", "--twins", tmp_path, "--dtype", "int8").err
     assert len(asked) == 3, "an unknown type is refused before anything is read"
 

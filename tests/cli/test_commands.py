@@ -89,6 +89,14 @@ def test_predict(any_way, calibrated):
     assert times == sorted(times)
 
 
+@pytest.mark.parametrize("name", ("a[bold]b", "a[", "a[link=x]"))
+def test_brackets_in_the_name_of_a_file_are_shown(run, tmp_path, name):
+    path = tmp_path / f"{name}.mtx"
+    path.write_text("%%MatrixMarket matrix coordinate real general\n2 2 1\n1 1 1.0\n")
+    outcome = run("structure", path)
+    assert outcome.status == 0 and name in outcome.out
+
+
 def test_predict_for_another_machine_by_name_and_by_path(run, recorded, foreign, tmp_path):
     path = recorded.save(tmp_path / "elsewhere.parquet")
     assert document_of(run("predict", SMALL, "--profile", foreign, "--json"))["profile"] == foreign

@@ -13,9 +13,9 @@ from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import Machine
-from sparsecast.machines.profile import Profile
+from sparsecast.machines.profile import MatrixEntry, Profile
 from sparsecast.models.model import Model
-from sparsecast.models.training import TrainingSet, training_set
+from sparsecast.models.training import TrainingSet
 from sparsecast.records import Candidate, Record
 
 
@@ -45,7 +45,8 @@ def train(recorded: Profile, known: dict[str, Structure]) -> Callable[..., Train
     """Give the training set of Records, by default of the recorded machine."""
 
     def make(records: Sequence[Record], machine: Machine = recorded.machine) -> TrainingSet:
-        return training_set(records, {record.matrix: known[record.matrix] for record in records}, machine)
+        entries = {record.matrix: MatrixEntry(record.matrix, "", known[record.matrix]) for record in records}
+        return TrainingSet(machine, tuple(records), entries)
 
     return make
 

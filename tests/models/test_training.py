@@ -9,7 +9,7 @@ import pytest
 from sparsecast.features.structure import Structure
 from sparsecast.machines.profile import MatrixEntry
 from sparsecast.matrices.problem import Problem
-from sparsecast.models.training import TrainingSet, training_set
+from sparsecast.models.training import TrainingSet
 from sparsecast.records import Bandwidth
 
 SPECIFICATION = "gallery:poisson2d?n=9"
@@ -23,7 +23,8 @@ def training(recorded):
     found = Problem.named(SPECIFICATION).structure
     records = [dataclasses.replace(template, matrix=name, nnz=found.nnz) for name in (SPECIFICATION, GONE)]
     bare = Structure(found.rows, found.cols, found.nnz, {"bands": found.bands})
-    return training_set(records, {SPECIFICATION: bare, GONE: bare}, recorded.machine)
+    entries = {name: MatrixEntry(name, name, bare) for name in (SPECIFICATION, GONE)}
+    return TrainingSet(recorded.machine, tuple(records), entries)
 
 
 def test_a_training_set_of_a_profile_has_all_it_has(recorded):
@@ -55,10 +56,8 @@ def test_what_is_known_is_not_computed_again(training, monkeypatch):
     assert training.having(["bands"]).records == training.records
 
 
-def test_the_problem_of_a_record_is_at_hand_where_it_can_be_had(training):
+def test_records_of_one_kind_of_matrices_are_of_one_group(training):
     first, second = training.records
-    assert training.problem(first).matrix.nnz == first.nnz
-    assert training.problem(second) is None
     assert training.group(first) == "gallery:poisson2d" and training.group(second) == "0123"
 
 

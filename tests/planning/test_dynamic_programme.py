@@ -18,7 +18,13 @@ from sparsecast.models import MODELS
 from sparsecast.models.model import Model
 from sparsecast.models.training import TrainingSet
 from sparsecast.planning.candidates import Target
-from sparsecast.planning.dynamic_programme import MAX_STRIPS, best_blocks, best_single_block, strip_statistics
+from sparsecast.planning.dynamic_programme import (
+    MAX_STRIPS,
+    Costs,
+    best_blocks,
+    best_single_block,
+    strip_statistics,
+)
 
 SETTING = Target("cpu", "float64", 32, 1)
 HERE = detect()
@@ -104,7 +110,7 @@ def tables(draw, most_strips=MOST_STRIPS):
 def test_the_programme_equals_brute_force_over_all_partitions(table):
     strips, times, conversions, iterations = table
     blocks = best_blocks(
-        statistics_of(doubling_rows(strips), 1), Table(times, conversions), SETTING, HERE, iterations
+        statistics_of(doubling_rows(strips), 1), Costs(Table(times, conversions), SETTING, HERE, iterations)
     )
     ways = list(partitions(strips))
     assert len(ways) == 2 ** (strips - 1)
@@ -120,7 +126,7 @@ def test_the_programme_equals_brute_force_over_all_partitions(table):
 def test_the_programme_equals_brute_force_over_all_choices_of_formats(table):
     strips, times, conversions, iterations = table
     blocks = best_blocks(
-        statistics_of(doubling_rows(strips), 1), Table(times, conversions), SETTING, HERE, iterations
+        statistics_of(doubling_rows(strips), 1), Costs(Table(times, conversions), SETTING, HERE, iterations)
     )
     best = min(
         sum(cost(times, conversions, iterations, f, block) for f, block in zip(chosen, way, strict=True))
@@ -134,7 +140,7 @@ def test_the_programme_equals_brute_force_over_all_choices_of_formats(table):
 def test_blocks_tile_the_rows_and_carry_their_own_forecasts(table):
     strips, times, conversions, iterations = table
     blocks = best_blocks(
-        statistics_of(doubling_rows(strips), 1), Table(times, conversions), SETTING, HERE, iterations
+        statistics_of(doubling_rows(strips), 1), Costs(Table(times, conversions), SETTING, HERE, iterations)
     )
     assert blocks[0].first_row == 0
     assert blocks[-1].last_row == strips - 1
@@ -149,7 +155,7 @@ def test_of_equal_plans_the_one_with_fewest_blocks_is_taken():
     first, last = np.indices(shape[1:])
     additive = np.broadcast_to((last - first).astype(float), shape)
     blocks = best_blocks(
-        statistics_of(doubling_rows(5), 1), Table(additive, np.zeros(shape)), SETTING, HERE, 1
+        statistics_of(doubling_rows(5), 1), Costs(Table(additive, np.zeros(shape)), SETTING, HERE, 1)
     )
     assert [(b.first_row, b.last_row) for b in blocks] == [(0, 4)]
 
@@ -169,7 +175,7 @@ def fitted(request, recorded):
 def test_blocks_tile_any_matrix_and_none_is_padded_beyond_reason(fitted, runs, strip_rows, iterations):
     lengths = np.array([length for length, rows in runs for _ in range(rows)], dtype=int)
     A = matrix_of(lengths)
-    blocks = best_blocks(statistics_of(A, strip_rows), fitted, SETTING, HERE, iterations)
+    blocks = best_blocks(statistics_of(A, strip_rows), Costs(fitted, SETTING, HERE, iterations))
     rows = [row for block in blocks for row in range(block.first_row, block.last_row + 1)]
     assert rows == list(range(len(lengths)))
     for block in blocks:
@@ -206,12 +212,12 @@ class Cheapest(Table):
 def test_refused_padding_is_never_planned_however_cheap():
     lengths = np.full(64, 1)
     lengths[40] = 60
-    blocks = best_blocks(statistics_of(matrix_of(lengths), 8), Cheapest("ell"), SETTING, HERE, 1)
+    blocks = best_blocks(statistics_of(matrix_of(lengths), 8), Costs(Cheapest("ell"), SETTING, HERE, 1))
     by_format = {b.candidate.format for b in blocks if b.first_row <= 40 <= b.last_row}
     # The dense row's own strip holds 67 entries in 8 rows, 480 with padding: within ten times.
     assert by_format == {"ell"}
     assert len(blocks) > 1, "in one block of 64 rows ELL would store 3,840 entries for 123"
-    one_strip = best_blocks(statistics_of(matrix_of(lengths), 64), Cheapest("ell"), SETTING, HERE, 1)
+    one_strip = best_blocks(statistics_of(matrix_of(lengths), 64), Costs(Cheapest("ell"), SETTING, HERE, 1))
     assert [b.candidate.format for b in one_strip] == ["csr"]
 
 
@@ -229,15 +235,15 @@ def test_a_coarsened_plan_is_never_worse_than_one_block(fitted):
     statistics = statistics_of(matrix_of(lengths), 2)
     assert statistics.strips <= MAX_STRIPS
     for iterations in (1, 1000):
-        blocks = best_blocks(statistics, fitted, SETTING, HERE, iterations)
+        blocks = best_blocks(statistics, Costs(fitted, SETTING, HERE, iterations))
         total = math.fsum(block.time_s + block.convert_s / iterations for block in blocks)
-        single = best_single_block(statistics, fitted, SETTING, HERE, iterations)
+        single = best_single_block(statistics, Costs(fitted, SETTING, HERE, iterations))
         one_block = single.time_s + single.convert_s / iterations
         assert total <= one_block * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("shape", [(0, 5), (0, 0), (7, 5), (7, 0), (1, 1)])
 def test_a_matrix_without_entries_has_a_plan_for_its_rows(fitted, shape):
-    blocks = best_blocks(statistics_of(csr_array(shape), 4), fitted, SETTING, HERE, 10)
+    blocks = best_blocks(statistics_of(csr_array(shape), 4), Costs(fitted, SETTING, HERE, 10))
     assert sum(block.last_row + 1 - block.first_row for block in blocks) == shape[0]
     assert all(0 < block.time_s < math.inf for block in blocks)

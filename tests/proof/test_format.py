@@ -62,6 +62,26 @@ def test_a_plan_takes_it_where_it_is_forecast_to_be_fast(install, document, reco
     assert plan["check"]["error"] < 1e-15
 
 
+def test_it_is_forecast_from_a_suite_that_only_it_has(install, document, recorded, data_folder):
+    install("short_csr")
+    plain = recorded.select(format="csr", dtype="float64")
+    own = [
+        replace(
+            r,
+            candidate=replace(r.candidate, format="short_csr", kernel="rows"),
+            suite=r.suite if r.suite == "gallery" else "short rows",
+            time_s=r.time_s / 2,
+        )
+        for r in plain
+    ]
+    Profile(detect(), (*plain, *own), recorded.matrices).save()
+    forecast = formats(document("predict", SMALL, "--threads", "1")["forecasts"])
+    assert forecast["short_csr"]["time_s"] == pytest.approx(forecast["csr"]["time_s"] / 2, rel=0.2)
+    why = forecast["short_csr"]["why"]
+    assert {"start", "rows", "entries", "mispredicted", "lines of x"} <= set(why)
+    assert sum(why.values()) == pytest.approx(forecast["short_csr"]["time_s"])
+
+
 def test_the_tests_of_every_kernel_take_it_up(install):
     install("short_csr")
     line = [

@@ -173,6 +173,7 @@ def test_machines_shows_the_bandwidth_over_most_bytes_of_each_kind():
     text = "cpu 1 thread read 1 GB/s, cpu 2 threads read 10 GB/s, cuda to device 20 GB/s"
     assert tables.bandwidth_sentence(bandwidths) == text
     assert tables.bandwidth_sentence([]) == ""
+    assert tables.bandwidth_sentence([stream("read", "gone", 1, 10**9, 0.1)]) == "gone read 10 GB/s"
     shown = tables.machines(MACHINE, {MACHINE.name: "records", "other": "records"}, {"other": bandwidths})
     assert list(shown.columns[1].cells) == ["records", "records", text]
 

@@ -1,4 +1,4 @@
-"""The functions of ``import sparsecast``: the only room that knows all others."""
+"""The functions of ``import sparsecast``, and those behind the command line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sparsecast.api.calibrating import (
     profile,
     twins,
 )
-from sparsecast.api.executing import check, compile, evaluate, measure, measuring_steps, replay
+from sparsecast.api.executing import check, compile, evaluate, measure, measure_here, measuring_steps, replay
 from sparsecast.api.forecasting import (
     choice,
     forecasts_at_hand,
@@ -23,13 +23,11 @@ from sparsecast.api.forecasting import (
     threads_of,
     uncalibrated_devices,
 )
-from sparsecast.api.inputs import as_problem, read_matrix, structure
-from sparsecast.api.resolving import contents, machine_of
+from sparsecast.api.resolving import contents, machine_of, read_matrix, structure
 from sparsecast.api.trust import disturbances
 
 __all__ = [
     "QUICK_BUDGET_S",
-    "as_problem",
     "bench",
     "bench_result",
     "calibrate",
@@ -44,6 +42,7 @@ __all__ = [
     "machine_of",
     "machines",
     "measure",
+    "measure_here",
     "measuring_steps",
     "own_profile",
     "place",

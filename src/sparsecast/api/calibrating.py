@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from sparsecast.api.resolving import answers, calibrated_profile, machine_of, target_of
+from sparsecast.api.resolving import calibrated_profile, machine_of, model_records, target_of
 from sparsecast.benchmark.gahvari import search_space, summary
 from sparsecast.benchmark.gahvari.summary import BenchResult
 from sparsecast.benchmark.run import Calibration, Progress, no_progress
@@ -24,21 +24,8 @@ from sparsecast.planning.candidates import Target
 QUICK_BUDGET_S = 55.0
 
 
-Notify = Callable[[str], None]
-
-
-def _to_standard_error(message: str) -> None:
-    print(message, file=sys.stderr)
-
-
 def profile(name: str | Path | None = None, *, device: str = "cpu") -> Profile:
-    """Return the profile of this machine, or the one with this name or path.
-
-    Parameters
-    ----------
-    name : str or Path, optional
-    device : str
-        Of this machine: ``"cpu"``, ``"cuda"`` or ``"cuda:N"``; each GPU has its own profile.
+    """Return the profile of this machine with `device`, or the one with this name or path.
 
     Raises
     ------
@@ -79,7 +66,6 @@ def calibrate(
     Parameters
     ----------
     budget_s : float
-        Seconds it may take.
     threads, dtype : int and str, optional
         Measure this number of threads, or type of values, only; by default all threads and one, float64
         and float32, the most usual first. Complex types are measured when they are asked for.
@@ -118,18 +104,11 @@ def bench(
     Parameters
     ----------
     budget_s : float
-        Seconds it may take, at least 60.
+        At least 60.
     threads, dtype, device, on_progress
-        As in `calibrate`.
+        As in `calibrate`, also in what is raised.
     blocks : sequence of str, optional
         Block sizes such as ``"4x2"``; by default all 36.
-
-    Raises
-    ------
-    InputError
-        If the budget, threads, dtype, device or a block size cannot be.
-    DeviceError, BusyError, StorageError
-        As `calibrate` does.
     """
     run = calibration(budget_s, threads=threads, dtype=dtype, device=device, blocks=blocks, rates=True)
     run.on_progress = on_progress
@@ -151,12 +130,8 @@ def twins(
     ----------
     paths : sequence of path-like
         Matrix files; those that cannot be read are left out, with the reason.
-    threads : int, optional
-        By default all of the machine's, and one.
-    dtype : str, optional
-        One of DTYPES; by default each matrix' own.
-    device : str
-        One that computes on the host.
+    threads, dtype, device
+        As in `calibrate`; by default each matrix' own type, on a device that computes on the host.
     on_matrix : callable
         Called after each matrix.
 
@@ -169,11 +144,7 @@ def twins(
     if not computing.shares_host:
         raise InputError(f"device '{device}' with twins: expected cpu, where they are compared; name that")
     machine = computing.describe()
-    counts = [computing.threads(machine, threads)]
-    if threads is None and counts[0] > 1:
-        counts.append(1)
-    Target(machine.device, dtype or "float64", 32, 1)  # an unknown type is refused once, not for every matrix
-    return twins_of(paths, counts, machine, dtype, on_matrix)
+    return twins_of(paths, _thread_counts(machine, threads), machine, dtype, on_matrix)
 
 
 def bench_result(run: Calibration) -> BenchResult:
@@ -199,18 +170,21 @@ def calibration(
     blocks: Sequence[str] | None = None,
     rates: bool = False,
 ) -> Calibration:
-    """Return the calibration that `calibrate` and, with `rates`, `bench` run, for who asks how it went."""
+    """Return the calibration that `calibrate` and, with `rates`, `bench` run; it tells how it went."""
     machine = machine_of(device)
-    thread_counts = [DEVICES.get(machine.device).threads(machine, threads)]
-    if threads is None and thread_counts[0] > 1:
-        thread_counts.append(1)
     targets = [
         Target(machine.device, values, 32, count)
         for values in (("float64", "float32") if dtype is None else (dtype,))
-        for count in thread_counts
+        for count in _thread_counts(machine, threads)
     ]
     series = search_space.all_series(blocks)
     return Calibration(machine, targets, budget_s, series=series, rates=rates)
+
+
+def _thread_counts(machine: Machine, threads: int | None) -> list[int]:
+    """Return the numbers of threads to measure: those asked for, or all and one."""
+    count = DEVICES.get(machine.device).threads(machine, threads)
+    return [count, 1] if threads is None and count > 1 else [count]
 
 
 def own_profile(
@@ -219,30 +193,28 @@ def own_profile(
     threads: int | None = None,
     dtype: str | None = None,
     device: str = "cpu",
-    notify: Notify = _to_standard_error,
     on_progress: Progress = no_progress,
 ) -> Profile:
-    """Return this machine's profile, calibrated first where it cannot answer for `A`.
+    """Return this machine's profile, calibrated first, with a line on standard error, where it must be.
 
     Parameters
     ----------
     A, threads, dtype, device
         The question, as in `predict`.
-    notify : callable
-        Told in a sentence that a calibration is started.
     on_progress : callable
         As in `calibrate`.
     """
     machine = machine_of(device)
     target = target_of(A, machine, threads, dtype)
     profile = calibrated_profile(machine)
-    if answers(profile, target):
+    if model_records(profile, target):
         return profile
     threads_text = DEVICES.get(target.device).threads_text(target.threads)
     what = f"{threads_text or target.device} and {target.dtype}"
-    notify(
+    print(
         f"This machine has not been calibrated with {what}: calibrating for {QUICK_BUDGET_S:.0f} s first, "
-        f"after compiling."
+        f"after compiling.",
+        file=sys.stderr,
     )
     run = calibration(QUICK_BUDGET_S, threads=target.threads, dtype=target.dtype, device=device)
     run.on_progress = on_progress

@@ -13,11 +13,11 @@ from scipy.sparse import csr_array
 from sparsecast.api.calibrating import own_profile
 from sparsecast.api.forecasting import choice, threads_of
 from sparsecast.api.forecasting import plan as plan_of  # `compile` has a parameter of that name
-from sparsecast.api.inputs import as_problem, read_matrix
 from sparsecast.api.resolving import (
     asked_machine,
     fitted_model,
     machine_of,
+    read_matrix,
     require_own,
     target_of,
     training_for,
@@ -62,11 +62,10 @@ def compile(
     Parameters
     ----------
     A : sparse matrix
-        The matrix that was planned for.
     plan : Plan, optional
         Made by `plan`; without one, the matrix is planned for on this machine.
     threads, dtype, device
-        For planning, as in `plan`.
+        As in `plan`.
     transpose : bool or Plan
         Whether to plan and build the transpose now, for as many products; or a plan for it, to build now.
         Without a plan, the transpose is planned by the profile of this machine.
@@ -84,7 +83,7 @@ def compile(
     DeviceError
         If the device of the plan cannot be found.
     """
-    problem = as_problem(A)
+    problem = Problem.of(A)
     matrix = problem.matrix
     made = plan or plan_of(problem, threads=threads, dtype=dtype, device=device)
     first = made.baseline.candidate
@@ -115,11 +114,13 @@ def _built(matrix: csr_array[Any], made: Plan) -> list[RowProduct]:
             f"plan for {planned_rows} rows: expected {matrix.shape[0]}, the rows of the matrix; plan it again"
         )
     ready = prepared(matrix, first.dtype, first.index_bits)
-    return [
-        RowProduct(block.first_row, block.last_row + 1, each.product, each.multivector)
-        for block in made.blocks
-        for each in [bind(_rows(ready, block.first_row, block.last_row), block.candidate)]
-    ]
+    blocks = []
+    for block in made.blocks:
+        is_whole = block.last_row + 1 - block.first_row == planned_rows
+        rows = ready if is_whole else row_slice(ready, block.first_row, block.last_row)
+        bound = bind(rows, block.candidate)
+        blocks.append(RowProduct(block.first_row, block.last_row + 1, bound.product, bound.multivector))
+    return blocks
 
 
 def _transposed(
@@ -134,12 +135,9 @@ def _transposed(
         return Transposed(blocks, conjugated=True)
     first = made.baseline.candidate
     if planned is None:
-        target: dict[str, Any] = {
-            "threads": threads_of(first.device, first.threads),
-            "dtype": first.dtype,
-            "device": first.device,
-        }
-        planned = plan_of(transpose, iterations=made.iterations, **target)
+        threads = threads_of(first.device, first.threads)
+        asked: dict[str, Any] = {"threads": threads, "dtype": first.dtype, "device": first.device}
+        planned = plan_of(transpose, iterations=made.iterations, **asked)
     own = planned.baseline.candidate
     if (own.device, own.dtype) != (first.device, first.dtype):
         raise InputError(
@@ -171,24 +169,16 @@ def _select(device: str | None, made: Plan) -> None:
 def check(A: Any, made: Plan, effort: Effort = DEFAULT_EFFORT, *, device: str | None = None) -> PlanCheck:
     """Build a plan here and measure its operator in turn with plain CSR and SciPy.
 
-    Parameters
-    ----------
-    A, made
-        As in `compile`.
-    effort : Effort
-    device : str, optional
-        As it was planned for; without it, a plan for a GPU is measured on the current one.
+    Without `device`, a plan for a GPU is measured on the current one.
 
     Raises
     ------
-    InputError
-        If the plan is for no such device.
-    DeviceError
-        If the device cannot be found.
+    InputError, DeviceError
+        If the plan is for no such device, or the device cannot be found.
     WrongResultError
         If the operator is wrong.
     """
-    problem = as_problem(A)
+    problem = Problem.of(A)
     _select(device, made)
     return check_plan(problem.matrix, made, lambda: compile(problem, made), effort, DEVICES.get(made.device))
 
@@ -201,11 +191,7 @@ def measure(
     dtype: str | None = None,
     device: str | None = None,
     name: str = "matrix",
-    reads_energy: bool = True,
     keeps: bool = True,
-    on_sample: Callable[[], None] = lambda: None,
-    on_left_out: LeftOut = lambda candidate, why: None,
-    surroundings: Surroundings | None = None,
 ) -> list[Record]:
     """Measure the product of a matrix here, each result checked against the oracle first.
 
@@ -213,29 +199,18 @@ def measure(
     ----------
     A : sparse matrix
     table : Prediction, or sequence of Forecast or Candidate, optional
-        What to measure; without it, every format that suits the matrix.
-    threads, dtype
-        For choosing what to measure where `table` is None.
+        What to measure; without it, every format that suits the matrix, with `threads` and `dtype`.
     device : str, optional
-        Where is measured: by default on the processor, or, where `table` is of another device, on the current
-        one of its kind.
+        By default the processor, or, where `table` is of another device, the current one of its kind.
     name : str
         The matrix' name in the Records.
-    reads_energy : bool
-        Whether energy is read where something counts it: on a GPU, for two seconds a candidate.
     keeps : bool
         Whether the Records are kept in the data folder, for models to learn from and to be scored on.
-    on_sample : callable
-        Called after every sample, and after every reading of energy.
-    on_left_out : callable
-        Called with each Candidate that turns out not to fit the matrix or the memory, and why.
-    surroundings : Surroundings, optional
-        Of the run that the measurement belongs to; by default its own.
 
     Returns
     -------
     list of Record
-        Fastest first.
+        Fastest first. On a GPU they have energies, which takes two seconds a candidate.
 
     Raises
     ------
@@ -245,31 +220,52 @@ def measure(
     WrongResultError
         If a kernel is wrong.
     """
-    problem = as_problem(A, name)
-    profile_name = table.profile if isinstance(table, Prediction) else None
+    problem = Problem.of(A, name)
     if table is None:
         table = choice(problem, threads=threads, dtype=dtype, device=device or PROCESSOR).candidates
     candidates = [item.candidate if isinstance(item, Forecast) else item for item in table]
-    machine = _measured_machine(device, candidates)
+    kinds = {candidate.device for candidate in candidates}
+    if device is not None and (not kinds or parse_device(device)[0] in kinds):
+        machine = machine_of(device)
+    else:
+        machine = DEVICES.get(max(kinds, default=PROCESSOR)).describe()
+    if isinstance(table, Prediction):
+        require_own(table.profile, machine)
+    return measure_here(problem, candidates, machine, keeps=keeps)
+
+
+def measure_here(
+    problem: Problem,
+    candidates: Sequence[Candidate],
+    machine: Machine,
+    *,
+    keeps: bool,
+    reads_energy: bool = True,
+    on_sample: Callable[[], None] = lambda: None,
+    on_left_out: LeftOut = lambda candidate, why: None,
+) -> list[Record]:
+    """Measure Candidates of this machine's device, as `measure`; energy only where something counts it.
+
+    `on_sample` is called after every sample and reading of energy, `on_left_out` with each Candidate that
+    turns out not to fit the matrix or the memory, and why.
+    """
     computing = DEVICES.get(machine.device)
-    if profile_name is not None:
-        require_own(profile_name, machine)
     for candidate in candidates:
         computing.threads(machine, candidate.threads)
-    meter = computing.meter() if reads_energy else None
-    surroundings = surroundings or _surroundings(machine, candidates)
     refused: list[InputError] = []
 
     def leave_out(candidate: Candidate, why: InputError) -> None:
         refused.append(why)
         on_left_out(candidate, why)
 
+    threads = max((candidate.threads for candidate in candidates), default=1)
+    meter = computing.meter() if reads_energy else None
     records = measure_candidates(
         problem,
         "user",
         candidates,
         DEFAULT_EFFORT,
-        Instruments(computing, meter, surroundings),
+        Instruments(computing, meter, Surroundings(computing.references(machine, threads))),
         on_sample,
         leave_out,
     )
@@ -278,20 +274,6 @@ def measure(
     if keeps:
         keep(machine, problem, records)
     return sorted(records, key=lambda record: record.time_s)
-
-
-def _measured_machine(device: str | None, candidates: Sequence[Candidate]) -> Machine:
-    """Return this machine with the device to measure on: the one that is named, if candidates are of it."""
-    kinds = {candidate.device for candidate in candidates}
-    if device is not None and (not kinds or parse_device(device)[0] in kinds):
-        return machine_of(device)
-    return DEVICES.get(max(kinds, default=PROCESSOR)).describe()
-
-
-def _surroundings(machine: Machine, candidates: Sequence[Candidate]) -> Surroundings:
-    """Return the surroundings of products of these Candidates."""
-    threads = max((candidate.threads for candidate in candidates), default=1)
-    return Surroundings(DEVICES.get(machine.device).references(machine, threads))
 
 
 def measuring_steps(candidates: Sequence[Candidate]) -> int:
@@ -321,10 +303,8 @@ def evaluate(
     Parameters
     ----------
     matrices : sequence of paths, gallery specifications or sparse matrices
-    profile, threads, dtype, device
-        As in `predict`.
-    keeps : bool
-        As in `measure`.
+    profile, threads, dtype, device, keeps
+        As in `predict` and `measure`.
     on_matrix : callable
         Called after each matrix.
     """
@@ -335,8 +315,10 @@ def evaluate(
     for number, item in enumerate(matrices, 1):
         name = str(item) if isinstance(item, str | Path) else f"matrix {number}"
         try:
-            problem = read_matrix(item) if isinstance(item, str | Path) else as_problem(item, name)
-            _evaluate(problem, profile, scoring, keeps, threads=threads, dtype=dtype, device=device)
+            problem = read_matrix(item) if isinstance(item, str | Path) else Problem.of(item, name)
+            found = profile or own_profile(problem, threads=threads, dtype=dtype, device=device)
+            target = target_of(problem, found.machine, threads, dtype)
+            _evaluate(problem, found, target, machine, scoring, keeps)
         except InputError as error:
             scoring.refused[name] = str(error)
         except KeyboardInterrupt:
@@ -346,11 +328,11 @@ def evaluate(
     return scoring.evaluation(machine.name, interrupted)
 
 
-def _evaluate(problem: Problem, profile: Profile | None, scoring: Scoring, keeps: bool, **asked: Any) -> None:
+def _evaluate(
+    problem: Problem, profile: Profile, target: Target, here: Machine, scoring: Scoring, keeps: bool
+) -> None:
     """Measure a matrix in every way that is open to it or forecast, and add what each model says of them."""
-    profile = profile or own_profile(problem, **asked)
-    target = target_of(problem, profile.machine, asked["threads"], asked["dtype"])
-    open_here = list(choice(problem, **asked).candidates)
+    table = dict.fromkeys(whole_matrix(problem.structure, target, here).candidates)
     estimates = []
     for name in MODELS.names():
         try:
@@ -360,9 +342,9 @@ def _evaluate(problem: Problem, profile: Profile | None, scoring: Scoring, keeps
             estimates.append((model, model.estimates(problem.structure, known)))
         except (FeatureError, ProfileError) as error:
             scoring.refused.setdefault(f"model {name}", str(error))
-    forecast = (each.candidate for _, found in estimates for each in found)
-    table = list(dict.fromkeys((*open_here, *forecast)))
-    scoring.add_records(problem.name, measure(problem, table, **asked, reads_energy=False, keeps=keeps))
+    table |= dict.fromkeys(each.candidate for _, found in estimates for each in found)
+    records = measure_here(problem, list(table), here, keeps=keeps, reads_energy=False)
+    scoring.add_records(problem.name, records)
     for model, found in estimates:
         scoring.add_estimates(problem.name, model.name, model.quantity, found)
 
@@ -379,12 +361,8 @@ def replay(
 
     Parameters
     ----------
-    profile : Profile, optional
-        Whose Records; by default this machine's. Those that were kept of its machine join them.
-    threads, device
-        As in `predict`.
-    dtype : str
-        One of DTYPES.
+    profile, threads, dtype, device
+        As in `predict`; the Records that were kept of its machine join those of the profile.
     on_fold : callable
         Called after each fit: FOLDS times for each model.
 
@@ -396,10 +374,5 @@ def replay(
     profile = profile or find_profile(here=machine_of(device or PROCESSOR))
     machine = asked_machine(profile, device)
     target = Target(machine.device, dtype, 32, DEVICES.get(machine.device).threads(machine, threads))
-    return replay_records(
-        training_for(profile, target), [MODELS.get(n) for n in MODELS.names()], on_fold=on_fold
-    )
-
-
-def _rows(A: csr_array[Any], first: int, last: int) -> csr_array[Any]:
-    return A if (first, last) == (0, A.shape[0] - 1) else row_slice(A, first, last)
+    models = [MODELS.get(name) for name in MODELS.names()]
+    return replay_records(training_for(profile, target), models, on_fold=on_fold)

@@ -11,16 +11,16 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from sparsecast.api.calibrating import own_profile
-from sparsecast.api.inputs import as_problem, structure
 from sparsecast.api.resolving import (
-    answers,
     asked_machine,
     calibrated_profile,
     energy_model,
     fitted_model,
     machine_of,
+    model_records,
     records_for,
     require_own,
+    structure,
     target_of,
 )
 from sparsecast.api.trust import disturbed, drift_since
@@ -32,6 +32,7 @@ from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.machines.profile import Profile, find_profile
 from sparsecast.machines.strips import strip_rows
+from sparsecast.matrices.problem import Problem
 from sparsecast.models import DEFAULT_MODEL, MODELS
 from sparsecast.models.model import Model
 from sparsecast.planning.candidates import Choice, Target, whole_matrix
@@ -86,12 +87,9 @@ def predict(
         If `profile` has no Records for them.
     """
     name = time_model(model)  # an unknown name is refused before anything is measured
-    A = A if isinstance(A, Structure) else as_problem(A)
-    profile = profile or own_profile(
-        A, threads=threads, dtype=dtype, device=PROCESSOR if device is None else device
-    )
-    machine = asked_machine(profile, device)
-    target = target_of(A, machine, threads, dtype)
+    A = A if isinstance(A, Structure) else Problem.of(A)
+    profile, target = _question(A, profile, threads, dtype, device)
+    machine = profile.machine
     start = perf_counter()
     found = structure(A)
     fitted = fitted_model(profile, target, name)
@@ -107,6 +105,20 @@ def predict(
     return Prediction(tuple(forecasts), refused, found, profile.name, fitted.name, took, notes)
 
 
+def _question(
+    A: Problem | Structure,
+    profile: Profile | None,
+    threads: int | None,
+    dtype: str | None,
+    device: str | None,
+) -> tuple[Profile, Target]:
+    """Return the profile that answers, this machine's if none is given, and what is asked of it."""
+    profile = profile or own_profile(
+        A, threads=threads, dtype=dtype, device=PROCESSOR if device is None else device
+    )
+    return profile, target_of(A, asked_machine(profile, device), threads, dtype)
+
+
 def _trust(profile: Profile, target: Target, as_met: bool) -> tuple[Drift, tuple[str, ...]]:
     """Return how the machine has drifted, and what to say of that and of the calibration."""
     records = records_for(profile, target)
@@ -117,15 +129,7 @@ def _trust(profile: Profile, target: Target, as_met: bool) -> tuple[Drift, tuple
 
 
 def time_model(name: str | None) -> str:
-    """Return the model that forecasts times: `name`, or the default.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is no such model.
-    InputError
-        If it forecasts something else.
-    """
+    """Return the model that forecasts times, `name` or the default; refuse one of something else."""
     if name is None:
         return DEFAULT_MODEL
     quantity = MODELS.get(name).quantity
@@ -138,10 +142,10 @@ def time_model(name: str | None) -> str:
 
 def _with_energy(forecasts: Sequence[Forecast], energy: Model, found: Structure) -> list[Forecast]:
     """Return the forecasts with what a model of energy says of them."""
-    expected = {each.candidate: each for each in energy.estimates(found, [f.candidate for f in forecasts])}
+    joules = {each.candidate: each for each in energy.estimates(found, [f.candidate for f in forecasts])}
     return [
-        replace(f, energy_j=e.value, energy_low_j=e.low, energy_high_j=e.high)
-        if (e := expected.get(f.candidate))
+        replace(f, energy_j=own.value, energy_low_j=own.low, energy_high_j=own.high)
+        if (own := joules.get(f.candidate))
         else f
         for f in forecasts
     ]
@@ -165,7 +169,6 @@ def plan(
     profile: Profile | None = None,
     *,
     iterations: int = 1000,
-    objective: str = "time",
     threads: int | None = None,
     dtype: str | None = None,
     device: str | None = None,
@@ -181,36 +184,27 @@ def plan(
         As in `predict`; a `device` of several, such as ``"cpu,cuda"``, is the best that `place` finds.
     iterations : int
         Products that will be done, at least 1.
-    objective : str
-        ``"time"``.
 
     Raises
     ------
     InputError
-        If `iterations` or `objective`, or what `predict` reads, cannot be.
+        If `iterations`, or what `predict` reads, cannot be.
     ProfileError
         If `profile` has no Records for the question.
     """
     if iterations < 1:
         raise InputError(f"iterations {iterations}: expected at least 1; name the products you will do")
-    if objective != "time":
-        raise InputError(f"objective '{objective}': expected 'time', the only one measured; name it")
     name = time_model(model)
-    matrix = as_problem(A)
+    matrix = Problem.of(A)
     if device is not None and "," in device:
         profiles = () if profile is None else (profile,)
         places = place(
             matrix, device, profiles, iterations=iterations, threads=threads, dtype=dtype, model=model
         )
         return places.best.plan
-    profile = profile or own_profile(
-        matrix, threads=threads, dtype=dtype, device=PROCESSOR if device is None else device
-    )
-    machine = asked_machine(profile, device)
-    target = target_of(matrix, machine, threads, dtype)
-    strip = strip_rows(machine, target.threads)
-    found = matrix.structure
-    statistics = strip_statistics(matrix.matrix.indptr, found, strip)
+    profile, target = _question(matrix, profile, threads, dtype, device)
+    machine, found = profile.machine, matrix.structure
+    statistics = strip_statistics(matrix.matrix.indptr, found, strip_rows(machine, target.threads))
     made = make_plan(statistics, fitted_model(profile, target, name), target, machine, iterations)
     drift, notes = _trust(profile, target, as_met)
     size = int(target.format_bytes("csr", RowBlocks.of(found))[0])
@@ -231,13 +225,12 @@ def place(
 
     Parameters
     ----------
-    A : sparse matrix
+    A, iterations, dtype, model
+        As in `plan`.
     devices : str
         Such as ``"cpu,cuda"``: each as in `predict`.
     profiles : sequence of Profile
         Of the machines asked about; a device that none of them is of is this machine's own.
-    iterations, dtype, model
-        As in `plan`.
     threads : int, optional
         Of the CPU.
 
@@ -246,7 +239,7 @@ def place(
     InputError, ProfileError
         As `plan`, and if a GPU's profile has no measured transfers.
     """
-    matrix = as_problem(A)
+    matrix = Problem.of(A)
     given = {profile.machine.device: profile for profile in profiles}
     uncalibrated_devices(matrix, devices, profiles, threads=threads, dtype=dtype)
     found, refused = [], {}
@@ -272,12 +265,7 @@ def uncalibrated_devices(
     threads: int | None = None,
     dtype: str | None = None,
 ) -> list[str]:
-    """Return the devices without a profile. Everything else that could fail is checked first.
-
-    Parameters
-    ----------
-    A, devices, profiles, threads, dtype
-        As in `place`.
+    """Return the devices without a profile, of a question as in `place`.
 
     Raises
     ------
@@ -312,13 +300,7 @@ def _vectors_s(profile: Profile, matrix: csr_array[Any], made: Plan) -> float:
 
 
 def choice(A: Any, *, threads: int | None = None, dtype: str | None = None, device: str = "cpu") -> Choice:
-    """Return the ways of doing the product that are open to a matrix here, and why others are not.
-
-    Parameters
-    ----------
-    A, threads, dtype, device
-        As in `predict`.
-    """
+    """Return the ways of doing the product that are open to a matrix here, and why others are not."""
     machine = machine_of(device)
     return whole_matrix(structure(A), target_of(A, machine, threads, dtype), machine)
 
@@ -342,6 +324,6 @@ def forecasts_at_hand(
     profile = find_profile(wanted) if wanted else calibrated_profile(machine)
     require_own(profile.name, machine)
     target = target_of(A, machine, threads, dtype)
-    if not answers(profile, target):
+    if not model_records(profile, target):
         return None
     return predict(A, profile, threads=threads, dtype=dtype, device=device)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from pathlib import Path
 from typing import Any
 
-from sparsecast.api.inputs import as_problem
 from sparsecast.benchmark.gahvari import summary
 from sparsecast.benchmark.journal import with_kept
 from sparsecast.devices import DEVICES
-from sparsecast.devices.naming import parse_device
+from sparsecast.devices.naming import parse_device, threads_text
 from sparsecast.errors import InputError, ProfileError
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile, find_profile, user_path
+from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.values import require_imaginary
 from sparsecast.models import MODELS
 from sparsecast.models.model import Model
@@ -22,14 +24,20 @@ from sparsecast.planning.candidates import Target
 from sparsecast.records import Candidate, Record
 
 
-def machine_of(device: str) -> Machine:
-    """Return this machine with the device of a name such as ``"cuda:1"``, and compute on that from now on.
+def read_matrix(specification: str | Path) -> Problem:
+    """Return the problem of a file, or of ``gallery:NAME?key=value&key=value``, its matrix read."""
+    problem = Problem.named(specification)
+    _ = problem.matrix  # now, so that what is wrong with it is said before anything else is done
+    return problem
 
-    Raises
-    ------
-    InputError, DeviceError
-        If `device` is not such a name, or the device cannot be found.
-    """
+
+def structure(A: Any) -> Structure:
+    """Return what models read of a sparse matrix or problem `A`; a Structure is returned as it is."""
+    return A if isinstance(A, Structure) else Problem.of(A).structure
+
+
+def machine_of(device: str) -> Machine:
+    """Return this machine with the device of a name such as ``"cuda:1"``, and compute on that from now on."""
     name, index = parse_device(device)
     return DEVICES.get(name).describe(index)
 
@@ -45,26 +53,18 @@ def asked_machine(profile: Profile, device: str | None) -> Machine:
 
 
 def target_of(A: Any, machine: Machine, threads: int | None, dtype: str | None) -> Target:
-    """Return what all candidates of a question share.
-
-    Parameters
-    ----------
-    A : sparse matrix or Structure
-    machine : Machine
-        That is asked about: its GPU if it has one.
-    threads, dtype
-        As in `predict`.
+    """Return what all candidates of a question about a sparse matrix or Structure share.
 
     Raises
     ------
     InputError
-        If the machine cannot do that.
+        If the machine that is asked about cannot do that.
     """
     threads = DEVICES.get(machine.device).threads(machine, threads)
     if isinstance(A, Structure):
         index_bits = 32 if max(A.nnz, A.rows, A.cols) < 2**31 else 64
         return Target(machine.device, "float64" if dtype is None else dtype, index_bits, threads)
-    matrix = as_problem(A).matrix
+    matrix = Problem.of(A).matrix
     # SciPy counts more than 2**31 - 1 entries with 64 bits, the columns may still have 32.
     index_bytes = max(matrix.indptr.itemsize, matrix.indices.itemsize)
     target = Target(machine.device, matrix.dtype.name if dtype is None else dtype, 8 * index_bytes, threads)
@@ -74,8 +74,7 @@ def target_of(A: Any, machine: Machine, threads: int | None, dtype: str | None) 
 
 def calibrated_profile(machine: Machine) -> Profile:
     """Return this machine's profile, or an empty one if it has none."""
-    here = user_path(machine.name)
-    return find_profile(here=machine) if here.exists() else Profile(machine, ())
+    return find_profile(here=machine) if user_path(machine.name).exists() else Profile(machine, ())
 
 
 def require_own(profile_name: str, machine: Machine) -> None:
@@ -87,22 +86,11 @@ def require_own(profile_name: str, machine: Machine) -> None:
         )
 
 
-def answers(profile: Profile, target: Target) -> bool:
-    """Tell whether a profile has Records to forecast a target from."""
-    return bool(_model_records(profile, target))
-
-
-def _model_records(profile: Profile, target: Target) -> list[Record]:
+def model_records(profile: Profile, target: Target) -> list[Record]:
     """Return a target's Records, without those of the five-minute benchmark: no model is fitted to these."""
     own = profile.select(device=target.device, dtype=target.dtype, threads=target.threads)
-    return [
-        record for record in own if record.suite not in (summary.SUITE, summary.AGAIN) and is_current(record)
-    ]
-
-
-def is_current(record: Record) -> bool:
-    """Tell whether a Record is of a kernel as it is now."""
-    return DEVICES.get(record.candidate.device).is_current(record)
+    is_current = DEVICES.get(target.device).is_current
+    return [r for r in own if r.suite not in (summary.SUITE, summary.AGAIN) and is_current(r)]
 
 
 def records_for(profile: Profile, target: Target) -> list[Record]:
@@ -113,7 +101,7 @@ def records_for(profile: Profile, target: Target) -> list[Record]:
     ProfileError
         If there are none.
     """
-    records = _model_records(profile, target)
+    records = model_records(profile, target)
     if not records:
         raise ProfileError(
             f"profile {profile.name} has no records for {_described(target)}: "
@@ -123,16 +111,10 @@ def records_for(profile: Profile, target: Target) -> list[Record]:
 
 
 def training_for(profile: Profile, target: Target) -> TrainingSet:
-    """Return the training set for a target: the Records of a profile, and the kept Records.
-
-    Raises
-    ------
-    ProfileError
-        If the profile has none.
-    """
+    """Return the training set for a target: the Records of a profile, some at least, and the kept ones."""
     records_for(profile, target)
     whole = with_kept(profile)
-    return TrainingSet.of(whole, _model_records(whole, target))
+    return TrainingSet.of(whole, model_records(whole, target))
 
 
 def fitted_model(profile: Profile, target: Target, name: str) -> Model:
@@ -153,15 +135,9 @@ def energy_model(profile: Profile, target: Target) -> Model | None:
 
 def contents(profile: Profile) -> str:
     """Return in words what a profile has Records for."""
-    counts: dict[str, int] = {}
-    for record in profile.records:
-        key = _described(record.candidate)
-        counts[key] = counts.get(key, 0) + 1
+    counts = Counter(_described(record.candidate) for record in profile.records)
     return ", ".join(f"{key} ({count} records)" for key, count in counts.items()) or "no records"
 
 
 def _described(about: Target | Candidate) -> str:
-    # A profile may be of a device that nobody here knows: published results, a plug-in that was removed.
-    known = about.device in DEVICES.names()
-    threads = DEVICES.get(about.device).threads_text(about.threads) if known else ""
-    return f"{about.device} {about.dtype} {threads}".rstrip()
+    return f"{about.device} {about.dtype} {threads_text(about.device, about.threads)}".rstrip()

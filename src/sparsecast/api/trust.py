@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from sparsecast.api.resolving import machine_of
 from sparsecast.devices import DEVICES
+from sparsecast.devices.naming import threads_text
 from sparsecast.machines.profile import Profile
 from sparsecast.measuring.disturbance import Disturbance, disturbance
 from sparsecast.planning.candidates import Target
@@ -22,9 +23,7 @@ def disturbances(profile: Profile) -> dict[str, Disturbance]:
     for device, threads in dict.fromkeys((r.candidate.device, r.candidate.threads) for r in profile.records):
         own = disturbed(profile, profile.select(device=device, threads=threads))
         if own is not None:
-            # A profile outlives the package that its device came from.
-            text = DEVICES.get(device).threads_text(threads) if device in DEVICES.names() else ""
-            found[f"{device} {text}".strip()] = own
+            found[f"{device} {threads_text(device, threads)}".rstrip()] = own
     return found
 
 
@@ -39,8 +38,7 @@ def disturbed(profile: Profile, records: Sequence[Record]) -> Disturbance | None
 def drift_since(profile: Profile, target: Target, records: Sequence[Record]) -> Drift:
     """Return how this machine has changed since its calibration; no drift if that is unknown.
 
-    It is known only for the profile of this machine, because reference products of another machine cannot be
-    timed here, and only if the calibration kept their times.
+    It is known only of this machine, and only if the calibration kept the times of reference products.
     """
     if not any(record.conditions and record.conditions.references_s for record in records):
         return NO_DRIFT

@@ -6,12 +6,9 @@ from collections.abc import Callable, Sequence
 
 from sparsecast.benchmark.evaluation import Evaluation, Scoring
 from sparsecast.errors import ProfileError, SparsecastError
-from sparsecast.models.model import Model
+from sparsecast.models.model import SCORED_SUITES, Model
 from sparsecast.models.training import TrainingSet
 from sparsecast.records import Record
-
-#: Suites of matrices as users have them: models are scored on these, and learn from everything else.
-SCORED_SUITES = ("gallery", "user")
 
 #: Parts into which the groups of matrices are split; each is forecast by a model that has not seen it.
 FOLDS = 5

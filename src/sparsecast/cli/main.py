@@ -7,13 +7,12 @@ import itertools
 import re
 import sys
 import traceback
+from typing import Any
 
 import typer
 
+from sparsecast.cli.options import INPUT_WRONG, OUR_FAULT, STOPPED
 from sparsecast.errors import InputError, SparsecastError
-
-#: Exit statuses: the user's input was wrong; our fault; stopped from the keyboard.
-INPUT_WRONG, OUR_FAULT, STOPPED = 2, 1, 130
 
 COMMANDS = (
     "gallery",
@@ -49,32 +48,32 @@ def build() -> typer.Typer:
 
 def main() -> None:
     """Run the command line and exit: 0 done, 2 the input was wrong (one line says how), 1 our fault."""
+    sys.exit(_status())
+
+
+def _status() -> Any:
     try:
-        status = build()(standalone_mode=False)
+        return build()(standalone_mode=False)
     except InputError as error:
-        _complain(str(error))
-        status = INPUT_WRONG
+        return _complain(str(error), INPUT_WRONG)
     except typer.TyperException as error:
         what = _with_value(error.format_message(), sys.argv) or "Missing command."
-        _complain(f"{what} (sparsecast --help, or sparsecast COMMAND --help, lists what is)")
-        status = INPUT_WRONG
+        return _complain(
+            f"{what} (sparsecast --help, or sparsecast COMMAND --help, lists what is)", INPUT_WRONG
+        )
     except typer.Exit as leaving:
-        status = leaving.exit_code
+        return leaving.exit_code
     except (KeyboardInterrupt, typer.Abort):
-        _complain("stopped from the keyboard")
-        status = STOPPED
+        return _complain("stopped from the keyboard", STOPPED)
     except BrokenPipeError:
         # The reader of our output has gone; there is nobody left to tell.
         sys.stderr.close()
-        status = OUR_FAULT
+        return OUR_FAULT
     except SparsecastError as error:
-        _complain(str(error))
-        status = OUR_FAULT
+        return _complain(str(error), OUR_FAULT)
     except Exception:  # the last resort: whatever it is, it is our fault, and its trace helps us
         traceback.print_exc()
-        _complain("this is a fault of Sparsecast: please report it with the lines above")
-        status = OUR_FAULT
-    sys.exit(status)
+        return _complain("this is a fault of Sparsecast: please report it with the lines above", OUR_FAULT)
 
 
 def _with_value(message: str, arguments: list[str]) -> str:
@@ -90,5 +89,6 @@ def _with_value(message: str, arguments: list[str]) -> str:
     return message
 
 
-def _complain(line: str) -> None:
+def _complain(line: str, status: int) -> int:
     print(f"sparsecast: {' '.join(line.split())}", file=sys.stderr)
+    return status

@@ -4,18 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sparsecast.cli.options import (
-    DeviceOption,
-    DtypeOption,
-    JsonOption,
-    KeepOption,
-    MatrixArgument,
-    ProfileOption,
-    ThreadsOption,
-    page,
-    print_document,
-    screen,
-)
+from sparsecast.cli import options
 
 if TYPE_CHECKING:
     from sparsecast.errors import InputError
@@ -23,13 +12,13 @@ if TYPE_CHECKING:
 
 
 def command(
-    matrix: MatrixArgument,
-    profile: ProfileOption = None,
-    threads: ThreadsOption = None,
-    dtype: DtypeOption = None,
-    device: DeviceOption = "cpu",
-    keep: KeepOption = True,
-    as_json: JsonOption = False,
+    matrix: options.MatrixArgument,
+    profile: options.ProfileOption = None,
+    threads: options.ThreadsOption = None,
+    dtype: options.DtypeOption = None,
+    device: options.DeviceOption = "cpu",
+    keep: options.KeepOption = True,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Measure the product here in every format that suits, and compare with the forecasts."""
     from sparsecast import api
@@ -46,23 +35,22 @@ def command(
         refused.setdefault(candidate.format, str(why))
 
     forecasts = {forecast.candidate: forecast for forecast in prediction or ()}
-    with counted_bar(screen(), "measuring", api.measuring_steps(choice.candidates)) as advance:
-        records = api.measure(
+    steps = api.measuring_steps(choice.candidates)
+    with counted_bar(options.screen(), "measuring", steps) as advance:
+        records = api.measure_here(
             found,
             choice.candidates,
-            device=device,
+            api.machine_of(device),
             keeps=keep,
             on_sample=advance,
             on_left_out=leave_out,
         )
-    if as_json:
-        about = documents.matrix(found.name, found.matrix.shape, found.matrix.nnz)
-        measurements = documents.measurements(records, forecasts)
-        print_document({"matrix": about, "measurements": measurements, "refused": refused})
-        return
-    page().print(tables.measurements(f"Measured: {found.name}", records, forecasts, refused))
-    if prediction is None:
-        asked = "" if device == PROCESSOR else f" --device {device}"
-        page().print(
-            f"No forecast: this machine has no calibration for it yet (sparsecast calibrate{asked})."
-        )
+    document = {
+        "matrix": documents.matrix(found.structure, found.name),
+        "measurements": [documents.measurement(r, forecasts.get(r.candidate)) for r in records],
+        "refused": refused,
+    }
+    table = tables.measurements(f"Measured: {found.name}", records, forecasts, refused)
+    asked = "" if device == PROCESSOR else f" --device {device}"
+    without = f"No forecast: this machine has no calibration for it yet (sparsecast calibrate{asked})."
+    options.show(as_json, document, table, *([without] if prediction is None else []))

@@ -5,12 +5,19 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from sparsecast.records import DTYPES
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+#: Exit statuses: the user's input was wrong; our fault; stopped from the keyboard.
+INPUT_WRONG, OUR_FAULT, STOPPED = 2, 1, 130
 
 #: Names are not listed here: to find those of plug-ins takes longer than to show a page of help.
 _DEVICES = "cpu, cuda, cuda:N for GPU number N, or the name of a plug-in."
@@ -72,20 +79,27 @@ def screen() -> Console:
     return Console(stderr=True, highlight=False)
 
 
-def page() -> Console:
-    """Return the console for results: standard output, wide enough for a table where it is no terminal."""
-    width = None if sys.stdout.isatty() else 140
-    return Console(highlight=False, width=width)
+def show(as_json: bool, document: dict[str, Any], *shown: Table | str) -> None:
+    """Print results: as one JSON document and nothing else, or as tables and sentences."""
+    if as_json:
+        from sparsecast.reports.documents import finite
+
+        print(json.dumps(finite(document), allow_nan=False))
+        return
+    # Wide enough for a table where standard output is no terminal; a terminal wraps the sentences. Names of
+    # files may have brackets, which are no markup.
+    page = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else 140)
+    for item in shown:
+        page.print(item, soft_wrap=isinstance(item, str))
+
+
+def stop(is_what_was_measured: str) -> NoReturn:
+    """Leave a command that was stopped from the keyboard, with what became of its measurements."""
+    screen().print(f"stopped from the keyboard: what was measured until then is {is_what_was_measured}")
+    raise typer.Exit(STOPPED)
 
 
 def warn(sentences: Iterable[str]) -> None:
     """Print warnings on standard error that nobody can miss."""
     for sentence in sentences:
-        screen().print(f"[bold yellow]Note:[/] {sentence}", soft_wrap=True)
-
-
-def print_document(document: dict[str, Any]) -> None:
-    """Print one JSON document and nothing else."""
-    from sparsecast.reports.documents import finite
-
-    print(json.dumps(finite(document), allow_nan=False))
+        screen().print(Text.assemble(("Note:", "bold yellow"), f" {sentence}"), soft_wrap=True)

@@ -2,37 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sparsecast.cli.options import (
-    AsMetOption,
-    DevicesOption,
-    DtypeOption,
-    JsonOption,
-    MatrixArgument,
-    ModelOption,
-    ProfileOption,
-    ThreadsOption,
-    page,
-    print_document,
-    warn,
-)
+from sparsecast.cli import options
 from sparsecast.cli.profile_choice import profiles_for
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 def command(
-    matrix: MatrixArgument,
+    matrix: options.MatrixArgument,
     iterations: Annotated[int, typer.Option(min=1, help="Products that will be done.")] = 1000,
     check: Annotated[bool, typer.Option("--check", help="Build the plan and measure it here.")] = False,
-    profile: ProfileOption = None,
-    threads: ThreadsOption = None,
-    dtype: DtypeOption = None,
-    device: DevicesOption = None,
-    model: ModelOption = None,
-    as_met: AsMetOption = False,
-    as_json: JsonOption = False,
+    profile: options.ProfileOption = None,
+    threads: options.ThreadsOption = None,
+    dtype: options.DtypeOption = None,
+    device: options.DevicesOption = None,
+    model: options.ModelOption = None,
+    as_met: options.AsMetOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Find the best way of doing a number of products, conversion paid: a format for each row block."""
     from sparsecast import api
@@ -40,43 +31,27 @@ def command(
 
     found = api.read_matrix(matrix)
     profiles = profiles_for(found, profile, threads, dtype, device)
+    asked: dict[str, Any] = {"iterations": iterations, "threads": threads, "dtype": dtype, "model": model}
     placements = None
     if device is not None and "," in device:
-        placements = api.place(
-            found,
-            device,
-            profiles,
-            iterations=iterations,
-            threads=threads,
-            dtype=dtype,
-            model=model,
-        )
+        placements = api.place(found, device, profiles, **asked)
         made, on = placements.best.plan, placements.best.profile
     else:
-        made = api.plan(
-            found,
-            *profiles,
-            iterations=iterations,
-            threads=threads,
-            dtype=dtype,
-            device=device,
-            model=model,
-            as_met=as_met,
-        )
+        made = api.plan(found, *profiles, **asked, device=device, as_met=as_met)
         on = profiles[0].name
-    warn(made.notes)
+    options.warn(made.notes)
     checked = api.check(found, made, device=device) if check else None
-    if as_json:
-        about = documents.matrix(found.name, found.matrix.shape, found.matrix.nnz)
-        where = {} if placements is None else documents.placements(placements)
-        print_document({"matrix": about, "plan": documents.plan(made, checked), **where})
-        return
+    document = {
+        "matrix": documents.matrix(found.structure, found.name),
+        "plan": documents.plan(made, checked),
+    }
+    products = f"{iterations:,} products: {found.name}"
+    shown: list[Table | str] = []
     if placements is not None:
-        page().print(tables.placements(f"Where to do {iterations:,} products: {found.name}", placements))
-        for sentence in tables.placement_sentences(placements):
-            page().print(sentence, soft_wrap=True)
-    page().print(tables.plan(f"Plan for {iterations:,} products: {found.name}", made))
-    for sentence in tables.plan_sentences(made, on):
-        page().print(sentence)
+        document |= documents.placements(placements)
+        shown.append(tables.placements(f"Where to do {products}", placements))
+        shown += tables.placement_sentences(placements)
+    shown += [tables.plan(f"Plan for {products}", made), *tables.plan_sentences(made, on)]
     if checked is not None:
-        page().print(tables.plan_check(made, checked))
+        shown.append(tables.plan_check(made, checked))
+    options.show(as_json, document, *shown)

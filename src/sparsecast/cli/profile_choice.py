@@ -21,15 +21,8 @@ def profile_for(
     if wanted is not None:
         return api.profile(wanted)
     device = PROCESSOR if device is None else device
-    console = screen()
-
-    def notify(message: str) -> None:
-        console.print(message, soft_wrap=True)
-
-    with timed_bar(console, "calibrating") as on_progress:
-        return api.own_profile(
-            A, threads=threads, dtype=dtype, device=device, notify=notify, on_progress=on_progress
-        )
+    with timed_bar(screen(), "calibrating") as on_progress:
+        return api.own_profile(A, threads=threads, dtype=dtype, device=device, on_progress=on_progress)
 
 
 def profiles_for(

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from sparsecast.cli.options import JsonOption, MatrixArgument, page, print_document
+from sparsecast.cli import options
 
 
-def command(matrix: MatrixArgument, as_json: JsonOption = False) -> None:
+def command(matrix: options.MatrixArgument, as_json: options.JsonOption = False) -> None:
     """Show what the models read of a matrix."""
     from sparsecast import api
     from sparsecast.reports import documents, tables
 
     found = api.read_matrix(matrix)
-    structure = found.structure
-    if as_json:
-        print_document(documents.structure(found.name, structure, found.notes))
-        return
-    page().print(tables.structure(found.name, structure))
-    for note in found.notes:
-        page().print(note)
+    document = documents.structure(found.name, found.structure, found.notes)
+    options.show(as_json, document, tables.structure(found.name, found.structure), *found.notes)

@@ -32,6 +32,11 @@ def parse_device(text: str) -> tuple[str, int]:
     )
 
 
+def threads_text(device: str, threads: int) -> str:
+    """Return in words the threads of a device; nothing of one whose plug-in is not here any more."""
+    return DEVICES.get(device).threads_text(threads) if device in DEVICES.names() else ""
+
+
 def parse_devices(text: str) -> dict[str, str]:
     """Return the device of each name in a list: of ``"cpu,cuda:1"``, cpu and cuda by these names.
 

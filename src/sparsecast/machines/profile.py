@@ -247,15 +247,17 @@ def find_profile(wanted: str | Path | None = None, here: Machine | None = None) 
     if path.suffix == SUFFIX or path.parent != Path():
         return Profile.load(path)
     known = known_profiles()
+    if str(wanted) in known:
+        return Profile.load(known[str(wanted)])
     if str(wanted) in missing_profiles():
         raise ProfileError(
             f"profile '{wanted}' is missing, not shipped yet: expected Records measured on such a machine; "
             f"run make gpu-campaign on one, or give the path of a profile"
         )
-    if str(wanted) not in known:
-        listed = f"known are {', '.join(known)}" if known else "there are none yet"
-        raise UnknownNameError(f"profile '{wanted}' is unknown: {listed}; calibrate, or give a path")
-    return Profile.load(known[str(wanted)])
+    if path.exists():
+        return Profile.load(path)
+    listed = f"known are {', '.join(known)}" if known else "there are none yet"
+    raise UnknownNameError(f"profile '{wanted}' is unknown: {listed}; calibrate, or give a path")
 
 
 def _own_profile(here: Machine) -> Profile:

@@ -51,7 +51,7 @@ def ensure_writable(folder: Path) -> None:
             probe.flush()
 
 
-def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
+def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a temporary file in the folder of `path`, then rename it to `path` in one step.
 
     Raises

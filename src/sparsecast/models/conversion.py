@@ -12,6 +12,7 @@ from sparsecast.errors import ProfileError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.machines.machine import Machine
+from sparsecast.models.fitting import fitted_costs
 from sparsecast.models.training import TrainingSet
 from sparsecast.records import Candidate
 
@@ -20,7 +21,7 @@ class ConversionCost:
     """Seconds to build a format: a fixed cost, one a stored entry, and one a byte beyond the last cache.
 
     The last is mostly that of memory that the system has to give first, which it recycles for small arrays;
-    on a virtual machine it can be ten times the work of the conversion itself. All are at least 0.
+    on a virtual machine it can be ten times the work of the conversion itself.
 
     Formats are built on the host for a GPU too, alike for all kernels of a format, and the copying counts:
     the caches are the host's, and one cost stands for a format's kernels.
@@ -28,13 +29,11 @@ class ConversionCost:
     Attributes
     ----------
     coefficients_ : dict of str to float array of shape (3,)
-        The costs for each format, but those whose conversion was never timed.
+        The costs, all at least 0, of each format whose conversion was timed.
     """
 
     def fit(self, training: TrainingSet) -> Self:
         """Learn from the conversions whose times the Records hold."""
-        from scipy.optimize import nnls
-
         self._last_cache = _last_cache(training.machine)
         self.coefficients_: dict[str, NDArray[np.float64]] = {}
         timed = [record for record in training.records if record.convert_s is not None]
@@ -43,13 +42,9 @@ class ConversionCost:
             if not own:
                 self.coefficients_[name] = np.zeros(3)  # CSR: there is nothing to build
                 continue
-            blocks = [RowBlocks.of(training.structure(record)) for record in own]
-            terms = [self._terms(r.candidate, block) for r, block in zip(own, blocks, strict=True)]
+            terms = [self._terms(r.candidate, RowBlocks.of(training.structure(r))) for r in own]
             seconds = np.array([record.convert_s for record in own])
-            # Weighted by 1/seconds, the residuals are relative: small matrices count as much as large ones.
-            relative = np.concatenate(terms) / seconds[:, None]
-            scale = np.maximum(relative.max(axis=0), np.finfo(float).tiny)
-            self.coefficients_[name] = nnls(relative / scale, np.ones(len(own)))[0] / scale
+            self.coefficients_[name] = fitted_costs(np.concatenate(terms), seconds)
         return self
 
     def to_state(self) -> dict[str, list[float]]:
@@ -62,10 +57,6 @@ class ConversionCost:
         self.coefficients_ = {name: np.array(costs, dtype=float) for name, costs in state.items()}
         return self
 
-    def is_known(self, format_name: str) -> bool:
-        """Tell whether a conversion to this format was ever timed."""
-        return format_name in self.coefficients_
-
     def seconds(self, candidate: Candidate, blocks: RowBlocks) -> NDArray[np.float64]:
         """Return the forecast seconds to build each block.
 
@@ -74,7 +65,7 @@ class ConversionCost:
         ProfileError
             If no conversion to this format was ever timed.
         """
-        if not self.is_known(candidate.format):
+        if candidate.format not in self.coefficients_:
             raise ProfileError(
                 f"the profile has no time of a conversion to {candidate.format}: expected those of a "
                 f"calibration, which plans need; calibrate the machine, or ask for a forecast"

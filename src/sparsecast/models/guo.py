@@ -29,7 +29,6 @@ one line is fitted as it is.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -41,6 +40,7 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.hyb import HYB
 from sparsecast.machines.strips import strip_rows
 from sparsecast.models import MODELS
+from sparsecast.models.fitting import Floats, fitted_costs
 from sparsecast.models.model import Model
 from sparsecast.models.training import TrainingSet
 from sparsecast.records import Candidate
@@ -51,17 +51,10 @@ GPU_CSR_KERNEL = "vector32"
 #: Fewest matrices that relationships are fitted to at once, without a grid: two for each of their numbers.
 LEAST_SCATTERED = 8
 
-Floats = NDArray[np.float64]
-
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A fitted straight line.
-
-    Attributes
-    ----------
-    slope, intercept : float
-    """
+    """A fitted straight line."""
 
     slope: float
     intercept: float
@@ -98,12 +91,8 @@ class Grid:
 
     Attributes
     ----------
-    nnz_per_row : float array
-        x of sections 3.5.1 and 3.5.2, for each matrix.
-    strips : float array
-        y of the same sections (x of section 3.5.3).
-    time_s : float array
-        T.
+    nnz_per_row, strips, time_s : float arrays
+        For each matrix x, y and T of sections 3.5.1 and 3.5.2; in section 3.5.3 the strips are x.
     """
 
     nnz_per_row: Floats
@@ -116,49 +105,34 @@ class Grid:
 
         The non-zeros a row are those of section 3.4.2; on the paper's benchmark matrices they are all alike.
         """
-        records = training.records
-        found = [training.structure(record) for record in records]
+        found = [training.structure(record) for record in training.records]
         lengths = [each.row_lengths.max if format_name == "ell" else each.row_lengths.mode for each in found]
         units = [each.nnz if format_name == "coo" else each.rows for each in found]
         return cls(
             np.maximum(np.array(lengths, dtype=float), 1),
             np.ceil(np.maximum(np.array(units, dtype=float), 1) / strip),
-            np.array([record.time_s for record in records]),
+            np.array([record.time_s for record in training.records]),
         )
 
-    def up_to(self, nnz_per_row: float) -> Grid:
-        """Return the matrices with at most so many non-zeros a row."""
-        return self._where(self.nnz_per_row <= nnz_per_row)
+    def where(self, chosen: NDArray[np.bool_]) -> Grid:
+        """Return some of the matrices."""
+        return Grid(self.nnz_per_row[chosen], self.strips[chosen], self.time_s[chosen])
 
-    def at_least(self, nnz_per_row: float) -> Grid:
-        """Return the matrices with at least so many non-zeros a row."""
-        return self._where(self.nnz_per_row >= nnz_per_row)
+    def time_over_strips(self, nnz_per_row: float) -> Line:
+        """Fit the times of the matrices with this number of non-zeros a row."""
+        column = self.where(self.nnz_per_row == nnz_per_row)
+        return Line.through(column.strips, column.time_s)
 
     def bilinear(self) -> tuple[float, float, float, float] | None:
         """Fit T = (a + b y) x + (c + d y), all at least 0, to relative residuals, whatever x and y there are.
 
         None with fewer than LEAST_SCATTERED matrices, or where x or y is one number in all of them.
         """
-        from scipy.optimize import nnls
-
         x, y = self.nnz_per_row, self.strips
         if len(x) < LEAST_SCATTERED or min(len(np.unique(x)), len(np.unique(y))) < 2:
             return None
-        relative = np.column_stack([x, x * y, np.ones(len(x)), y]) / self.time_s[:, None]
-        scale = relative.max(axis=0)
-        a, b, c, d = (nnls(relative / scale, np.ones(len(x)))[0] / scale).tolist()
+        a, b, c, d = fitted_costs(np.column_stack([x, x * y, np.ones(len(x)), y]), self.time_s).tolist()
         return a, b, c, d
-
-    def at_strips(self, strips: float) -> Grid:
-        """Return the matrices with this number of strips."""
-        return self._where(self.strips == strips)
-
-    def at_nnz_per_row(self, nnz_per_row: float) -> Grid:
-        """Return the matrices with this number of non-zeros a row."""
-        return self._where(self.nnz_per_row == nnz_per_row)
-
-    def _where(self, chosen: NDArray[np.bool_]) -> Grid:
-        return Grid(self.nnz_per_row[chosen], self.strips[chosen], self.time_s[chosen])
 
     def richest_strips(self) -> float:
         """Return the number of strips that was measured with most row lengths; the largest of equals.
@@ -183,10 +157,8 @@ class CSRModel:
     ----------
     relationship_1 : Line
         T = E(x): non-zeros a row to time, at a fixed number of strips.
-    lengths : float array of shape (m,)
-        Row lengths of the matrices M that relationship 2 was established with.
-    times_m : float array of shape (m,)
-        T2: their times, on relationship 1's number of strips.
+    lengths, times_m : float arrays of shape (m,)
+        Row lengths of the matrices M, and T2, their times on relationship 1's number of strips.
     relationships_2 : tuple of Line
         T' = E'(y): strips to time, for each of those row lengths.
     """
@@ -201,16 +173,13 @@ class CSRModel:
         """Establish the relationships (step 1); None where the matrices are too few."""
         if len(grid.time_s) == 0:
             return None
-        fixed = grid.at_strips(grid.richest_strips())
+        fixed = grid.where(grid.strips == grid.richest_strips())
         lengths = np.intersect1d(grid.lengths_with_strips(), fixed.nnz_per_row)
         if len(np.unique(fixed.nnz_per_row)) < 2 or len(lengths) == 0:
             return None
-        lines = []
-        for length in lengths:
-            column = grid.at_nnz_per_row(length)
-            lines.append(Line.through(column.strips, column.time_s))
-        times_m = np.array([fixed.at_nnz_per_row(length).time_s[0] for length in lengths])
-        return cls(Line.through(fixed.nnz_per_row, fixed.time_s), lengths, times_m, tuple(lines))
+        lines = tuple(grid.time_over_strips(length) for length in lengths)
+        times_m = np.array([fixed.time_s[fixed.nnz_per_row == length][0] for length in lengths])
+        return cls(Line.through(fixed.nnz_per_row, fixed.time_s), lengths, times_m, lines)
 
     @classmethod
     def fit_scattered(cls, grid: Grid) -> CSRModel | None:
@@ -223,22 +192,6 @@ class CSRModel:
         on_one_strip = Line(a + b, c + d)
         lines = tuple(Line(b * x + d, a * x + c) for x in lengths.tolist())
         return cls(on_one_strip, lengths, on_one_strip(lengths), lines)
-
-    def to_state(self) -> dict[str, Any]:
-        """Return the relationships as plain data."""
-        return {
-            "relationship_1": dataclasses.asdict(self.relationship_1),
-            "lengths": self.lengths.tolist(),
-            "times_m": self.times_m.tolist(),
-            "relationships_2": [dataclasses.asdict(line) for line in self.relationships_2],
-        }
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> CSRModel:
-        """Return the relationships that `to_state` gave."""
-        lines = tuple(Line(**line) for line in state["relationships_2"])
-        arrays = np.array(state["lengths"]), np.array(state["times_m"])
-        return cls(Line(**state["relationship_1"]), *arrays, lines)
 
     def terms(self, nnz_per_row: Floats, strips: Floats) -> dict[str, Floats]:
         """Estimate (step 2): T0 = (T1 / T2) * T3."""
@@ -273,20 +226,17 @@ class ELLModel:
     def fit(cls, grid: Grid) -> ELLModel | None:
         """Establish the relationships (step 1); None where the matrices are too few."""
         lengths = grid.lengths_with_strips()
+        rows = {strips: grid.where(grid.strips == strips) for strips in np.unique(grid.strips)}
         slopes = {
             # Relationship 1, T = f(y1) * x + g(y1), once for each number of strips y1.
             strips: Line.through(row.nnz_per_row, row.time_s).slope
-            for strips in np.unique(grid.strips)
-            if len(np.unique((row := grid.at_strips(strips)).nnz_per_row)) >= 2
+            for strips, row in rows.items()
+            if len(np.unique(row.nnz_per_row)) >= 2
         }
         if len(slopes) < 2 or len(lengths) == 0:
             return None
-        column = grid.at_nnz_per_row(lengths[0])
-        return cls(
-            Line.through(np.array(list(slopes)), np.array(list(slopes.values()))),
-            Line.through(column.strips, column.time_s),
-            float(lengths[0]),
-        )
+        coefficient = Line.through(np.array(list(slopes)), np.array(list(slopes.values())))
+        return cls(coefficient, grid.time_over_strips(lengths[0]), float(lengths[0]))
 
     @classmethod
     def fit_scattered(cls, grid: Grid) -> ELLModel | None:
@@ -311,25 +261,34 @@ class GuoModel(Model):
     """Guo's four models, each fitted where the Profile has the benchmark matrices it needs."""
 
     name: ClassVar[str] = "guo"
-    suites: ClassVar[tuple[str, ...]] = ("strips", "entry strips", "published")
+    version: ClassVar[int] = 2
+
+    @classmethod
+    def learns_from(cls, suite: str) -> bool:
+        """Tell whether a suite has the benchmark matrices of the paper, or published results."""
+        return suite in ("strips", "entry strips", "published")
 
     def _fit(self, training: TrainingSet) -> None:
         records = training.records
         threads = records[0].candidate.threads if records else 1
         self.strips_ = {name: strip_rows(self.machine_, threads, name) for name in ("csr", "ell", "coo")}
         found = {name: self._used(training, name) for name in self.strips_}
-        grids = {name: Grid.of(found[name], name, self.strips_[name]) for name in found}
-        is_on_grid = not any(record.suite == "published" for record in records)
-        fit_csr = CSRModel.fit if is_on_grid else CSRModel.fit_scattered
-        fit_ell = ELLModel.fit if is_on_grid else ELLModel.fit_scattered
-        self.csr_ = fit_csr(grids["csr"].up_to(self._threshold))
-        self.csr_beyond_ = fit_csr(grids["csr"].at_least(self._threshold))
-        self.ell_ = fit_ell(grids["ell"])
-        # Section 3.5.3, relationship 1, T = E(x): strips of non-zeros to time.
-        coo = grids["coo"]
-        self.coo_ = Line.through(coo.strips, coo.time_s) if len(np.unique(coo.strips)) >= 2 else None
+        self.grids_ = {name: Grid.of(found[name], name, self.strips_[name]) for name in found}
+        self.is_on_grid_ = not any(record.suite == "published" for record in records)
         kernels = dict.fromkeys(record.candidate.kernel for record in found["csr"].records)
         self.csr_kernels_ = tuple(kernels) if self.machine_.gpu else ()
+        self._establish()
+
+    def _establish(self) -> None:
+        """Establish the relationships that the grids suffice for."""
+        fit_csr = CSRModel.fit if self.is_on_grid_ else CSRModel.fit_scattered
+        fit_ell = ELLModel.fit if self.is_on_grid_ else ELLModel.fit_scattered
+        csr, ell, coo = (self.grids_[name] for name in ("csr", "ell", "coo"))
+        self.csr_ = fit_csr(csr.where(csr.nnz_per_row <= self._threshold))
+        self.csr_beyond_ = fit_csr(csr.where(csr.nnz_per_row >= self._threshold))
+        self.ell_ = fit_ell(ell)
+        # Section 3.5.3, relationship 1, T = E(x): strips of non-zeros to time.
+        self.coo_ = Line.through(coo.strips, coo.time_s) if len(np.unique(coo.strips)) >= 2 else None
 
     @property
     def _threshold(self) -> float:
@@ -348,24 +307,18 @@ class GuoModel(Model):
         return own.where(lambda record: record.candidate.kernel == kernel)
 
     def _state(self) -> dict[str, Any]:
-        csr = {"csr": self.csr_, "csr_beyond": self.csr_beyond_}
-        return {
-            "strips": self.strips_,
-            "csr_kernels": list(self.csr_kernels_),
-            **{name: model.to_state() if model else None for name, model in csr.items()},
-            "ell": dataclasses.asdict(self.ell_) if self.ell_ else None,
-            "coo": dataclasses.asdict(self.coo_) if self.coo_ else None,
+        grids = {
+            name: [grid.nnz_per_row.tolist(), grid.strips.tolist(), grid.time_s.tolist()]
+            for name, grid in self.grids_.items()
         }
+        kernels = list(self.csr_kernels_)
+        return {"strips": self.strips_, "kernels": kernels, "grids": grids, "is_on_grid": self.is_on_grid_}
 
     def _restore(self, learned: Mapping[str, Any]) -> None:
-        self.strips_ = dict(learned["strips"])
-        self.csr_kernels_ = tuple(learned["csr_kernels"])
-        self.csr_, self.csr_beyond_ = (
-            CSRModel.restored(learned[name]) if learned[name] else None for name in ("csr", "csr_beyond")
-        )
-        ell, coo = learned["ell"], learned["coo"]
-        self.ell_ = ELLModel(Line(**ell["coefficient"]), Line(**ell["at_x1"]), ell["x1"]) if ell else None
-        self.coo_ = Line(**coo) if coo else None
+        self.strips_, self.is_on_grid_ = dict(learned["strips"]), learned["is_on_grid"]
+        self.csr_kernels_ = tuple(learned["kernels"])
+        self.grids_ = {name: Grid(*map(np.array, arrays)) for name, arrays in learned["grids"].items()}
+        self._establish()
 
     def kernels(self, format_name: str) -> tuple[str, ...]:
         """Return the kernel of the paper for CSR on a GPU; the other formats have one each."""
@@ -379,10 +332,14 @@ class GuoModel(Model):
 
     def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
         """Return the terms of section 3.5 for each block, under the paper's letters."""
-        if candidate.format == "hyb":
-            return self._hyb(candidate, blocks)
-        estimates = {"csr": self._csr, "ell": self._ell, "coo": self._coo}
-        return estimates[candidate.format](blocks)
+        match candidate.format:
+            case "hyb":
+                return self._hyb(candidate, blocks)
+            case "csr":
+                return self._csr(blocks)
+            case "ell":
+                return self._ell(blocks.row_length_max, blocks)  # section 3.4.2: the maximum of D
+        return {"time_s": self._coo(blocks.nnz)}
 
     def _strips(self, format_name: str, units: NDArray[np.int64]) -> Floats:
         return np.ceil(np.maximum(units, 1) / self.strips_[format_name])  # section 3.4.1: I
@@ -397,23 +354,18 @@ class GuoModel(Model):
         beyond = self.csr_beyond_.terms(nnz_per_row, strips)
         return {name: np.where(nnz_per_row > self._threshold, beyond[name], found[name]) for name in found}
 
-    def _ell(self, blocks: RowBlocks) -> dict[str, Floats]:
+    def _ell(self, width: NDArray[np.int64], blocks: RowBlocks) -> dict[str, Floats]:
         assert self.ell_ is not None
-        nnz_per_row = np.maximum(blocks.row_length_max, 1).astype(float)  # section 3.4.2: the maximum of D
-        return self.ell_.terms(nnz_per_row, self._strips("ell", blocks.rows))
+        return self.ell_.terms(np.maximum(width, 1).astype(float), self._strips("ell", blocks.rows))
 
-    def _coo(self, blocks: RowBlocks) -> dict[str, Floats]:
+    def _coo(self, nnz: NDArray[np.int64]) -> Floats:
         assert self.coo_ is not None
-        return {"time_s": self.coo_(self._strips("coo", blocks.nnz))}  # section 3.5.3, step 2: T0 = E(x0)
+        return self.coo_(self._strips("coo", nnz))  # section 3.5.3, step 2: T0 = E(x0)
 
     def _hyb(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
         """Section 3.5.4: T0 = T1 + T2, the ELL part at the threshold's width and the COO part."""
-        assert self.ell_ is not None
-        assert self.coo_ is not None
         width, overflow = HYB.split_of(candidate, blocks)  # z0, the threshold
-        ell = self.ell_.terms(np.maximum(width, 1).astype(float), self._strips("ell", blocks.rows))["time_s"]
-        time_1 = np.where(width > 0, ell, 0.0)
+        time_1 = np.where(width > 0, self._ell(width, blocks)["time_s"], 0.0)
         # A part without entries is not run; a matrix without entries costs one strip of COO.
-        coo_runs = (overflow > 0) | (width == 0)
-        time_2 = np.where(coo_runs, self.coo_(self._strips("coo", overflow)), 0.0)
+        time_2 = np.where((overflow > 0) | (width == 0), self._coo(overflow), 0.0)
         return {"T1": time_1, "T2": time_2, "time_s": time_1 + time_2}

@@ -36,19 +36,15 @@ from sparsecast.formats.bcsr import BCSR
 from sparsecast.formats.hyb import HYB
 from sparsecast.machines.machine import Cache
 from sparsecast.models import MODELS
-from sparsecast.models.model import Model
+from sparsecast.models.fitting import Floats, fitted_costs
+from sparsecast.models.model import SCORED_SUITES, Model
 from sparsecast.models.training import TrainingSet
 from sparsecast.records import Candidate, Record
-
-#: Suites it is fitted to.
-SUITES = ("strips", "entry strips", "varied", "blocks", "symmetric", "diagonals", "published", "row lengths")
 
 #: Fewest Records a format is fitted to: as many as it has costs.
 LEAST_RECORDS = 12
 
 CACHE_LINE_BYTES = 64
-
-Floats = NDArray[np.float64]
 
 
 @MODELS.register("linear")
@@ -63,31 +59,31 @@ class LinearModel(Model):
     """
 
     name: ClassVar[str] = "linear"
-    suites: ClassVar[tuple[str, ...]] = SUITES
+    version: ClassVar[int] = 2
+
+    @classmethod
+    def learns_from(cls, suite: str) -> bool:
+        """Tell whether it is fitted to the Records of a suite: also of one that only a plug-in measures."""
+        return suite not in SCORED_SUITES
 
     def _fit(self, training: TrainingSet) -> None:
         self.costs_: dict[str, dict[str, float]] = {}
         self.kernels_: dict[str, tuple[str, ...]] = {}
         alike: dict[tuple[str, str], list[Record]] = {}
-        for record in training.where(lambda record: record.suite in SUITES).records:
+        for record in training.records:
             kernel = record.candidate.kernel if self.machine_.gpu else ""
             alike.setdefault((record.candidate.format, kernel), []).append(record)
-        for (name, kernel), own in sorted(alike.items(), key=lambda item: item[0]):
+        for name, kernel in sorted(alike):
+            own = alike[name, kernel]
             if len(own) >= LEAST_RECORDS:
                 self.kernels_[name] = (*self.kernels_.get(name, ()), kernel) if kernel else ()
                 self.costs_[self.label(own[0].candidate)] = self._fitted_costs(training, own)
 
     def _fitted_costs(self, training: TrainingSet, records: Sequence[Record]) -> dict[str, float]:
         """Return the cost of each kind of work that explains Records of one format best."""
-        from scipy.optimize import nnls
-
         works = [self._work(r.candidate, RowBlocks.of(training.structure(r))) for r in records]
-        time_s = np.array([record.time_s for record in records])
         counts = np.array([[float(count[0]) for count in work.values()] for work in works])
-        # Columns are scaled to one magnitude: nnls stops at an absolute tolerance.
-        relative = counts / time_s[:, None]
-        scale = np.maximum(relative.max(axis=0), np.finfo(float).tiny)
-        costs = nnls(relative / scale, np.ones(len(records)))[0] / scale
+        costs = fitted_costs(counts, np.array([record.time_s for record in records]))
         return dict(zip(works[0], costs.tolist(), strict=True))
 
     def _state(self) -> dict[str, Any]:
@@ -122,22 +118,20 @@ class LinearModel(Model):
         matrix_bytes = storage.predicted_bytes(blocks, *widths, **candidate.parameters)
         streamed = (matrix_bytes + blocks.rows * candidate.value_bytes).astype(float)
         working_set = streamed + self._rest_bytes(blocks, *widths)
+        once = np.ones(len(blocks.rows))
         if self.machine_.gpu:
-            return {
-                "start": np.ones(len(blocks.rows)),
-                "rows": blocks.rows.astype(float),
-                "entries": blocks.nnz.astype(float),
-                "padding": stored - blocks.nnz,
-                **self._longest_row(candidate, blocks),
-                **self._streams(candidate, streamed, working_set),
-                **self._gathers(candidate, blocks, working_set, np.ones(len(blocks.rows))),
-            }
-        wait = self._wait(candidate, blocks)
+            wait = once
+            entries = {"entries": blocks.nnz.astype(float), "padding": stored - blocks.nnz}
+            ends = self._longest_row(candidate, blocks)
+        else:
+            wait = self._wait(candidate, blocks)
+            entries = {"entries": stored * wait}
+            ends = self._row_ends(candidate, blocks)
         return {
-            "start": np.ones(len(blocks.rows)),
+            "start": once,
             "rows": blocks.rows.astype(float),
-            "entries": stored * wait,
-            **self._row_ends(candidate, blocks),
+            **entries,
+            **ends,
             **self._streams(candidate, streamed * wait, working_set),
             **self._gathers(candidate, blocks, working_set, wait),
         }
@@ -171,21 +165,24 @@ class LinearModel(Model):
 
     @staticmethod
     def _row_ends(candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
-        format_name = candidate.format
+        """Return what the ends of rows cost a processor, or what a format has in their place."""
         mispredicted = blocks.mispredicted_rows.astype(float)
-        if format_name == "csr":
-            branching = np.where(blocks.is_mispredicted, 0.0, mispredicted)
-            return {
-                "mispredicted": branching,
-                "masked rows": np.where(blocks.is_mispredicted, blocks.rows, 0.0),
-            }
-        if format_name == "hyb":
-            width, overflow = HYB.split_of(candidate, blocks)
-            beyond = np.minimum(overflow, _rows_longer_than(blocks, width))
-            return {"overflow entries": overflow.astype(float), "overflow rows": beyond.astype(float)}
-        if format_name == "bcsr":  # sizes differ in the blocks that hold as many entries
-            return {"blocks": BCSR.stored_blocks(blocks).astype(float)}
-        return {"mispredicted": mispredicted} if format_name == "coo" else {}
+        match candidate.format:
+            case "csr":
+                is_masked = blocks.is_mispredicted
+                return {
+                    "mispredicted": np.where(is_masked, 0.0, mispredicted),
+                    "masked rows": np.where(is_masked, blocks.rows, 0.0),
+                }
+            case "hyb":
+                width, overflow = HYB.split_of(candidate, blocks)
+                beyond = np.minimum(overflow, _rows_longer_than(blocks, width))
+                return {"overflow entries": overflow.astype(float), "overflow rows": beyond.astype(float)}
+            case "bcsr":  # sizes differ in the blocks that hold as many entries
+                return {"blocks": BCSR.stored_blocks(blocks).astype(float)}
+            case "ell" | "sell" | "jad" | "dia" | "symmetric_csr":
+                return {}  # with such a cost, forecasts rank these formats worse
+        return {"mispredicted": mispredicted}  # of COO, and of every format that is not known here
 
     def _streams(self, candidate: Candidate, streamed: Floats, working_set: Floats) -> dict[str, Floats]:
         """Return the bytes beyond each cache but the first, which no matrix worth planning fits in."""
@@ -201,7 +198,7 @@ class LinearModel(Model):
     ) -> dict[str, Floats]:
         """Return the changes of x's cache line, and those whose line is beyond each cache.
 
-        Where the locality is not known, every entry counts as a change, and nothing as beyond a cache.
+        Where the locality is not known, every entry counts as a change, and no line as beyond a cache.
         """
         matrix, caches = blocks.matrix, self.machine_.product_caches
         if matrix.lacks(["locality"]):

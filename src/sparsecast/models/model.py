@@ -26,53 +26,43 @@ INTERVAL_SHARE = 0.9
 #: Suite that no model is fitted to: it tells the size of the errors.
 HELD_OUT_SUITE = "gallery"
 
+#: Suites of matrices as users have them, which models are scored on.
+SCORED_SUITES = (HELD_OUT_SUITE, "user")
+
 #: What models forecast: the term that a model of each quantity gives, and that Records measure.
 QUANTITIES = {"time": "time_s", "energy": "energy_j"}
 
 
 class Model(ABC):
-    """A forecaster of what one product costs.
+    """A forecaster of what one product costs, in the steps of scikit-learn.
 
-    The steps are those of scikit-learn: hyper-parameters in ``__init__``, under the names of the attributes;
-    `fit` learns and returns self; learned state ends in ``_``.
+    Hyper-parameters stand in ``__init__``, under the names of the attributes; learned state ends in ``_``.
 
     Attributes
     ----------
-    name : str
-        As it is registered: the name of its file.
-    quantity : str
-        What it forecasts: a name of QUANTITIES.
+    name, quantity : str
+        As it is registered, and what it forecasts: a name of QUANTITIES.
     devices : tuple of str or None
-        Names of the devices that it can forecast; None is all.
-    suites : tuple of str or None
-        Suites of Records that it learns from; None is all.
+        Those that it can forecast; None is all.
     groups : tuple of str
         Feature groups without which it can neither learn nor forecast.
     version : int
         Raised whenever the same training set would give another model; stored models are then fitted again.
-    machine_ : Machine
+    machine_, device_ : Machine, str
         That the training set is from.
-    device_ : str
-        That the Records are of.
     ratios_ : dict of str to (float, float)
         For each label, the ends of the interval of measured over forecast, from the held-out Records.
     conversion_ : ConversionCost
-        What building each format costs.
     """
 
     name: ClassVar[str]
     quantity: ClassVar[str] = "time"
     devices: ClassVar[tuple[str, ...] | None] = None
-    suites: ClassVar[tuple[str, ...] | None] = None
     groups: ClassVar[tuple[str, ...]] = ("row_lengths",)
     version: ClassVar[int] = 1
 
     def fit(self, training: TrainingSet) -> Self:
         """Learn from the Records of one device, dtype and number of threads that have warm caches.
-
-        Parameters
-        ----------
-        training : TrainingSet
 
         Raises
         ------
@@ -95,7 +85,7 @@ class Model(ABC):
                 f"the {self.name} model does not forecast {self.device_}: expected one of "
                 f"{', '.join(self.devices)}; choose another model"
             )
-        self._fit(used)
+        self._fit(used.where(lambda record: self.learns_from(record.suite)))
         if not self.formats():
             raise ProfileError(
                 f"the profile's {len(used.records)} records do not suffice for the {self.name} model: "
@@ -110,7 +100,7 @@ class Model(ABC):
         """Return the part of a training set that such a model can learn from."""
 
         def is_used(record: Record) -> bool:
-            is_of_suite = cls.suites is None or record.suite in (*cls.suites, HELD_OUT_SUITE)
+            is_of_suite = record.suite == HELD_OUT_SUITE or cls.learns_from(record.suite)
             is_warm = record.regime == "warm" and _is_predicted(record.candidate)
             return is_of_suite and is_warm and cls.measured(record) is not None
 
@@ -122,6 +112,11 @@ class Model(ABC):
         value: float | None = getattr(record, QUANTITIES[cls.quantity])
         return value
 
+    @classmethod
+    def learns_from(cls, suite: str) -> bool:
+        """Tell whether it is fitted to the Records of a suite."""
+        return suite != HELD_OUT_SUITE
+
     @abstractmethod
     def _fit(self, training: TrainingSet) -> None:
         """Learn what `terms` needs, of each format whose Records suffice."""
@@ -131,10 +126,9 @@ class Model(ABC):
         """Return the formats that the Records sufficed for."""
 
     def kernels(self, format_name: str) -> tuple[str, ...]:
-        """Return the kernels of a format that have their own fits.
+        """Return the kernels of a format that have their own fits; none if one fit is for all kernels.
 
-        Empty if one fit is for all kernels. On a processor, each matrix is measured with the kernel that the
-        rule chooses. On a GPU, each matrix is measured with every kernel.
+        On a processor, each matrix is measured with the kernel that the rule chooses; on a GPU, with all.
         """
         return ()
 
@@ -149,13 +143,9 @@ class Model(ABC):
 
     @abstractmethod
     def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, NDArray[np.float64]]:
-        """Return the model's terms for each block; that called as QUANTITIES says is the forecast, > 0.
+        """Return the terms of a Candidate that it serves, each a float array with one element a block.
 
-        Parameters
-        ----------
-        candidate : Candidate
-            One that the model serves.
-        blocks : RowBlocks
+        The term that is called as QUANTITIES says is the forecast, above 0.
         """
 
     def values(self, candidate: Candidate, blocks: RowBlocks) -> NDArray[np.float64]:
@@ -194,6 +184,7 @@ class Model(ABC):
         widths = candidate.value_bytes, candidate.index_bytes
         storage: Any = FORMATS.get(candidate.format)
         stored = storage.predicted_bytes(blocks, *widths, **candidate.parameters)
+        is_timed = candidate.format in self.conversion_.coefficients_
         return Forecast(
             candidate=candidate,
             nnz=structure.nnz,
@@ -202,14 +193,9 @@ class Model(ABC):
             high_s=found.high,
             bytes=int(stored[0]) + (structure.rows + structure.cols) * candidate.value_bytes,
             energy_j=None,
-            convert_s=self._convert_s(candidate, blocks),
+            convert_s=float(self.conversion_.seconds(candidate, blocks)[0]) if is_timed else None,
             why=found.why,
         )
-
-    def _convert_s(self, candidate: Candidate, blocks: RowBlocks) -> float | None:
-        if not self.conversion_.is_known(candidate.format):
-            return None
-        return float(self.conversion_.seconds(candidate, blocks)[0])
 
     def interval(self, candidate: Candidate, value: float) -> tuple[float | None, float | None]:
         """Return the low and high end of a forecast; None where too few Records were held out."""
@@ -277,15 +263,14 @@ def _is_predicted(candidate: Candidate) -> bool:
 def prediction_interval(ratios: Sequence[float]) -> tuple[float, float]:
     """Return the interval that holds the next ratio with probability INTERVAL_SHARE.
 
-    Ratios of times scatter by factors, so their logarithms are taken for normally distributed; a handful of
-    them leaves its own doubt, which Student's distribution adds (the prediction interval of one more
-    observation, mean -+ t s sqrt(1 + 1/n)).
+    Ratios of times scatter by factors, so their logarithms are taken for normally distributed. The interval
+    is that of one more observation by Student's distribution: mean -+ t s sqrt(1 + 1/n).
     """
     from scipy.special import stdtrit
 
     logarithms = np.log(ratios)
     count = len(logarithms)
-    t = float(stdtrit(count - 1, (1 + INTERVAL_SHARE) / 2))
-    half = t * float(logarithms.std(ddof=1)) * np.sqrt(1 + 1 / count)
-    middle = float(logarithms.mean())
+    t = stdtrit(count - 1, (1 + INTERVAL_SHARE) / 2)
+    half = t * logarithms.std(ddof=1) * np.sqrt(1 + 1 / count)
+    middle = logarithms.mean()
     return float(np.exp(middle - half)), float(np.exp(middle + half))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
 from sparsecast.errors import StorageError
@@ -19,9 +18,8 @@ from sparsecast.version import VERSION
 def fitted(model: Model, training: TrainingSet) -> Model:
     """Return `model` fitted to `training`: read from the user's data folder if it was fitted before.
 
-    A stored model counts only for the same Records, hyper-parameters and versions of the model, of its
-    feature groups and of Sparsecast. Of each model there is one file for each machine and kind of Records; a
-    new one replaces it.
+    A stored model counts only for the same Records, hyper-parameters and versions (of the model, of its
+    feature groups, of Sparsecast). Each model has one file for each machine and kind of Records.
 
     Raises
     ------
@@ -37,16 +35,10 @@ def fitted(model: Model, training: TrainingSet) -> Model:
     except (OSError, AttributeError, KeyError, TypeError, ValueError):
         pass  # it is missing or damaged: a new fit replaces it below
     model.fit(training)
-    text = json.dumps(
-        {"key": key, "model": model.name, "settings": model.settings(), "state": model.to_state()}
-    )
+    stored = {"key": key, "model": model.name, "settings": model.settings(), "state": model.to_state()}
     with suppress(StorageError):  # a forecast does not need a folder that can be written
-        write_atomically(path, partial(_write, text))
+        write_atomically(path, lambda temporary: temporary.write_text(json.dumps(stored), encoding="utf-8"))
     return model
-
-
-def _write(text: str, path: Path) -> None:
-    path.write_text(text, encoding="utf-8")
 
 
 def _key(model: Model, training: TrainingSet) -> str:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 from sparsecast.errors import InputError
 from sparsecast.features.analysis import structure as structure_of
@@ -22,16 +21,7 @@ from sparsecast.records import Bandwidth, Record
 
 @dataclass(frozen=True)
 class TrainingSet:
-    """Records of one machine, with what they were measured on.
-
-    Attributes
-    ----------
-    machine : Machine
-    records : tuple of Record
-    matrices : mapping of str to MatrixEntry
-        Those that the Records name, by specification.
-    bandwidths : tuple of Bandwidth
-    """
+    """Records of one machine, with the matrices that they name, by specification."""
 
     machine: Machine
     records: tuple[Record, ...]
@@ -47,10 +37,6 @@ class TrainingSet:
     def structure(self, record: Record) -> Structure:
         """Return what is known of the matrix of a Record."""
         return self.matrices[record.matrix].structure
-
-    def problem(self, record: Record) -> Problem | None:
-        """Return the matrix of a Record, for models that look at the entries; None where it cannot be had."""
-        return Problem.rebuilt(record.matrix)
 
     def group(self, record: Record) -> str:
         """Return the group of the matrix of a Record: no group stands on both sides of a split."""
@@ -93,11 +79,3 @@ class TrainingSet:
         for name in sorted({record.matrix for record in self.records}):
             digest.update(json.dumps(self.matrices[name].to_dict(), sort_keys=True).encode())
         return digest.hexdigest()[:32]
-
-
-def training_set(
-    records: Sequence[Record], structures: Mapping[str, Structure], machine: Machine, **rest: Any
-) -> TrainingSet:
-    """Return the training set of Records whose matrices have these Structures, by specification."""
-    entries = {name: MatrixEntry(name, name, structure) for name, structure in structures.items()}
-    return TrainingSet(machine, tuple(records), entries, **rest)

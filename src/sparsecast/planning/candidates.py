@@ -10,28 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.devices import DEVICES
+from sparsecast.devices.format_kernels import FormatKernels
 from sparsecast.errors import FeatureError, FormatError, InputError, MatrixSizeError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
 from sparsecast.machines.machine import Machine
-from sparsecast.records import Candidate, Parameters
+from sparsecast.records import VALUE_BYTES, Candidate, Parameters
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What all candidates of one question share.
-
-    Attributes
-    ----------
-    device : str
-        A name of DEVICES.
-    dtype : str
-        One of DTYPES.
-    index_bits : int
-        32 or 64, as in the matrix.
-    threads : int
-    """
+    """What all candidates of one question share; `index_bits` are 32 or 64, as in the matrix."""
 
     device: str
     dtype: str
@@ -49,24 +39,16 @@ class Target:
     @property
     def value_bytes(self) -> int:
         """Size of a value."""
-        return int(np.dtype(self.dtype).itemsize)
+        return VALUE_BYTES[self.dtype]
 
     def kernels(
         self, format_name: str, blocks: RowBlocks, machine: Machine, fitted: Sequence[str] = ()
     ) -> NDArray[np.str_]:
-        """Return the kernel for each block: the one that the rule of its format chooses.
+        """Return the kernel for each block: the one that the rule of its format chooses on `machine`.
 
-        Parameters
-        ----------
-        format_name : str
-        blocks : RowBlocks
-        machine : Machine
-            That is asked about.
-        fitted : sequence of str
-            If given, the only kernels to choose from. If the rule chooses another one, the first of them is
-            taken.
+        If `fitted` names kernels, the rule chooses from them; for another one the first of them is taken.
         """
-        rule = DEVICES.get(self.device).kernels.get(format_name)
+        rule = self._rule(format_name)
         chosen = np.array(rule.variants)[rule.choose(blocks, machine, self.dtype)]
         return np.where(np.isin(chosen, fitted), chosen, fitted[0]) if len(fitted) else chosen
 
@@ -75,29 +57,22 @@ class Target:
     ) -> Candidate:
         """Return the Candidate of a format for the first of `blocks`, with its kernel of `kernels`."""
         kernel = str(self.kernels(format_name, blocks, machine, fitted)[0])
-        layout = Parameters(DEVICES.get(self.device).kernels.get(format_name).layout)
+        layout = Parameters(self._rule(format_name).layout)
         return Candidate(format_name, kernel, self.device, self.dtype, self.index_bits, self.threads, layout)
 
     def format_bytes(self, format_name: str, blocks: RowBlocks) -> NDArray[np.int64]:
         """Return the bytes that each block would have in a format, as the device lays it out."""
-        layout = DEVICES.get(self.device).kernels.get(format_name).layout
         storage: Any = FORMATS.get(format_name)
-        size: NDArray[np.int64] = storage.predicted_bytes(
-            blocks, self.value_bytes, self.index_bits // 8, **layout
-        )
-        return size
+        widths, layout = (self.value_bytes, self.index_bits // 8), self._rule(format_name).layout
+        return np.asarray(storage.predicted_bytes(blocks, *widths, **layout))
+
+    def _rule(self, format_name: str) -> FormatKernels:
+        return DEVICES.get(self.device).kernels.get(format_name)
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The candidates for a whole matrix, and why the other formats are left out.
-
-    Attributes
-    ----------
-    candidates : tuple of Candidate
-    refused : dict of str to str
-        One line for each format that does not suit, by its name.
-    """
+    """The candidates for a whole matrix, and by format the reason why another one is left out."""
 
     candidates: tuple[Candidate, ...]
     refused: dict[str, str]
@@ -111,14 +86,8 @@ def whole_matrix(
 ) -> Choice:
     """Return the candidates for a matrix in one block, one for each format with kernels that suits it.
 
-    Parameters
-    ----------
-    structure : Structure
-    target : Target
-    machine : Machine
-        That is asked about: its rules choose, and matrix and vectors have to fit in its memory.
-    fitted : callable
-        A format's name to the only kernels to choose from, as in `Target.kernels`.
+    The rules of `machine` choose, and matrix and vectors have to fit in its memory. `fitted` gives for a
+    format the only kernels to choose from, as in `Target.kernels`.
     """
     blocks = RowBlocks.of(structure)
     candidates, refused = [], {}
@@ -141,29 +110,14 @@ def whole_matrix(
 def refuse_beyond_memory(
     what: str, size_bytes: int, structure: Structure, target: Target, machine: Machine
 ) -> None:
-    """Raise if a built matrix, with x and y, exceeds all the memory that products on a machine have.
+    """Raise MatrixSizeError if a built matrix, with x and y, exceeds the memory for products on a machine.
 
-    Parameters
-    ----------
-    what : str
-        For the message.
-    size_bytes : int
-        Of the matrix in its format, or of all blocks in theirs.
-    structure : Structure
-    target : Target
-    machine : Machine
-        That is asked about, which need not be the one at hand: its description tells its memory.
-
-    Raises
-    ------
-    MatrixSizeError
-        If it does.
+    `what` it is stands in the message; `size_bytes` are those of the matrix in its format, or of all blocks.
     """
     total = size_bytes + (structure.rows + structure.cols) * target.value_bytes
     if total > machine.product_memory_bytes:
-        name, instead = (
-            (machine.gpu.name, "the device cpu") if machine.gpu else (machine.name, "a larger one")
-        )
+        gpu = machine.gpu
+        name, instead = (gpu.name, "the device cpu") if gpu else (machine.name, "a larger one")
         raise MatrixSizeError(
             f"{what} would take {total / 1e9:,.2f} GB with x and y: expected at most the "
             f"{machine.product_memory_bytes / 1e9:,.2f} GB of {name}; use another format, or {instead}"

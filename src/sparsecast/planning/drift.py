@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from sparsecast.machines.machine import Machine
 from sparsecast.measuring.references import Pooled, level_of, scale_since
@@ -27,14 +28,7 @@ class Drift:
 
     @classmethod
     def since(cls, records: Iterable[Record], now: Mapping[str, Pooled]) -> Drift:
-        """Return the drift between Records and the reference products as they are now.
-
-        Parameters
-        ----------
-        records : iterable of Record
-            Those that forecasts are made from; what they know of the reference products is pooled.
-        now : mapping of str to Pooled
-        """
+        """Return the drift between the reference products of some Records and those of now, by level."""
         readings: dict[str, list[float]] = {}
         for seen in {id(r.conditions): r.conditions for r in records if r.conditions is not None}.values():
             for level, seconds in seen.references_s.items():
@@ -51,16 +45,11 @@ class Drift:
     def forecast(self, forecast: Forecast, machine: Machine) -> Forecast:
         """Return a forecast for now."""
         scale = self.scale(forecast.bytes, forecast.candidate, machine)
-        ends = (None if end is None else scale * end for end in (forecast.low_s, forecast.high_s))
-        low_s, high_s = ends
-        return replace(forecast, time_s=scale * forecast.time_s, low_s=low_s, high_s=high_s)
+        return replace(forecast, **_scaled_times(forecast, scale))
 
     def plan(self, made: Plan, working_set_bytes: float, machine: Machine) -> Plan:
         """Return a plan with its times for now; all of its parts change alike, so it stays the best."""
         scale = self.scale(working_set_bytes, made.baseline.candidate, machine)
-
-        def scaled(end: float | None) -> float | None:
-            return None if end is None else scale * end
 
         def block(each: PlannedBlock) -> PlannedBlock:
             return replace(each, time_s=scale * each.time_s, convert_s=scale * each.convert_s)
@@ -69,16 +58,14 @@ class Drift:
             made,
             blocks=tuple(map(block, made.blocks)),
             baseline=block(made.baseline),
-            time_s=scale * made.time_s,
-            low_s=scaled(made.low_s),
-            high_s=scaled(made.high_s),
             convert_s=scale * made.convert_s,
+            **_scaled_times(made, scale),
         )
 
     def sentence(self) -> str:
         """Return in words what changed; empty where nothing did."""
         changed = [
-            f"{scale:.2f} in {level}" for level, scale in self.scales.items() if scale not in (1.0, None)
+            f"{scale:.2f} in {level}" for level, scale in self.scales.items() if scale not in (1, None)
         ]
         waited = [level for level, scale in self.scales.items() if scale is None]
         said = []
@@ -93,6 +80,11 @@ class Drift:
                 f"forecasts there are not scaled; ask again when fewer programs run."
             )
         return " ".join(said)
+
+
+def _scaled_times(item: Forecast | Plan, scale: float) -> dict[str, Any]:
+    times = {"time_s": item.time_s, "low_s": item.low_s, "high_s": item.high_s}
+    return {name: None if seconds is None else scale * seconds for name, seconds in times.items()}
 
 
 #: Nothing changed, or nothing is known of it.

@@ -10,6 +10,7 @@ most MAX_STRIPS**2 / 2 blocks, each a difference of prefix sums, whatever the ro
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -35,13 +36,8 @@ Floats = NDArray[np.float64]
 class PlannedBlock:
     """One row block and how it will be done.
 
-    Attributes
-    ----------
-    first_row, last_row : int
-        First and last row, both of the block; last_row is first_row - 1 for a matrix without rows.
-    candidate : Candidate
-    time_s, convert_s : float
-        Forecasts of one product with the block, and of building its format.
+    `last_row` belongs to the block: it is first_row - 1 for a matrix without rows. The times are forecasts,
+    of one product and of building the format.
     """
 
     first_row: int
@@ -52,151 +48,115 @@ class PlannedBlock:
 
 
 @dataclass(frozen=True, slots=True)
-class _BestSplits:
-    """Tables of the dynamic programme.
+class Costs:
+    """What row blocks cost in the eyes of a fitted model, which takes a block for a matrix.
 
-    Attributes
-    ----------
-    cost_s : float array of shape (strips + 1,)
-        T[1, j] of Fig. 8, with T[1, 0] = 0.
-    split : int array of shape (strips + 1,)
-        S[1, j] of Fig. 11: strips before the last block of the best plan for the first j strips.
-    format_index : int array of shape (strips + 1,)
-        F of that last block.
+    `machine` is the one that is asked about; each conversion is paid for by `iterations` products.
     """
 
-    cost_s: Floats
-    split: NDArray[np.int64]
-    format_index: NDArray[np.int64]
+    model: Model
+    target: Target
+    machine: Machine
+    iterations: int
+
+    def planned(self, block: RowBlocks, first_row: int, format_name: str) -> PlannedBlock:
+        """Return one block, from `first_row` on, with the forecasts of a format."""
+        candidate = self._candidate(block, format_name)
+        return PlannedBlock(
+            first_row,
+            first_row + int(block.rows[0]) - 1,
+            candidate,
+            float(self.model.values(candidate, block)[0]),
+            float(self.model.conversion_.seconds(candidate, block)[0]),
+        )
+
+    def open_formats(self, matrix: Structure) -> list[str]:
+        """Return the formats that the model knows and that are not known to lose on the whole matrix."""
+        whole = RowBlocks.of(matrix)
+        formats = []
+        for name in self.model.formats():
+            with suppress(FeatureError, FormatError):
+                FORMATS.get(name).refuse_unsuited(whole, self.target.value_bytes, self.target.index_bits // 8)
+                formats.append(name)
+        return formats
+
+    def of_blocks(self, blocks: RowBlocks, format_name: str) -> Floats:
+        """Return E[i, j] for one format: the time of a product, with its share of the conversion."""
+        first = self._candidate(blocks, format_name)
+        conversion_s = self.model.conversion_.seconds(first, blocks)
+        cost = self._product_s(first, blocks) + conversion_s / self.iterations
+        return np.where(FORMATS.get(format_name).can_hold(blocks), cost, np.inf)
+
+    def _candidate(self, blocks: RowBlocks, format_name: str) -> Candidate:
+        """Return the Candidate of the first block."""
+        return self.target.candidate(format_name, blocks, self.machine, self.model.kernels(format_name))
+
+    def _product_s(self, first: Candidate, blocks: RowBlocks) -> Floats:
+        """Return the forecast of each block with its kernel."""
+        fitted = self.model.kernels(first.format)
+        if len(fitted) < 2:
+            return self.model.values(first, blocks)
+        chosen = self.target.kernels(first.format, blocks, self.machine, fitted)
+        time_s = np.empty(len(blocks.rows))
+        for kernel in np.unique(chosen):
+            is_done_so = chosen == kernel
+            time_s[is_done_so] = self.model.values(replace(first, kernel=str(kernel)), blocks)[is_done_so]
+        return time_s
 
 
 def strip_statistics(indptr: NDArray[Any], matrix: Structure, strip_rows: int) -> StripStatistics:
     """Return the statistics of a matrix' strips, coarsened until there are at most MAX_STRIPS of them.
 
-    Parameters
-    ----------
-    indptr : integer array of shape (rows + 1,)
-    matrix : Structure
-    strip_rows : int
-        Rows of the model's strip (S_CSR in the paper).
+    `strip_rows` are those of the model's strip: S_CSR in the paper.
     """
     strips = math.ceil((len(indptr) - 1) / strip_rows)
     coarsening = max(1, math.ceil(strips / MAX_STRIPS))
     return StripStatistics.of(indptr, matrix, strip_rows * coarsening)
 
 
-def best_blocks(
-    statistics: StripStatistics, model: Model, target: Target, machine: Machine, iterations: int
-) -> list[PlannedBlock]:
-    """Return the row blocks with the least forecast time of `iterations` products and the conversions.
+def best_blocks(statistics: StripStatistics, costs: Costs) -> list[PlannedBlock]:
+    """Return the row blocks with the least forecast time of all products and the conversions.
 
-    Parameters
-    ----------
-    statistics : StripStatistics
-        Of the matrix; its strips are the cuts that may be made.
-    model : Model
-        Forecasts a block as if it were a matrix.
-    target : Target
-        Device, dtype and threads of every block.
-    machine : Machine
-        That is asked about.
-    iterations : int
-        Products that each conversion is paid for by.
+    The strips of `statistics` are the cuts that may be made.
     """
-    formats = _open_formats(statistics, model, target)
-    tables = _best_splits(statistics, model, formats, target, machine, iterations)
+    formats = costs.open_formats(statistics.matrix)
+    split, format_index = _best_splits(statistics, costs, formats)
     blocks: list[PlannedBlock] = []
     end = statistics.strips
     while end > 0:  # PRINT_OPTIMAL_STRATEGY of Fig. 11, from the last block to the first
-        start = int(tables.split[end])
-        name = formats[int(tables.format_index[end])]
+        start = int(split[end])
         block = statistics.blocks(np.array([start]), np.array([end]))
-        blocks.append(planned_block(block, int(statistics.bounds[start]), name, model, target, machine))
+        blocks.append(costs.planned(block, int(statistics.bounds[start]), formats[int(format_index[end])]))
         end = start
     return blocks[::-1]
 
 
-def best_single_block(
-    statistics: StripStatistics, model: Model, target: Target, machine: Machine, iterations: int
-) -> PlannedBlock:
+def best_single_block(statistics: StripStatistics, costs: Costs) -> PlannedBlock:
     """Return all rows in one block, in the format that `best_blocks` would choose for it."""
     block = statistics.blocks(np.array([0]), np.array([statistics.strips]))
-    formats = _open_formats(statistics, model, target)
-    costs = [_block_cost(model, name, block, target, machine, iterations)[0] for name in formats]
-    return planned_block(block, 0, formats[int(np.argmin(costs))], model, target, machine)
-
-
-def planned_block(
-    block: RowBlocks, first_row: int, format_name: str, model: Model, target: Target, machine: Machine
-) -> PlannedBlock:
-    """Return one block, from `first_row` on, with the forecasts of a format."""
-    candidate = target.candidate(format_name, block, machine, model.kernels(format_name))
-    return PlannedBlock(
-        first_row,
-        first_row + int(block.rows[0]) - 1,
-        candidate,
-        float(model.values(candidate, block)[0]),
-        float(model.conversion_.seconds(candidate, block)[0]),
-    )
-
-
-def _open_formats(statistics: StripStatistics, model: Model, target: Target) -> list[str]:
-    """Return the formats that the model knows and that are not known to lose on the whole matrix."""
-    whole = RowBlocks.of(statistics.matrix)
-    formats = []
-    for name in model.formats():
-        try:
-            FORMATS.get(name).refuse_unsuited(whole, target.value_bytes, target.index_bits // 8)
-        except (FeatureError, FormatError):
-            continue
-        formats.append(name)
-    return formats
+    formats = costs.open_formats(statistics.matrix)
+    return costs.planned(block, 0, min(formats, key=lambda name: float(costs.of_blocks(block, name)[0])))
 
 
 def _best_splits(
-    statistics: StripStatistics,
-    model: Model,
-    formats: list[str],
-    target: Target,
-    machine: Machine,
-    iterations: int,
-) -> _BestSplits:
-    """Run SPMV_OPTIMAL_SOLUTION of Fig. 11; all blocks that end at one strip are forecast at once."""
+    statistics: StripStatistics, costs: Costs, formats: list[str]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Run SPMV_OPTIMAL_SOLUTION of Fig. 11; all blocks that end at one strip are forecast at once.
+
+    For the best plan of the first j strips, return S[1, j], the strips before its last block, and F, the
+    format of that block: two arrays of shape (strips + 1,).
+    """
     strips = statistics.strips
-    cost = np.zeros(strips + 1)
+    cost = np.zeros(strips + 1)  # T[1, j] of Fig. 8, with T[1, 0] = 0
     split = np.zeros(strips + 1, dtype=np.int64)
     format_index = np.zeros(strips + 1, dtype=np.int64)
     for j in range(1, strips + 1):  # lines 03 to 13
         starts = np.arange(j)
         blocks = statistics.blocks(starts, np.full(j, j))
-        costs = np.array([_block_cost(model, name, blocks, target, machine, iterations) for name in formats])
-        best = costs.argmin(axis=0)  # F[k + 1, j]
-        total = cost[:j] + costs[best, starts]  # line 07: q = T[1, k] + E[k + 1, j], k = 0 for one block
+        of_formats = np.array([costs.of_blocks(blocks, name) for name in formats])
+        best = of_formats.argmin(axis=0)  # F[k + 1, j]
+        total = cost[:j] + of_formats[best, starts]  # line 07: q = T[1, k] + E[k + 1, j], k = 0 for one block
         # Of equals the fewest blocks: argmin takes the smallest k, and k = 0 is the block of all strips.
         k = int(total.argmin())
         cost[j], split[j], format_index[j] = total[k], k, best[k]
-    return _BestSplits(cost, split, format_index)
-
-
-def _block_cost(
-    model: Model, format_name: str, blocks: RowBlocks, target: Target, machine: Machine, iterations: int
-) -> Floats:
-    """Return E[i, j] for one format: the time of a product, with its share of the conversion."""
-    storage = FORMATS.get(format_name)
-    first = target.candidate(format_name, blocks, machine, model.kernels(format_name))
-    product_s = _product_s(model, first, blocks, target, machine)
-    cost = product_s + model.conversion_.seconds(first, blocks) / iterations
-    return np.where(storage.can_hold(blocks), cost, np.inf)
-
-
-def _product_s(model: Model, first: Candidate, blocks: RowBlocks, target: Target, machine: Machine) -> Floats:
-    """Return the forecast of each block with its kernel; `first` is the Candidate of the first block."""
-    fitted = model.kernels(first.format)
-    if len(fitted) < 2:
-        return model.values(first, blocks)
-    chosen = target.kernels(first.format, blocks, machine, fitted)
-    time_s = np.empty(len(blocks.rows))
-    for kernel in np.unique(chosen):
-        is_done_so = chosen == kernel
-        time_s[is_done_so] = model.values(replace(first, kernel=str(kernel)), blocks)[is_done_so]
-    return time_s
+    return split, format_index

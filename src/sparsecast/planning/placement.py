@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
+from types import MappingProxyType
 
 from sparsecast.planning.plan import Plan
 
@@ -17,9 +18,9 @@ class Placement:
     Attributes
     ----------
     profile : str
-        Name of the machine.
+        Its name.
     plan : Plan
-        On a device its conversion includes the transfer of the matrix.
+        Its conversion includes the transfer of the matrix.
     transfer_s : float
         Forecast seconds to bring x to the device and y back, once; 0 on the host.
     """
@@ -50,11 +51,9 @@ class Placements:
 
     Attributes
     ----------
-    placements : tuple of Placement
     break_even_iterations : int or None
-        Number of products from which on the placement with the fastest product is the best. Each placement
-        may use its plan or plain CSR. 1 if it is always the best; None if there is only one placement, or if
-        its product saves nothing.
+        Number of products from which on the placement with the fastest product is the best, by its plan or
+        by plain CSR. 1 if it always is; None if there is only one placement, or if its product saves nothing.
     refused : dict of str to str
         Devices whose memory is too small for the matrix, with the message.
     """
@@ -74,18 +73,10 @@ class Placements:
         return min(self.placements, key=lambda placement: (placement.plan.time_s, placement.before_s))
 
 
-def compare(placements: Sequence[Placement], refused: Mapping[str, str] | None = None) -> Placements:
-    """Order placements by the time of all products together, and find out from when the fastest pays.
-
-    Parameters
-    ----------
-    placements : sequence of Placement
-        Of one matrix and one number of products; at least one.
-    refused : mapping of str to str, optional
-        As in Placements.
-    """
+def compare(placements: Sequence[Placement], refused: Mapping[str, str] = MappingProxyType({})) -> Placements:
+    """Order the placements of one matrix by the time of all products, and find from when the fastest pays."""
     ordered = tuple(sorted(placements, key=lambda placement: placement.total_s))
-    found = Placements(ordered, None, dict(refused or {}))
+    found = Placements(ordered, None, dict(refused))
     others = [placement for placement in placements if placement is not found.fastest]
     return replace(found, break_even_iterations=_break_even(found.fastest, others)) if others else found
 

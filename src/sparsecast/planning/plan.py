@@ -13,12 +13,7 @@ from sparsecast.features.row_blocks import StripStatistics
 from sparsecast.machines.machine import Machine
 from sparsecast.models.model import Model
 from sparsecast.planning.candidates import Target, refuse_beyond_memory
-from sparsecast.planning.dynamic_programme import (
-    PlannedBlock,
-    best_blocks,
-    best_single_block,
-    planned_block,
-)
+from sparsecast.planning.dynamic_programme import Costs, PlannedBlock, best_blocks, best_single_block
 
 #: A plan must be forecast to be faster than a simpler one by this share. Repeated measurements of one product
 #: differ by 1 % in the median and by 8 % at the 90th percentile (docs/facts.md).
@@ -32,13 +27,9 @@ class Plan:
     Attributes
     ----------
     blocks : tuple of PlannedBlock
-        Row blocks in order, often one.
-    iterations : int
-        Products it was made for.
-    time_s : float
-        Forecast of one product.
-    low_s, high_s : float or None
-        Its interval: the sum of the blocks' intervals.
+        In the order of the rows, often one.
+    time_s, low_s, high_s : float
+        Forecast of one product, and the sums of the ends of the blocks' intervals; None where one is missing.
     convert_s : float
         Forecast of building all blocks.
     baseline : PlannedBlock
@@ -73,19 +64,7 @@ def make_plan(
 
     Plain CSR, then one block in another format, come before what is forecast to be faster by less than
     LEAST_GAIN: such a difference is within the models' errors, and the simpler plan costs less if it is not
-    there.
-
-    Parameters
-    ----------
-    statistics : StripStatistics
-        Of the matrix' strips.
-    model : Model
-        Fitted.
-    target : Target
-    machine : Machine
-        That is asked about.
-    iterations : int
-        Products that will be done, at least 1.
+    there. `model` is fitted, and `machine` is the one that is asked about.
 
     Raises
     ------
@@ -99,18 +78,16 @@ def make_plan(
             f"the {model.name} model knows {', '.join(model.formats())}: expected csr, which plans are "
             f"compared with; calibrate with a larger budget"
         )
-    everything = np.array([0]), np.array([statistics.strips])
-    whole = statistics.blocks(*everything)
+    whole = statistics.blocks(np.array([0]), np.array([statistics.strips]))
     csr_bytes = int(target.format_bytes("csr", whole)[0])
     refuse_beyond_memory("CSR", csr_bytes, statistics.matrix, target, machine)
-    baseline = planned_block(whole, 0, "csr", model, target, machine)
-    others = (
-        [best_single_block(statistics, model, target, machine, iterations)],
-        best_blocks(statistics, model, target, machine, iterations),
-    )
-    options = ([baseline], *(each for each in others if _fits(each, statistics, target, machine)))
-    costs = [math.fsum(b.time_s + b.convert_s / iterations for b in blocks) for blocks in options]
-    blocks = next(b for b, cost in zip(options, costs, strict=True) if cost <= min(costs) * (1 + LEAST_GAIN))
+    costs = Costs(model, target, machine, iterations)
+    baseline = costs.planned(whole, 0, "csr")
+    others = [best_single_block(statistics, costs)], best_blocks(statistics, costs)
+    options = [[baseline], *(each for each in others if _fits(each, statistics, target, machine))]
+    totals = [math.fsum(b.time_s + b.convert_s / iterations for b in blocks) for blocks in options]
+    most = min(totals) * (1 + LEAST_GAIN)
+    blocks = next(blocks for blocks, total in zip(options, totals, strict=True) if total <= most)
     time_s = math.fsum(block.time_s for block in blocks)
     convert_s = math.fsum(block.convert_s for block in blocks)
     intervals = [model.interval(block.candidate, block.time_s) for block in blocks]
@@ -132,10 +109,8 @@ def _fits(
     """Tell whether all blocks in their formats, with x and y, fit in the machine's memory at once."""
     size = 0
     for block in blocks:
-        bounds = np.array([block.first_row, block.last_row + 1])
-        first, end = np.searchsorted(statistics.bounds, bounds)
-        rows = statistics.blocks(np.array([first]), np.array([end]))
-        size += int(target.format_bytes(block.candidate.format, rows)[0])
+        first, end = np.searchsorted(statistics.bounds, [[block.first_row], [block.last_row + 1]])
+        size += int(target.format_bytes(block.candidate.format, statistics.blocks(first, end))[0])
     try:
         refuse_beyond_memory("the plan", size, statistics.matrix, target, machine)
     except MatrixSizeError:

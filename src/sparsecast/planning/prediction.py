@@ -16,13 +16,12 @@ class Prediction(Sequence[Forecast]):
 
     Attributes
     ----------
-    forecasts : tuple of Forecast
     refused : dict of str to str
         Formats that do not suit the matrix, and why.
     structure : Structure
         What was forecast from.
     profile, model : str
-        Names of the profile and of the model that forecast.
+        Their names.
     predict_s : float
         Seconds that the forecast took, the Structure included.
     notes : tuple of str

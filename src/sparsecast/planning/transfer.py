@@ -6,6 +6,7 @@ import numpy as np
 
 from sparsecast.errors import ProfileError
 from sparsecast.machines.profile import Profile
+from sparsecast.models.fitting import fitted_costs
 
 
 def transfer_s(profile: Profile, size_bytes: int, direction: str) -> float:
@@ -25,7 +26,7 @@ def transfer_s(profile: Profile, size_bytes: int, direction: str) -> float:
     Raises
     ------
     ProfileError
-        If the profile does not have Bandwidths of that kind with two numbers of bytes.
+        Without Bandwidths of that kind with two numbers of bytes.
     """
     own = [stream for stream in profile.bandwidths if stream.kind == direction]
     if len({stream.bytes for stream in own}) < 2:
@@ -33,10 +34,6 @@ def transfer_s(profile: Profile, size_bytes: int, direction: str) -> float:
             f"profile {profile.name} cannot forecast copies {direction}: expected bandwidths of at least two "
             f"sizes, it has {len(own)}; calibrate the device, or use another profile"
         )
-    from scipy.optimize import nnls
-
-    seconds = np.array([stream.time_s for stream in own])
-    relative = np.array([(1.0, float(stream.bytes)) for stream in own]) / seconds[:, None]
-    scale = relative.max(axis=0)
-    latency_s, s_per_byte = nnls(relative / scale, np.ones(len(own)))[0] / scale
+    counts = np.array([(1.0, float(stream.bytes)) for stream in own])
+    latency_s, s_per_byte = fitted_costs(counts, np.array([stream.time_s for stream in own]))
     return float(latency_s + size_bytes * s_per_byte)

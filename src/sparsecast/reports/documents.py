@@ -5,11 +5,9 @@ from __future__ import annotations
 import dataclasses
 import math
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from importlib import metadata
 from typing import Any
-
-import numpy as np
 
 from sparsecast.benchmark.evaluation import Evaluation, EvaluationRow
 from sparsecast.benchmark.gahvari.comparison import Comparison
@@ -22,74 +20,56 @@ from sparsecast.machines.machine import Machine
 from sparsecast.planning.placement import Placements
 from sparsecast.planning.plan import Plan
 from sparsecast.planning.prediction import Prediction
-from sparsecast.records import Bandwidth, Candidate, Forecast, Record
+from sparsecast.records import VALUE_BYTES, Bandwidth, Candidate, Forecast, Record
 from sparsecast.version import VERSION
 
 Document = dict[str, Any]
 
 
-def matrix(name: str, shape: tuple[int, int], nnz: int) -> Document:
+def _fields(item: object, *names: str) -> Document:
+    """Return attributes whose names are their JSON keys."""
+    return {name: getattr(item, name) for name in names}
+
+
+def _candidate(candidate: Candidate) -> Document:
+    fields = _fields(candidate, "format", "kernel", "device", "dtype", "threads")
+    return {**fields, "parameters": dict(candidate.parameters)}
+
+
+def matrix(about: Structure, name: str) -> Document:
     """Return what identifies a matrix."""
-    return {"name": name, "rows": shape[0], "cols": shape[1], "nnz": nnz}
+    return {"name": name, **_fields(about, "rows", "cols", "nnz")}
 
 
 def structure(name: str, found: Structure, notes: Sequence[str]) -> Document:
     """Return every field of a Structure, and what the reader noticed."""
-    return {
-        "matrix": matrix(name, (found.rows, found.cols), found.nnz),
-        "structure": found.to_dict(),
-        "notes": list(notes),
-    }
+    return {"matrix": matrix(found, name), "structure": found.to_dict(), "notes": list(notes)}
 
 
 def forecast(item: Forecast) -> Document:
     """Return one forecast."""
-    return {
-        **_candidate(item.candidate),
-        "time_s": item.time_s,
-        "low_s": item.low_s,
-        "high_s": item.high_s,
-        "bytes": item.bytes,
-        "gflops": item.gflops,
-        "energy_j": item.energy_j,
-        "energy_low_j": item.energy_low_j,
-        "energy_high_j": item.energy_high_j,
-        "convert_s": item.convert_s,
-        "why": dict(item.why),
-    }
+    times = _fields(item, "time_s", "low_s", "high_s", "bytes", "gflops")
+    others = _fields(item, "energy_j", "energy_low_j", "energy_high_j", "convert_s")
+    return {**_candidate(item.candidate), **times, **others, "why": dict(item.why)}
 
 
 def prediction(name: str, found: Prediction) -> Document:
     """Return the forecasts of a matrix, fastest first."""
-    structure = found.structure
     return {
-        "matrix": matrix(name, (structure.rows, structure.cols), structure.nnz),
-        "profile": found.profile,
-        "model": found.model,
-        "predict_s": found.predict_s,
+        "matrix": matrix(found.structure, name),
+        **_fields(found, "profile", "model", "predict_s"),
         "forecasts": [forecast(item) for item in found],
         "refused": found.refused,
         "notes": list(found.notes),
     }
 
 
-def measurements(records: Iterable[Record], expected: Mapping[Candidate, Forecast]) -> list[Document]:
-    """Return measurements in the order given."""
-    return [measurement(record, expected.get(record.candidate)) for record in records]
-
-
 def measurement(record: Record, expected: Forecast | None) -> Document:
     """Return one measurement, with the forecast of the same Candidate where there is one."""
     return {
         **_candidate(record.candidate),
-        "time_s": record.time_s,
-        "spread": record.spread,
-        "noise": record.noise,
-        "gflops": record.gflops,
-        "convert_s": record.convert_s,
-        "energy_j": record.energy_j,
-        "energy_source": record.energy_source,
-        "error": record.error,
+        **_fields(record, "time_s", "spread", "noise", "gflops", "convert_s"),
+        **_fields(record, "energy_j", "energy_source", "error"),
         "bytes": record.traffic_bytes,
         "retaken": record.retaken,
         "samples_s": list(record.samples_s),
@@ -101,68 +81,51 @@ def measurement(record: Record, expected: Forecast | None) -> Document:
 
 def plan(made: Plan, check: PlanCheck | None) -> Document:
     """Return a plan, and how it measured where it was checked."""
-    document: Document = {
-        "blocks": [
-            {
-                "first_row": block.first_row,
-                "last_row": block.last_row,
-                "format": block.candidate.format,
-                "kernel": block.candidate.kernel,
-                "time_s": block.time_s,
-                "convert_s": block.convert_s,
-            }
-            for block in made.blocks
-        ],
-        "iterations": made.iterations,
-        "time_s": made.time_s,
-        "low_s": made.low_s,
-        "high_s": made.high_s,
-        "convert_s": made.convert_s,
+    blocks = [
+        {
+            **_fields(block, "first_row", "last_row"),
+            **_fields(block.candidate, "format", "kernel"),
+            **_fields(block, "time_s", "convert_s"),
+        }
+        for block in made.blocks
+    ]
+    checked = {} if check is None else {"check": {**dataclasses.asdict(check), "gain": check.gain}}
+    return {
+        "blocks": blocks,
+        **_fields(made, "iterations", "time_s", "low_s", "high_s", "convert_s"),
         "baseline": {"format": made.baseline.candidate.format, "time_s": made.baseline.time_s},
         "break_even_iterations": made.break_even_iterations,
         "notes": list(made.notes),
+        **checked,
     }
-    if check is not None:
-        document["check"] = {**dataclasses.asdict(check), "gain": check.gain}
-    return document
 
 
 def placements(found: Placements) -> Document:
     """Return the devices that were compared, the best first."""
-    return {
-        "devices": [
-            {
-                "device": placement.plan.device,
-                "profile": placement.profile,
-                "time_s": placement.plan.time_s,
-                "convert_s": placement.plan.convert_s,
-                "transfer_s": placement.transfer_s,
-                "total_s": placement.total_s,
-                "travelling_s": placement.travelling_s,
-            }
-            for placement in found.placements
-        ],
-        "break_even_iterations": found.break_even_iterations,
-        "refused": found.refused,
-    }
+    devices = [
+        {
+            "device": each.plan.device,
+            "profile": each.profile,
+            **_fields(each.plan, "time_s", "convert_s"),
+            **_fields(each, "transfer_s", "total_s", "travelling_s"),
+        }
+        for each in found.placements
+    ]
+    return {"devices": devices, **_fields(found, "break_even_iterations", "refused")}
 
 
 def evaluation_row(row: EvaluationRow) -> Document:
     """Return one forecast with its measurement."""
+    unit = {"time": "s", "energy": "j"}[row.quantity]
     return {
         "matrix": row.matrix,
-        "format": row.estimate.candidate.format,
-        "kernel": row.estimate.candidate.kernel,
+        **_fields(row.estimate.candidate, "format", "kernel"),
         "model": row.model,
-        **_compared(row),
+        f"predicted_{unit}": row.estimate.value,
+        f"measured_{unit}": row.measured,
         "error": row.error,
         "noise": row.record.noise,
     }
-
-
-def _compared(row: EvaluationRow) -> Document:
-    unit = {"time": "s", "energy": "j"}[row.quantity]
-    return {f"predicted_{unit}": row.estimate.value, f"measured_{unit}": row.measured}
 
 
 def evaluation(found: Evaluation) -> Document:
@@ -171,8 +134,7 @@ def evaluation(found: Evaluation) -> Document:
         "profile": found.profile,
         "rows": [evaluation_row(row) for row in found.rows],
         "models": {name: dataclasses.asdict(score) for name, score in found.models.items()},
-        "refused": found.refused,
-        "interrupted": found.interrupted,
+        **_fields(found, "refused", "interrupted"),
     }
 
 
@@ -187,8 +149,7 @@ def bench(found: BenchResult) -> Document:
     return {
         "figures": bench_figures(found),
         "errors": main.errors if main else dict.fromkeys(FIGURES),
-        "budget_s": found.budget_s,
-        "used_s": found.used_s,
+        **_fields(found, "budget_s", "used_s"),
         "noise": main.noise if main else None,
         "machine": machine(found.machine),
         "versions": versions(),
@@ -200,37 +161,28 @@ def bench(found: BenchResult) -> Document:
 
 
 def _rating(rating: Rating) -> Document:
+    measured = ("errors", "noise", "bandwidth_share", "largest_dimension", "sizes", "refilled")
     return {
-        "device": rating.device,
-        "dtype": rating.dtype,
-        "threads": rating.threads,
+        **_fields(rating, "device", "dtype", "threads"),
         "figures": dataclasses.asdict(rating.figures),
-        "errors": rating.errors,
-        "noise": rating.noise,
-        "bandwidth_share": rating.bandwidth_share,
-        "largest_dimension": rating.largest_dimension,
-        "sizes": rating.sizes,
-        "refilled": rating.refilled,
+        **_fields(rating, *measured),
         "points": [_bench_point(record, rating) for record in rating.records],
     }
 
 
 def _bench_point(record: Record, rating: Rating) -> Document:
     point = Point.named(record.matrix)
-    value_bytes = np.dtype(rating.dtype).itemsize
+    value_bytes = VALUE_BYTES[rating.dtype]
     return {
         "matrix": record.matrix,
         "kind": point.series.name,
-        "dimension": point.dimension,
-        "nnz_per_row": point.nnz_per_row,
+        **_fields(point, "dimension", "nnz_per_row"),
         "size": size_class(point.dimension, point.nnz_per_row, value_bytes, rating.cache_bytes),
-        "format": record.candidate.format,
-        "kernel": record.candidate.kernel,
+        **_fields(record.candidate, "format", "kernel"),
         "nnz": record.nnz,
         "bytes": record.traffic_bytes,
         "mflops": 1e3 * record.gflops,
-        "time_s": record.time_s,
-        "noise": record.noise,
+        **_fields(record, "time_s", "noise"),
         "samples_s": list(record.samples_s),
     }
 
@@ -246,59 +198,37 @@ def versions() -> dict[str, str]:
 
 def comparison(found: Comparison) -> Document:
     """Return a comparison of two results of the five-minute benchmark."""
+    keys = ("first", "second", "ratio", "error", "is_different")
     return {
         "machines": list(found.machines),
         "settings": list(found.targets),
-        "figures": {
-            name: {
-                "first": each.first,
-                "second": each.second,
-                "ratio": each.ratio,
-                "error": each.error,
-                "is_different": each.is_different,
-            }
-            for name, each in found.figures.items()
-        },
-        "points": found.points,
-        "points_ratio": found.points_ratio,
+        "figures": {name: _fields(each, *keys) for name, each in found.figures.items()},
+        **_fields(found, "points", "points_ratio"),
     }
 
 
 def twins(found: Twins) -> Document:
     """Return what real matrices and their twins took, as ratios, and the scores of each kind of twin."""
-    return {
-        "rows": [
-            {
-                "matrix": row.matrix,
-                "nnz": row.nnz,
-                **_candidate(row.candidate),
-                "block": row.block,
-                "time_s": row.time_s,
-                "again": row.again,
-                "bands": row.bands,
-                "structure": row.structure,
-            }
-            for row in found.rows
-        ],
-        "scores": [
-            {
-                "format": score.format,
-                "threads": score.threads,
-                "matrices": score.matrices,
-                **{
-                    kind: {"median_error": errors[0], "p90_error": errors[1]}
-                    for kind, errors in (
-                        ("again", score.again),
-                        ("bands", score.bands),
-                        ("structure", score.structure),
-                    )
-                },
-            }
-            for score in found.scores
-        ],
-        "refused": found.refused,
-        "interrupted": found.interrupted,
-    }
+    kinds = ("again", "bands", "structure")
+    rows = [
+        {
+            **_fields(row, "matrix", "nnz"),
+            **_candidate(row.candidate),
+            **_fields(row, "block", "time_s", *kinds),
+        }
+        for row in found.rows
+    ]
+    scores = [
+        {
+            **_fields(score, "format", "threads", "matrices"),
+            **{
+                kind: dict(zip(("median_error", "p90_error"), getattr(score, kind), strict=True))
+                for kind in kinds
+            },
+        }
+        for score in found.scores
+    ]
+    return {"rows": rows, "scores": scores, **_fields(found, "refused", "interrupted")}
 
 
 def machine(described: Machine) -> Document:
@@ -306,12 +236,9 @@ def machine(described: Machine) -> Document:
     return {"name": described.name, **described.to_dict()}
 
 
-def bandwidths(bandwidths: Iterable[Bandwidth]) -> list[Document]:
+def bandwidths(measured: Iterable[Bandwidth]) -> list[Document]:
     """Return the bandwidths of a profile, in the order measured."""
-    return [
-        {**dataclasses.asdict(stream), "bandwidth_bytes_per_s": stream.bandwidth_bytes_per_s}
-        for stream in bandwidths
-    ]
+    return [{**dataclasses.asdict(each), **_fields(each, "bandwidth_bytes_per_s")} for each in measured]
 
 
 def finite(value: Any) -> Any:
@@ -323,14 +250,3 @@ def finite(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
-
-
-def _candidate(candidate: Candidate) -> Document:
-    return {
-        "format": candidate.format,
-        "kernel": candidate.kernel,
-        "device": candidate.device,
-        "dtype": candidate.dtype,
-        "threads": candidate.threads,
-        "parameters": dict(candidate.parameters),
-    }

@@ -14,6 +14,8 @@ from sparsecast.benchmark.gahvari.search_space import NNZ_PER_ROW, UNBLOCKED, Po
 from sparsecast.benchmark.gahvari.summary import Rating, speeds_of
 from sparsecast.errors import InputError
 from sparsecast.machines.machine import Machine
+from sparsecast.records import VALUE_BYTES
+from sparsecast.reports.tables import setting
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,14 +30,11 @@ class SpeedMap:
 
     Attributes
     ----------
-    title : str
-    dimensions, nnz_per_row : tuple of int
-    mflops : tuple of float
-        One element a point that was measured, all three alike.
+    dimensions, nnz_per_row, mflops : tuple
+        One element a measured point.
     cache_bytes : int
         Of the last cache, which tells small problems from medium and large ones; 0 where it is not known.
     value_bytes : int
-        Size of a value.
     """
 
     title: str
@@ -48,13 +47,13 @@ class SpeedMap:
 
 def speed_maps(rating: Rating) -> list[SpeedMap]:
     """Return the maps of the matrices without blocks, and of the block size with the highest median."""
-    speeds = speeds_of(rating.records)
     by_series: dict[Series, dict[Point, float]] = {}
-    for point, speed in speeds.items():
+    for point, speed in speeds_of(rating.records).items():
         by_series.setdefault(point.series, {})[point] = speed
-    blocked = {s: own for s, own in by_series.items() if s != UNBLOCKED and not s.is_symmetric}
     shown = [UNBLOCKED] if UNBLOCKED in by_series else []
-    shown += [max(blocked, key=lambda s: float(np.median(list(blocked[s].values()))))] if blocked else []
+    blocked = [series for series in by_series if series != UNBLOCKED and not series.is_symmetric]
+    if blocked:
+        shown.append(max(blocked, key=lambda series: float(np.median(list(by_series[series].values())))))
     return [_speed_map(series, by_series[series], rating) for series in shown]
 
 
@@ -66,7 +65,7 @@ def _speed_map(series: Series, speeds: Mapping[Point, float], rating: Rating) ->
         tuple(point.nnz_per_row for point in speeds),
         tuple(speeds.values()),
         rating.cache_bytes,
-        int(np.dtype(rating.dtype).itemsize),
+        VALUE_BYTES[rating.dtype],
     )
 
 
@@ -88,15 +87,7 @@ def refuse_undrawable(path: Path) -> None:
 
 
 def draw_speed_maps(maps: Sequence[SpeedMap], title: str, path: Path) -> None:
-    """Draw maps side by side, with one scale of colours, and write them to a file.
-
-    Parameters
-    ----------
-    maps : sequence of SpeedMap
-        At least one.
-    title : str
-    path : Path
-        With a suffix among FILE_TYPES.
+    """Draw at least one map, all with one scale of colours, side by side into a file of FILE_TYPES.
 
     Raises
     ------
@@ -152,5 +143,4 @@ def _mark_sizes(ax: Axes, shown: SpeedMap) -> None:
 
 def speed_title(rating: Rating, machine: Machine) -> str:
     """Return the title of a rating's maps."""
-    threads = f"{rating.threads} thread{'s' if rating.threads > 1 else ''}"
-    return f"{machine.name if machine.gpu else machine.processor}: {rating.dtype}, {threads}"
+    return f"{machine.name if machine.gpu else machine.processor}: {setting(rating)}"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 
 
 def _clock(seconds: float) -> str:
@@ -14,7 +14,8 @@ def _clock(seconds: float) -> str:
     return f"{minutes}:{rest:02d}"
 
 
-def _progress(columns: tuple[ProgressColumn, ...], console: Console) -> Progress:
+def _progress(console: Console, *rest: ProgressColumn) -> Progress:
+    columns = TextColumn("{task.description}"), BarColumn(bar_width=30), *rest
     # Where nobody watches, a bar would leave nothing but an empty line.
     return Progress(*columns, console=console, transient=True, disable=not console.is_interactive)
 
@@ -22,13 +23,8 @@ def _progress(columns: tuple[ProgressColumn, ...], console: Console) -> Progress
 @contextmanager
 def timed_bar(console: Console, what: str) -> Iterator[Callable[[float, float, str], None]]:
     """Show a bar for work whose length is known in seconds; give a function (done_s, total_s, item)."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=30),
-        TextColumn("{task.fields[left]} left"),
-        TextColumn("{task.fields[item]}", style="dim"),
-    )
-    with _progress(columns, console) as progress:
+    left, item = TextColumn("{task.fields[left]} left"), TextColumn("{task.fields[item]}", style="dim")
+    with _progress(console, left, item) as progress:
         task = progress.add_task(what, total=1.0, left="?", item="")
 
         def update(done_s: float, total_s: float, item: str) -> None:
@@ -40,9 +36,6 @@ def timed_bar(console: Console, what: str) -> Iterator[Callable[[float, float, s
 @contextmanager
 def counted_bar(console: Console, what: str, total: int) -> Iterator[Callable[[], None]]:
     """Show a bar for `total` steps of like length; give a function to call after each."""
-    from rich.progress import TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(bar_width=30), TimeRemainingColumn())
-    with _progress(columns, console) as progress:
+    with _progress(console, TimeRemainingColumn()) as progress:
         task = progress.add_task(what, total=total)
         yield lambda: progress.advance(task)

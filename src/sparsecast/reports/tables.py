@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
 
 from rich.table import Table
 
@@ -12,6 +13,7 @@ from sparsecast.benchmark.gahvari.summary import FIGURES, BenchResult, Rating
 from sparsecast.benchmark.plan_check import PlanCheck
 from sparsecast.benchmark.twin_comparison import Twins
 from sparsecast.devices import DEVICES
+from sparsecast.devices.naming import threads_text
 from sparsecast.features.levels import BLOCK_SIZES
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import Machine
@@ -25,38 +27,37 @@ _BLOCKS_SHOWN = 12
 #: Feature groups whose features a table calls by words.
 _GROUPS_IN_WORDS = {"row_lengths", "locality", "bands", "blocks", "symmetry", "stored_values"}
 
+#: The columns of a way of doing the product.
+_WAY = ("format", "kernel")
+
 #: From here on three digits show 1 of a unit, and below it at most 999 of the next smaller one.
 _ROUNDS_TO_ONE = 0.9995
+
+_TIMES = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+_ENERGIES = {"J": 1.0, "mJ": 1e-3, "uJ": 1e-6}
+_SIZES = {"GB": 1e9, "MB": 1e6, "kB": 1e3, "B": 1.0}
 
 
 def time(seconds: float | None) -> str:
     """Return a time with three digits in the unit that suits it."""
-    if seconds is None:
-        return "-"
-    for unit, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
-        if abs(seconds) * factor >= _ROUNDS_TO_ONE:
-            return f"{seconds * factor:.3g} {unit}" if seconds * factor < 999.5 else f"{seconds:,.0f} s"
-    return f"{seconds * 1e9:.3g} ns"
+    return "-" if seconds is None else _in_units(seconds, _TIMES)
 
 
 def energy(joules: float | None) -> str:
     """Return an energy with three digits in the unit that suits it."""
-    if joules is None:
-        return "not measured"
-    for unit, factor in (("J", 1.0), ("mJ", 1e3)):
-        if joules * factor >= _ROUNDS_TO_ONE:
-            return f"{joules * factor:.3g} {unit}"
-    return f"{joules * 1e6:.3g} uJ"
+    return "not measured" if joules is None else _in_units(joules, _ENERGIES)
 
 
 def size(count: float) -> str:
     """Return a number of bytes with three digits in the unit that suits it."""
-    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= _ROUNDS_TO_ONE * factor:
-            return (
-                f"{count / factor:.3g} {unit}" if count < 999.5 * factor else f"{count / factor:,.0f} {unit}"
-            )
-    return f"{count:.0f} B"
+    return _in_units(count, _SIZES)
+
+
+def _in_units(value: float, units: Mapping[str, float]) -> str:
+    *larger, smallest = units
+    unit = next((name for name in larger if abs(value) >= _ROUNDS_TO_ONE * units[name]), smallest)
+    shown = value / units[unit]
+    return f"{shown:.3g} {unit}" if shown < 999.5 else f"{shown:,.0f} {unit}"
 
 
 def structure(name: str, found: Structure) -> Table:
@@ -87,10 +88,8 @@ def structure(name: str, found: Structure) -> Table:
 
 def forecasts(title: str, items: Sequence[Forecast], refused: Mapping[str, str]) -> Table:
     """Return Forecasts, fastest first, and below them the formats that do not suit."""
-    table = _numbers(title, "format", "kernel", "time", "interval", "GFLOP/s", "bytes", "to convert")
-    has_energy = any(item.energy_j is not None for item in items)
-    if has_energy:
-        table.add_column("energy", justify="right", no_wrap=True)
+    energies = ["energy"] if any(item.energy_j is not None for item in items) else []
+    table = _numbers(title, *_WAY, "time", "interval", "GFLOP/s", "bytes", "to convert", *energies)
     for item in items:
         table.add_row(
             *_way(item.candidate),
@@ -98,8 +97,8 @@ def forecasts(title: str, items: Sequence[Forecast], refused: Mapping[str, str])
             _interval(item.low_s, item.high_s),
             f"{item.gflops:.2f}",
             size(item.bytes),
-            "none" if item.convert_s == 0 else time(item.convert_s),
-            *([energy(item.energy_j)] if has_energy else []),
+            _or_none(item.convert_s),
+            *(energy(item.energy_j) for _ in energies),
         )
     _add_refused(table, refused)
     return table
@@ -109,21 +108,9 @@ def measurements(
     title: str, records: Sequence[Record], expected: Mapping[Candidate, Forecast], refused: Mapping[str, str]
 ) -> Table:
     """Return measurements, fastest first, each with its forecast if it has one."""
-    table = _numbers(
-        title,
-        "format",
-        "kernel",
-        "measured",
-        "noise",
-        "GFLOP/s",
-        "forecast",
-        "interval",
-        "error",
-        "converted",
-    )
-    has_energy = any(record.energy_j is not None for record in records)
-    if has_energy:
-        table.add_column("energy", justify="right", no_wrap=True)
+    energies = ["energy"] if any(record.energy_j is not None for record in records) else []
+    against = ("forecast", "interval", "error")
+    table = _numbers(title, *_WAY, "measured", "noise", "GFLOP/s", *against, "converted", *energies)
     for record in records:
         forecast = expected.get(record.candidate)
         table.add_row(
@@ -135,7 +122,7 @@ def measurements(
             _interval(forecast.low_s, forecast.high_s) if forecast else "-",
             f"{100 * (forecast.time_s / record.time_s - 1):+.0f} %" if forecast else "-",
             "nothing" if record.convert_s == 0 else time(record.convert_s),
-            *([energy(record.energy_j)] if has_energy else []),
+            *(energy(record.energy_j) for _ in energies),
         )
     _add_refused(table, refused)
     return table
@@ -143,16 +130,12 @@ def measurements(
 
 def plan(title: str, made: Plan) -> Table:
     """Return the row blocks of a plan."""
-    table = _numbers(title, "rows", "format", "kernel", "time", "to convert")
+    table = _numbers(title, "rows", *_WAY, "time", "to convert")
     for block in made.blocks[:_BLOCKS_SHOWN]:
-        table.add_row(
-            f"{block.first_row:,} to {block.last_row:,}",
-            *_way(block.candidate),
-            time(block.time_s),
-            time(block.convert_s) if block.convert_s else "none",
-        )
+        rows = f"{block.first_row:,} to {block.last_row:,}"
+        table.add_row(rows, *_way(block.candidate), time(block.time_s), _or_none(block.convert_s))
     if len(made.blocks) > _BLOCKS_SHOWN:
-        table.add_row(f"and {len(made.blocks) - _BLOCKS_SHOWN} more blocks", "", "", "", "")
+        table.add_row(f"and {len(made.blocks) - _BLOCKS_SHOWN} more blocks")
     return table
 
 
@@ -169,10 +152,8 @@ def plan_sentences(made: Plan, profile: str) -> list[str]:
     elif made.break_even_iterations is None:
         sentences.append(f"Converting takes {time(made.convert_s)} and does not pay.")
     else:
-        sentences.append(
-            f"Converting takes {time(made.convert_s)}, paid from {made.break_even_iterations:,} products on; "
-            f"{made.iterations:,} are asked for."
-        )
+        paid = _from_on(made.break_even_iterations, made.iterations)
+        sentences.append(f"Converting takes {time(made.convert_s)}, paid {paid}")
     return sentences
 
 
@@ -181,31 +162,25 @@ def _device_sentence(made: Plan) -> str:
     building = f"Building it and copying it to the device takes {time(made.convert_s)}"
     if not made.break_even_iterations:
         return f"{building}."
-    return (
-        f"{building}, {time(made.baseline.convert_s)} as plain CSR: paid from {made.break_even_iterations:,} "
-        f"products on; {made.iterations:,} are asked for."
-    )
+    paid = _from_on(made.break_even_iterations, made.iterations)
+    return f"{building}, {time(made.baseline.convert_s)} as plain CSR: paid {paid}"
+
+
+def _from_on(iterations: int, asked_for: int) -> str:
+    return f"from {iterations:,} products on; {asked_for:,} are asked for."
 
 
 def placements(title: str, found: Placements) -> Table:
     """Return the devices that were compared, the best first."""
-    table = _numbers(
-        title,
-        "device",
-        "machine",
-        "one product",
-        "convert",
-        "x and y once",
-        "all products",
-        "x and y travelling",
-    )
+    costs = ("one product", "convert", "x and y once", "all products", "x and y travelling")
+    table = _numbers(title, "device", "machine", *costs)
     for placement in found.placements:
         table.add_row(
             placement.plan.device,
             placement.profile,
             time(placement.plan.time_s),
-            time(placement.plan.convert_s) if placement.plan.convert_s else "none",
-            time(placement.transfer_s) if placement.transfer_s else "none",
+            _or_none(placement.plan.convert_s),
+            _or_none(placement.transfer_s),
             time(placement.total_s),
             time(placement.travelling_s),
         )
@@ -220,19 +195,14 @@ def placement_sentences(found: Placements) -> list[str]:
     sentences = [
         f"Best on {best.plan.device} ({best.profile}): {time(best.total_s)} in all, if the vectors stay."
     ]
-    if found.break_even_iterations == 1:
-        sentences.append(f"{fastest.plan.device} has the fastest product and pays from the first one on.")
-    elif found.break_even_iterations is not None:
-        sentences.append(
-            f"{fastest.plan.device} has the fastest product and pays from "
-            f"{found.break_even_iterations:,} products on; {best.plan.iterations:,} are asked for."
-        )
+    if found.break_even_iterations is not None:
+        pays = _from_on(found.break_even_iterations, best.plan.iterations)
+        pays = "from the first one on." if found.break_even_iterations == 1 else pays
+        sentences.append(f"{fastest.plan.device} has the fastest product and pays {pays}")
     travelling = min(found.placements, key=lambda placement: placement.travelling_s)
     if travelling is not best:
-        sentences.append(
-            f"If x and y travel for every product, {travelling.plan.device} is best: "
-            f"{time(travelling.travelling_s)} in all."
-        )
+        total = f"{travelling.plan.device} is best: {time(travelling.travelling_s)} in all."
+        sentences.append(f"If x and y travel for every product, {total}")
     return sentences
 
 
@@ -256,12 +226,10 @@ def machines(
     here: Machine, contents: Mapping[str, str], bandwidths: Mapping[str, Iterable[Bandwidth]] | None = None
 ) -> Table:
     """Return this machine and, by name, what each profile at hand holds, with the bandwidths it has."""
-    caches = (
-        ", ".join(f"L{cache.level} {cache.bytes >> 10:,} KiB" for cache in here.caches) or "caches unknown"
-    )
+    caches = ", ".join(f"L{cache.level} {cache.bytes >> 10:,} KiB" for cache in here.caches)
     table = Table(title=f"This machine: {here.name}", title_justify="left", caption_justify="left")
     table.caption = (
-        f"{here.processor}, {here.cores} cores, {here.threads} threads, {caches}, "
+        f"{here.processor}, {here.cores} cores, {here.threads} threads, {caches or 'caches unknown'}, "
         f"{here.memory_bytes / 2**30:.0f} GiB of memory, {' '.join(here.simd) or 'no vector sets known'}"
     )
     table.add_column("profile", overflow="fold")
@@ -279,26 +247,27 @@ def bandwidth_sentence(bandwidths: Iterable[Bandwidth]) -> str:
     """Return in words the bandwidth of each kind of stream, over the most bytes that it was measured with."""
     largest: dict[str, Bandwidth] = {}
     for stream in sorted(bandwidths, key=lambda stream: stream.bytes):
-        threads = DEVICES.get(stream.device).threads_text(stream.threads)
-        largest[" ".join(filter(None, (stream.device, threads, stream.kind)))] = stream
+        words = stream.device, threads_text(stream.device, stream.threads), stream.kind
+        largest[" ".join(filter(None, words))] = stream
     return ", ".join(f"{key} {size(largest[key].bandwidth_bytes_per_s)}/s" for key in sorted(largest))
+
+
+def setting(rating: Rating) -> str:
+    """Return the type and the threads of a rating in words."""
+    return f"{rating.dtype}, {rating.threads} thread{'s' if rating.threads > 1 else ''}"
 
 
 def bench(found: BenchResult) -> Table:
     """Return the figures of every target, each with its error, and below them the phases."""
-    targets = [f"{rating.dtype}, {_threads(rating)}" for rating in found.ratings]
-    table = _numbers(f"MFLOP/s of {found.machine.name}", "figure", *targets)
+    table = _numbers(f"MFLOP/s of {found.machine.name}", "figure", *map(setting, found.ratings))
     for name in FIGURES:
-        label = name.removesuffix("_mflops").replace("_", " ")
-        table.add_row(label, *(_with_error(getattr(r.figures, name), r.errors[name]) for r in found.ratings))
-    for label, shown in (
-        ("noise", [_percent(rating.noise) for rating in found.ratings]),
-        ("share of the bandwidth", [_percent(rating.bandwidth_share) for rating in found.ratings]),
-        ("largest dimension", [f"{rating.largest_dimension:,}" for rating in found.ratings]),
-        ("small, medium, large", [_sizes(rating) for rating in found.ratings]),
-        ("refilled", [f"{rating.refilled:,}" for rating in found.ratings]),
-    ):
-        table.add_row(label, *shown)
+        shown = (_with_error(getattr(r.figures, name), r.errors[name]) for r in found.ratings)
+        table.add_row(_figure(name), *shown)
+    table.add_row("noise", *(_percent(rating.noise) for rating in found.ratings))
+    table.add_row("share of the bandwidth", *(_percent(rating.bandwidth_share) for rating in found.ratings))
+    table.add_row("largest dimension", *(f"{rating.largest_dimension:,}" for rating in found.ratings))
+    table.add_row("small, medium, large", *(_sizes(rating) for rating in found.ratings))
+    table.add_row("refilled", *(f"{rating.refilled:,}" for rating in found.ratings))
     phases = ", ".join(f"{phase} {seconds:.0f} s" for phase, seconds in found.phases.items())
     table.caption = f"{found.used_s:.0f} of {found.budget_s:g} s used: {phases}"
     return table
@@ -310,30 +279,28 @@ def bench_sentence(found: BenchResult) -> str:
         return "No blocked median: too little was measured."
     rating = found.ratings[0]
     value = _with_error(rating.figures.blocked_median_mflops, rating.errors["blocked_median_mflops"])
-    return f"Blocked median, the one number: {value} MFLOP/s ({rating.dtype}, {_threads(rating)})."
+    return f"Blocked median, the one number: {value} MFLOP/s ({setting(rating)})."
 
 
 def comparison(found: Comparison) -> Table:
     """Return the figures of two results, their ratio, and whether it exceeds the errors."""
     table = _numbers("MFLOP/s", "figure", "first", "second", "ratio", "error", "differ")
     for name, each in found.figures.items():
-        differ = {None: "-", True: "yes", False: "no"}[each.is_different]
         table.add_row(
-            name.removesuffix("_mflops").replace("_", " "),
-            "-" if each.first is None else f"{each.first:,.0f}",
-            "-" if each.second is None else f"{each.second:,.0f}",
+            _figure(name),
+            _with_error(each.first, None),
+            _with_error(each.second, None),
             "-" if each.ratio is None else f"{each.ratio:.3f}",
-            "-" if each.error is None else f"{100 * each.error:.1f} %",
-            differ,
+            _percent(each.error),
+            {None: "-", True: "yes", False: "no"}[each.is_different],
         )
     lines = [
         f"{which}: {machine}, {target}"
         for which, machine, target in zip(("first", "second"), found.machines, found.targets, strict=True)
     ]
     if found.points_ratio is not None:
-        lines.append(
-            f"same matrices: {found.points:,}, median ratio of their speeds {found.points_ratio:.3f}"
-        )
+        ratio = f"median ratio of their speeds {found.points_ratio:.3f}"
+        lines.append(f"same matrices: {found.points:,}, {ratio}")
     table.caption = "\n".join(lines)
     return table
 
@@ -352,52 +319,42 @@ def gallery(listed: Mapping[str, tuple[Mapping[str, int | None], str]]) -> Table
 def evaluation(rows: Sequence[EvaluationRow]) -> Table:
     """Return every measurement with the forecast and the error of each model, matrix by matrix."""
     models = list(dict.fromkeys(row.model for row in rows))
-    table = _numbers("Forecast against measurement", "matrix", "format", "kernel", "measured", "noise")
+    table = _numbers("Forecast against measurement", "matrix", *_WAY, "measured", "noise")
     for model in models:
         table.add_column(model, justify="right")
         table.add_column("error", justify="right")
     together: dict[tuple[str, Candidate], dict[str, EvaluationRow]] = {}
     for row in rows:
         together.setdefault((row.matrix, row.record.candidate), {})[row.model] = row
-    matrix = None
-    for (name, candidate), by_model in together.items():
+    above = None
+    for (matrix, candidate), by_model in together.items():
         record = next(iter(by_model.values())).record
-        forecasts = [
-            text
-            for row in (by_model.get(model) for model in models)
-            for text in ((_value(row), f"{100 * row.error:+.0f} %") if row else ("-", "-"))
-        ]
-        noise = _percent(record.noise)
-        table.add_row(
-            name if name != matrix else "", *_way(candidate), time(record.time_s), noise, *forecasts
-        )
-        matrix = name
+        cells = ["" if matrix == above else matrix, *_way(candidate), time(record.time_s)]
+        cells.append(_percent(record.noise))
+        for model in models:
+            cells += _forecast_and_error(by_model.get(model))
+        table.add_row(*cells)
+        above = matrix
     return table
 
 
-def _value(row: EvaluationRow) -> str:
-    return time(row.estimate.value) if row.quantity == "time" else energy(row.estimate.value)
+def _forecast_and_error(row: EvaluationRow | None) -> tuple[str, str]:
+    if row is None:
+        return "-", "-"
+    shown = time if row.quantity == "time" else energy
+    return shown(row.estimate.value), f"{100 * row.error:+.0f} %"
 
 
 def scores(models: Mapping[str, ModelScore]) -> Table:
     """Return the score of each model."""
-    table = _numbers(
-        "Models",
-        "model",
-        "mean error",
-        "median",
-        "90th percentile",
-        "in the interval",
-        "regret",
-        "best found",
-        "not forecast",
-    )
+    errors = ("mean error", "median", "90th percentile", "in the interval")
+    table = _numbers("Models", "model", *errors, "regret", "best found", "not forecast")
     for name, score in models.items():
         table.add_row(
             name if score.quantity == "time" else f"{name} ({score.quantity})",
-            *(f"{100 * e:.1f} %" for e in (score.mean_error, score.median_error, score.p90_error)),
+            *map(_percent, (score.mean_error, score.median_error, score.p90_error)),
             "-" if score.coverage is None else f"{100 * score.coverage:.0f} %",
-            f"{100 * score.regret:.1f} %",
+            _percent(score.regret),
             f"{100 * score.top1:.0f} %",
             str(score.unforecast),
         )
@@ -406,9 +363,8 @@ def scores(models: Mapping[str, ModelScore]) -> Table:
 
 def twins(found: Twins) -> Table:
     """Return for each matrix how much longer its twins take, and below them the scores."""
-    table = _numbers(
-        "Synthetic twins against real matrices", "matrix", "format", "threads", "block", "one product"
-    )
+    title = "Synthetic twins against real matrices"
+    table = _numbers(title, "matrix", "format", "threads", "block", "one product")
     for heading in ("measured again", "paper's twin", "our twin"):
         table.add_column(heading, justify="right")
     matrix = None
@@ -427,7 +383,7 @@ def twins(found: Twins) -> Table:
         each = (score.again, score.bands, score.structure)
         for label, errors in zip(("median error", "90th percentile"), zip(*each, strict=True), strict=True):
             named = (f"{label}, {score.matrices}", score.format.upper(), str(score.threads))
-            table.add_row(*named, "", "", *(f"{100 * error:.1f} %" for error in errors))
+            table.add_row(*named, "", "", *map(_percent, errors))
     _add_refused(table, found.refused)
     return table
 
@@ -436,14 +392,13 @@ def _numbers(title: str, *headings: str) -> Table:
     table = Table(title=title, title_justify="left", caption_justify="left", min_width=len(title))
     words = ("format", "kernel", "matrix", "model", "way", "rows", "device", "machine", "setting", "figure")
     for heading in headings:
-        table.add_column(
-            heading, justify="left" if heading in words else "right", no_wrap=heading != "matrix"
-        )
+        justify: Literal["left", "right"] = "left" if heading in words else "right"
+        table.add_column(heading, justify=justify, no_wrap=heading != "matrix")
     return table
 
 
-def _threads(rating: Rating) -> str:
-    return f"{rating.threads} thread{'s' if rating.threads > 1 else ''}"
+def _figure(name: str) -> str:
+    return name.removesuffix("_mflops").replace("_", " ")
 
 
 def _percent(share: float | None) -> str:
@@ -462,6 +417,10 @@ def _with_error(value: float | None, error: float | None) -> str:
 
 def _way(candidate: Candidate) -> tuple[str, str]:
     return candidate.format.upper(), candidate.kernel
+
+
+def _or_none(seconds: float | None) -> str:
+    return "none" if seconds == 0 else time(seconds)
 
 
 def _interval(low_s: float | None, high_s: float | None) -> str:

