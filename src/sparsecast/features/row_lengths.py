@@ -99,14 +99,9 @@ def _adds_up(levels: tuple[int, ...], at_least: tuple[int, ...], up_to: tuple[in
 
 
 def row_length_statistics(lengths: NDArray[np.int64], counts: NDArray[np.int64]) -> dict[str, Any]:
-    """Return those features that the row lengths tell in whatever order they come.
+    """Return those features that do not depend on the order of the rows.
 
-    Parameters
-    ----------
-    lengths : int64 array of shape (n,)
-        The lengths that rows have, ascending, each once.
-    counts : int64 array of shape (n,)
-        The rows of each length.
+    `lengths` are those that rows have, ascending, each once; `counts` the number of rows of each.
     """
     rows, nnz = int(counts.sum()), int(counts @ lengths)
     mean = nnz / max(rows, 1)

@@ -12,14 +12,9 @@ from sparsecast.features.sweep import Indices, Sweep, cut, sweep
 
 
 class MatrixSource:
-    """What feature groups are computed from.
+    """What feature groups are computed from: a CSR matrix of any dtype, with indices in any order.
 
-    Parameters
-    ----------
-    A : csr_array or csr_matrix
-        Any dtype; indices may be unsorted or duplicate. Not changed.
-    workers : int
-        Parts that pay, at least 1. No result depends on it.
+    `workers` is the number of parts that pay, at least 1. No result depends on it.
 
     Attributes
     ----------

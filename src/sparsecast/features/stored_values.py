@@ -49,9 +49,7 @@ class StoredValues(FeatureGroup):
 def _count_zeros(data: NDArray[Any]) -> int:
     if data.dtype in _COMPILED_FOR:
         return int(_count_zeros_compiled(data))
-    # Other types are left to NumPy, in parts that stay in the second-level cache: the mask never becomes a
-    # large array.
-    return sum(int(np.count_nonzero(data[k : k + 65536] == 0)) for k in range(0, data.size, 65536))
+    return int(data.size - np.count_nonzero(data))
 
 
 @numba.njit(cache=True, nogil=True)

@@ -18,8 +18,8 @@ from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError
 from sparsecast.features.levels import BLOCK_SIZES, ROW_LENGTH_LEVELS, X_LINE_COLUMNS, X_REUSE_ELEMENTS
+from sparsecast.features.row_blocks import find_mispredicted_rows
 from sparsecast.features.structure import Structure
-from sparsecast.features.sweep import mispredicted_rows
 from sparsecast.integers import GOLDEN, index_dtype, mixed, stream_of
 from sparsecast.matrices.banded_synthesis import (
     Index,
@@ -173,7 +173,7 @@ def _ordered(lengths: Whole, block: int, mispredicted: int, seed: int) -> Whole:
         moved = groups.copy()
         moved[moves] = groups[turn[moves[turn]]]
         ordered = np.concatenate((moved.reshape(-1), lengths[whole * block :]))
-        if mispredicted_rows(np.concatenate(([0], np.cumsum(ordered)))) < mispredicted:
+        if np.count_nonzero(find_mispredicted_rows(ordered)) < mispredicted:
             low = share
         else:
             high = share
