@@ -14,13 +14,9 @@ if TYPE_CHECKING:
 class FeatureGroup(ABC):
     """Features of a matrix that are computed together: a frozen dataclass of numbers and tuples of numbers.
 
-    Attributes
-    ----------
-    name : str
-        As it is registered: the name of its file.
-    version : int
-        Raised whenever the same matrix would give other numbers. Stored groups of another version are not
-        used; they are computed again if the matrix can be made again.
+    `name` is that of its file, as it is registered. `version` is raised whenever the same matrix would give
+    other numbers: stored groups of another version are not used, but computed again if the matrix can be made
+    again.
     """
 
     name: ClassVar[str]

@@ -21,13 +21,7 @@ _COMPILED_FOR = tuple(np.dtype(name) for name in DTYPES)
 @FEATURES.register("stored_values")
 @dataclass(frozen=True, slots=True)
 class StoredValues(FeatureGroup):
-    """What is read of the values.
-
-    Attributes
-    ----------
-    explicit_zeros : int
-        Stored entries whose value is 0.
-    """
+    """What is read of the values: the number of explicit zeros, stored entries whose value is 0."""
 
     name: ClassVar[str] = "stored_values"
 
@@ -36,9 +30,8 @@ class StoredValues(FeatureGroup):
     @classmethod
     def compute(cls, source: MatrixSource) -> Self:
         """Return the features of a matrix."""
-        data = source.data
         parts = equal_parts(source.nnz, source.workers)
-        return cls(sum(on_threads(lambda first, last: _count_zeros(data[first:last]), parts)))
+        return cls(sum(on_threads(lambda first, last: _count_zeros(source.data[first:last]), parts)))
 
     def contradiction(self, rows: int, cols: int, nnz: int) -> str | None:
         """Return what is wrong with the number of zeros."""

@@ -29,11 +29,8 @@ _MIX = np.uint64(0xC2B2AE3D27D4EB4F)
 class Symmetry(FeatureGroup):
     """Whether the matrix equals its transpose.
 
-    Attributes
-    ----------
-    triangle_nnz : int or None
-        Entries on and below the diagonal of a matrix that equals its transpose and whose rows are sorted and
-        free of duplicates; None for every other matrix.
+    If it does, and its rows are sorted and free of duplicates, `triangle_nnz` is the number of entries on and
+    below the diagonal. For every other matrix it is None.
     """
 
     name: ClassVar[str] = "symmetry"

@@ -20,6 +20,9 @@ from sparsecast.matrices.values import require_imaginary
 
 Array = npt.NDArray[Any]
 
+# Longer rows are sorted by merging, others by insertion.
+_INSERTION_LENGTH = 48
+
 #: How an entry off the diagonal also stands at the transposed place, by the symmetry that a file names: not
 #: at all (0), as it is (1), with the other sign (-1) or conjugated (HERMITIAN).
 MIRRORS = {"general": 0, "symmetric": 1, "skew-symmetric": -1, "hermitian": 2}
@@ -175,3 +178,21 @@ def _place_triplets(rows, cols, values, mirror, slots, indices, data):  # type: 
             slots[column] = slot + 1
             indices[slot] = row
             data[slot] = _mirrored(values[k], mirror)
+
+
+@numba.njit(cache=True)
+def sort_rows(indptr, indices, data):  # type: ignore[no-untyped-def]
+    """Sort the rows in place; stably, unlike SciPy, so that mirrored duplicates are summed in one order."""
+    for row in range(indptr.size - 1):
+        begin, end = np.int64(indptr[row]), np.int64(indptr[row + 1])
+        if end - begin > _INSERTION_LENGTH:
+            order = np.argsort(indices[begin:end], kind="mergesort")
+            indices[begin:end] = indices[begin:end][order]
+            data[begin:end] = data[begin:end][order]
+            continue
+        for k in range(begin + 1, end):
+            column, value, hole = indices[k], data[k], k
+            while hole > begin and indices[hole - 1] > column:
+                indices[hole], data[hole] = indices[hole - 1], data[hole - 1]
+                hole -= 1
+            indices[hole], data[hole] = column, value

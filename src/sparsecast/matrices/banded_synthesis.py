@@ -21,7 +21,14 @@ from sparsecast.errors import InputError
 from sparsecast.features.levels import BANDS
 from sparsecast.integers import GOLDEN, index_dtype, mixed, stream_of, unsigned
 from sparsecast.matrices.band_statistics import band_statistics
-from sparsecast.matrices.synthesis import canonical, csr_bytes, require_memory, starts_of, value_of
+from sparsecast.matrices.synthesis import (
+    canonical,
+    check_least,
+    csr_bytes,
+    require_memory,
+    starts_of,
+    value_of,
+)
 
 #: Relative standard deviation of the row lengths, unless one is given. Wang 2017 names the distributions and
 #: leaves their spread open. A power law of relative deviation 1 has the exponent 2.4.
@@ -72,8 +79,7 @@ def banded_matrix(
     Parameters
     ----------
     rows : int
-        Rows and columns. Rounded down to a multiple of lcm(r, c), so that blocks are whole: ask for the
-        shape of what is returned.
+        Rows and columns, rounded down to a multiple of lcm(r, c), so that blocks are whole.
     nnz_per_row : float
         Mean entries a row. The matrix has ``round(rows * nnz_per_row / (r * c))`` blocks, exactly.
     block : (int, int)
@@ -129,12 +135,6 @@ def filled(indptr: Indices, indices: Indices, cols: int, seed: int, symmetric: b
     return canonical(data, indices, indptr, (len(indptr) - 1, cols))
 
 
-def check_seed(seed: int) -> None:
-    """Refuse a negative seed."""
-    if seed < 0:
-        raise InputError(f"seed = {seed}: expected an integer of at least 0; give a larger one")
-
-
 def _checked(
     rows: int, nnz_per_row: float, block: tuple[int, int], symmetric: bool, seed: int
 ) -> tuple[int, int]:
@@ -145,7 +145,7 @@ def _checked(
         raise InputError(
             f"block {block}: expected as many rows as columns in a symmetric matrix; give a square block"
         )
-    check_seed(seed)
+    check_least("seed", seed, 0)
     step = math.lcm(*block)
     size = rows // step * step
     if size < 1:
@@ -209,8 +209,7 @@ def pattern_of(
     grid: Grid, shares: NDArray[np.float64], weights: Whole, seed: int, index: Index
 ) -> tuple[Indices, Indices]:
     """Return indptr and sorted indices of the blocks."""
-    caps = np.full(grid.block_rows, grid.block_cols)
-    lengths = apportioned(grid.blocks, weights, caps)
+    lengths = apportioned(grid.blocks, weights, np.full(grid.block_rows, grid.block_cols))
     return _drawn(grid, _rounded(shares, grid.blocks), lengths, seed, index)
 
 
@@ -344,11 +343,9 @@ def _most(left, diagonal, edges, band, is_lower):  # type: ignore[no-untyped-def
 
 @numba.njit(cache=True, nogil=True)
 def _spread_over_bands(lengths, diagonals, edges, is_lower, wanted, counts):  # type: ignore[no-untyped-def]
-    """Write the blocks of each row in each band: each row gets its length, each band its own if it can.
-
-    From the outermost band inwards: each is within reach of fewer rows than the next, so none takes what only
-    another one could use. Rows share a band in proportion to what they can still take.
-    """
+    """Write the blocks of each row in each band: each row gets its length, each band its own if it can."""
+    # From the outermost band inwards: each is within reach of fewer rows than the next, so none takes what
+    # only another one could use. Rows share a band in proportion to what they can still take.
     left = lengths.copy()
     carried = 0
     for band in range(BANDS - 1, -1, -1):

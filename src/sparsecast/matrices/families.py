@@ -7,8 +7,7 @@ matrix was measured can be computed for it later.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -127,36 +126,22 @@ def _value(text: str) -> Value:
 
 
 def built(family: str, parameters: Mapping[str, Any]) -> csr_array[Any]:
-    """Return the matrix of a family.
-
-    Raises
-    ------
-    InputError
-        If the family does not take such parameters.
-    """
-    with _refused(family, parameters):
-        return FAMILIES[family].build(**parameters)
+    """Return the matrix of a family; InputError if the family does not take such parameters."""
+    matrix: csr_array[Any] = _called(FAMILIES[family].build, family, parameters)
+    return matrix
 
 
 def expected_entries(family: str, parameters: Mapping[str, Any]) -> int:
-    """Return about the number of entries of the matrix of a family, without making it.
-
-    Raises
-    ------
-    InputError
-        If the family does not take such parameters.
-    """
-    with _refused(family, parameters):
-        return int(FAMILIES[family].entries(**parameters))
+    """Return about the number of entries of the matrix that `built` makes, without making it."""
+    return int(_called(FAMILIES[family].entries, family, parameters))
 
 
-@contextmanager
-def _refused(family: str, parameters: Mapping[str, Any]) -> Iterator[None]:
+def _called(function: Callable[..., Any], family: str, parameters: Mapping[str, Any]) -> Any:
     try:
-        yield
+        return function(**parameters)
+    except InputError:
+        raise
     except (TypeError, ValueError, IndexError) as error:
-        if isinstance(error, InputError):
-            raise
         raise InputError(
             f"specification '{specification(family, **parameters)}': expected other parameters ({error}); "
             f"correct them"

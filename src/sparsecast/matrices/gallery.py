@@ -40,17 +40,8 @@ _CIRCUIT_NETS, _CIRCUIT_NEAR = 4, 16
 def gallery(name: str, /, **parameters: int) -> csr_array:
     """Return the gallery's matrix of that name.
 
-    Parameters
-    ----------
-    name : str
-        One of `gallery_names`.
-    **parameters : int
-        Those of `gallery_parameters`; what is not given keeps its default.
-
-    Returns
-    -------
-    csr_array
-        float64 or complex128, canonical.
+    Parameters that are not given keep their defaults. The values are float64 or complex128, the rows sorted
+    and free of duplicates.
 
     Raises
     ------

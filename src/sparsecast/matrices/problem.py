@@ -63,13 +63,7 @@ class Problem:
 
     @classmethod
     def of(cls, A: Any, name: str = "matrix") -> Problem:
-        """Return the problem of a sparse matrix of SciPy's, or of a problem itself.
-
-        Raises
-        ------
-        InputError
-            If `A` is neither.
-        """
+        """Return the problem of a sparse matrix of SciPy's; a problem itself is returned as it is."""
         if isinstance(A, Problem):
             return A
         matrix = as_csr(A)
@@ -202,13 +196,7 @@ def group_of(specification: str) -> str:
 
 
 def as_csr(A: Any) -> csr_array[Any]:
-    """Return a sparse matrix of SciPy's as a csr_array of a type that is computed with.
-
-    Raises
-    ------
-    InputError
-        If it is none.
-    """
+    """Return a sparse matrix of SciPy's as a csr_array of a type that is computed with; refuse all else."""
     if not issparse(A):
         raise InputError(f"{type(A).__name__} is no sparse matrix: expected one of SciPy's; convert it")
     matrix: csr_array[Any] = A if isinstance(A, csr_array) else csr_array(A)  # type: ignore[call-overload]

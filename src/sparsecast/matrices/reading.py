@@ -16,7 +16,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError
-from sparsecast.matrices.assembly import Contents
+from sparsecast.matrices.assembly import Contents, sort_rows
 from sparsecast.matrices.harwell_boeing import SUFFIXES as HARWELL_BOEING_SUFFIXES
 from sparsecast.matrices.harwell_boeing import read_harwell_boeing
 from sparsecast.matrices.matlab import read_mat
@@ -36,32 +36,14 @@ _EXPECTED_DTYPE = f"expected one of {', '.join(DTYPES)}; name one of them"
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """What a file said of its matrix.
+    """What a file said of its matrix, which is always whole, whatever the file's symmetry."""
 
-    Attributes
-    ----------
-    field : str
-        What the file's values are: ``"real"``, ``"complex"``, ``"integer"`` or ``"pattern"`` (every value
-        is 1).
-    symmetry : str
-        How the file stores them: ``"general"``, ``"symmetric"``, ``"skew-symmetric"`` or ``"hermitian"``. The
-        matrix is always whole.
-    explicit_zeros : int
-        Stored entries whose value is 0.
-    duplicates : int
-        Entries that were summed into another one at the same place, counted in the whole matrix.
-    nonfinite : int
-        Stored values that are NaN or infinite.
-    notes : tuple of str
-        Sentences for the user, such as ``"holds 3 NaN or infinite values"``.
-    """
-
-    field: str
-    symmetry: str
+    field: str  # "real", "complex", "integer" or "pattern", where every value is 1
+    symmetry: str  # "general", "symmetric", "skew-symmetric" or "hermitian"
     explicit_zeros: int
-    duplicates: int
-    nonfinite: int
-    notes: tuple[str, ...]
+    duplicates: int  # entries that were summed into another one at the same place
+    nonfinite: int  # values that are NaN or infinite
+    notes: tuple[str, ...]  # sentences for the user, such as "holds 3 NaN or infinite values"
 
 
 def load(
@@ -162,8 +144,11 @@ def _kind(path: Path) -> str:
 
 
 def _finished(contents: Contents) -> tuple[csr_array[Any, tuple[int, int]], FileFacts]:
-    matrix, notes = contents.matrix, list(contents.notes)
-    held = matrix.nnz
+    matrix, field, symmetry, found = contents
+    notes, held = list(found), matrix.nnz
+    if not matrix.has_sorted_indices:
+        sort_rows(matrix.indptr, matrix.indices, matrix.data)
+        matrix.has_sorted_indices = True
     matrix.sum_duplicates()
     duplicates, values = held - matrix.nnz, matrix.data
     zeros = int(values.size - np.count_nonzero(values))
@@ -174,8 +159,8 @@ def _finished(contents: Contents) -> tuple[csr_array[Any, tuple[int, int]], File
         notes.append(f"holds {zeros} explicit zeros, kept")
     if nonfinite:
         notes.append(f"holds {nonfinite} NaN or infinite values")
-    if contents.field == "integer":
+    if field == "integer":
         large = np.count_nonzero(np.abs(values) > _LARGEST_EXACT)
         if large:
             notes.append(f"holds {large} integers beyond 2**53, rounded to floating point")
-    return matrix, FileFacts(contents.field, contents.symmetry, zeros, duplicates, nonfinite, tuple(notes))
+    return matrix, FileFacts(field, symmetry, zeros, duplicates, nonfinite, tuple(notes))

@@ -93,16 +93,9 @@ def failures_of(path: Path) -> Iterator[None]:
 
 
 class TextSource:
-    """A text file, plain or gzip by its suffix, of which no more is read than was allowed.
+    """A regular text file, plain or gzip by its suffix, of which no more is read than was allowed.
 
     Use as a context manager, inside `failures_of`.
-
-    Parameters
-    ----------
-    path : Path
-        A regular file.
-    allowed_bytes : int
-        How much text may be read in all before `allow` raises the bound.
     """
 
     def __init__(self, path: Path, allowed_bytes: int) -> None:

@@ -70,34 +70,20 @@ def strip_matrix(rows: int, nnz_per_row: int, *, seed: int) -> csr_array:
     to learn its time as a function of the strips and of the entries a row. Columns are drawn at random
     inside a band around the diagonal, one from each of `nnz_per_row` equal cells of the band.
 
-    Parameters
-    ----------
-    rows : int
-        Rows and columns, R in the paper.
-    nnz_per_row : int
-        Entries of each row, at least 1 and at most `rows`.
-    seed : int
-        Same arguments, same matrix.
-
-    Returns
-    -------
-    csr_array of shape (rows, rows)
-        float64 values uniform in (-1, 1) without zeros, int32 indices, sorted, without duplicates.
-
-    Raises
-    ------
-    InputError
-        If `rows` or `nnz_per_row` is below 1, `nnz_per_row` is above `rows`, or `seed` is negative.
-    MatrixSizeError
-        If the matrix has more entries than int32 indices can count or does not fit in memory.
+    It is the `varied_matrix` of that kind.
     """
     return varied_matrix(rows, nnz_per_row, "fixed", 0.0, seed=seed)
 
 
-def _check_strip(rows: int, nnz_per_row: int, seed: int) -> None:
-    if rows < 1 or seed < 0:
-        name, value, least = ("rows", rows, 1) if rows < 1 else ("seed", seed, 0)
+def check_least(name: str, value: int, least: int) -> None:
+    """Refuse a value below `least`."""
+    if value < least:
         raise InputError(f"{name} = {value}: expected an integer of at least {least}; give a larger one")
+
+
+def _check_strip(rows: int, nnz_per_row: int, seed: int) -> None:
+    check_least("rows", rows, 1)
+    check_least("seed", seed, 0)
     if not 1 <= nnz_per_row <= rows:
         raise InputError(
             f"nnz_per_row = {nnz_per_row}: expected 1 to rows = {rows}, as columns are distinct; "
@@ -137,12 +123,14 @@ def varied_matrix(rows: int, mean_length: int, lengths: str, reach: float, *, se
     Returns
     -------
     csr_array of shape (rows, rows)
-        As from `strip_matrix`.
+        float64 values uniform in (-1, 1) without zeros, int32 indices, sorted, without duplicates.
 
     Raises
     ------
-    InputError, MatrixSizeError
-        As from `strip_matrix`, or if `lengths` is another distribution.
+    InputError
+        If a number is out of its range, or `lengths` is another distribution.
+    MatrixSizeError
+        If the matrix has more entries than int32 indices can count or does not fit in memory.
     """
     _check_strip(rows, mean_length, seed)
     width = min(rows, max(int(reach * rows), BAND_WIDTH_IN_ROW_LENGTHS * mean_length, LEAST_BAND_WIDTH))
@@ -158,24 +146,7 @@ def varied_matrix(rows: int, mean_length: int, lengths: str, reach: float, *, se
 def block_matrix(block_rows: int, blocks_per_row: int, block: int, reach: float, *, seed: int) -> csr_array:
     """Return a benchmark matrix of dense square blocks, as finite elements with several unknowns a node make.
 
-    Parameters
-    ----------
-    block_rows, blocks_per_row : int
-        Rows of blocks, and mean blocks in each; one row in ten differs from the mean.
-    block : int
-        Rows and columns of a block.
-    reach, seed
-        As of `varied_matrix`, for the blocks.
-
-    Returns
-    -------
-    csr_array of shape (block_rows * block, block_rows * block)
-        float64 values uniform in [-1, 1), int32 indices, sorted, without duplicates.
-
-    Raises
-    ------
-    InputError, MatrixSizeError
-        As from `varied_matrix`.
+    The blocks, of `block` rows and columns each, stand where a `varied_matrix` of mixed lengths has entries.
     """
     pattern = varied_matrix(block_rows, blocks_per_row, "mixed", reach, seed=seed)
     require_memory(2 * csr_bytes(block_rows * block, pattern.nnz * block**2), "a benchmark matrix of blocks")
@@ -202,7 +173,7 @@ def diagonal_matrix(rows: int, diagonals: int, reach: float, *, seed: int) -> cs
     rows : int
         Rows and columns.
     diagonals : int
-        Diagonals, at most 2 * rows - 1. One is drawn from each of so many equal cells of the reach.
+        At most 2 * rows - 1. One is drawn from each of so many equal cells of the reach.
     reach : float
         Share of the columns, on either side of the main diagonal, that the diagonals are drawn from: below 1,
         and at least such that there are enough of them.
@@ -212,15 +183,7 @@ def diagonal_matrix(rows: int, diagonals: int, reach: float, *, seed: int) -> cs
     Returns
     -------
     csr_array of shape (rows, rows)
-        float64 values uniform in [-1, 1), int32 indices, sorted, without duplicates. An entry stands in
-        every place of the drawn diagonals.
-
-    Raises
-    ------
-    InputError
-        If `rows` or `diagonals` is below 1, there are too many `diagonals`, or `seed` is negative.
-    MatrixSizeError
-        As from `strip_matrix`.
+        As from `varied_matrix`, with its errors.
     """
     _check_strip(rows, min(max(diagonals, 1), rows), seed)
     if not 1 <= diagonals <= 2 * rows - 1:

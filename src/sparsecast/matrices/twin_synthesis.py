@@ -26,14 +26,13 @@ from sparsecast.matrices.banded_synthesis import (
     Indices,
     Whole,
     apportioned,
-    check_seed,
     filled,
     grid_of,
     opened,
     pattern_of,
     uniform,
 )
-from sparsecast.matrices.synthesis import csr_bytes, require_memory, starts_of
+from sparsecast.matrices.synthesis import check_least, csr_bytes, require_memory, starts_of
 
 _ONE, _HALF_BITS = np.uint64(1), np.uint64(32)
 
@@ -53,19 +52,8 @@ def banded_twin(structure: Structure, block: int = 1, *, seed: int) -> csr_array
     It has exactly the real matrix's number of entries: the last blocks are cut off where it is no multiple.
     Rows and columns beyond the last whole block are empty.
 
-    Parameters
-    ----------
-    structure : Structure
-        Of the real matrix, which may be rectangular: bands then lie along its own diagonal.
-    block : int
-        Side of the dense blocks, 1 for none. Where whole blocks could not hold the entries, 1 is taken.
-    seed : int
-        Same arguments, same matrix.
-
-    Returns
-    -------
-    csr_array of shape (rows, cols)
-        As from `twin`, with its errors.
+    Where whole blocks could not hold the entries, `block` is 1. The bands of a rectangular matrix lie along
+    its own diagonal. All else is as in `twin`.
     """
     rows, cols, nnz = structure.rows, structure.cols, structure.nnz
     index = _checked(structure, block, seed)
@@ -96,7 +84,6 @@ def twin(structure: Structure, block: int = 1, *, seed: int) -> csr_array:
     block : int
         Side of the blocks whose fill is kept, 1 or one of BLOCK_SIZES: so many rows share their columns.
     seed : int
-        Same arguments, same matrix.
 
     Returns
     -------
@@ -131,7 +118,7 @@ def _checked(structure: Structure, block: int, seed: int) -> Index:
     structure.checked()  # compiled loops are indexed by its counts
     if block not in (1, *BLOCK_SIZES):
         raise InputError(f"block = {block}: expected 1 or one of {BLOCK_SIZES}; give one of them")
-    check_seed(seed)
+    check_least("seed", seed, 0)
     index = index_dtype(structure.nnz, structure.cols)
     arrays = csr_bytes(structure.rows, structure.nnz, index.itemsize)
     # The blocks, or the lines read one after the other, and counts of each row and line.
