@@ -39,3 +39,10 @@ def mixed(counter: np.uint64) -> np.uint64:
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return bits ^ (bits >> np.uint64(31))
+
+
+@numba.njit(cache=True, nogil=True)
+def stream_of(seed: np.uint64) -> np.uint64:
+    """Return where the counters of a seed begin."""
+    # Twice, so that neighbouring seeds do not give shifted copies of one stream.
+    return mixed(mixed(seed + GOLDEN))

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from sparsecast import integers
 from sparsecast.errors import InputError, MatrixSizeError
-from sparsecast.matrices.band_statistics import BANDS, band_statistics
+from sparsecast.features.levels import BANDS
+from sparsecast.matrices.band_statistics import band_statistics
 from sparsecast.matrices.banded_synthesis import SPREADS, banded_matrix
 
 SHARES = st.lists(st.integers(0, 9), min_size=BANDS, max_size=BANDS).filter(any)

@@ -185,6 +185,17 @@ def test_rows_of_every_length_are_sorted_and_summed(tmp_path):
     assert_same(matrix, coo)
 
 
+def test_a_symmetric_file_with_scattered_duplicates_is_symmetric_in_every_bit(tmp_path):
+    rng = np.random.default_rng(5)
+    rows, cols = np.sort(rng.integers(1, 31, (2, 4000)), axis=0)[::-1]
+    lines = [
+        f"{i} {j} {value!r}" for i, j, value in zip(rows, cols, rng.normal(size=4000).tolist(), strict=True)
+    ]
+    head = "%%MatrixMarket matrix coordinate real symmetric\n30 30 4000\n"
+    matrix = load(write(tmp_path, head + "\n".join(lines) + "\n"))
+    np.testing.assert_array_equal(matrix.toarray(), matrix.toarray().T)
+
+
 @pytest.mark.parametrize("suffix", [".mtx", ".mtx.gz"])
 def test_text_beyond_one_block(tmp_path, suffix):
     coo = sparse.random_array((20_000, 15_000), density=5e-4, rng=np.random.default_rng(0), format="coo")

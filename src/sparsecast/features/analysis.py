@@ -26,9 +26,8 @@ def structure(
     """Return the Structure of a matrix.
 
     On two cores it costs about as much as one to three products of SciPy; on one, up to five where the
-    product runs from the caches. Above 1,000,000 entries the work arrays take at most
-    a tenth of the bytes of the CSR arrays; where the columns alone would break that bound (far more
-    columns than entries) the pass is repeated over windows of columns.
+    product runs from the caches. Above 1,000,000 entries the work arrays take at most a tenth of the bytes of
+    the CSR arrays.
 
     Parameters
     ----------

@@ -16,16 +16,10 @@ from sparsecast.features.source import MatrixSource
 class Bands(FeatureGroup):
     """Distances from the diagonal.
 
-    Attributes
-    ----------
-    half_bandwidth : int
-        Largest abs(row - column) of an entry; 0 without entries.
-    histogram : tuple of float
-        Shares of the entries in ten bands: distance from the diagonal between 10 (k - 1) and 10 k percent
-        of the dimension (Gahvari et al. 2007, section III). For rectangular matrices the diagonal is that
-        of the rectangle.
-    diagonals : int
-        Number of distinct column - row values that hold an entry.
+    `half_bandwidth` is the largest abs(row - column) of an entry, 0 without entries. `histogram` holds the
+    shares of the entries in ten bands: distance from the diagonal, that of the rectangle, between 10 (k - 1)
+    and 10 k percent of the dimension (Gahvari et al. 2007, section III). `diagonals` counts the distinct
+    column - row values that hold an entry.
     """
 
     name: ClassVar[str] = "bands"

@@ -37,11 +37,8 @@ _GOLDEN_RATIO = (math.sqrt(5.0) - 1.0) / 2.0
 class Blocks(FeatureGroup):
     """Fill of dense blocks.
 
-    Attributes
-    ----------
-    fill : tuple of float
-        For each size b of BLOCK_SIZES: values stored in aligned b x b blocks over nnz (>= 1); 1.0 without
-        entries.
+    For each size b of BLOCK_SIZES, `fill` holds the values that are stored in aligned b x b blocks over nnz:
+    at least 1, and 1 without entries.
     """
 
     name: ClassVar[str] = "blocks"
@@ -61,12 +58,10 @@ class Blocks(FeatureGroup):
         """Return what is wrong with the fill."""
         if len(self.fill) != len(BLOCK_SIZES):
             return f"the fill is that of {len(self.fill)} block sizes, not {len(BLOCK_SIZES)}"
-        wrong = [
-            f"blocks of {size}x{size} store {fill:g} values a non-zero"
-            for size, fill in zip(BLOCK_SIZES, self.fill, strict=True)
-            if not 0.999 <= fill <= size * size * 1.001
-        ]
-        return wrong[0] if wrong else None
+        for size, fill in zip(BLOCK_SIZES, self.fill, strict=True):
+            if not 0.999 <= fill <= size * size * 1.001:
+                return f"blocks of {size}x{size} store {fill:g} values a non-zero"
+        return None
 
 
 def block_fill(indptr: Indices, indices: Indices) -> tuple[float, ...]:

@@ -14,13 +14,9 @@ if TYPE_CHECKING:
 class FeatureGroup(ABC):
     """Features of a matrix that are computed together: a frozen dataclass of numbers and tuples of numbers.
 
-    Attributes
-    ----------
-    name : str
-        As it is registered: the name of its file.
-    version : int
-        Raised whenever the same matrix would give other numbers. Stored groups of another version are not
-        used; they are computed again if the matrix can be made again.
+    `name` is that of its file, as it is registered. `version` is raised whenever the same matrix would give
+    other numbers: stored groups of another version are not used, but computed again if the matrix can be made
+    again.
     """
 
     name: ClassVar[str]
@@ -40,7 +36,8 @@ class FeatureGroup(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the features as plain data, with the version."""
-        return {"version": self.version, **_fields(self)}
+        features = {name: getattr(self, name) for name in self._features()}
+        return {"version": self.version, **features}
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Self | None:
@@ -53,13 +50,9 @@ class FeatureGroup(ABC):
         """
         if stored["version"] != cls.version:
             return None
-        names = [field.name for field in dataclasses.fields(cls)]  # type: ignore[arg-type]
-        return cls(**{name: _frozen(stored[name]) for name in names})
+        found = {name: stored[name] for name in cls._features()}
+        return cls(**{name: tuple(each) if isinstance(each, list) else each for name, each in found.items()})
 
-
-def _fields(group: Any) -> dict[str, Any]:
-    return {field.name: getattr(group, field.name) for field in dataclasses.fields(group)}
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+    @classmethod
+    def _features(cls) -> list[str]:
+        return [field.name for field in dataclasses.fields(cls)]  # type: ignore[arg-type]

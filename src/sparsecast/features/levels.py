@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-_EXACT_LEVELS = 64
-_LEVELS_PER_OCTAVE = 8
-
 #: Row lengths at which rows are counted: every length up to 64, then eight steps an octave, up to 2**31.
 #: Every statistic of a row block that a model needs follows from differences of such counts.
 ROW_LENGTH_LEVELS: tuple[int, ...] = (
-    *range(_EXACT_LEVELS),
-    *(
-        base + step * (base // _LEVELS_PER_OCTAVE)
-        for base in (2**exponent for exponent in range(6, 31))
-        for step in range(_LEVELS_PER_OCTAVE)
-    ),
+    *range(64),
+    *(2**octave + step * 2 ** (octave - 3) for octave in range(6, 31) for step in range(8)),
     2**31,
 )
 
@@ -29,3 +22,7 @@ X_LINE_COLUMNS = 8
 
 #: Elements of the histogram of reuse of x: element 31 also holds longer reuse, the last one first reads.
 X_REUSE_ELEMENTS = 33
+
+#: Places for histories of four row lengths, in the estimate of mispredicted rows; a history keeps 16 bits of
+#: each length, so longer ones than this are alike.
+HISTORIES, LONGEST_REMEMBERED = 2**16, 2**16 - 2

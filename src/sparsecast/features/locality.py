@@ -16,13 +16,9 @@ from sparsecast.features.source import MatrixSource
 class Locality(FeatureGroup):
     """Reads of x, in cache lines of X_LINE_COLUMNS entries.
 
-    Attributes
-    ----------
-    line_changes : int
-        Entries that read another cache line of x than the entry stored before them.
-    reuse_histogram : tuple of float
-        Shares of those line changes by the number of line changes since the same line was last read:
-        element k counts [2**k, 2**(k+1)); the last element counts first reads. All are 0 without entries.
+    `line_changes` is the number of entries that read another line than the entry stored before them.
+    `reuse_histogram` holds the shares of those by the number of line changes since the same line was last
+    read: element k counts [2**k, 2**(k+1)); the last element counts first reads. All are 0 without entries.
     """
 
     name: ClassVar[str] = "locality"

@@ -13,7 +13,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.features.levels import ROW_LENGTH_LEVELS
+from sparsecast.features.levels import HISTORIES, LONGEST_REMEMBERED, ROW_LENGTH_LEVELS
 from sparsecast.features.structure import Structure
 from sparsecast.integers import GOLDEN
 
@@ -21,10 +21,6 @@ from sparsecast.integers import GOLDEN
 #: rows, the less their ends count against the extra work. A line through the shares where both are equally
 #: fast, on synthetic rows (benchmarks/csr_row_loops.py): 0.2 at 3 entries a row, 0.35 at 8, 0.55 from 20 on.
 MISPREDICTED_SHARE, MISPREDICTED_SHARE_AN_ENTRY, GREATEST_MISPREDICTED_SHARE = 0.15, 0.02, 0.55
-
-#: Places for histories of row lengths in the estimate of mispredicted rows, and the longest row told apart.
-ROW_HISTORIES = 1 << 16
-_LONGEST_REMEMBERED = 65534
 
 Integers = NDArray[np.int64]
 
@@ -93,49 +89,27 @@ class StripStatistics:
     of a difference of prefix histograms, exact below 64 and to an eighth of an octave above, and exact for
     the whole matrix.
 
-    Attributes
-    ----------
-    bounds : int64 array of shape (strips + 1,)
-        First row of each strip, and the number of rows.
-    nnz, mispredicted : int64 arrays of shape (strips + 1,)
-        Prefix sums over strips.
-    rows_at_least, entries_up_to : int64 arrays of shape (strips + 1, levels)
-        Prefix sums over strips, at the levels of ROW_LENGTH_LEVELS.
-    longest : int64 array of shape (powers, strips)
-        The sparse table of the longest rows.
-    matrix : Structure
-        Of the whole matrix.
     """
 
-    bounds: Integers
-    nnz: Integers
+    bounds: Integers  # first row of each strip, and the number of rows
+    nnz: Integers  # prefix sums over strips, of shape (strips + 1,)
     mispredicted: Integers
-    rows_at_least: Integers
+    rows_at_least: Integers  # the same, of shape (strips + 1, levels), at the levels of ROW_LENGTH_LEVELS
     entries_up_to: Integers
-    longest: Integers
+    longest: Integers  # the sparse table of the longest rows, of shape (powers, strips)
     matrix: Structure
 
     @classmethod
     def of(cls, indptr: NDArray[Any], matrix: Structure, strip_rows: int) -> StripStatistics:
-        """Count the strips of `strip_rows` rows each (the last may be shorter) of a CSR matrix.
-
-        Parameters
-        ----------
-        indptr : integer array of shape (rows + 1,)
-        matrix : Structure
-            Of the same matrix.
-        strip_rows : int
-        """
+        """Count the strips of `strip_rows` rows each (the last may be shorter) of a CSR matrix."""
         rows = len(indptr) - 1
         bounds = np.append(np.arange(0, max(rows, 1), strip_rows), rows).astype(np.int64)
         lengths = np.diff(indptr)
         highest = int(lengths.max(initial=0))
         levels = np.array(ROW_LENGTH_LEVELS, dtype=np.int64)
         levels = levels[: int(np.searchsorted(levels, highest)) + 1]
-        strips = len(bounds) - 1
-        counts = np.zeros((strips, len(levels)), dtype=np.int64)
-        entries = np.zeros((strips, len(levels)), dtype=np.int64)
-        longest = np.zeros(strips, dtype=np.int64)
+        counts, entries = np.zeros((2, len(bounds) - 1, len(levels)), dtype=np.int64)
+        longest = np.zeros(len(bounds) - 1, dtype=np.int64)
         _count_strips(lengths, bounds, levels, counts, entries, longest)
         at_least: Integers = counts[:, ::-1].cumsum(axis=1)[:, ::-1]
         # Rows below a level give all their entries to the sum of min(length, level), the others the level.
@@ -184,35 +158,26 @@ def _prefix(counts: NDArray[Any]) -> Integers:
 
 
 def _sparse_table(values: Integers) -> Integers:
-    rows = [values]
-    width = 1
-    while 2 * width <= len(values):
-        above = rows[-1].copy()
-        above[: len(values) - width] = np.maximum(rows[-1][:-width], rows[-1][width:])
-        rows.append(above)
-        width *= 2
-    return np.array(rows)
+    powers = [values]
+    while 2 ** len(powers) <= len(values):
+        below, width = powers[-1], 2 ** (len(powers) - 1)
+        powers.append(below.copy())
+        np.maximum(below[:-width], below[width:], out=powers[-1][:-width])
+    return np.array(powers)
 
 
 @numba.njit(nogil=True, cache=True)
 def find_mispredicted_rows(lengths):  # type: ignore[no-untyped-def]
     """Tell of each row whether its length is not what followed the same four lengths the last time.
 
-    Parameters
-    ----------
-    lengths : integer array of shape (rows,)
-
-    Returns
-    -------
-    bool array of shape (rows,)
-        A history that has not occurred before counts as mispredicted. All rows above 65,533 entries count as
-        equally long. Histories share a table of ROW_HISTORIES places. The sum is `mispredicted_rows`.
+    A history that has not occurred before counts as mispredicted. All rows above 65,533 entries count as
+    equally long. Histories share a table of HISTORIES places.
     """
-    followers = np.zeros(ROW_HISTORIES, dtype=np.uint16)
+    followers = np.zeros(HISTORIES, dtype=np.uint16)
     mispredicted = np.empty(len(lengths), dtype=np.bool_)
     history = np.uint64(0)
     for i in range(len(lengths)):
-        remembered = np.uint64(min(lengths[i], _LONGEST_REMEMBERED)) + np.uint64(1)
+        remembered = np.uint64(min(lengths[i], LONGEST_REMEMBERED)) + np.uint64(1)
         # A multiplicative hash of four lengths of 16 bits each.
         place = (history * GOLDEN) >> np.uint64(48)
         mispredicted[i] = followers[place] != remembered

@@ -22,22 +22,18 @@ class RowLengths(FeatureGroup):
 
     Attributes
     ----------
-    mean, deviation : float
-        Mean and population standard deviation.
-    mode, min, max : int
-        Most frequent (the smallest of equals), least and largest number of entries.
-    empty_rows : int
-        Rows without an entry.
+    deviation : float
+        Population standard deviation.
+    mode : int
+        Most frequent number of entries, the smallest of equals.
     changes : int or None
         Rows whose length differs from that of the row before; None where the order of the rows is not known.
     mispredicted : int or None
         Rows whose length is not the one that followed the same four lengths the last time: an estimate of
         the mispredicted ends of the row loop, from a table of 65,536 histories; None as `changes`.
-    rows_at_least : tuple of int
+    rows_at_least, entries_up_to : tuple of int
         For each level of ROW_LENGTH_LEVELS up to the first that is >= `max`: the rows with at least that
-        many entries.
-    entries_up_to : tuple of int
-        For the same levels: the sum over rows of min(length, level).
+        many entries, and the sum over rows of min(length, level).
     """
 
     name: ClassVar[str] = "row_lengths"
@@ -99,14 +95,9 @@ def _adds_up(levels: tuple[int, ...], at_least: tuple[int, ...], up_to: tuple[in
 
 
 def row_length_statistics(lengths: NDArray[np.int64], counts: NDArray[np.int64]) -> dict[str, Any]:
-    """Return those features that the row lengths tell in whatever order they come.
+    """Return those features that do not depend on the order of the rows.
 
-    Parameters
-    ----------
-    lengths : int64 array of shape (n,)
-        The lengths that rows have, ascending, each once.
-    counts : int64 array of shape (n,)
-        The rows of each length.
+    `lengths` are those that rows have, ascending, each once; `counts` the number of rows of each.
     """
     rows, nnz = int(counts.sum()), int(counts @ lengths)
     mean = nnz / max(rows, 1)

@@ -12,22 +12,10 @@ from sparsecast.features.sweep import Indices, Sweep, cut, sweep
 
 
 class MatrixSource:
-    """What feature groups are computed from.
+    """What feature groups are computed from: a CSR matrix of any dtype, with indices in any order.
 
-    Parameters
-    ----------
-    A : csr_array or csr_matrix
-        Any dtype; indices may be unsorted or duplicate. Not changed.
-    workers : int
-        Parts that pay, at least 1. No result depends on it.
-
-    Attributes
-    ----------
-    shape : (int, int)
-    nnz : int
-    indptr, indices : integer arrays
-        In one native type; views of the matrix' own arrays in all usual cases.
-    data : array of shape (nnz,)
+    `workers` is the number of parts that pay, at least 1. No result depends on it.
+    Its `indptr` and `indices` are of one native type: views of the matrix' own arrays in all usual cases.
     """
 
     def __init__(self, A: csr_array[Any] | csr_matrix[Any], workers: int) -> None:

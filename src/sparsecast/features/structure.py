@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from sparsecast.errors import FeatureError, InputError
 from sparsecast.features import FEATURES
@@ -19,22 +19,13 @@ if TYPE_CHECKING:
     from sparsecast.features.stored_values import StoredValues
     from sparsecast.features.symmetry import Symmetry
 
-Group = TypeVar("Group", bound=FeatureGroup)
-
 
 @dataclass(frozen=True, slots=True)
 class Structure:
     """What models read of a matrix: its dimensions, and groups of features.
 
-    A group that is not known is absent. `get` then returns None, and a question that needs the group is
-    refused.
-
-    Attributes
-    ----------
-    rows, cols, nnz : int
-        Dimensions and stored entries (explicit zeros included).
-    groups : mapping of str to FeatureGroup
-        The known groups, by name.
+    Its `nnz` stored entries include explicit zeros. A group that is not known is absent from `groups`, and a
+    question that needs it is refused.
     """
 
     rows: int
@@ -50,10 +41,6 @@ class Structure:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.rows, self.cols, self.nnz, dict(self.groups))
-
-    def get(self, name: str) -> FeatureGroup | None:
-        """Return the group of this name, None where it is not known."""
-        return self.groups.get(name)
 
     def lacks(self, names: Iterable[str]) -> list[str]:
         """Return those of `names` that are not known."""
@@ -148,11 +135,7 @@ class Structure:
         KeyError, TypeError, ValueError
             If `stored` is something else.
         """
-        known = FEATURES.names()
-        groups = {}
-        for name, features in stored.items():
-            if name in known:
-                group = FEATURES.get(name).from_dict(features)
-                if group is not None:
-                    groups[name] = group
+        known = set(FEATURES.names()) & set(stored)
+        read = {name: FEATURES.get(name).from_dict(stored[name]) for name in known}
+        groups = {name: group for name, group in read.items() if group is not None}
         return cls(int(stored["rows"]), int(stored["cols"]), int(stored["nnz"]), groups)

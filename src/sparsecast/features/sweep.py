@@ -17,7 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, csr_matrix
 
-from sparsecast.features.levels import BANDS, X_LINE_COLUMNS, X_REUSE_ELEMENTS
+from sparsecast.features.levels import (
+    BANDS,
+    HISTORIES,
+    LONGEST_REMEMBERED,
+    X_LINE_COLUMNS,
+    X_REUSE_ELEMENTS,
+)
 from sparsecast.integers import GOLDEN, unsigned
 from sparsecast.parallel import balanced_parts_by, on_threads
 
@@ -28,8 +34,6 @@ _WORK_SHARE, _SMALL_WORK_BYTES, _SMALL_NNZ = 0.1, 4_000_000, 1_000_000
 _PIECE_BYTES, _OTHER_BYTES = 300_000, 130_000
 #: More pieces than this stop paying.
 _MAX_PIECES = 16
-#: Row lengths from this one on are alike to the history of lengths, which keeps 16 bits of each.
-_LONGEST_REMEMBERED, _HISTORIES = 2**16 - 2, 2**16
 
 #: Entries, and rows, that are looked at from several sides before the next ones; entries written at once.
 CHUNK, SPREAD = 4096, 8
@@ -147,11 +151,9 @@ def sweep(indptr: Indices, indices: Indices, shape: tuple[int, int], work: Work)
     # A piece that is alone needs no first reads: nothing was read before it.
     history = np.zeros((min(2, work.pieces), work.pieces, work.lines), dtype=_time_type(nnz))
     maps = np.zeros((work.pieces, work.diagonals // 8), dtype=np.uint8)
-    followers = np.zeros((2, work.pieces, _HISTORIES), dtype=np.uint16)
-    tallies = [
-        _tallies(indptr, bounds[p : p + 2], (history[:, p], maps[p], followers[:, p]))
-        for p in range(work.pieces)
-    ]
+    followers = np.zeros((2, work.pieces, HISTORIES), dtype=np.uint16)
+    entries = np.diff(indptr[bounds])
+    tallies = [_tallies(int(entries[p]), history[:, p], maps[p], followers[:, p]) for p in range(work.pieces)]
     starts = np.zeros(work.pieces, dtype=np.uint64)
     reuse = np.zeros(X_REUSE_ELEMENTS, dtype=np.uint64)
     diagonals, ends = 0, [shape[0] - 1]
@@ -180,10 +182,8 @@ def sweep(indptr: Indices, indices: Indices, shape: tuple[int, int], work: Work)
 
 
 def _tallies(
-    indptr: Indices, rows: Counts, shared: tuple[NDArray[Any], NDArray[np.uint8], NDArray[np.uint16]]
+    entries: int, history: NDArray[Any], diagonals: NDArray[np.uint8], followers: NDArray[np.uint16]
 ) -> _Tallies:
-    history, diagonals, followers = shared
-    entries = int(indptr[rows[1]]) - int(indptr[rows[0]])
     return _Tallies(
         totals=np.zeros(5, dtype=np.uint64),
         short_rows=np.zeros(_LONG_ROW, dtype=np.uint64),
@@ -238,16 +238,6 @@ def _joined(
     )
 
 
-def mispredicted_rows(indptr: Indices) -> int:
-    """Return how many row ends are mispredicted, as a Structure counts them, from `indptr` alone."""
-    rows = np.array([0, indptr.size - 1])
-    followers = np.zeros((2, 1, _HISTORIES), dtype=np.uint16)
-    unread = np.zeros((1, 0), dtype=np.uint32), np.zeros(0, dtype=np.uint8)
-    tallies = _tallies(indptr, rows, (*unread, followers[:, 0]))
-    _count_lengths(unsigned(indptr), rows[0], rows[1], tallies)
-    return int(tallies.totals[_MISPREDICTED]) + int(_joined_mispredicted(followers[0], followers[1]))
-
-
 @numba.njit(cache=True, nogil=True)
 def _joined_mispredicted(last, first):  # type: ignore[no-untyped-def]
     """Count the mispredicted rows among those whose history is the first of its kind in their piece."""
@@ -272,10 +262,8 @@ def _scan(indptr, indices, first_row, last_row, view, tallies):  # type: ignore[
     tallies.totals[_LINE] = _NO_LINE if start == _ZERO else np.uint64(indices[start - _ONE]) >> _LINE_BITS
     row = first_row
     while row < last_row:
-        start, end = np.uint64(indptr[row]), row + 1
-        while end < last_row and end - row < CHUNK and np.uint64(indptr[end + 1]) - start <= np.uint64(CHUNK):
-            end += 1
-        stop = np.uint64(indptr[end])
+        end = chunk_end(indptr, row, last_row)
+        start, stop = np.uint64(indptr[row]), np.uint64(indptr[end])
         _count_lengths(indptr, row, end, tallies)
         if stop - start <= np.uint64(CHUNK):
             spread(indptr, row, end, tallies.steps)
@@ -292,11 +280,17 @@ def _scan(indptr, indices, first_row, last_row, view, tallies):  # type: ignore[
 
 
 @numba.njit(cache=True, nogil=True)
-def spread(indptr, first_row, last_row, steps):  # type: ignore[no-untyped-def]
-    """Write for each entry of a chunk how many rows after first_row it lies.
+def chunk_end(indptr, row, last_row):  # type: ignore[no-untyped-def]
+    """Return where the chunk that begins with a row ends: as many rows as fit it, at least one."""
+    start, end = np.uint64(indptr[row]), row + 1
+    while end < last_row and end - row < CHUNK and np.uint64(indptr[end + 1]) - start <= np.uint64(CHUNK):
+        end += 1
+    return end
 
-    `steps` has room for SPREAD more than the entries, at most CHUNK.
-    """
+
+@numba.njit(cache=True, nogil=True)
+def spread(indptr, first_row, last_row, steps):  # type: ignore[no-untyped-def]
+    """Write for each entry of a chunk how many rows after first_row it lies, and up to SPREAD more."""
     first = np.uint64(indptr[first_row])
     place = _ZERO
     for row in range(first_row, last_row):
@@ -316,7 +310,7 @@ def _count_lengths(indptr, first_row, last_row, tallies):  # type: ignore[no-unt
     history, before = _ZERO, np.uint64(indptr[first_row + 1]) - np.uint64(indptr[first_row])
     for row in range(max(first_row - 4, 0), first_row):
         before = np.uint64(indptr[row + 1]) - np.uint64(indptr[row])
-        history = history << np.uint64(16) | min(before, np.uint64(_LONGEST_REMEMBERED)) + _ONE
+        history = history << np.uint64(16) | min(before, np.uint64(LONGEST_REMEMBERED)) + _ONE
     start = np.uint64(indptr[first_row])
     for row in range(first_row, last_row):
         stop = np.uint64(indptr[row + 1])
@@ -324,7 +318,7 @@ def _count_lengths(indptr, first_row, last_row, tallies):  # type: ignore[no-unt
         start = stop
         totals[_LENGTH_CHANGES] += np.uint64(length != before)
         before = length
-        remembered = min(length, np.uint64(_LONGEST_REMEMBERED)) + _ONE
+        remembered = min(length, np.uint64(LONGEST_REMEMBERED)) + _ONE
         place = (history * GOLDEN) >> np.uint64(48)
         known = np.uint64(follower[place])
         totals[_MISPREDICTED] += np.uint64(known != remembered) & np.uint64(known != _ZERO)
@@ -356,15 +350,10 @@ def _mark_diagonals(indices, entries, rows, columns, view, tallies):  # type: ig
     shift = view.rows - _ONE - rows[0] - view.first_diagonal
     # Set whether it was set or not: a test would be mispredicted in scattered matrices. Neighbours lie in
     # different bytes: one would have to wait for the other.
-    if inside:
-        for entry in range(start, stop):
-            place = np.uint64(indices[entry]) + shift - np.uint64(tallies.steps[entry - start])
+    for entry in range(start, stop):
+        place = np.uint64(indices[entry]) + shift - np.uint64(tallies.steps[entry - start])
+        if inside or place < bits:
             diagonals[place & low_bits] |= np.uint8(_ONE << (place >> view.plane_shift))
-    else:
-        for entry in range(start, stop):
-            place = np.uint64(indices[entry]) + shift - np.uint64(tallies.steps[entry - start])
-            if place < bits:
-                diagonals[place & low_bits] |= np.uint8(_ONE << (place >> view.plane_shift))
 
 
 @numba.njit(cache=True, nogil=True)
@@ -422,19 +411,12 @@ def _count_lines(indices, entries, columns, view, tallies):  # type: ignore[no-u
         if run - (group << view.reuse_shift) == chosen:
             _count_reuse(indices, start, end, view, tallies)
         # Stored for every entry: one that reads the same line again stores the same time again.
-        if inside:
-            for entry in range(start, end):
-                line = np.uint64(indices[entry]) >> _LINE_BITS
-                time += np.uint64(line != before)
-                before = line
+        for entry in range(start, end):
+            line = np.uint64(indices[entry]) >> _LINE_BITS
+            time += np.uint64(line != before)
+            before = line
+            if inside or line - first_line < lines:
                 last[line - first_line] = time
-        else:
-            for entry in range(start, end):
-                line = np.uint64(indices[entry]) >> _LINE_BITS
-                time += np.uint64(line != before)
-                before = line
-                if line - first_line < lines:
-                    last[line - first_line] = time
         totals[_LINE], totals[_TIME] = before, time
         start = end
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sparsecast.features import FEATURES
 from sparsecast.features.feature_group import FeatureGroup
 from sparsecast.features.source import MatrixSource
-from sparsecast.features.sweep import CHUNK, SPREAD, Indices, spread
+from sparsecast.features.sweep import CHUNK, SPREAD, Indices, chunk_end, spread
 from sparsecast.integers import GOLDEN, unsigned
 from sparsecast.parallel import balanced_parts, on_threads
 
@@ -29,11 +29,8 @@ _MIX = np.uint64(0xC2B2AE3D27D4EB4F)
 class Symmetry(FeatureGroup):
     """Whether the matrix equals its transpose.
 
-    Attributes
-    ----------
-    triangle_nnz : int or None
-        Entries on and below the diagonal of a matrix that equals its transpose and whose rows are sorted and
-        free of duplicates; None for every other matrix.
+    If it does, and its rows are sorted and free of duplicates, `triangle_nnz` is the number of entries on and
+    below the diagonal. For every other matrix it is None.
     """
 
     name: ClassVar[str] = "symmetry"
@@ -61,24 +58,10 @@ def triangle_nnz(
 ) -> int | None:
     """Return the entries on and below the diagonal of a symmetric matrix, None where it is not symmetric.
 
-    Entries above the diagonal and the mirror images of those below it are added up as 64-bit fingerprints
-    of place and value; two sets of entries with the same sum are the same but for one chance in about
-    2**64. Conversions, which could do harm, compare entry by entry.
-
-    Parameters
-    ----------
-    indptr : integer array of shape (rows + 1,)
-    indices : integer array of shape (nnz,)
-    data : array of shape (nnz,)
-        Mirrored values must agree in every bit.
-    shape : (int, int)
-    pieces : int
-        Runs of rows to cut the pass into, each on a thread; the result does not depend on them.
-
-    Returns
-    -------
-    int or None
-        None also where the columns of a row do not ascend strictly, since then entries cannot be paired.
+    Mirrored values must agree in every bit, and the columns of each row ascend strictly, or else entries
+    cannot be paired. Entries above the diagonal and the mirror images of those below it are added up as
+    64-bit fingerprints of place and value; two sets of entries with the same sum are the same but for one
+    chance in about 2**64. Conversions, which could do harm, compare entry by entry.
     """
     rows, cols = shape
     if rows != cols or data.dtype.kind not in "biufc":
@@ -148,24 +131,20 @@ def _compare(indptr, indices, words, first_row, last_row, tally):  # type: ignor
     steps = np.zeros(CHUNK + SPREAD, dtype=np.uint32)
     row = first_row
     while row < last_row:
-        start, end = np.uint64(indptr[row]), row + 1
-        while end < last_row and end - row < CHUNK and np.uint64(indptr[end + 1]) - start <= np.uint64(CHUNK):
-            end += 1
-        stop = np.uint64(indptr[end])
+        end = chunk_end(indptr, row, last_row)
+        start, stop = np.uint64(indptr[row]), np.uint64(indptr[end])
         if stop - start <= np.uint64(CHUNK):
             spread(indptr, row, end, steps)
-            if not _compare_chunk(indices, words, (start, stop), np.uint64(row), steps, tally):
-                return False
         else:  # one row, of which a chunk after the other is looked at
             steps[:] = 0
-            while start < stop:
-                part = min(stop, start + np.uint64(CHUNK))
-                if not _compare_chunk(indices, words, (start, part), np.uint64(row), steps, tally):
-                    return False
-                # A chunk compares the entries within it; here meet its last and the next one's first.
-                if part < stop and indices[part] <= indices[part - _ONE]:
-                    return False
-                start = part
+        while start < stop:
+            part = min(stop, start + np.uint64(CHUNK))
+            if not _compare_chunk(indices, words, (start, part), np.uint64(row), steps, tally):
+                return False
+            # A chunk compares the entries within it; here meet its last and the next one's first.
+            if part < stop and indices[part] <= indices[part - _ONE]:
+                return False
+            start = part
         row = end
     return True
 

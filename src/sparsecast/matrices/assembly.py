@@ -1,4 +1,4 @@
-"""Triplets, packed columns and SciPy's other formats turned into one canonical CSR.
+"""Triplets and packed columns of a file turned into CSR.
 
 The kernels see indices as unsigned integers, because signed ones cost a wrap-around test on every load.
 """
@@ -6,19 +6,21 @@ The kernels see indices as unsigned integers, because signed ones cost a wrap-ar
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array
 
 from sparsecast.integers import index_dtype, unsigned
+from sparsecast.matrices.sources import check_memory, damaged
+from sparsecast.matrices.values import require_imaginary
 
 Array = npt.NDArray[Any]
 
-# Rows up to the first length are sorted by counting smaller columns, which has no branch to mispredict; up
-# to the second by insertion; longer ones by a merge sort. All are stable.
-_RANKED_LENGTH = 16
+# Longer rows are sorted by merging, others by insertion.
 _INSERTION_LENGTH = 48
 
 #: How an entry off the diagonal also stands at the transposed place, by the symmetry that a file names: not
@@ -26,51 +28,91 @@ _INSERTION_LENGTH = 48
 MIRRORS = {"general": 0, "symmetric": 1, "skew-symmetric": -1, "hermitian": 2}
 HERMITIAN = MIRRORS["hermitian"]
 
-# Integers of larger magnitude need not survive in a float64.
-_LARGEST_EXACT = 2.0**53
+
+class Contents(NamedTuple):
+    """What a file holds: rows may be unsorted or hold duplicates; `field` and `symmetry` as in FileFacts."""
+
+    matrix: csr_array[Any]
+    field: str
+    symmetry: str = "general"
+    notes: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
-class Compressed:
-    """Arrays of a CSR matrix whose rows may still be unsorted or hold duplicates.
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What the header of a text file says of the matrix."""
 
-    Attributes
-    ----------
-    indptr : ndarray of int32 or int64, shape (rows + 1,)
-        Where each row begins.
-    indices : ndarray of the same type, shape (nnz,)
-        Column numbers from 0.
-    data : ndarray of shape (nnz,)
-        Values, of a type that is computed with.
-    shape : tuple of int
-        Rows and columns.
-    """
-
-    indptr: Array
-    indices: Array
-    data: Array
+    field: str
+    symmetry: str
     shape: tuple[int, int]
+    stored: int
+
+    @property
+    def mirror(self) -> int:
+        """How entries are mirrored at the diagonal, one of MIRRORS."""
+        return MIRRORS[self.symmetry]
+
+    @property
+    def held(self) -> np.dtype[Any]:
+        """Type that the values are parsed into."""
+        return np.dtype(np.complex128 if self.field == "complex" else np.float64)
+
+    @property
+    def whole(self) -> int:
+        """Most entries of the matrix, the mirrored ones included."""
+        return self.stored * (2 if self.mirror else 1)
+
+    def value_type(self, path: Path, asked: np.dtype[Any] | None) -> np.dtype[Any]:
+        """Return the type of the values that are wanted of the file."""
+        wanted = self.held if asked is None else asked
+        require_imaginary(self.held, wanted, str(path))
+        return wanted
+
+    def check_shape(self, path: Path) -> None:
+        """Refuse a symmetry that only a square matrix has, and entries that have no place."""
+        rows, cols = self.shape
+        if self.mirror and rows != cols:
+            problem = f"is called {self.symmetry} and has {rows} rows and {cols} columns"
+            raise damaged(path, problem, "correct the sizes or call it general")
+        if self.stored and not min(self.shape):
+            raise damaged(path, f"claims {self.stored} entries in a matrix of {rows} rows, {cols} columns")
+
+    def check_memory(self, path: Path, value_type: np.dtype[Any], read_bytes: int) -> None:
+        """Refuse the matrix where the memory cannot take what is read and the CSR arrays together.
+
+        `read_bytes` are those that are held besides the stored values.
+        """
+        rows, cols = self.shape
+        read_value = max(value_type.itemsize, self.held.itemsize)
+        index = index_dtype(rows, cols, self.whole).itemsize
+        needed = read_bytes + self.stored * read_value + self.whole * (read_value + index)
+        what = f"a matrix of {rows} rows, {cols} columns and {self.stored} stored entries"
+        check_memory(path, needed + 2 * index * (rows + 1), what)
+
+    def contents(self, rows: Array, cols: Array, values: Array, notes: tuple[str, ...] = ()) -> Contents:
+        """Return the matrix of the stored triplets; say where its diagonal contradicts its symmetry."""
+        diagonal = values[rows == cols] if self.mirror in (-1, HERMITIAN) else values[:0]
+        if self.mirror == -1 and np.any(diagonal != 0):
+            notes += ("is called skew-symmetric and holds a diagonal that is not 0, kept as it is",)
+        if self.mirror == HERMITIAN and np.any(diagonal.imag != 0):
+            notes += ("is called hermitian and holds a diagonal that is not real, kept as it is",)
+        matrix = from_triplets(rows, cols, values, self.shape, self.mirror)
+        return Contents(matrix, self.field, self.symmetry, notes)
 
 
-def from_triplets(rows: Array, cols: Array, values: Array, shape: tuple[int, int], mirror: int) -> Compressed:
-    """Compress triplets by rows, keeping the order of the entries within a row.
+def from_triplets(
+    rows: Array, cols: Array, values: Array, shape: tuple[int, int], mirror: int = 0
+) -> csr_array[Any]:
+    """Compress triplets by rows; entries of a row keep their order, so it is sorted where they came sorted.
 
     Parameters
     ----------
     rows, cols : ndarray of int32 or int64, shape (stored,)
         Row and column numbers from 0, both of one type and inside `shape`; the caller has checked.
     values : ndarray of shape (stored,)
-        One value a triplet.
     shape : tuple of int
-        Rows and columns.
     mirror : int
-        One of MIRRORS. 0: the triplets are the matrix. Otherwise each one off the diagonal also stands at the
-        transposed place: 1 as it is, -1 with the other sign, HERMITIAN conjugated.
-
-    Returns
-    -------
-    Compressed
-        Entries in the order of the triplets: sorted where the triplets came sorted by rows or columns.
+        One of MIRRORS: how each triplet off the diagonal also stands at the transposed place.
     """
     width = index_dtype(*shape, len(rows) * (2 if mirror else 1))
     rows, cols = unsigned(rows), unsigned(cols)
@@ -81,10 +123,10 @@ def from_triplets(rows: Array, cols: Array, values: Array, shape: tuple[int, int
     data = np.empty(len(indices), dtype=values.dtype)
     slots = unsigned(indptr[:-1].copy())
     _place_triplets(rows, cols, values, mirror, slots, unsigned(indices), data)
-    return Compressed(indptr, indices, data, shape)
+    return csr_array((data, indices, indptr), shape=shape)
 
 
-def from_packed(values: Array, shape: tuple[int, int], mirror: int) -> Compressed:
+def from_packed(values: Array, shape: tuple[int, int], mirror: int = 0) -> csr_array[Any]:
     """Compress a dense matrix given column by column, leaving its zeros out.
 
     Parameters
@@ -93,41 +135,16 @@ def from_packed(values: Array, shape: tuple[int, int], mirror: int) -> Compresse
         The columns one after the other: whole ones where `mirror` is 0, from below the diagonal where it is
         -1, from the diagonal down otherwise.
     shape : tuple of int
-        Rows and columns.
     mirror : int
         As for `from_triplets`.
     """
-    width = index_dtype(*shape, len(values) * (2 if mirror else 1))
-    indptr = np.zeros(shape[0] + 1, dtype=width)
-    _count_packed(values, shape[0], shape[1], mirror, unsigned(indptr[1:]))
-    np.cumsum(indptr, out=indptr, dtype=width)
-    indices = np.empty(int(indptr[-1]), dtype=width)
-    data = np.empty(len(indices), dtype=values.dtype)
-    slots = unsigned(indptr[:-1].copy())
-    _place_packed(values, shape[0], shape[1], mirror, slots, unsigned(indices), data)
-    return Compressed(indptr, indices, data, shape)
-
-
-def canonicalise(matrix: Compressed) -> int:
-    """Sort the rows of `matrix` and sum its duplicates, in place.
-
-    Returns
-    -------
-    int
-        Entries that were added to another one and are gone.
-    """
-    if not _sort_rows(unsigned(matrix.indptr), unsigned(matrix.indices), matrix.data):
-        return 0
-    before = len(matrix.indices)
-    kept = int(_sum_duplicates(unsigned(matrix.indptr), unsigned(matrix.indices), matrix.data))
-    matrix.indices, matrix.data = matrix.indices[:kept].copy(), matrix.data[:kept].copy()
-    return before - kept
-
-
-def count_values(values: Array) -> tuple[int, int, int]:
-    """Return how many `values` are 0, are NaN or infinite, and have a real part beyond 2**53."""
-    zeros, nonfinite, large = _count_values(values)
-    return int(zeros), int(nonfinite), int(large)
+    if mirror:
+        columns = np.zeros(shape, dtype=values.dtype)
+        columns[np.triu_indices(shape[0], 1 if mirror < 0 else 0)] = values
+    else:
+        columns = values.reshape(shape[::-1])
+    cols, rows = np.nonzero(columns)
+    return from_triplets(rows, cols, columns[cols, rows], shape, mirror)
 
 
 @numba.njit(cache=True)
@@ -164,122 +181,18 @@ def _place_triplets(rows, cols, values, mirror, slots, indices, data):  # type: 
 
 
 @numba.njit(cache=True)
-def _count_packed(values, rows, cols, mirror, lengths):  # type: ignore[no-untyped-def]
-    position = 0
-    for column in range(cols):
-        first = 0 if mirror == 0 else (column if mirror > 0 else column + 1)
-        for row in range(first, rows):
-            if values[position] != 0:
-                lengths[row] += 1
-                if mirror != 0 and row != column:
-                    lengths[column] += 1
-            position += 1
-
-
-@numba.njit(cache=True)
-def _place_packed(values, rows, cols, mirror, slots, indices, data):  # type: ignore[no-untyped-def]
-    position = 0
-    for column in range(cols):
-        first = 0 if mirror == 0 else (column if mirror > 0 else column + 1)
-        for row in range(first, rows):
-            value = values[position]
-            position += 1
-            if value == 0:
-                continue
-            slot = slots[row]
-            slots[row] = slot + 1
-            indices[slot] = column
-            data[slot] = value
-            if mirror != 0 and row != column:
-                slot = slots[column]
-                slots[column] = slot + 1
-                indices[slot] = row
-                data[slot] = _mirrored(value, mirror)
-
-
-@numba.njit(cache=True)
-def _sort_by_rank(columns, values, ranked_columns, ranked_values):  # type: ignore[no-untyped-def]
-    for k in range(columns.size):
-        column = columns[k]
-        rank = np.uint64(0)
-        for j in range(k):
-            rank += np.uint64(columns[j] <= column)
-        for j in range(k + 1, columns.size):
-            rank += np.uint64(columns[j] < column)
-        ranked_columns[rank] = column
-        ranked_values[rank] = values[k]
-    for k in range(columns.size):
-        columns[k] = ranked_columns[k]
-        values[k] = ranked_values[k]
-
-
-@numba.njit(cache=True)
-def _sort_by_insertion(columns, values):  # type: ignore[no-untyped-def]
-    for k in range(1, columns.size):
-        column, value = columns[k], values[k]
-        hole = k
-        while hole > 0 and columns[hole - 1] > column:
-            columns[hole] = columns[hole - 1]
-            values[hole] = values[hole - 1]
-            hole -= 1
-        columns[hole] = column
-        values[hole] = value
-
-
-@numba.njit(cache=True)
-def _sort_rows(indptr, indices, data):  # type: ignore[no-untyped-def]
-    """Sort every row that is not sorted yet, stably; return whether any row holds a column twice."""
-    twice = False
-    ranked_columns = np.empty(_RANKED_LENGTH, dtype=indices.dtype)
-    ranked_values = np.empty(_RANKED_LENGTH, dtype=data.dtype)
+def sort_rows(indptr, indices, data):  # type: ignore[no-untyped-def]
+    """Sort the rows in place; stably, unlike SciPy, so that mirrored duplicates are summed in one order."""
     for row in range(indptr.size - 1):
         begin, end = np.int64(indptr[row]), np.int64(indptr[row + 1])
-        ascending = True
-        for k in range(begin + 1, end):
-            if indices[k] <= indices[k - 1]:
-                ascending = False
-        if ascending:
-            continue
-        if end - begin <= _RANKED_LENGTH:
-            _sort_by_rank(indices[begin:end], data[begin:end], ranked_columns, ranked_values)
-        elif end - begin <= _INSERTION_LENGTH:
-            _sort_by_insertion(indices[begin:end], data[begin:end])
-        else:
+        if end - begin > _INSERTION_LENGTH:
             order = np.argsort(indices[begin:end], kind="mergesort")
             indices[begin:end] = indices[begin:end][order]
             data[begin:end] = data[begin:end][order]
+            continue
         for k in range(begin + 1, end):
-            if indices[k] == indices[k - 1]:
-                twice = True
-    return twice
-
-
-@numba.njit(cache=True)
-def _sum_duplicates(indptr, indices, data):  # type: ignore[no-untyped-def]
-    """Move the entries of sorted rows together, summing equal columns; return how many remain."""
-    kept = 0
-    begin = np.int64(indptr[0])
-    for row in range(indptr.size - 1):
-        end = np.int64(indptr[row + 1])
-        first = kept
-        for k in range(begin, end):
-            if kept > first and indices[kept - 1] == indices[k]:
-                data[kept - 1] += data[k]
-            else:
-                indices[kept] = indices[k]
-                data[kept] = data[k]
-                kept += 1
-        indptr[row + 1] = kept
-        begin = end
-    return kept
-
-
-@numba.njit(cache=True)
-def _count_values(values):  # type: ignore[no-untyped-def]
-    zeros = nonfinite = large = 0
-    for k in range(values.size):
-        value = values[k]
-        zeros += value == 0
-        nonfinite += not np.isfinite(value)
-        large += abs(value.real) > _LARGEST_EXACT  # integers are real: the modulus of others is not needed
-    return zeros, nonfinite, large
+            column, value, hole = indices[k], data[k], k
+            while hole > begin and indices[hole - 1] > column:
+                indices[hole], data[hole] = indices[hole - 1], data[hole - 1]
+                hole -= 1
+            indices[hole], data[hole] = column, value

@@ -19,52 +19,27 @@ import numpy as np
 from sparsecast.errors import InputError
 from sparsecast.features.structure import Structure
 
-#: Bands of a tenth of the dimension each.
-BANDS = 10
-
 #: Least mean entries a row of each class of density; a class ends where the next begins.
 DENSITY_CLASSES = (0.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 
 
 @dataclass(frozen=True, slots=True)
 class DensityClass:
-    """The mean over the square matrices of one class of density.
-
-    Attributes
-    ----------
-    least_density : float
-        Least mean entries a row of the class.
-    matrices : int
-        Matrices in it.
-    density : float
-        Mean over the matrices of their mean entries a row.
-    bands : tuple of float
-        Mean over the matrices of the share of entries in each band, as in a Structure; they sum to 1.
-    """
+    """The square matrices of one class of density, the mean number of entries a row."""
 
     least_density: float
-    matrices: int
-    density: float
-    bands: tuple[float, ...]
+    matrices: int  # how many
+    density: float  # mean over the matrices
+    bands: tuple[float, ...]  # mean of their shares of entries in each band, as in a Structure
 
 
 @dataclass(frozen=True, slots=True)
 class BandStatistics:
-    """Shares by band for every class of density, and the mean density of the corpus.
+    """Shares by band for every class of density, and the mean density of the corpus."""
 
-    Attributes
-    ----------
-    source : dict of str to anything
-        What they were derived from, when, and by which command.
-    density : float
-        Mean over all matrices of their mean entries a row.
-    classes : tuple of DensityClass
-        In ascending order of density; classes without a matrix are left out.
-    """
-
-    source: dict[str, Any]
+    source: dict[str, Any]  # what they were derived from, when, and by which command
     density: float
-    classes: tuple[DensityClass, ...]
+    classes: tuple[DensityClass, ...]  # by ascending density; those without a matrix are left out
 
     def bands(self, nnz_per_row: float) -> tuple[float, ...]:
         """Return the shares by band of the class that holds a density; of the first one below all classes."""
@@ -84,14 +59,7 @@ class BandStatistics:
 
 
 def derive(structures: Iterable[Structure], source: dict[str, Any]) -> BandStatistics:
-    """Return the statistics of a corpus, in which every matrix weighs the same.
-
-    Parameters
-    ----------
-    structures : iterable of Structure
-        Of square matrices with entries.
-    source : dict of str to anything
-        Kept with the statistics.
+    """Return the statistics of a corpus of square matrices with entries, in which each weighs the same.
 
     Raises
     ------

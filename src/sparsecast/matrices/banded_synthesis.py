@@ -18,9 +18,17 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError
-from sparsecast.integers import GOLDEN, index_dtype, mixed
-from sparsecast.matrices.band_statistics import BANDS, band_statistics
-from sparsecast.matrices.synthesis import csr_bytes, require_memory
+from sparsecast.features.levels import BANDS
+from sparsecast.integers import GOLDEN, index_dtype, mixed, stream_of, unsigned
+from sparsecast.matrices.band_statistics import band_statistics
+from sparsecast.matrices.synthesis import (
+    canonical,
+    check_least,
+    csr_bytes,
+    require_memory,
+    starts_of,
+    value_of,
+)
 
 #: Relative standard deviation of the row lengths, unless one is given. Wang 2017 names the distributions and
 #: leaves their spread open. A power law of relative deviation 1 has the exponent 2.4.
@@ -71,8 +79,7 @@ def banded_matrix(
     Parameters
     ----------
     rows : int
-        Rows and columns. Rounded down to a multiple of lcm(r, c), so that blocks are whole: ask for the
-        shape of what is returned.
+        Rows and columns, rounded down to a multiple of lcm(r, c), so that blocks are whole.
     nnz_per_row : float
         Mean entries a row. The matrix has ``round(rows * nnz_per_row / (r * c))`` blocks, exactly.
     block : (int, int)
@@ -111,18 +118,21 @@ def banded_matrix(
     """
     size, blocks = _checked(rows, nnz_per_row, block, symmetric, seed)
     shares = _checked_shares(band_statistics().bands(nnz_per_row) if bands is None else bands)
-    weights = _Weights(lengths, spread).draw(size // block[0], seed)
+    weights = _weights(size // block[0], lengths, spread, seed)
     grid = grid_of(size // block[0], size // block[1], blocks, symmetric)
     index: Index = index_dtype(blocks * block[0] * block[1])
     pattern = _symmetric_pattern if symmetric else pattern_of
     indptr, indices = pattern(grid, shares, weights, seed, index)
     if block != (1, 1):
         indptr, indices = opened(indptr, indices, block)
+    return filled(indptr, indices, size, seed, symmetric)
+
+
+def filled(indptr: Indices, indices: Indices, cols: int, seed: int, symmetric: bool = False) -> csr_array:
+    """Return the matrix of a pattern, with values."""
     data = np.empty(len(indices), dtype=np.float64)
-    fill_values(indptr, indices, symmetric, np.uint64(seed % 2**64), data)
-    matrix = csr_array((data, indices, indptr), shape=(size, size))
-    matrix.has_canonical_format = True
-    return matrix
+    _fill_values(indptr, indices, symmetric, np.uint64(seed % 2**64), data)
+    return canonical(data, indices, indptr, (len(indptr) - 1, cols))
 
 
 def _checked(
@@ -135,8 +145,7 @@ def _checked(
         raise InputError(
             f"block {block}: expected as many rows as columns in a symmetric matrix; give a square block"
         )
-    if seed < 0:
-        raise InputError(f"seed = {seed}: expected an integer of at least 0; give a larger one")
+    check_least("seed", seed, 0)
     step = math.lcm(*block)
     size = rows // step * step
     if size < 1:
@@ -166,37 +175,27 @@ def _checked_shares(bands: Sequence[float]) -> NDArray[np.float64]:
     return shares
 
 
-@dataclass(frozen=True, slots=True)
-class _Weights:
-    """Row lengths in units of _WEIGHT_UNIT of their mean, before they are whole numbers."""
-
-    lengths: str
-    spread: float | None
-
-    def draw(self, count: int, seed: int) -> Whole:
-        if self.lengths not in SPREADS:
-            known = ", ".join(list(SPREADS)[:-1])
-            raise InputError(
-                f"lengths '{self.lengths}': expected {known} or {list(SPREADS)[-1]}; name one of them"
-            )
-        spread = SPREADS[self.lengths] if self.spread is None else self.spread
-        if not 0 <= spread < math.inf:
-            raise InputError(f"spread = {spread}: expected a number of at least 0; give a relative deviation")
-        drawn = self._drawn(count, spread, seed) if spread and self.lengths != "fixed" else np.ones(count)
-        return np.rint(np.clip(drawn, 0, count) / _WEIGHT_UNIT).astype(np.int64)
-
-    def _drawn(self, count: int, spread: float, seed: int) -> NDArray[np.float64]:
-        if self.lengths == "normal":
-            each = np.empty(count)
-            _sums_of_twelve(np.uint64(seed % 2**64), each)
-            return 1 + spread * each
-        share = np.empty(count)
-        uniform(np.uint64(seed % 2**64), share)
-        if self.lengths == "uniform":
-            return 1 + spread * math.sqrt(3) * (2 * share - 1)
-        # Pareto of exponent a has the mean a / (a - 1) and the relative deviation 1 / sqrt(a (a - 2)).
-        exponent = 1 + math.sqrt(1 + 1 / spread**2)
-        return (exponent - 1) / exponent * share ** (-1 / exponent)
+def _weights(count: int, lengths: str, spread: float | None, seed: int) -> Whole:
+    """Return row lengths in units of _WEIGHT_UNIT of their mean, before they are whole numbers."""
+    if lengths not in SPREADS:
+        *known, last = SPREADS
+        raise InputError(f"lengths '{lengths}': expected {', '.join(known)} or {last}; name one of them")
+    spread = SPREADS[lengths] if spread is None else spread
+    if not 0 <= spread < math.inf:
+        raise InputError(f"spread = {spread}: expected a number of at least 0; give a relative deviation")
+    drawn = np.ones(count)
+    if spread and lengths == "normal":
+        _sums_of_twelve(np.uint64(seed % 2**64), drawn)
+        drawn = 1 + spread * drawn
+    elif spread and lengths != "fixed":
+        share = uniform(count, seed)
+        if lengths == "uniform":
+            drawn = 1 + spread * math.sqrt(3) * (2 * share - 1)
+        else:
+            # Pareto of exponent a has the mean a / (a - 1) and the relative deviation 1 / sqrt(a (a - 2)).
+            exponent = 1 + math.sqrt(1 + 1 / spread**2)
+            drawn = (exponent - 1) / exponent * share ** (-1 / exponent)
+    return np.rint(np.clip(drawn, 0, count) / _WEIGHT_UNIT).astype(np.int64)
 
 
 def grid_of(block_rows: int, block_cols: int, blocks: int, symmetric: bool) -> Grid:
@@ -207,24 +206,15 @@ def grid_of(block_rows: int, block_cols: int, blocks: int, symmetric: bool) -> G
 
 
 def pattern_of(
-    grid: Grid,
-    shares: NDArray[np.float64],
-    weights: Whole,
-    seed: int,
-    index: Index,
+    grid: Grid, shares: NDArray[np.float64], weights: Whole, seed: int, index: Index
 ) -> tuple[Indices, Indices]:
     """Return indptr and sorted indices of the blocks."""
-    caps = np.full(grid.block_rows, grid.block_cols)
-    lengths = apportioned(grid.blocks, weights, caps)
+    lengths = apportioned(grid.blocks, weights, np.full(grid.block_rows, grid.block_cols))
     return _drawn(grid, _rounded(shares, grid.blocks), lengths, seed, index)
 
 
 def _symmetric_pattern(
-    grid: Grid,
-    shares: NDArray[np.float64],
-    weights: Whole,
-    seed: int,
-    index: Index,
+    grid: Grid, shares: NDArray[np.float64], weights: Whole, seed: int, index: Index
 ) -> tuple[Indices, Indices]:
     """Return the same of a symmetric pattern."""
     rows = grid.block_rows
@@ -239,15 +229,11 @@ def _symmetric_pattern(
     lengths = apportioned(below, weighted, np.arange(rows))
     starts, lower = _drawn(grid, _rounded(halves, below), lengths, seed, index)
     diagonal = np.diff(np.arange(rows + 1) * on_diagonal // rows)
-    upper = np.zeros(rows, dtype=np.int64)
-    columns = lower.view(f"u{lower.itemsize}")
-    _count_columns(columns, upper)
-    indptr = np.zeros(rows + 1, dtype=index)
-    np.cumsum(lengths + diagonal + upper, out=indptr[1:])
+    indptr = starts_of(lengths + diagonal + np.bincount(lower, minlength=rows), index)
     indices = np.empty(grid.blocks, dtype=index)
     begins = indptr[:-1].astype(np.uint64)
     places = begins + lengths.astype(np.uint64)
-    _mirror(starts.astype(np.uint64), columns, diagonal, begins, places, indices)
+    _mirror(starts.astype(np.uint64), unsigned(lower), diagonal, begins, places, indices)
     return indptr, indices
 
 
@@ -267,19 +253,16 @@ def _drawn(grid: Grid, wanted: Whole, lengths: Whole, seed: int, index: Index) -
     """Return a pattern with these blocks a row and, where rows admit, a band."""
     counts = np.empty((BANDS, grid.block_rows), dtype=np.uint32)
     _spread_over_bands(lengths, grid.diagonal, grid.edges, grid.is_lower, wanted, counts)
-    indptr = np.zeros(grid.block_rows + 1, dtype=index)
-    np.cumsum(lengths, out=indptr[1:])
+    indptr = starts_of(lengths, index)
     indices = np.empty(int(indptr[-1]), dtype=index)
-    seed64 = np.uint64(seed % 2**64)
-    _draw(counts, grid.diagonal, grid.edges, grid.is_lower, seed64, _GAPS, indices)
+    _draw(counts, grid.diagonal, grid.edges, grid.is_lower, np.uint64(seed % 2**64), _GAPS, indices)
     return indptr, indices
 
 
 def opened(indptr: Indices, indices: Indices, block: tuple[int, int]) -> tuple[Indices, Indices]:
     """Return indptr and indices of the entries of dense blocks."""
     r, c = block
-    starts = np.zeros((len(indptr) - 1) * r + 1, dtype=indptr.dtype)
-    np.cumsum(np.repeat(np.diff(indptr) * c, r), out=starts[1:])
+    starts = starts_of(np.repeat(np.diff(indptr) * c, r), indptr.dtype)
     columns = np.empty(len(indices) * r * c, dtype=indices.dtype)
     _open_blocks(indptr, indices, r, c, columns)
     return starts, columns
@@ -310,16 +293,15 @@ def apportioned(total: int, weights: Whole, caps: Whole) -> Whole:
     return lengths
 
 
-@numba.njit(cache=True, nogil=True)
-def stream_of(seed):  # type: ignore[no-untyped-def]
-    """Return where the counters of a seed begin."""
-    # Twice, so that neighbouring seeds do not give shifted copies of one stream.
-    return mixed(mixed(seed + GOLDEN))
+def uniform(count: int, seed: int) -> NDArray[np.float64]:
+    """Return numbers uniform in (0, 1)."""
+    numbers = np.empty(count)
+    _uniform(np.uint64(seed % 2**64), numbers)
+    return numbers
 
 
 @numba.njit(cache=True, nogil=True)
-def uniform(seed, out):  # type: ignore[no-untyped-def]
-    """Write numbers uniform in (0, 1)."""
+def _uniform(seed, out):  # type: ignore[no-untyped-def]
     stream = ~stream_of(seed)
     for each in range(out.size):
         bits = mixed(stream + np.uint64(each) * GOLDEN) >> _HALF_BITS
@@ -353,34 +335,34 @@ def _sides(diagonal, edges, band, is_lower):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def _spread_over_bands(lengths, diagonals, edges, is_lower, wanted, counts):  # type: ignore[no-untyped-def]
-    """Write the blocks of each row in each band: each row gets its length, each band its own if it can.
+def _most(left, diagonal, edges, band, is_lower):  # type: ignore[no-untyped-def]
+    """Return how many of the blocks that are left a row can have in a band."""
+    _, first, _, second = _sides(diagonal, edges, band, is_lower)
+    return min(left, first + second)
 
-    From the outermost band inwards: each is within reach of fewer rows than the next, so none takes what only
-    another one could use. Rows share a band in proportion to what they can still take.
-    """
+
+@numba.njit(cache=True, nogil=True)
+def _spread_over_bands(lengths, diagonals, edges, is_lower, wanted, counts):  # type: ignore[no-untyped-def]
+    """Write the blocks of each row in each band: each row gets its length, each band its own if it can."""
+    # From the outermost band inwards: each is within reach of fewer rows than the next, so none takes what
+    # only another one could use. Rows share a band in proportion to what they can still take.
     left = lengths.copy()
     carried = 0
     for band in range(BANDS - 1, -1, -1):
-        room = 0
+        total = 0
         for row in range(lengths.size):
-            _, first, _, second = _sides(diagonals[row], edges, band, is_lower)
-            room += min(left[row], first + second)
-        want = min(wanted[band] + carried, room)
+            total += _most(left[row], diagonals[row], edges, band, is_lower)
+        want = min(wanted[band] + carried, total)
         carried += wanted[band] - want
-        if want == room:
-            # Everything that is left, or nothing.
-            for row in range(lengths.size):
-                _, first, _, second = _sides(diagonals[row], edges, band, is_lower)
-                counts[band, row] = min(left[row], first + second)
-                left[row] -= counts[band, row]
-            continue
         error = 0
         for row in range(lengths.size):
-            _, first, _, second = _sides(diagonals[row], edges, band, is_lower)
-            error += min(left[row], first + second) * want
-            count = error // room if error >= room and want > 0 else 0
-            error -= count * room
+            most = _most(left[row], diagonals[row], edges, band, is_lower)
+            if want == total:  # everything that is left, or nothing
+                count = most
+            else:
+                error += most * want
+                count = error // total if error >= total and want > 0 else 0
+                error -= count * total
             counts[band, row] = count
             left[row] -= count
     for row in range(lengths.size):
@@ -440,12 +422,6 @@ def _draw_distinct(stream, first, width, count, gaps, indices, at):  # type: ign
 
 
 @numba.njit(cache=True, nogil=True)
-def _count_columns(columns, counts):  # type: ignore[no-untyped-def]
-    for column in columns:
-        counts[column] += 1
-
-
-@numba.njit(cache=True, nogil=True)
 def _mirror(starts, lower, diagonal, begins, places, indices):  # type: ignore[no-untyped-def]
     """Write the whole pattern; `places` says where a row goes on after its lower part.
 
@@ -478,7 +454,7 @@ def _open_blocks(indptr, indices, r, c, columns):  # type: ignore[no-untyped-def
 
 
 @numba.njit(cache=True, nogil=True)
-def fill_values(indptr, indices, is_symmetric, seed, data):  # type: ignore[no-untyped-def]
+def _fill_values(indptr, indices, is_symmetric, seed, data):  # type: ignore[no-untyped-def]
     """Write values that depend on the place alone, so that mirrored entries are equal."""
     stream = ~stream_of(seed + _ONE)
     rows = np.uint64(indptr.size - 1)
@@ -486,6 +462,4 @@ def fill_values(indptr, indices, is_symmetric, seed, data):  # type: ignore[no-u
         for entry in range(np.uint64(indptr[row]), np.uint64(indptr[row + _ONE])):
             column = np.uint64(indices[entry])
             place = column * rows + row if is_symmetric and column < row else row * rows + column
-            bits = mixed(stream + place * GOLDEN)
-            # Odd multiples of 2**-32: uniform, symmetric and never an explicit zero.
-            data[entry] = np.float64(((bits >> _HALF_BITS) << _ONE) + _ONE) * 2.0**-32 - 1.0
+            data[entry] = value_of(mixed(stream + place * GOLDEN))

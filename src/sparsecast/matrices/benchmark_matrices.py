@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from sparsecast.matrices.families import specification
+from sparsecast.matrices.families import FAMILIES, specification
 from sparsecast.matrices.problem import Problem
 
 #: Section 3.2.2: strips 1 to 10; non-zeros a row 4, 16 ... 1024 for CSR and ELL, 10, 20 ... 100 for COO.
@@ -64,7 +64,6 @@ BLOCKS = (
     (8_000, 6, 3, 0.5),
     (6_000, 12, 8, 0.0),
 )
-_BLOCK_FORMATS = ("bcsr", "csr", "sell")
 
 #: As VARIED, for matrices that are mirrored at the diagonal.
 SYMMETRIC = (
@@ -83,7 +82,6 @@ SYMMETRIC = (
     (5_000, 8, "fixed", 1.0),
     (120_000, 25, "mixed", 0.3),
 )
-_SYMMETRIC_FORMATS = ("csr", "sell", "symmetric_csr")
 #: Rows, diagonals and reach of matrices of full diagonals: from cache to memory, few and many diagonals,
 #: adjacent and far apart. CSR and the format for diagonals are measured on them.
 DIAGONALS = (
@@ -103,7 +101,13 @@ DIAGONALS = (
     (800_000, 1, 0.0),
     (5_000, 15, 0.0),
 )
-_DIAGONAL_FORMATS = ("csr", "dia")
+
+#: Formats that are measured on the matrices of a family; all on the others.
+_FORMATS = {
+    "blocks": ("bcsr", "csr", "sell"),
+    "symmetric": ("csr", "sell", "symmetric_csr"),
+    "diagonals": ("csr", "dia"),
+}
 
 #: Kinds that differ in what the strip models do not see: row lengths, reach of the columns, size.
 GALLERY = (
@@ -123,20 +127,11 @@ _REQUIRED_GALLERY = 5
 
 @dataclass(frozen=True, slots=True)
 class SuiteMatrix:
-    """A matrix of a suite: what is measured on it, and why.
-
-    Attributes
-    ----------
-    problem : Problem
-    suite : str
-        As in a Record.
-    formats : tuple of str
-        Formats to measure on it; empty for all.
-    """
+    """A matrix of a suite, which is named as in a Record, and what is measured on it."""
 
     problem: Problem
     suite: str
-    formats: tuple[str, ...] = ()
+    formats: tuple[str, ...] = ()  # empty: all of them
 
     @property
     def name(self) -> str:
@@ -153,14 +148,13 @@ class SuiteMatrix:
         return not self.formats or format_name in self.formats
 
 
-Shape = dict[str, int | float | str]
-
-
 def suite_matrix(
-    family: str, suite: str, formats: tuple[str, ...] = (), /, **parameters: int | float | str
+    family: str, *shape: float | str, suite: str | None = None, formats: tuple[str, ...] | None = None
 ) -> SuiteMatrix:
-    """Return a matrix of FAMILIES as one of a suite."""
-    return SuiteMatrix(Problem.named(specification(family, **parameters)), suite, formats)
+    """Return a matrix of FAMILIES, by its parameters in their order; its suite is by default its family."""
+    parameters = dict(zip(FAMILIES[family].parameters, shape, strict=True))
+    problem = Problem.named(specification(family, **parameters))
+    return SuiteMatrix(problem, suite or family, _FORMATS.get(family, ()) if formats is None else formats)
 
 
 def suites_beside_strips() -> tuple[list[SuiteMatrix], list[SuiteMatrix]]:
@@ -168,9 +162,9 @@ def suites_beside_strips() -> tuple[list[SuiteMatrix], list[SuiteMatrix]]:
     half = len(VARIED) // 2
     suites = (
         [varied_benchmark(*shape) for shape in VARIED[:half]],
-        [blocks_benchmark(*shape) for shape in BLOCKS],
-        [symmetric_benchmark(*shape) for shape in SYMMETRIC],
-        [diagonals_benchmark(*shape) for shape in DIAGONALS],
+        [suite_matrix("blocks", *shape) for shape in BLOCKS],
+        [suite_matrix("symmetric", *shape) for shape in SYMMETRIC],
+        [suite_matrix("diagonals", *shape) for shape in DIAGONALS],
         [gallery_benchmark(specification) for specification in GALLERY[:_REQUIRED_GALLERY]],
     )
     # In turn, so that a budget that ends early has left out some of each and none whole.
@@ -184,7 +178,7 @@ def strips_benchmark(
     strip: int, strips: int, nnz_per_row: int, formats: tuple[str, ...] = ("csr", "ell")
 ) -> SuiteMatrix:
     """Return the matrix of so many strips of `strip` rows of one length."""
-    return suite_matrix("strips", "strips", formats, rows=strips * strip, nnz_per_row=nnz_per_row)
+    return suite_matrix("strips", strips * strip, nnz_per_row, formats=formats)
 
 
 def entry_strips_benchmark(strip: int, strips: int) -> SuiteMatrix:
@@ -192,32 +186,12 @@ def entry_strips_benchmark(strip: int, strips: int) -> SuiteMatrix:
 
     It has one strip of rows, and as many non-zeros a row as strips of non-zeros are wanted.
     """
-    return suite_matrix("strips", "entry strips", ("coo",), rows=strip, nnz_per_row=strips)
+    return suite_matrix("strips", strip, strips, suite="entry strips", formats=("coo",))
 
 
 def varied_benchmark(rows: int, mean_length: int, lengths: str, reach: float) -> SuiteMatrix:
     """Return the matrix of a line of VARIED."""
-    shape: Shape = {"rows": rows, "mean_length": mean_length, "lengths": lengths, "reach": reach}
-    return suite_matrix("varied", "varied", **shape)
-
-
-def blocks_benchmark(block_rows: int, blocks_per_row: int, block: int, reach: float) -> SuiteMatrix:
-    """Return the matrix of a line of BLOCKS."""
-    shape = {"block_rows": block_rows, "blocks_per_row": blocks_per_row, "block": block, "reach": reach}
-    return suite_matrix("blocks", "blocks", _BLOCK_FORMATS, **shape)
-
-
-def symmetric_benchmark(rows: int, mean_length: int, lengths: str, reach: float) -> SuiteMatrix:
-    """Return the matrix of a line of SYMMETRIC."""
-    shape: Shape = {"rows": rows, "mean_length": mean_length, "lengths": lengths, "reach": reach}
-    return suite_matrix("symmetric", "symmetric", _SYMMETRIC_FORMATS, **shape)
-
-
-def diagonals_benchmark(rows: int, diagonals: int, reach: float) -> SuiteMatrix:
-    """Return the matrix of a line of DIAGONALS."""
-    return suite_matrix(
-        "diagonals", "diagonals", _DIAGONAL_FORMATS, rows=rows, diagonals=diagonals, reach=reach
-    )
+    return suite_matrix("varied", rows, mean_length, lengths, reach)
 
 
 def gallery_benchmark(specification: str, entries: int = 1_000_000) -> SuiteMatrix:

@@ -6,9 +6,10 @@ matrix was measured can be computed for it later.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
@@ -32,38 +33,19 @@ _UNIFORM_BANDS = tuple((1 - k / 10) ** 2 - (0.9 - k / 10) ** 2 for k in range(10
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """How the matrices of a family are made.
-
-    Attributes
-    ----------
-    build : callable
-        Parameters by name to the matrix.
-    entries : callable
-        Parameters by name to about its number of entries, before it is made.
-    """
+    """How the matrices of a family are made, and about how many entries they have, both from parameters."""
 
     build: Callable[..., csr_array[Any]]
     entries: Callable[..., int]
 
-
-def _strips(rows: int, nnz_per_row: int) -> csr_array[Any]:
-    return strip_matrix(rows, nnz_per_row, seed=0)
-
-
-def _varied(rows: int, mean_length: int, lengths: str, reach: float) -> csr_array[Any]:
-    return varied_matrix(rows, mean_length, lengths, reach, seed=0)
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the parameters, in their order."""
+        return tuple(inspect.signature(self.entries).parameters)
 
 
 def _symmetric(rows: int, mean_length: int, lengths: str, reach: float) -> csr_array[Any]:
     return mirrored(varied_matrix(rows, mean_length, lengths, reach, seed=0))
-
-
-def _blocks(block_rows: int, blocks_per_row: int, block: int, reach: float) -> csr_array[Any]:
-    return block_matrix(block_rows, blocks_per_row, block, reach, seed=0)
-
-
-def _diagonals(rows: int, diagonals: int, reach: float) -> csr_array[Any]:
-    return diagonal_matrix(rows, diagonals, reach, seed=0)
 
 
 def _row_lengths(rows: int, mean_length: int, lengths: str) -> csr_array[Any]:
@@ -77,35 +59,29 @@ def _synthetic(rows: int, nnz_per_row: int, kind: str) -> csr_array[Any]:
     )
 
 
-def _mean_entries(rows: int, mean_length: int, **rest: Any) -> int:
+def _varied_entries(rows: int, mean_length: int, lengths: str, reach: float) -> int:
     return rows * mean_length
+
+
+def _blocks_entries(block_rows: int, blocks_per_row: int, block: int, reach: float) -> int:
+    return block_rows * blocks_per_row * block**2
 
 
 #: The families by name: the benchmark matrices of Guo et al. (2014), matrices with rows of varied length, the
 #: same mirrored, dense blocks, full diagonals, those of Wang et al. (2017) and of Gahvari et al. (2007).
 FAMILIES: dict[str, Family] = {
-    "strips": Family(_strips, lambda rows, nnz_per_row: rows * nnz_per_row),
-    "varied": Family(_varied, _mean_entries),
-    "symmetric": Family(_symmetric, _mean_entries),
-    "blocks": Family(
-        _blocks, lambda block_rows, blocks_per_row, block, reach: block_rows * blocks_per_row * block**2
-    ),
-    "diagonals": Family(_diagonals, lambda rows, diagonals, reach: rows * diagonals),
-    "row lengths": Family(_row_lengths, _mean_entries),
+    "strips": Family(partial(strip_matrix, seed=0), lambda rows, nnz_per_row: rows * nnz_per_row),
+    "varied": Family(partial(varied_matrix, seed=0), _varied_entries),
+    "symmetric": Family(_symmetric, _varied_entries),
+    "blocks": Family(partial(block_matrix, seed=0), _blocks_entries),
+    "diagonals": Family(partial(diagonal_matrix, seed=0), lambda rows, diagonals, reach: rows * diagonals),
+    "row lengths": Family(_row_lengths, lambda rows, mean_length, lengths: rows * mean_length),
     "synthetic": Family(_synthetic, lambda rows, nnz_per_row, kind: rows * nnz_per_row),
 }
 
 
 def specification(family: str, **parameters: Value) -> str:
-    """Return the specification of a matrix of a family.
-
-    Parameters
-    ----------
-    family : str
-        A name of FAMILIES.
-    **parameters
-        Those of its `build`, in its order.
-    """
+    """Return the specification of a matrix of a family, with its parameters in their order."""
     shown = (
         f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}"
         for key, value in parameters.items()
@@ -121,17 +97,23 @@ def parse_specification(text: str) -> tuple[str, dict[str, Value]]:
     InputError
         If it is not of the form ``NAME?key=value&key=value``.
     """
-    family, _, query = text.partition("?")
-    parameters: dict[str, Value] = {}
-    for pair in query.split("&") if query else ():
+    family, texts = split_specification(text, "value", "strips?rows=1000&nnz_per_row=4")
+    return family, {key: _value(unquote(value)) for key, value in texts.items()}
+
+
+def split_specification(text: str, kind: str, example: str) -> tuple[str, dict[str, str]]:
+    """Return the name and the parameters, as texts; the message asks for `kind` and shows an `example`."""
+    name, question, query = text.partition("?")
+    parameters: dict[str, str] = {}
+    for pair in query.split("&") if question else ():
         key, equals, value = pair.partition("=")
         if not equals or not key or key in parameters:
             raise InputError(
-                f"specification '{text}': expected each parameter once as name=value, found '{pair}'; write "
-                f"for example 'strips?rows=1000&nnz_per_row=4'"
+                f"specification '{text}': expected each parameter once as name={kind}, found '{pair}'; write "
+                f"for example '{example}'"
             )
-        parameters[key] = _value(unquote(value))
-    return family, parameters
+        parameters[key] = value
+    return name, parameters
 
 
 def _value(text: str) -> Value:
@@ -144,36 +126,22 @@ def _value(text: str) -> Value:
 
 
 def built(family: str, parameters: Mapping[str, Any]) -> csr_array[Any]:
-    """Return the matrix of a family.
-
-    Raises
-    ------
-    InputError
-        If the family does not take such parameters.
-    """
-    with _refused(family, parameters):
-        return FAMILIES[family].build(**parameters)
+    """Return the matrix of a family; InputError if the family does not take such parameters."""
+    matrix: csr_array[Any] = _called(FAMILIES[family].build, family, parameters)
+    return matrix
 
 
 def expected_entries(family: str, parameters: Mapping[str, Any]) -> int:
-    """Return about the number of entries of the matrix of a family, without making it.
-
-    Raises
-    ------
-    InputError
-        If the family does not take such parameters.
-    """
-    with _refused(family, parameters):
-        return int(FAMILIES[family].entries(**parameters))
+    """Return about the number of entries of the matrix that `built` makes, without making it."""
+    return int(_called(FAMILIES[family].entries, family, parameters))
 
 
-@contextmanager
-def _refused(family: str, parameters: Mapping[str, Any]) -> Iterator[None]:
+def _called(function: Callable[..., Any], family: str, parameters: Mapping[str, Any]) -> Any:
     try:
-        yield
+        return function(**parameters)
+    except InputError:
+        raise
     except (TypeError, ValueError, IndexError) as error:
-        if isinstance(error, InputError):
-            raise
         raise InputError(
             f"specification '{specification(family, **parameters)}': expected other parameters ({error}); "
             f"correct them"

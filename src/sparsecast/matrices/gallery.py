@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
 from sparsecast.errors import InputError, UnknownNameError
-from sparsecast.integers import GOLDEN, index_dtype, mixed
-from sparsecast.matrices.synthesis import csr_bytes, require_memory
+from sparsecast.integers import GOLDEN, index_dtype, mixed, stream_of
+from sparsecast.matrices.families import split_specification
+from sparsecast.matrices.synthesis import canonical, csr_bytes, require_memory
 
 #: Bytes that SciPy's conversion from coordinates holds at its peak, for each coordinate entry: two int64
 #: coordinates and a value, the CSR arrays, and the copy that summing duplicates makes.
@@ -39,17 +40,8 @@ _CIRCUIT_NETS, _CIRCUIT_NEAR = 4, 16
 def gallery(name: str, /, **parameters: int) -> csr_array:
     """Return the gallery's matrix of that name.
 
-    Parameters
-    ----------
-    name : str
-        One of `gallery_names`.
-    **parameters : int
-        Those of `gallery_parameters`; what is not given keeps its default.
-
-    Returns
-    -------
-    csr_array
-        float64 or complex128, canonical.
+    Parameters that are not given keep their defaults. The values are float64 or complex128, the rows sorted
+    and free of duplicates.
 
     Raises
     ------
@@ -79,31 +71,14 @@ def gallery(name: str, /, **parameters: int) -> csr_array:
 def gallery_from_specification(specification: str) -> csr_array:
     """Return the matrix of a specification such as ``"poisson3d?n=100&points=27"``.
 
-    Parameters
-    ----------
-    specification : str
-        What follows ``gallery:`` on the command line: a name, then optionally ``?`` and
-        ``parameter=integer`` pairs joined by ``&``.
-
-    Returns
-    -------
-    csr_array
-        As from `gallery`.
-
     Raises
     ------
     InputError
         If it is not of that form, and for all that `gallery` refuses.
     """
-    name, question, query = specification.partition("?")
+    name, texts = split_specification(specification, "integer", "poisson3d?n=100&points=27")
     parameters: dict[str, int] = {}
-    for pair in query.split("&") if question else ():
-        key, equals, text = pair.partition("=")
-        if not equals or not key or key in parameters:
-            raise InputError(
-                f"gallery specification '{specification}': expected each parameter once as name=integer, "
-                f"found '{pair}'; write for example 'poisson3d?n=100&points=27'"
-            )
+    for key, text in texts.items():
         try:
             parameters[key] = int(text)
         except ValueError:
@@ -117,37 +92,32 @@ def gallery_names() -> list[str]:
 
 
 def gallery_parameters(name: str) -> dict[str, int | None]:
-    """Return the parameters of the gallery's matrix `name` with their defaults, in order.
-
-    A default of None means that the value follows from the other parameters.
+    """Return the parameters of a matrix with their defaults; None is one that follows from the others.
 
     Raises
     ------
     UnknownNameError
         If the gallery has no matrix `name`.
     """
+    return {key: each.default for key, each in inspect.signature(_made_by(name)).parameters.items()}
+
+
+def gallery_summary(name: str) -> str:
+    """Return one line that says what a matrix is, with the errors of `gallery_parameters`."""
+    return (inspect.getdoc(_made_by(name)) or "").splitlines()[0]
+
+
+def _made_by(name: str) -> Callable[..., csr_array]:
     if name not in _GALLERY:
         raise UnknownNameError(
             f"gallery '{name}' is unknown: known are {', '.join(gallery_names())}; name one"
         )
-    return {key: each.default for key, each in inspect.signature(_GALLERY[name]).parameters.items()}
-
-
-def gallery_summary(name: str) -> str:
-    """Return one line that says what the gallery's matrix `name` is.
-
-    Raises
-    ------
-    UnknownNameError
-        If the gallery has no matrix `name`.
-    """
-    gallery_parameters(name)
-    return (inspect.getdoc(_GALLERY[name]) or "").splitlines()[0]
+    return _GALLERY[name]
 
 
 def poisson2d(n: int = 1000) -> csr_array:
     """Laplace operator on an n x n grid, 5 points, fixed boundary; symmetric positive definite."""
-    _at_least("poisson2d", 1, n=n)
+    _check("poisson2d", 1, n=n)
     offsets = _five_points()
     return _stencil("poisson2d", (1, n, n), offsets, _laplace(offsets))
 
@@ -158,8 +128,8 @@ def helmholtz2d(n: int = 500, wavelength: int = 10) -> csr_array:
     Helmholtz' equation, -laplace(u) - k**2 u, with `wavelength` grid steps a wave, and on the whole boundary
     the condition of first order that absorbs what meets it head on, du/dn = i k u.
     """
-    _at_least("helmholtz2d", 1, n=n)
-    _at_least("helmholtz2d", 2, wavelength=wavelength)
+    _check("helmholtz2d", 1, n=n)
+    _check("helmholtz2d", 2, wavelength=wavelength)
     offsets, k = _five_points(), 2 * math.pi / wavelength
     waves = _stencil("helmholtz2d", (1, n, n), offsets, _laplace(offsets).astype(np.complex128))
     # Beyond the boundary stands 1 + i k times the value on it.
@@ -170,7 +140,7 @@ def helmholtz2d(n: int = 500, wavelength: int = 10) -> csr_array:
 
 def poisson3d(n: int = 100, points: int = 7) -> csr_array:
     """Laplace operator on an n x n x n grid, 7 or 27 points, fixed boundary; symmetric positive definite."""
-    _at_least("poisson3d", 1, n=n)
+    _check("poisson3d", 1, n=n)
     if points not in (7, 27):
         raise InputError(f"points = {points} for gallery 'poisson3d': expected 7 or 27; give one of these")
     reach = 1 if points == 7 else 3
@@ -184,15 +154,15 @@ def elasticity3d(n: int = 32) -> csr_array:
     Symmetric positive definite; Lame's constants are both 1. All nine values of a node pair are stored,
     zeros included, as finite element codes do.
     """
-    _at_least("elasticity3d", 1, n=n)
+    _check("elasticity3d", 1, n=n)
     offsets = _neighbours()
     return _stencil("elasticity3d", (n, n, n), offsets, _elasticity(offsets))
 
 
 def banded(n: int = 500_000, half_bandwidth: int = 8) -> csr_array:
     """Full band of half_bandwidth diagonals on each side of the main one; symmetric positive definite."""
-    _at_least("banded", 1, n=n)
-    _at_least("banded", 0, half_bandwidth=half_bandwidth)
+    _check("banded", 1, n=n)
+    _check("banded", 0, half_bandwidth=half_bandwidth)
     reach = min(half_bandwidth, n - 1)
     nnz = n + 2 * reach * n - reach * (reach + 1)
     # The stencil checks this as well, but only once the list of its neighbours is there.
@@ -204,9 +174,9 @@ def banded(n: int = 500_000, half_bandwidth: int = 8) -> csr_array:
 def random(n: int = 1_000_000, cols: int | None = None, nnz_per_row: int = 8, seed: int = 0) -> csr_array:
     """Rows of nnz_per_row entries each, n of them; columns uniform over cols (n), values over [-1, 1)."""
     cols = n if cols is None else cols
-    _at_least("random", 1, n=n, cols=cols)
-    _at_least("random", 0, nnz_per_row=nnz_per_row, seed=seed)
-    _at_most("random", 2**62, cols=cols)
+    _check("random", 1, n=n)
+    _check("random", 1, most=2**62, cols=cols)
+    _check("random", 0, nnz_per_row=nnz_per_row, seed=seed)
     if nnz_per_row > cols:
         raise InputError(
             f"nnz_per_row = {nnz_per_row} for gallery 'random': expected at most cols = {cols}, as columns "
@@ -221,7 +191,7 @@ def random(n: int = 1_000_000, cols: int | None = None, nnz_per_row: int = 8, se
     indices = _distinct_columns(generator, n, cols, nnz_per_row, index)
     data = generator.uniform(-1.0, 1.0, nnz)
     indptr = np.arange(n + 1, dtype=index) * index.type(nnz_per_row)
-    return _canonical(data, indices.reshape(-1), indptr, (n, cols))
+    return canonical(data, indices.reshape(-1), indptr, (n, cols))
 
 
 def rmat(scale: int = 18, degree: int = 16, seed: int = 0) -> csr_array:
@@ -230,8 +200,8 @@ def rmat(scale: int = 18, degree: int = 16, seed: int = 0) -> csr_array:
     Recursive matrix of Chakrabarti, Zhan, Faloutsos 2004 with chances 0.57, 0.19, 0.19, 0.05. Nodes keep
     the numbers that the recursion gives them, so the busy ones come first.
     """
-    _at_least("rmat", 0, scale=scale, degree=degree, seed=seed)
-    _at_most("rmat", 40, scale=scale)
+    _check("rmat", 0, most=40, scale=scale)
+    _check("rmat", 0, degree=degree, seed=seed)
     nodes = 2**scale
     edges = nodes * degree
     require_memory(
@@ -245,9 +215,8 @@ def rmat(scale: int = 18, degree: int = 16, seed: int = 0) -> csr_array:
 
 def arrow(n: int = 1_000_000, dense_rows: int = 3) -> csr_array:
     """Diagonal plus dense_rows full rows and columns, the first ones; symmetric positive definite."""
-    _at_least("arrow", 1, n=n)
-    _at_least("arrow", 0, dense_rows=dense_rows)
-    _at_most("arrow", n, dense_rows=dense_rows)
+    _check("arrow", 1, n=n)
+    _check("arrow", 0, most=n, dense_rows=dense_rows)
     thin = n - dense_rows
     nnz = dense_rows * n + thin * (dense_rows + 1)
     index = index_dtype(nnz, n)
@@ -264,7 +233,7 @@ def arrow(n: int = 1_000_000, dense_rows: int = 3) -> csr_array:
     indptr = np.empty(n + 1, dtype=index)
     indptr[: dense_rows + 1] = np.arange(dense_rows + 1, dtype=index) * index.type(n)
     indptr[dense_rows:] = dense_rows * n + np.arange(thin + 1, dtype=index) * index.type(dense_rows + 1)
-    return _canonical(data, indices, indptr, (n, n))
+    return canonical(data, indices, indptr, (n, n))
 
 
 def circuit(n: int = 1_000_000, seed: int = 0) -> csr_array:
@@ -273,22 +242,17 @@ def circuit(n: int = 1_000_000, seed: int = 0) -> csr_array:
     Mostly 3 to 6 entries a row near the diagonal, a tenth of the nodes with a far neighbour as well, and
     four supply nets that each touch a fiftieth of the nodes: a few very long rows and columns.
     """
-    _at_least("circuit", 1, n=n)
-    _at_least("circuit", 0, seed=seed)
+    _check("circuit", 1, n=n)
+    _check("circuit", 0, seed=seed)
     links = int(n * (1 + _CIRCUIT_SECOND + _CIRCUIT_FAR + _CIRCUIT_NETS * _CIRCUIT_SUPPLY)) + 5
     require_memory((2 * links + n) * (_COORDINATE_BYTES + 16), f"gallery 'circuit' with {n} nodes")
     generator = np.random.default_rng(seed)
     nodes = np.arange(n)
     second = nodes[generator.random(n) < _CIRCUIT_SECOND]
     far = nodes[generator.random(n) < _CIRCUIT_FAR]
-    starts, ends = (
-        [nodes, second, far],
-        [
-            nodes + generator.geometric(1.0 / _CIRCUIT_NEAR, n),
-            second + generator.geometric(1.0 / _CIRCUIT_NEAR, second.size),
-            generator.integers(0, n, far.size),
-        ],
-    )
+    starts = [nodes, second, far]
+    ends = [each + generator.geometric(1.0 / _CIRCUIT_NEAR, each.size) for each in (nodes, second)]
+    ends.append(generator.integers(0, n, far.size))
     for net in generator.integers(0, n, _CIRCUIT_NETS):
         touched = nodes[generator.random(n) < _CIRCUIT_SUPPLY]
         starts.append(touched)
@@ -324,33 +288,13 @@ def _integer(name: str, key: str, value: object) -> int:
         raise InputError(_not_an_integer(name, key, value)) from None
 
 
-def _at_least(name: str, least: int, **values: int) -> None:
+def _check(name: str, least: int, /, most: float = math.inf, **values: int) -> None:
     for key, value in values.items():
-        if value < least:
+        if not least <= value <= most:
+            bound, other = (f"least {least}", "larger") if value < least else (f"most {most}", "smaller")
             raise InputError(
-                f"{key} = {value} for gallery '{name}': expected an integer of at least {least}; "
-                "give a larger one"
+                f"{key} = {value} for gallery '{name}': expected an integer of at {bound}; give a {other} one"
             )
-
-
-def _at_most(name: str, most: int, **values: int) -> None:
-    for key, value in values.items():
-        if value > most:
-            raise InputError(
-                f"{key} = {value} for gallery '{name}': expected an integer of at most {most}; "
-                "give a smaller one"
-            )
-
-
-def _canonical(
-    data: NDArray[Any],
-    indices: NDArray[np.integer],
-    indptr: NDArray[np.integer],
-    shape: tuple[int, int],
-) -> csr_array:
-    matrix = csr_array((data, indices, indptr), shape=shape)
-    matrix.has_canonical_format = True
-    return matrix
 
 
 def _from_coordinates(
@@ -416,22 +360,13 @@ def _stencil(
 ) -> csr_array:
     """Return the matrix of a stencil on a (z, y, x) grid whose neighbours beyond the boundary are fixed at 0.
 
-    Parameters
-    ----------
-    name : str
-        Gallery name, for messages.
-    grid : tuple of int
-        Nodes along z, y and x; x is numbered fastest.
-    offsets : list of tuple of int
-        Neighbours in the order of their columns.
-    values : ndarray of shape (len(offsets), unknowns, unknowns)
-        Block of the matrix for each neighbour, in the type of the matrix.
+    x is numbered fastest. `values` has a square block for each neighbour, in the order of their columns.
     """
     unknowns = values.shape[1]
-    rows = grid[0] * grid[1] * grid[2] * unknowns
+    rows = math.prod(grid) * unknowns
     pairs = sum(
-        max(grid[0] - abs(dz), 0) * max(grid[1] - abs(dy), 0) * max(grid[2] - abs(dx), 0)
-        for dz, dy, dx in offsets
+        math.prod(max(nodes - abs(step), 0) for nodes, step in zip(grid, offset, strict=True))
+        for offset in offsets
     )
     nnz = pairs * unknowns**2
     index = index_dtype(nnz, rows)
@@ -440,7 +375,7 @@ def _stencil(
     indptr, indices = np.empty(rows + 1, dtype=index), np.empty(nnz, dtype=index)
     data = np.empty(nnz, dtype=values.dtype)
     _fill_stencil(np.array(grid), np.array(offsets), values, indptr, indices, data)
-    return _canonical(data, indices, indptr, (rows, rows))
+    return canonical(data, indices, indptr, (rows, rows))
 
 
 @numba.njit(cache=True, nogil=True)
@@ -473,7 +408,7 @@ def _fill_stencil(grid, offsets, values, indptr, indices, data):  # type: ignore
 
 @numba.njit(cache=True, nogil=True)
 def _draw_recursive_edges(scale, seed, rows, columns):  # type: ignore[no-untyped-def]
-    stream = mixed(mixed(seed + GOLDEN))
+    stream = stream_of(seed)
     draws = (scale + np.uint64(3)) // np.uint64(4)
     counter = np.uint64(0)
     for edge in range(rows.size):

@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsecast.integers import index_dtype
-from sparsecast.matrices.assembly import HERMITIAN, MIRRORS, Compressed, from_triplets
-from sparsecast.matrices.sources import TextSource, check_memory, damaged, failures_of, shown, too_large
-from sparsecast.matrices.values import require_imaginary
+from sparsecast.matrices import assembly
+from sparsecast.matrices.assembly import Contents
+from sparsecast.matrices.sources import TextSource, damaged, failures_of, shown
 
 _FIELDS = {"r": "real", "i": "integer", "c": "complex", "p": "pattern"}
 _SYMMETRIES = {"u": "general", "r": "general", "s": "symmetric", "z": "skew-symmetric", "h": "hermitian"}
@@ -33,61 +33,41 @@ _HEADER_BYTES = 5 * (_CARD_BYTES + 2)
 # So many cards become an array of fields at a time.
 _CARDS_AT_ONCE = 20_000
 
+_PLURALS = {"column pointer": "column pointers", "row index": "row indices", "value": "values"}
 _BARE_EXPONENT = re.compile(rb"(?<=[0-9.])([+-])")
 _FORMAT = re.compile(r"\((?:[+-]?\d+P,?)?(\d*)([IEDFG])(\d+)(?:\.\d+)?(?:E\d+)?\)")
 
 
 @dataclass(frozen=True, slots=True)
-class Fields:
-    """A Fortran edit descriptor: fields on a card, and characters in a field."""
+class _Section:
+    """Numbers that stand on so many cards, in fields of equal width that a Fortran edit descriptor names."""
 
+    name: str
+    count: int
+    cards: int
     on_card: int
     width: int
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
-    """What the four or five header cards say of the matrix."""
+class _Header(assembly.Header):
+    """The four or five header cards; `values` is None where every entry is 1."""
 
-    field: str
-    symmetry: str
-    shape: tuple[int, int]
-    stored: int
-    cards: tuple[int, int, int]
-    pointer_fields: Fields
-    index_fields: Fields
-    value_fields: Fields | None
+    pointers: _Section
+    indices: _Section
+    values: _Section | None
 
     @property
-    def mirror(self) -> int:
-        """How entries are mirrored at the diagonal, one of MIRRORS."""
-        return MIRRORS[self.symmetry]
-
-    @property
-    def held(self) -> np.dtype[Any]:
-        """Type that the values are parsed into."""
-        return np.dtype(np.complex128 if self.field == "complex" else np.float64)
-
-    @property
-    def numbers(self) -> int:
-        """Numbers in the section of the values: complex ones are their real and imaginary parts in turn."""
-        return self.stored * self.held.itemsize // 8
+    def sections(self) -> list[_Section]:
+        """Those that the file has, in order."""
+        return [each for each in (self.pointers, self.indices, self.values) if each]
 
 
-def read_harwell_boeing(path: Path, asked: np.dtype[Any] | None) -> tuple[Compressed, Header, list[str]]:
-    """Read an assembled real, complex, integer or pattern matrix, plain or gzip.
+def read_harwell_boeing(path: Path, asked: np.dtype[Any] | None) -> Contents:
+    """Read an assembled real, complex, integer or pattern matrix, plain or gzip, with values of type `asked`.
 
-    Parameters
-    ----------
-    path : Path
-        The file; its own header says what it holds, not its suffix.
-    asked : numpy.dtype or None
-        Type of the values returned; None for complex128 where the file is complex, and float64 otherwise.
-
-    Returns
-    -------
-    tuple
-        The matrix, its header, and sentences about it worth telling.
+    Without one they are complex128 where the file is complex, and float64 otherwise. The file's own header
+    says what it holds, not its suffix.
 
     Raises
     ------
@@ -100,69 +80,47 @@ def read_harwell_boeing(path: Path, asked: np.dtype[Any] | None) -> tuple[Compre
     """
     with failures_of(path), TextSource(path, _HEADER_BYTES) as source:
         header, notes = _read_header(source)
-        dtype = header.held if asked is None else asked
-        require_imaginary(header.held, dtype, str(path))
-        _check_sizes(source, header, max(dtype.itemsize, header.held.itemsize))
-        source.allow((_CARD_BYTES + 2) * sum(header.cards))
-        rows, cols = header.shape
-        width = index_dtype(*header.shape, header.stored * (2 if header.mirror else 1))
-        pointers = _section(
-            source, "column pointer", header.cards[0], header.pointer_fields, cols + 1, np.int64
-        )
-        indices = _section(source, "row index", header.cards[1], header.index_fields, header.stored, np.int64)
+        dtype = header.value_type(path, asked)
+        _check_sizes(source, header, dtype)
+        source.allow((_CARD_BYTES + 2) * sum(each.cards for each in header.sections))
+        pointers = _numbers(source, header.pointers, np.int64)
+        indices = _numbers(source, header.indices, np.int64)
         _check_structure(path, header, pointers, indices)
-        row_numbers = (indices - 1).astype(width)
+        width = index_dtype(*header.shape, header.whole)
+        rows = (indices - 1).astype(width)
         del indices
-        column_numbers = np.repeat(np.arange(cols, dtype=width), np.diff(pointers))
-        if header.value_fields is None:
+        cols = np.repeat(np.arange(header.shape[1], dtype=width), np.diff(pointers))
+        if header.values is None:
             values = np.ones(header.stored, dtype=dtype)
         else:
-            numbers = _section(
-                source, "value", header.cards[2], header.value_fields, header.numbers, np.float64
-            )
-            values = numbers.view(header.held).astype(dtype, copy=False)
-    if header.mirror == HERMITIAN and bool(np.any(values[row_numbers == column_numbers].imag != 0)):
-        notes.append("is called hermitian and holds a diagonal that is not real, kept as it is")
-    return from_triplets(row_numbers, column_numbers, values, (rows, cols), header.mirror), header, notes
+            values = _numbers(source, header.values, np.float64).view(header.held).astype(dtype, copy=False)
+    return header.contents(rows, cols, values, notes)
 
 
-def _read_header(source: TextSource) -> tuple[Header, list[str]]:
+def _read_header(source: TextSource) -> tuple[_Header, tuple[str, ...]]:
     path = source.path
     cards = [_card(source) for _ in range(4)]
-    counts = [
-        _number(path, f"card 2, columns {k + 1} to {k + 14}", cards[1][k : k + 14]) for k in range(0, 70, 14)
-    ]
+    _, *counts, right_sides = (_number(path, 2, cards[1], first) for first in range(0, 70, 14))
+    rows, cols, stored = (_number(path, 3, cards[2], first) for first in range(14, 56, 14))
     kind = cards[2][:3].lower()
-    sizes = [
-        _number(path, f"card 3, columns {k + 1} to {k + 14}", cards[2][k : k + 14]) for k in range(14, 56, 14)
-    ]
     _check_kind(path, kind)
-    rows, cols, stored = sizes
     field, symmetry = _FIELDS[kind[0]], _SYMMETRIES[kind[1]]
-    if symmetry != "general" and rows != cols:
-        raise damaged(
-            path, f"is called {symmetry} and has {rows} rows and {cols} columns", "correct the sizes"
-        )
-    if stored and not min(rows, cols):
-        raise damaged(path, f"claims {stored} entries in a matrix of {rows} rows, {cols} columns")
-    if counts[4]:
+    if right_sides:
         source.allow(_CARD_BYTES)
         _card(source)
-    notes = []
-    has_values = field != "pattern" and (counts[3] > 0 or not stored)
-    if field != "pattern" and not has_values:
-        notes.append(f"is called {field} and holds no values: every entry is 1")
+    notes: tuple[str, ...] = ()
+    if field != "pattern" and stored and not counts[2]:
+        notes = (f"is called {field} and holds no values: every entry is 1",)
         field = "pattern"
-    header = Header(
-        field=field,
-        symmetry=symmetry,
-        shape=(rows, cols),
-        stored=stored,
-        cards=(counts[1], counts[2], counts[3] if has_values else 0),
-        pointer_fields=_fields(path, "column pointers", cards[3][:16], "I"),
-        index_fields=_fields(path, "row indices", cards[3][16:32], "I"),
-        value_fields=_fields(path, "values", cards[3][32:52], "IEDFG") if has_values and stored else None,
-    )
+    pointers = _section(path, "column pointer", cols + 1, counts[0], cards[3][:16])
+    indices = _section(path, "row index", stored, counts[1], cards[3][16:32])
+    values = None
+    if field != "pattern" and stored:
+        # The real and the imaginary part of a complex value are numbers of their own.
+        numbers = stored * (2 if field == "complex" else 1)
+        values = _section(path, "value", numbers, counts[2], cards[3][32:52])
+    header = _Header(field, symmetry, (rows, cols), stored, pointers, indices, values)
+    header.check_shape(path)
     return header, notes
 
 
@@ -174,15 +132,13 @@ def _card(source: TextSource) -> str:
     return text.decode("latin-1").rstrip("\r\n")
 
 
-def _number(path: Path, place: str, text: str) -> int:
-    """Return the count that stands in `text`, 0 for blanks."""
-    digits = text.strip()
+def _number(path: Path, card: int, text: str, first: int) -> int:
+    """Return the count that stands in 14 columns of a card, 0 for blanks."""
+    place, digits = f"card {card}, columns {first + 1} to {first + 14}", text[first : first + 14].strip()
     if not digits:
         return 0
     if not (digits.isascii() and digits.isdigit()):
-        raise damaged(path, f"{place} hold {shown(text)}, expected a whole number from 0")
-    if int(digits) >= 2**62:
-        raise too_large(path, f"{place} hold {digits}, beyond 64-bit integers", "correct the file")
+        raise damaged(path, f"{place} hold {shown(digits)}, expected a whole number from 0")
     return int(digits)
 
 
@@ -194,61 +150,51 @@ def _check_kind(path: Path, kind: str) -> None:
         problem += ": Hermitian are complex matrices only"
         raise damaged(path, problem, f"call it symmetric, {shown(kind[0] + 's' + kind[2])}")
     if kind[0] == "q":
-        raise damaged(
-            path, f"{problem}: its values are in another file", "save the matrix with its values in one file"
-        )
+        problem += ": its values are in another file"
+        raise damaged(path, problem, "save the matrix with its values in one file")
     if kind[2] == "e":
-        raise damaged(
-            path, f"{problem}: elemental matrices are not taken", "assemble it and save it as type ..A"
-        )
+        problem += ": elemental matrices are not taken"
+        raise damaged(path, problem, "assemble it and save it as type ..A")
 
 
-def _fields(path: Path, what: str, text: str, letters: str) -> Fields:
+def _section(path: Path, name: str, count: int, cards: int, text: str) -> _Section:
+    """Return the section whose fields an edit descriptor such as (16I5) or (5E16.8) describes."""
+    letters, example = ("IEDFG", "(5E16.8)") if name == "value" else ("I", "(16I5)")
+    problem = f"the format of its {_PLURALS[name]} is {shown(text)}, expected"
     match = _FORMAT.fullmatch("".join(text.split()).upper())
     if match is None or match[2] not in letters or len(match[1] + match[3]) > 8:
-        expected = "(16I5)" if letters == "I" else "(5E16.8)"
-        raise damaged(path, f"the format of its {what} is {shown(text)}, expected one such as {expected}")
-    fields = Fields(int(match[1] or 1), int(match[3]))
-    if not 0 < fields.on_card * fields.width <= _CARD_BYTES:
-        raise damaged(
-            path, f"the format of its {what} is {shown(text)}, expected 1 to {_CARD_BYTES} columns a card"
-        )
-    return fields
+        raise damaged(path, f"{problem} one such as {example}")
+    section = _Section(name, count, cards, int(match[1] or 1), int(match[3]))
+    if not 0 < section.on_card * section.width <= _CARD_BYTES:
+        raise damaged(path, f"{problem} 1 to {_CARD_BYTES} columns a card")
+    return section
 
 
-def _check_sizes(source: TextSource, header: Header, value_bytes: int) -> None:
+def _check_sizes(source: TextSource, header: _Header, dtype: np.dtype[Any]) -> None:
     """Refuse more entries than the cards and the file can hold or the memory can take."""
-    path, (rows, cols), stored = source.path, header.shape, header.stored
-    sections = [("column pointers", header.cards[0], header.pointer_fields, cols + 1)]
-    sections.append(("row indices", header.cards[1], header.index_fields, stored))
-    if header.value_fields is not None:
-        sections.append(("values", header.cards[2], header.value_fields, header.numbers))
-    for name, cards, fields, count in sections:
-        if cards * fields.on_card < count:
-            problem = f"gives {cards} cards of {fields.on_card} {name} each, too few for {count}"
-            raise damaged(path, problem)
+    path, cols, stored = source.path, header.shape[1], header.stored
+    for each in header.sections:
+        if each.cards * each.on_card < each.count:
+            problem = f"gives {each.cards} cards of {each.on_card} {_PLURALS[each.name]} each"
+            raise damaged(path, f"{problem}, too few for {each.count}")
     # A card has at least one character and its end.
-    if 2 * sum(-(-count // fields.on_card) for _, _, fields, count in sections) - 1 > source.largest_text:
+    if 2 * sum(-(-each.count // each.on_card) for each in header.sections) - 1 > source.largest_text:
         raise damaged(path, f"claims {stored} entries in {cols} columns, more than a file of its size holds")
-    full = stored * (2 if header.mirror else 1)
-    index = index_dtype(*header.shape, full).itemsize
-    entries = stored * (8 + value_bytes + 2 * index) + full * (value_bytes + index)
-    needed = entries + 2 * index * (rows + 1) + 16 * (cols + 1)
-    check_memory(path, needed, f"a matrix of {rows} rows, {cols} columns and {stored} stored entries")
+    index = index_dtype(*header.shape, header.whole).itemsize
+    header.check_memory(path, dtype, stored * (8 + 2 * index) + 16 * (cols + 1))
 
 
-def _section(
-    source: TextSource, what: str, cards: int, fields: Fields, count: int, dtype: npt.DTypeLike
-) -> npt.NDArray[Any]:
-    """Read the `count` numbers that stand on the next `cards` cards."""
+def _numbers(source: TextSource, section: _Section, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """Read the numbers of a section."""
+    count, what = section.count, section.name
     numbers = np.empty(count, dtype=dtype)
     done = 0
-    width = fields.on_card * fields.width
-    for begin in range(0, cards, _CARDS_AT_ONCE):
-        lines = [source.line(_CARD_BYTES) for _ in range(min(_CARDS_AT_ONCE, cards - begin))]
+    width = section.on_card * section.width
+    for begin in range(0, section.cards, _CARDS_AT_ONCE):
+        lines = [source.line(_CARD_BYTES) for _ in range(min(_CARDS_AT_ONCE, section.cards - begin))]
         text = b"".join(line.rstrip(b"\r\n")[:width].ljust(width) for line in lines)
-        wanted = min(count - done, len(lines) * fields.on_card)
-        cells = np.frombuffer(text, dtype=np.uint8).reshape(-1, fields.width)[:wanted]
+        wanted = min(count - done, len(lines) * section.on_card)
+        cells = np.frombuffer(text, dtype=np.uint8).reshape(-1, section.width)[:wanted]
         empty = np.flatnonzero((cells == ord(" ")).all(axis=1))
         if empty.size:
             number = done + int(empty[0])
@@ -256,10 +202,8 @@ def _section(
         try:
             numbers[done : done + wanted] = _parsed(cells, numbers.dtype)
         except ValueError as error:
-            problem = (
-                f"holds a {what} that is no number among those from {done + 1} to {done + wanted} ({error})"
-            )
-            raise damaged(source.path, problem) from error
+            among = f"among those from {done + 1} to {done + wanted}"
+            raise damaged(source.path, f"holds a {what} that is no number {among} ({error})") from error
         done += wanted
     return numbers
 
@@ -295,21 +239,19 @@ def _reals(cells: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
 
 
 def _check_structure(
-    path: Path, header: Header, pointers: npt.NDArray[Any], indices: npt.NDArray[Any]
+    path: Path, header: _Header, pointers: npt.NDArray[Any], indices: npt.NDArray[Any]
 ) -> None:
-    problem: str | None = None
-    if pointers[0] != 1 or pointers[-1] != header.stored + 1:
-        problem = (
-            f"its column pointers go from {pointers[0]} to {pointers[-1]}, expected from 1 to one more than "
-            f"the entries, {header.stored + 1}"
-        )
-    elif (np.diff(pointers) < 0).any():
-        column = int(np.flatnonzero(np.diff(pointers) < 0)[0])
-        problem = (
-            f"its column pointers fall from {pointers[column]} to {pointers[column + 1]}, expected a rise"
-        )
-    elif indices.size and (indices.min() < 1 or indices.max() > header.shape[0]):
-        wrong = indices.min() if indices.min() < 1 else indices.max()
-        problem = f"holds row index {wrong}, expected 1 to {header.shape[0]}"
-    if problem is not None:
-        raise damaged(path, problem, "correct the file or download it again")
+    end, rows = header.stored + 1, header.shape[0]
+    falls = np.flatnonzero(np.diff(pointers) < 0)
+    outside = indices[(indices < 1) | (indices > rows)]
+    if pointers[0] != 1 or pointers[-1] != end:
+        problem = f"its column pointers go from {pointers[0]} to {pointers[-1]}, expected from 1"
+        problem += f" to one more than the entries, {end}"
+    elif falls.size:
+        before, after = pointers[falls[0] : falls[0] + 2]
+        problem = f"its column pointers fall from {before} to {after}, expected a rise"
+    elif outside.size:
+        problem = f"holds row index {outside[0]}, expected 1 to {rows}"
+    else:
+        return
+    raise damaged(path, problem, "correct the file or download it again")

@@ -19,9 +19,9 @@ import numpy.typing as npt
 from scipy import sparse
 
 from sparsecast.errors import InputError
-from sparsecast.matrices.assembly import Compressed, from_packed
+from sparsecast.matrices.assembly import Contents, from_packed
 from sparsecast.matrices.npz import from_scipy
-from sparsecast.matrices.sources import check_memory, damaged, failures_of, regular_file_size, shown
+from sparsecast.matrices.sources import check_memory, damaged, failures_of, shown
 from sparsecast.matrices.values import require_imaginary
 
 _HEADER_BYTES = 128
@@ -64,7 +64,7 @@ class _Variable:
 
     @property
     def field(self) -> str:
-        """What its values are, as in a Reading."""
+        """What its values are, as in FileFacts."""
         if self.is_complex or self.is_logical:
             return "complex" if self.is_complex else "pattern"
         return _DENSE.get(self.kind, "real")
@@ -121,23 +121,11 @@ class _Elements:
         )
 
 
-def read_mat(path: Path, dtype: np.dtype[Any] | None) -> tuple[Compressed, str, list[str]]:
-    """Read the one matrix of a MATLAB file of version 5 or 7.
+def read_mat(path: Path, dtype: np.dtype[Any] | None) -> Contents:
+    """Read the one matrix of a MATLAB file of version 5 or 7, with values of type `dtype`.
 
     That is its one sparse matrix, or ``Problem.A`` as the SuiteSparse collection writes it, or its one dense
-    matrix of numbers.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    dtype : numpy.dtype or None
-        Type of the values returned; None for that of `computed_dtype`.
-
-    Returns
-    -------
-    tuple
-        The matrix, what its values were, and sentences about it worth telling.
+    matrix of numbers. Without a `dtype`, values have that of `computed_dtype`.
 
     Raises
     ------
@@ -148,11 +136,10 @@ def read_mat(path: Path, dtype: np.dtype[Any] | None) -> tuple[Compressed, str, 
     InputError
         If a real type is asked for and the file is complex.
     """
-    size = regular_file_size(path)
     with failures_of(path), path.open("rb") as file:
         try:
             order = _order(path, file.read(_HEADER_BYTES))
-            variable = _choose(path, _variables(path, file, size, order))
+            variable = _choose(path, _variables(path, file, order))
             elements = _Elements(_content(file, variable, order), order)
             variable = elements.variable()
             if variable.kind == _STRUCT:
@@ -176,10 +163,10 @@ def _order(path: Path, header: bytes) -> str:
     raise damaged(path, f"is no MATLAB file of version 5 or 7: begins {shown(header[:20])}", "save with -v7")
 
 
-def _variables(path: Path, file: BinaryIO, size: int, order: str) -> list[_Variable]:
+def _variables(path: Path, file: BinaryIO, order: str) -> list[_Variable]:
     """Return every variable of the file by its head; its declared size must be true and fit in memory."""
     found: list[_Variable] = []
-    position = _HEADER_BYTES
+    position, size = _HEADER_BYTES, path.stat().st_size
     while position < size:
         file.seek(position)
         tag = file.read(8)
@@ -250,34 +237,36 @@ def _field(elements: _Elements, holder: _Variable, name: str, order: str) -> tup
     return inner.variable(), inner
 
 
-def _matrix(
-    path: Path, elements: _Elements, variable: _Variable, dtype: np.dtype[Any] | None
-) -> tuple[Compressed, str, list[str]]:
+def _matrix(path: Path, elements: _Elements, variable: _Variable, dtype: np.dtype[Any] | None) -> Contents:
     """Build the matrix from the elements that follow its name."""
     target = variable.held if dtype is None else dtype
     require_imaginary(variable.held, target, str(path))
     if len(variable.dims) != 2:
         raise ValueError(f"variable '{variable.name}' has {len(variable.dims)} dimensions, expected 2")
-    rows, cols = variable.dims
     if variable.kind == _SPARSE:
-        row_numbers, starts, values = elements.numbers(), elements.numbers(), _values(elements, variable)
-        if row_numbers.dtype.kind not in "iu" or len(starts) != cols + 1 or starts.dtype.kind not in "iu":
-            raise ValueError(f"a sparse matrix of {cols} columns has {len(starts)} column starts")
-        stored = int(starts[-1])
-        if not 0 <= stored <= min(len(row_numbers), len(values)):
-            raise ValueError(f"{stored} entries have {len(row_numbers)} row numbers and {len(values)} values")
-        columns = sparse.csc_array((values[:stored], row_numbers[:stored], starts), shape=(rows, cols))
-        matrix, _ = from_scipy(path, columns, target)
-        return matrix, variable.field, []
+        return Contents(from_scipy(path, _sparse(elements, variable), target), variable.field)
     if variable.kind not in _DENSE:
         raise ValueError(f"variable '{variable.name}' is of class {variable.kind}, expected a matrix")
+    rows, cols = variable.dims
     dense = _values(elements, variable)
     if len(dense) != rows * cols:
         raise ValueError(f"a matrix of {rows} rows and {cols} columns has {len(dense)} values")
-    needed = (4 + 3 * max(8, target.itemsize)) * len(dense)
+    needed = (24 + 4 * max(8, target.itemsize)) * len(dense)
     check_memory(path, needed, f"a dense matrix of {rows} rows and {cols} columns")
-    matrix = from_packed(dense.astype(target), (rows, cols), 0)
-    return matrix, variable.field, [f"holds '{variable.name}' as a dense matrix: its zeros are not stored"]
+    matrix = from_packed(dense.astype(target), (rows, cols))
+    note = f"holds '{variable.name}' as a dense matrix: its zeros are not stored"
+    return Contents(matrix, variable.field, notes=(note,))
+
+
+def _sparse(elements: _Elements, variable: _Variable) -> sparse.csc_array[Any]:
+    rows, cols = variable.dims
+    row_numbers, starts, values = elements.numbers(), elements.numbers(), _values(elements, variable)
+    if row_numbers.dtype.kind not in "iu" or len(starts) != cols + 1 or starts.dtype.kind not in "iu":
+        raise ValueError(f"a sparse matrix of {cols} columns has {len(starts)} column starts")
+    stored = int(starts[-1])
+    if not 0 <= stored <= min(len(row_numbers), len(values)):
+        raise ValueError(f"{stored} entries have {len(row_numbers)} row numbers and {len(values)} values")
+    return sparse.csc_array((values[:stored], row_numbers[:stored], starts), shape=(rows, cols))
 
 
 def _values(elements: _Elements, variable: _Variable) -> npt.NDArray[Any]:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import math
 import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from numpy.lib import format as npy_format
 from scipy import sparse
 
 from sparsecast.errors import InputError
 from sparsecast.integers import index_dtype
-from sparsecast.matrices.assembly import Compressed, from_triplets
-from sparsecast.matrices.sources import check_memory, damaged, failures_of, regular_file_size, shown
+from sparsecast.matrices.assembly import Contents, from_triplets
+from sparsecast.matrices.sources import check_memory, damaged, failures_of, shown
 from sparsecast.matrices.values import computed_dtype, require_imaginary
 
 # What the libraries raise when a file is damaged; they do not promise less.
@@ -27,23 +25,12 @@ _FAILURES = (
 
 _READ_HEADER = {(1, 0): npy_format.read_array_header_1_0, (2, 0): npy_format.read_array_header_2_0}
 _SPARSE_FORMATS = ("csr", "csc", "coo", "bsr", "dia")
-_NPZ_REMEDY = "write it with scipy.sparse.save_npz"
 
 
-def read_npz(path: Path, dtype: np.dtype[Any] | None) -> tuple[Compressed, str]:
-    """Read what `scipy.sparse.save_npz` wrote, in any of its formats.
+def read_npz(path: Path, dtype: np.dtype[Any] | None) -> Contents:
+    """Read what `scipy.sparse.save_npz` wrote, in any of its formats, with values of type `dtype`.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    dtype : numpy.dtype or None
-        Type of the values returned; None for that of `computed_dtype`.
-
-    Returns
-    -------
-    tuple
-        The matrix, and what its values were: ``"real"``, ``"complex"``, ``"integer"`` or ``"pattern"``.
+    Without a `dtype` they are of that of `computed_dtype`.
 
     Raises
     ------
@@ -54,7 +41,6 @@ def read_npz(path: Path, dtype: np.dtype[Any] | None) -> tuple[Compressed, str]:
     InputError
         If a real type is asked for and the file is complex.
     """
-    regular_file_size(path)
     with failures_of(path):
         try:
             _check_npz(path)
@@ -62,10 +48,10 @@ def read_npz(path: Path, dtype: np.dtype[Any] | None) -> tuple[Compressed, str]:
         except InputError:
             raise
         except _FAILURES as error:
-            raise damaged(path, f"is no readable .npz of a sparse matrix ({error})", _NPZ_REMEDY) from error
-        except zlib.error as error:
-            raise damaged(path, f"its compressed data are damaged ({error})") from error
-        return from_scipy(path, matrix, dtype)
+            problem = f"is no readable .npz of a sparse matrix ({error})"
+            raise damaged(path, problem, "write it with scipy.sparse.save_npz") from error
+        field = {"b": "pattern", "f": "real", "c": "complex"}.get(matrix.dtype.kind, "integer")
+        return Contents(from_scipy(path, matrix, dtype), field)
 
 
 def _check_npz(path: Path) -> None:
@@ -99,49 +85,31 @@ def _check_npz(path: Path) -> None:
     check_memory(path, 2 * total + 24 * (rows + cols), f"a matrix of {rows} rows and {cols} columns")
 
 
-def from_scipy(path: Path, matrix: Any, dtype: np.dtype[Any] | None) -> tuple[Compressed, str]:
-    """Return a checked sparse matrix by rows, duplicates and explicit zeros kept."""
+def from_scipy(path: Path, matrix: Any, asked: np.dtype[Any] | None) -> sparse.csr_array[Any]:
+    """Return a sparse matrix by rows, once its indices are checked; duplicates and zeros stay."""
     if matrix.ndim != 2:
         raise damaged(path, f"holds an array of {matrix.ndim} dimensions, expected 2", "save a matrix")
-    target = _value_dtype(path, matrix.dtype, dtype)
+    if matrix.dtype.kind not in "biufc":
+        problem = f"holds values of type {matrix.dtype}, expected numbers"
+        raise damaged(path, problem, "save a matrix of numbers")
+    target = computed_dtype(matrix.dtype) if asked is None else asked
+    require_imaginary(matrix.dtype, target, str(path))
+    rows, cols = matrix.shape
     stored = int(matrix.data.size)
-    shape = (int(matrix.shape[0]), int(matrix.shape[1]))
-    entry_bytes = 20 + 2 * max(matrix.dtype.itemsize, target.itemsize)
-    needed = entry_bytes * stored + 16 * sum(shape)
-    check_memory(path, needed, f"a matrix of {shape[0]} rows and {shape[1]} columns")
-    field = _value_field(matrix.dtype)
-    width = index_dtype(*shape, stored)
+    needed = (20 + 2 * max(matrix.dtype.itemsize, target.itemsize)) * stored + 16 * (rows + cols)
+    check_memory(path, needed, f"a matrix of {rows} rows and {cols} columns")
+    width = index_dtype(rows, cols, stored)
+    if matrix.format == "coo":
+        i, j = (np.asarray(numbers, dtype=width) for numbers in (matrix.row, matrix.col))
+        return from_triplets(i, j, matrix.data.astype(target), (rows, cols))
     if matrix.format in ("csr", "csc", "bsr"):
         # The conversions trust the indices.
         try:
             matrix.check_format(full_check=True)
         except ValueError as error:
             raise damaged(path, f"its indices are damaged ({error})") from error
-    if matrix.format == "coo":
-        rows, cols = (np.asarray(numbers, dtype=width) for numbers in (matrix.row, matrix.col))
-        return from_triplets(rows, cols, matrix.data.astype(target), shape, 0), field
     by_rows = matrix.tocsr()
-    return (
-        Compressed(
-            _own(by_rows.indptr, width), _own(by_rows.indices, width), _own(by_rows.data, target), shape
-        ),
-        field,
-    )
-
-
-def _own(array: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Return `array` as `dtype`, contiguous and writable, copied only where it must be."""
-    return np.require(array, dtype=dtype, requirements=["C", "W", "A"])
-
-
-def _value_dtype(path: Path, found: np.dtype[Any], asked: np.dtype[Any] | None) -> np.dtype[Any]:
-    if found.kind not in "biufc":
-        raise damaged(path, f"holds values of type {found}, expected numbers", "save a matrix of numbers")
-    if asked is None:
-        return computed_dtype(found)
-    require_imaginary(found, asked, str(path))
-    return asked
-
-
-def _value_field(dtype: np.dtype[Any]) -> str:
-    return {"b": "pattern", "f": "real", "c": "complex"}.get(dtype.kind, "integer")
+    arrays = ((by_rows.data, target), (by_rows.indices, width), (by_rows.indptr, width))
+    # Contiguous and writable, copied only where they must be.
+    owned = tuple(np.require(array, dtype=dtype, requirements=["C", "W", "A"]) for array, dtype in arrays)
+    return sparse.csr_array(owned, shape=(rows, cols))

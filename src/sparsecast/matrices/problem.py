@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -29,16 +28,12 @@ TWINS = {"ours": twin, "banded": banded_twin}
 _USUAL_ENTRIES = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class _Made:
-    matrix: csr_array[Any]
-    facts: FileFacts | None = None
+#: A matrix, and what a file said of it.
+_Made = tuple[csr_array[Any], FileFacts | None]
 
 
 class Problem:
-    """A matrix to forecast or to measure.
-
-    The matrix and its Structure are made when they are first needed. Use the class methods to get one.
+    """A matrix to forecast or to measure, made when it is first needed. Use the class methods to get one.
 
     Parameters
     ----------
@@ -68,18 +63,12 @@ class Problem:
 
     @classmethod
     def of(cls, A: Any, name: str = "matrix") -> Problem:
-        """Return the problem of a sparse matrix of SciPy's, or of a problem itself.
-
-        Raises
-        ------
-        InputError
-            If `A` is neither.
-        """
+        """Return the problem of a sparse matrix of SciPy's; a problem itself is returned as it is."""
         if isinstance(A, Problem):
             return A
         matrix = as_csr(A)
         return cls(
-            name, lambda: _Made(matrix), lambda: f"array?sha256={_digest(matrix)}", None, int(matrix.nnz)
+            name, lambda: (matrix, None), lambda: f"array?sha256={_digest(matrix)}", None, int(matrix.nnz)
         )
 
     @classmethod
@@ -92,7 +81,7 @@ class Problem:
         family = text.partition("?")[0]
         if text.startswith(GALLERY_PREFIX):
             short = text.removeprefix(GALLERY_PREFIX)
-            return cls(text, lambda: _Made(gallery_from_specification(short)), text, family)
+            return cls(text, lambda: (gallery_from_specification(short), None), text, family)
         if text.startswith(TWIN_PREFIX):
             return cls._twin(text)
         if text.startswith(FILE_PREFIX):
@@ -100,7 +89,7 @@ class Problem:
         if "?" in text and family in FAMILIES and not Path(text).exists():
             _, parameters = parse_specification(text)
             entries = expected_entries(family, parameters)
-            return cls(text, lambda: _Made(built(family, parameters)), text, text, entries)
+            return cls(text, lambda: (built(family, parameters), None), text, text, entries)
         return cls._file(Path(text))
 
     @classmethod
@@ -108,21 +97,13 @@ class Problem:
         def specified() -> str:
             return f"{FILE_PREFIX}{path.resolve()}?sha256={_file_digest(path)}"
 
-        return cls(matrix_name(path), lambda: _Made(*read_file(path)), specified)
+        return cls(matrix_name(path), lambda: read_file(path), specified)
 
     def twin(self, kind: str = "ours", block: int = 1) -> Problem:
-        """Return a problem with a matrix made from this one's Structure alone.
-
-        Parameters
-        ----------
-        kind : str
-            A name of TWINS.
-        block : int
-            As in the functions there.
-        """
+        """Return a problem with a matrix made from this one's Structure alone, by a function of TWINS."""
         return Problem(
             f"{kind} twin of {self.name}",
-            lambda: _Made(TWINS[kind](self.structure, block, seed=0)),
+            lambda: (TWINS[kind](self.structure, block, seed=0), None),
             lambda: f"{TWIN_PREFIX}{kind}?block={block}&of={self.specification}",
             self.group,
             self.expected_nnz,
@@ -168,12 +149,12 @@ class Problem:
         MatrixFileError, MatrixSizeError, InputError
             If it cannot be read or made.
         """
-        return self._made.matrix
+        return self._made[0]
 
     @property
     def facts(self) -> FileFacts | None:
         """What the file said of the matrix; None where there is no file."""
-        return self._made.facts
+        return self._made[1]
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -215,13 +196,7 @@ def group_of(specification: str) -> str:
 
 
 def as_csr(A: Any) -> csr_array[Any]:
-    """Return a sparse matrix of SciPy's as a csr_array of a type that is computed with.
-
-    Raises
-    ------
-    InputError
-        If it is none.
-    """
+    """Return a sparse matrix of SciPy's as a csr_array of a type that is computed with; refuse all else."""
     if not issparse(A):
         raise InputError(f"{type(A).__name__} is no sparse matrix: expected one of SciPy's; convert it")
     matrix: csr_array[Any] = A if isinstance(A, csr_array) else csr_array(A)  # type: ignore[call-overload]

@@ -16,49 +16,34 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError
-from sparsecast.matrices.assembly import Compressed, canonicalise, count_values
+from sparsecast.matrices.assembly import Contents, sort_rows
 from sparsecast.matrices.harwell_boeing import SUFFIXES as HARWELL_BOEING_SUFFIXES
 from sparsecast.matrices.harwell_boeing import read_harwell_boeing
 from sparsecast.matrices.matlab import read_mat
 from sparsecast.matrices.matrix_market import read_matrix_market
 from sparsecast.matrices.npz import read_npz
-from sparsecast.matrices.sources import damaged, regular_file_size
+from sparsecast.matrices.sources import check_file, damaged
 from sparsecast.matrices.values import VALUE_TYPES
 from sparsecast.records import DTYPES
 
 _TEXT_SUFFIXES = (".mtx", *HARWELL_BOEING_SUFFIXES)
+_SUFFIXES = (*_TEXT_SUFFIXES, ".npz", ".mat")
 _KNOWN = ".mtx, .rb, .hb, .rua and its like (.rsa, .pua, ...), each also with .gz; .npz, .mat"
+# Integers of larger magnitude need not survive in a float64.
+_LARGEST_EXACT = 2.0**53
 _EXPECTED_DTYPE = f"expected one of {', '.join(DTYPES)}; name one of them"
 
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """What a file said of its matrix.
+    """What a file said of its matrix, which is always whole, whatever the file's symmetry."""
 
-    Attributes
-    ----------
-    field : str
-        What the file's values are: ``"real"``, ``"complex"``, ``"integer"`` or ``"pattern"`` (every value
-        is 1).
-    symmetry : str
-        How the file stores them: ``"general"``, ``"symmetric"``, ``"skew-symmetric"`` or ``"hermitian"``. The
-        matrix is always whole.
-    explicit_zeros : int
-        Stored entries whose value is 0.
-    duplicates : int
-        Entries that were summed into another one at the same place, counted in the whole matrix.
-    nonfinite : int
-        Stored values that are NaN or infinite.
-    notes : tuple of str
-        Sentences for the user, such as ``"holds 3 NaN or infinite values"``.
-    """
-
-    field: str
-    symmetry: str
+    field: str  # "real", "complex", "integer" or "pattern", where every value is 1
+    symmetry: str  # "general", "symmetric", "skew-symmetric" or "hermitian"
     explicit_zeros: int
-    duplicates: int
-    nonfinite: int
-    notes: tuple[str, ...]
+    duplicates: int  # entries that were summed into another one at the same place
+    nonfinite: int  # values that are NaN or infinite
+    notes: tuple[str, ...]  # sentences for the user, such as "holds 3 NaN or infinite values"
 
 
 def load(
@@ -78,7 +63,7 @@ def load(
     Returns
     -------
     scipy.sparse.csr_array
-        Sorted rows without duplicates, explicit zeros kept, int32 indices where they fit.
+        Sorted rows without duplicates, explicit zeros kept, int32 indices where they fit, else int64.
 
     Raises
     ------
@@ -88,10 +73,6 @@ def load(
         If the matrix does not fit in memory; that is found before the memory is taken.
     InputError
         If `dtype` is another one, or a real one for a complex file: its imaginary parts would be lost.
-
-    See Also
-    --------
-    read_file : The same with what is worth saying about the matrix.
     """
     return read_file(path, dtype=dtype)[0]
 
@@ -99,59 +80,23 @@ def load(
 def read_file(
     path: str | os.PathLike[str], *, dtype: npt.DTypeLike | None = None
 ) -> tuple[csr_array[Any, tuple[int, int]], FileFacts]:
-    """Read a matrix from a file, and count what a user should hear of.
-
-    Parameters
-    ----------
-    path, dtype
-        As for `load`.
-
-    Returns
-    -------
-    csr_array
-        Values of one of DTYPES; int32 indices where rows, columns and entries fit, else int64. Rows are
-        sorted and free of duplicates; explicit zeros are kept.
-    FileFacts
-
-    Raises
-    ------
-    MatrixFileError, MatrixSizeError, InputError
-        As for `load`.
-    """
+    """Read a matrix as `load` does, and count what a user should hear of."""
     file = Path(path)
     asked = _asked(dtype)
     kind = _kind(file)
-    symmetry = "general"
-    notes: list[str] = []
-    if kind == ".npz":
-        compressed, field = read_npz(file, asked)
-    elif kind == ".mat":
-        compressed, field, notes = read_mat(file, asked)
-    else:
-        reader = read_matrix_market if kind == ".mtx" else read_harwell_boeing
-        compressed, header, notes = reader(file, asked)
-        field, symmetry = header.field, header.symmetry
-    return _finished(compressed, field, symmetry, notes)
+    readers = {".npz": read_npz, ".mat": read_mat, ".mtx": read_matrix_market}
+    return _finished(readers.get(kind, read_harwell_boeing)(file, asked))
 
 
 def matrix_name(path: str | os.PathLike[str]) -> str:
-    """Return the name of the matrix in a file: the file's name without the suffixes of a matrix file.
+    """Return the name of a file, which need not exist, without the suffixes of a matrix file.
 
-    Parameters
-    ----------
-    path : str or path-like
-        The file; it need not exist.
-
-    Returns
-    -------
-    str
-        ``"cant"`` for ``"somewhere/cant.mtx.gz"``; other dots of the name are kept.
+    That is ``"cant"`` for ``"somewhere/cant.mtx.gz"``; other dots of the name are kept.
     """
     file = Path(path)
     if file.suffix.lower() == ".gz":
         file = file.with_suffix("")
-    known = (*_TEXT_SUFFIXES, ".npz", ".mat")
-    return file.stem if file.suffix.lower() in known else file.name
+    return file.stem if file.suffix.lower() in _SUFFIXES else file.name
 
 
 def _asked(dtype: npt.DTypeLike | None) -> np.dtype[Any] | None:
@@ -177,7 +122,7 @@ def matrix_files(folder: str | os.PathLike[str]) -> list[Path]:
     path = Path(folder)
     if not path.is_dir():
         raise InputError(f"{path} is no folder: expected one with matrix files; check the path")
-    ends = (*_TEXT_SUFFIXES, *(f"{suffix}.gz" for suffix in _TEXT_SUFFIXES), ".npz", ".mat")
+    ends = (*_SUFFIXES, *(f"{suffix}.gz" for suffix in _TEXT_SUFFIXES))
     found = sorted(each for each in path.iterdir() if each.is_file() and each.name.lower().endswith(ends))
     if not found:
         raise InputError(f"{path} has no matrix files: expected some of {_KNOWN}; name another folder")
@@ -186,34 +131,36 @@ def matrix_files(folder: str | os.PathLike[str]) -> list[Path]:
 
 def _kind(path: Path) -> str:
     """Return the suffix that says how to read `path`, in lower case and without ``.gz``."""
-    regular_file_size(path)
+    check_file(path)
     suffix = path.suffix.lower()
     if suffix == ".gz":
         inner = path.with_suffix("").suffix.lower()
         if inner in _TEXT_SUFFIXES:
             return inner
         suffix = inner + suffix
-    elif suffix in (*_TEXT_SUFFIXES, ".npz", ".mat"):
+    elif suffix in _SUFFIXES:
         return suffix
     raise damaged(path, f"its suffix '{suffix}' is unknown", f"known are {_KNOWN}")
 
 
-def _finished(
-    compressed: Compressed, field: str, symmetry: str, notes: list[str]
-) -> tuple[csr_array[Any, tuple[int, int]], FileFacts]:
-    duplicates = canonicalise(compressed)
-    zeros, nonfinite, large = count_values(compressed.data)
+def _finished(contents: Contents) -> tuple[csr_array[Any, tuple[int, int]], FileFacts]:
+    matrix, field, symmetry, found = contents
+    notes, held = list(found), matrix.nnz
+    if not matrix.has_sorted_indices:
+        sort_rows(matrix.indptr, matrix.indices, matrix.data)
+        matrix.has_sorted_indices = True
+    matrix.sum_duplicates()
+    duplicates, values = held - matrix.nnz, matrix.data
+    zeros = int(values.size - np.count_nonzero(values))
+    nonfinite = int(values.size - np.count_nonzero(np.isfinite(values)))
     if duplicates:
         notes.append(f"holds {duplicates} duplicate entries, summed")
     if zeros:
         notes.append(f"holds {zeros} explicit zeros, kept")
     if nonfinite:
         notes.append(f"holds {nonfinite} NaN or infinite values")
-    if large and field == "integer":
-        notes.append(f"holds {large} integers beyond 2**53, rounded to floating point")
-    arrays = (compressed.data, compressed.indices, compressed.indptr)
-    matrix = csr_array(arrays, shape=compressed.shape, copy=False)
-    # Known, so that SciPy need not look for itself.
-    matrix.has_sorted_indices = True
-    matrix.has_canonical_format = True
+    if field == "integer":
+        large = np.count_nonzero(np.abs(values) > _LARGEST_EXACT)
+        if large:
+            notes.append(f"holds {large} integers beyond 2**53, rounded to floating point")
     return matrix, FileFacts(field, symmetry, zeros, duplicates, nonfinite, tuple(notes))

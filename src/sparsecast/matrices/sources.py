@@ -8,7 +8,6 @@ import zlib
 from collections.abc import Callable, Iterator
 from gzip import BadGzipFile
 from pathlib import Path
-from types import TracebackType
 from typing import Any, BinaryIO
 
 from sparsecast.errors import MatrixFileError, MatrixSizeError
@@ -52,13 +51,7 @@ def shown(text: bytes | str) -> str:
 
 
 def check_memory(path: Path, needed_bytes: int, what: str) -> None:
-    """Refuse what does not fit, before anything is allocated.
-
-    Raises
-    ------
-    MatrixSizeError
-        If `needed_bytes` exceed the memory that the machine has available.
-    """
+    """Refuse what does not fit in the memory that is available, before anything is allocated."""
     available = free_bytes()
     if needed_bytes > available:
         needed, free = (f"{size / 2**30:.3g} GiB" for size in (needed_bytes, available))
@@ -66,29 +59,20 @@ def check_memory(path: Path, needed_bytes: int, what: str) -> None:
         raise too_large(path, problem, "use a smaller matrix or a machine with more memory")
 
 
-def regular_file_size(path: Path) -> int:
-    """Return the size of a file in bytes.
-
-    Raises
-    ------
-    MatrixFileError
-        If it is missing, a directory or another thing that is no file, or out of reach.
-    """
+def check_file(path: Path) -> None:
+    """Refuse what is missing, a directory or another thing that is no file, or out of reach."""
     try:
-        status = path.stat()
+        mode = path.stat().st_mode
     except FileNotFoundError as error:
         raise damaged(path, "there is no such file", "check the path") from error
     except OSError as error:
-        raise damaged(
-            path, f"cannot be read ({error.strerror})", "check the path and its permissions"
-        ) from error
+        problem = f"cannot be read ({error.strerror})"
+        raise damaged(path, problem, "check the path and its permissions") from error
     except ValueError as error:
         raise MatrixFileError(f"{str(path)!r}: cannot be a path ({error}); check it") from error
-    if stat.S_ISDIR(status.st_mode):
-        raise damaged(path, "is a directory", "give the path of one matrix file")
-    if not stat.S_ISREG(status.st_mode):
-        raise damaged(path, "is not a regular file", "give the path of one matrix file")
-    return status.st_size
+    if not stat.S_ISREG(mode):
+        problem = "is a directory" if stat.S_ISDIR(mode) else "is not a regular file"
+        raise damaged(path, problem, "give the path of one matrix file")
 
 
 @contextlib.contextmanager
@@ -109,24 +93,16 @@ def failures_of(path: Path) -> Iterator[None]:
 
 
 class TextSource:
-    """A text file, plain or gzip by its suffix, of which no more is read than was allowed.
+    """A regular text file, plain or gzip by its suffix, of which no more is read than was allowed.
 
     Use as a context manager, inside `failures_of`.
-
-    Parameters
-    ----------
-    path : Path
-        A regular file.
-    allowed_bytes : int
-        How much text may be read in all before `allow` raises the bound.
     """
 
     def __init__(self, path: Path, allowed_bytes: int) -> None:
         self.path = path
         compressed = path.suffix.lower() == ".gz"
-        size = regular_file_size(path)
         #: Bytes of text that the file can hold at most.
-        self.largest_text = size * (_LARGEST_EXPANSION if compressed else 1)
+        self.largest_text = path.stat().st_size * (_LARGEST_EXPANSION if compressed else 1)
         open_compressed: Callable[[Path, str], BinaryIO] = igzip.open
         self._file = open_compressed(path, "rb") if compressed else path.open("rb")
         self._allowed = allowed_bytes
@@ -135,9 +111,7 @@ class TextSource:
     def __enter__(self) -> TextSource:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._file.close()
 
     def allow(self, more_bytes: int) -> None:
@@ -145,18 +119,11 @@ class TextSource:
         self._allowed = self._read + more_bytes
 
     def line(self, limit: int) -> bytes:
-        """Return the next line with its end, or nothing at the end of the file.
-
-        Raises
-        ------
-        MatrixFileError
-            If it is longer than `limit` bytes, or the bound of the file is passed.
-        """
+        """Return the next line with its end, of at most `limit` bytes; nothing at the end of the file."""
         text = self._file.readline(limit + 1)
         if len(text) > limit:
-            raise damaged(
-                self.path, f"a line begins with {shown(text)} and does not end within {limit} bytes"
-            )
+            problem = f"a line begins with {shown(text)} and does not end within {limit} bytes"
+            raise damaged(self.path, problem)
         return self._counted(text)
 
     def block(self) -> bytes:

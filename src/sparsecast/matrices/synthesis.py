@@ -1,6 +1,8 @@
-"""Benchmark matrices: every row has the same number of entries (Guo, Wang, Chen 2014, section 3.2)."""
+"""Benchmark matrices with rows of one length (Guo, Wang, Chen 2014, section 3.2), and others."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numba
 import numpy as np
@@ -8,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import bsr_array, csr_array, tril
 
 from sparsecast.errors import InputError, MatrixSizeError
-from sparsecast.integers import GOLDEN, INT32_MAX, mixed
+from sparsecast.integers import GOLDEN, INT32_MAX, mixed, stream_of
 from sparsecast.memory import free_bytes
 
 #: Width of the band that holds the columns of a benchmark matrix, in entries a row. The paper leaves the
@@ -30,19 +32,12 @@ def csr_bytes(rows: int, nnz: int, index_bytes: int = 4, value_bytes: int = 8) -
 
 
 def require_memory(wanted_bytes: int, what: str) -> None:
-    """Refuse a matrix before anything is allocated for it.
-
-    Parameters
-    ----------
-    wanted_bytes : int
-        Predicted peak of the arrays.
-    what : str
-        The matrix in the user's words, for the message.
+    """Refuse `what`, a matrix in the user's words, before anything is allocated for it.
 
     Raises
     ------
     MatrixSizeError
-        If that is more than the memory available at this moment.
+        If `wanted_bytes`, the predicted peak of the arrays, are more than the memory available now.
     """
     available = free_bytes()
     if wanted_bytes > available:
@@ -52,6 +47,22 @@ def require_memory(wanted_bytes: int, what: str) -> None:
         )
 
 
+def canonical(
+    data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], shape: tuple[int, int]
+) -> csr_array:
+    """Return the matrix of CSR arrays that are known to be sorted and free of duplicates."""
+    matrix = csr_array((data, indices, indptr), shape=shape)
+    matrix.has_canonical_format = True
+    return matrix
+
+
+def starts_of(lengths: NDArray[Any], index: np.dtype[Any] | type = np.int32) -> NDArray[Any]:
+    """Return `indptr` for rows of these lengths."""
+    indptr = np.zeros(len(lengths) + 1, dtype=index)
+    np.cumsum(lengths, out=indptr[1:])
+    return indptr
+
+
 def strip_matrix(rows: int, nnz_per_row: int, *, seed: int) -> csr_array:
     """Return a benchmark matrix: square, with the same number of entries in every row.
 
@@ -59,44 +70,20 @@ def strip_matrix(rows: int, nnz_per_row: int, *, seed: int) -> csr_array:
     to learn its time as a function of the strips and of the entries a row. Columns are drawn at random
     inside a band around the diagonal, one from each of `nnz_per_row` equal cells of the band.
 
-    Parameters
-    ----------
-    rows : int
-        Rows and columns, R in the paper.
-    nnz_per_row : int
-        Entries of each row, at least 1 and at most `rows`.
-    seed : int
-        Same arguments, same matrix.
-
-    Returns
-    -------
-    csr_array of shape (rows, rows)
-        float64 values uniform in (-1, 1) without zeros, int32 indices, sorted, without duplicates.
-
-    Raises
-    ------
-    InputError
-        If `rows` or `nnz_per_row` is below 1, `nnz_per_row` is above `rows`, or `seed` is negative.
-    MatrixSizeError
-        If the matrix has more entries than int32 indices can count or does not fit in memory.
+    It is the `varied_matrix` of that kind.
     """
-    _check_strip(rows, nnz_per_row, seed)
-    width = min(rows, max(BAND_WIDTH_IN_ROW_LENGTHS * nnz_per_row, LEAST_BAND_WIDTH))
-    cells = np.arange(nnz_per_row + 1, dtype=np.uint64) * np.uint64(width) // np.uint64(nnz_per_row)
-    nnz = rows * nnz_per_row
-    indices = np.empty(nnz, dtype=np.int32)
-    data = np.empty(nnz, dtype=np.float64)
-    _fill_strip(np.uint64(rows), cells, np.uint64(seed % 2**64), indices.view(np.uint32), data)
-    indptr = np.arange(0, nnz + 1, nnz_per_row, dtype=np.int32)
-    matrix = csr_array((data, indices, indptr), shape=(rows, rows))
-    matrix.has_canonical_format = True
-    return matrix
+    return varied_matrix(rows, nnz_per_row, "fixed", 0.0, seed=seed)
+
+
+def check_least(name: str, value: int, least: int) -> None:
+    """Refuse a value below `least`."""
+    if value < least:
+        raise InputError(f"{name} = {value}: expected an integer of at least {least}; give a larger one")
 
 
 def _check_strip(rows: int, nnz_per_row: int, seed: int) -> None:
-    if rows < 1 or seed < 0:
-        name, value, least = ("rows", rows, 1) if rows < 1 else ("seed", seed, 0)
-        raise InputError(f"{name} = {value}: expected an integer of at least {least}; give a larger one")
+    check_least("rows", rows, 1)
+    check_least("seed", seed, 0)
     if not 1 <= nnz_per_row <= rows:
         raise InputError(
             f"nnz_per_row = {nnz_per_row}: expected 1 to rows = {rows}, as columns are distinct; "
@@ -109,26 +96,6 @@ def _check_strip(rows: int, nnz_per_row: int, seed: int) -> None:
             "choose fewer rows or entries a row"
         )
     require_memory(csr_bytes(rows, rows * nnz_per_row), what)
-
-
-@numba.njit(cache=True, nogil=True)
-def _fill_strip(rows, cells, seed, indices, data):  # type: ignore[no-untyped-def]
-    # Twice, so that neighbouring seeds do not give shifted copies of one stream.
-    stream = mixed(mixed(seed + GOLDEN))
-    nnz_per_row = np.uint64(cells.size - 1)
-    width = cells[nnz_per_row]
-    half = width >> _ONE
-    entry = np.uint64(0)
-    for row in range(rows):
-        band_start = min(max(np.uint64(row), half) - half, rows - width)
-        for cell in range(nnz_per_row):
-            bits = mixed(stream + entry * GOLDEN)
-            span = cells[cell + _ONE] - cells[cell]
-            column = band_start + cells[cell] + (((bits & _LOW_HALF) * span) >> _HALF_BITS)
-            indices[entry] = np.uint32(column)
-            # Odd multiples of 2**-32: uniform, symmetric and never an explicit zero.
-            data[entry] = np.float64(((bits >> _HALF_BITS) << _ONE) + _ONE) * 2.0**-32 - 1.0
-            entry += _ONE
 
 
 def varied_matrix(rows: int, mean_length: int, lengths: str, reach: float, *, seed: int) -> csr_array:
@@ -156,47 +123,30 @@ def varied_matrix(rows: int, mean_length: int, lengths: str, reach: float, *, se
     Returns
     -------
     csr_array of shape (rows, rows)
-        As from `strip_matrix`.
+        float64 values uniform in (-1, 1) without zeros, int32 indices, sorted, without duplicates.
 
     Raises
     ------
-    InputError, MatrixSizeError
-        As from `strip_matrix`, or if `lengths` is another distribution.
+    InputError
+        If a number is out of its range, or `lengths` is another distribution.
+    MatrixSizeError
+        If the matrix has more entries than int32 indices can count or does not fit in memory.
     """
     _check_strip(rows, mean_length, seed)
     width = min(rows, max(int(reach * rows), BAND_WIDTH_IN_ROW_LENGTHS * mean_length, LEAST_BAND_WIDTH))
     row_lengths = np.minimum(_draw_lengths(rows, mean_length, lengths, seed), width)
-    indptr = np.zeros(rows + 1, dtype=np.int32)
-    np.cumsum(row_lengths, out=indptr[1:])
+    indptr = starts_of(row_lengths)
     indices = np.empty(int(indptr[-1]), dtype=np.int32)
     data = np.empty(int(indptr[-1]), dtype=np.float64)
-    _fill_varied(indptr.view(np.uint32), np.uint64(width), np.uint64(seed), indices.view(np.uint32), data)
-    matrix = csr_array((data, indices, indptr), shape=(rows, rows))
-    matrix.has_canonical_format = True
-    return matrix
+    seed64 = np.uint64(seed % 2**64)
+    _fill_varied(indptr.view(np.uint32), np.uint64(width), seed64, indices.view(np.uint32), data)
+    return canonical(data, indices, indptr, (rows, rows))
 
 
 def block_matrix(block_rows: int, blocks_per_row: int, block: int, reach: float, *, seed: int) -> csr_array:
     """Return a benchmark matrix of dense square blocks, as finite elements with several unknowns a node make.
 
-    Parameters
-    ----------
-    block_rows, blocks_per_row : int
-        Rows of blocks, and mean blocks in each; one row in ten differs from the mean.
-    block : int
-        Rows and columns of a block.
-    reach, seed
-        As of `varied_matrix`, for the blocks.
-
-    Returns
-    -------
-    csr_array of shape (block_rows * block, block_rows * block)
-        float64 values uniform in [-1, 1), int32 indices, sorted, without duplicates.
-
-    Raises
-    ------
-    InputError, MatrixSizeError
-        As from `varied_matrix`.
+    The blocks, of `block` rows and columns each, stand where a `varied_matrix` of mixed lengths has entries.
     """
     pattern = varied_matrix(block_rows, blocks_per_row, "mixed", reach, seed=seed)
     require_memory(2 * csr_bytes(block_rows * block, pattern.nnz * block**2), "a benchmark matrix of blocks")
@@ -208,18 +158,7 @@ def block_matrix(block_rows: int, blocks_per_row: int, block: int, reach: float,
 
 
 def mirrored(matrix: csr_array) -> csr_array:
-    """Return the symmetric matrix that has the lower triangle of `matrix`.
-
-    Parameters
-    ----------
-    matrix : csr_array of shape (rows, rows)
-        With sorted rows, from this module.
-
-    Returns
-    -------
-    csr_array of shape (rows, rows)
-        About as many entries, sorted, without duplicates; equal to its transpose.
-    """
+    """Return the symmetric matrix, sorted, that has the lower triangle of `matrix`, whose rows are sorted."""
     below = csr_array(tril(matrix, -1, format="csr"))
     whole = csr_array(below + below.T + csr_array(tril(matrix, 0, format="csr") - below))
     whole.sort_indices()
@@ -234,7 +173,7 @@ def diagonal_matrix(rows: int, diagonals: int, reach: float, *, seed: int) -> cs
     rows : int
         Rows and columns.
     diagonals : int
-        Diagonals, at most 2 * rows - 1. One is drawn from each of so many equal cells of the reach.
+        At most 2 * rows - 1. One is drawn from each of so many equal cells of the reach.
     reach : float
         Share of the columns, on either side of the main diagonal, that the diagonals are drawn from: below 1,
         and at least such that there are enough of them.
@@ -244,15 +183,7 @@ def diagonal_matrix(rows: int, diagonals: int, reach: float, *, seed: int) -> cs
     Returns
     -------
     csr_array of shape (rows, rows)
-        float64 values uniform in [-1, 1), int32 indices, sorted, without duplicates. An entry stands in
-        every place of the drawn diagonals.
-
-    Raises
-    ------
-    InputError
-        If `rows` or `diagonals` is below 1, there are too many `diagonals`, or `seed` is negative.
-    MatrixSizeError
-        As from `strip_matrix`.
+        As from `varied_matrix`, with its errors.
     """
     _check_strip(rows, min(max(diagonals, 1), rows), seed)
     if not 1 <= diagonals <= 2 * rows - 1:
@@ -265,13 +196,10 @@ def diagonal_matrix(rows: int, diagonals: int, reach: float, *, seed: int) -> cs
     offsets = generator.integers(cells[:-1], cells[1:])
     row = np.arange(rows)
     first, last = np.searchsorted(offsets, -row), np.searchsorted(offsets, rows - row)
-    indptr = np.zeros(rows + 1, dtype=np.int32)
-    np.cumsum(last - first, out=indptr[1:])
+    indptr = starts_of(last - first)
     indices = np.empty(int(indptr[-1]), dtype=np.int32)
     _fill_diagonals(indptr, offsets, first, indices)
-    matrix = csr_array((generator.uniform(-1.0, 1.0, len(indices)), indices, indptr), shape=(rows, rows))
-    matrix.has_canonical_format = True
-    return matrix
+    return canonical(generator.uniform(-1.0, 1.0, len(indices)), indices, indptr, (rows, rows))
 
 
 @numba.njit(cache=True, nogil=True)
@@ -297,16 +225,28 @@ def _draw_lengths(rows: int, mean: int, lengths: str, seed: int) -> NDArray[np.i
 
 
 @numba.njit(cache=True, nogil=True)
+def value_of(bits):  # type: ignore[no-untyped-def]
+    """Return an odd multiple of 2**-32: uniform in (-1, 1), symmetric and never an explicit zero."""
+    return np.float64(((bits >> _HALF_BITS) << _ONE) + _ONE) * 2.0**-32 - 1.0
+
+
+@numba.njit(cache=True, nogil=True)
 def _fill_varied(indptr, width, seed, indices, data):  # type: ignore[no-untyped-def]
-    stream = mixed(mixed(seed + GOLDEN))
+    stream = stream_of(seed)
     rows = np.uint64(indptr.size - 1)
     half = width >> _ONE
+    # The columns of the band are cut into as many equal cells as the row has entries.
+    cells, cut_for = np.empty(width + _ONE, dtype=np.uint64), np.uint64(0)
     for row in range(rows):
         start, length = np.uint64(indptr[row]), np.uint64(indptr[row + _ONE] - indptr[row])
+        if length != cut_for and length > np.uint64(0):
+            for cell in range(length + _ONE):
+                cells[cell] = cell * width // length
+            cut_for = length
         band_start = min(max(np.uint64(row), half) - half, rows - width)
         for cell in range(length):
             bits = mixed(stream + (start + cell) * GOLDEN)
-            first, last = cell * width // length, (cell + _ONE) * width // length
-            column = band_start + first + (((bits & _LOW_HALF) * (last - first)) >> _HALF_BITS)
+            span = cells[cell + _ONE] - cells[cell]
+            column = band_start + cells[cell] + (((bits & _LOW_HALF) * span) >> _HALF_BITS)
             indices[start + cell] = np.uint32(column)
-            data[start + cell] = np.float64(((bits >> _HALF_BITS) << _ONE) + _ONE) * 2.0**-32 - 1.0
+            data[start + cell] = value_of(bits)

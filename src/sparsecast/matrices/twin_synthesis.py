@@ -18,22 +18,21 @@ from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError
 from sparsecast.features.levels import BLOCK_SIZES, ROW_LENGTH_LEVELS, X_LINE_COLUMNS, X_REUSE_ELEMENTS
+from sparsecast.features.row_blocks import find_mispredicted_rows
 from sparsecast.features.structure import Structure
-from sparsecast.features.sweep import mispredicted_rows
-from sparsecast.integers import GOLDEN, index_dtype, mixed
+from sparsecast.integers import GOLDEN, index_dtype, mixed, stream_of
 from sparsecast.matrices.banded_synthesis import (
     Index,
     Indices,
     Whole,
     apportioned,
-    fill_values,
+    filled,
     grid_of,
     opened,
     pattern_of,
-    stream_of,
     uniform,
 )
-from sparsecast.matrices.synthesis import csr_bytes, require_memory
+from sparsecast.matrices.synthesis import check_least, csr_bytes, require_memory, starts_of
 
 _ONE, _HALF_BITS = np.uint64(1), np.uint64(32)
 
@@ -50,41 +49,24 @@ _HALVINGS = 12
 def banded_twin(structure: Structure, block: int = 1, *, seed: int) -> csr_array:
     """Return the paper's twin: same dimensions, entries, block size and bands (Gahvari et al. 2007).
 
-    Parameters
-    ----------
-    structure : Structure
-        Of the real matrix, which may be rectangular: bands then lie along its own diagonal.
-    block : int
-        Side of the dense blocks, 1 for none. Where whole blocks could not hold the entries, 1 is taken.
-    seed : int
-        Same arguments, same matrix.
+    It has exactly the real matrix's number of entries: the last blocks are cut off where it is no multiple.
+    Rows and columns beyond the last whole block are empty.
 
-    Returns
-    -------
-    csr_array of shape (rows, cols)
-        With exactly the real matrix's number of entries: the last blocks are cut off where it is no multiple.
-        Rows and columns beyond the last whole block are empty. float64 values uniform in (-1, 1) without
-        zeros.
-
-    Raises
-    ------
-    InputError
-        If `block` or `seed` is out of range, or the Structure contradicts itself.
-    MatrixSizeError
-        If the twin does not fit in memory.
+    Where whole blocks could not hold the entries, `block` is 1. The bands of a rectangular matrix lie along
+    its own diagonal. All else is as in `twin`.
     """
     rows, cols, nnz = structure.rows, structure.cols, structure.nnz
     index = _checked(structure, block, seed)
     block = block if (rows // block) * (cols // block) * block**2 >= nnz else 1
     indptr = np.full(rows + 1, nnz, dtype=index)
     if nnz == 0:
-        return _filled(indptr, np.empty(0, dtype=index), cols, seed)
+        return filled(indptr, np.empty(0, dtype=index), cols, seed)
     grid = grid_of(rows // block, cols // block, -(-nnz // block**2), False)
     equal = np.ones(grid.block_rows, dtype=np.int64)
     starts, indices = pattern_of(grid, np.array(structure.bands.histogram), equal, seed, index)
     starts, indices = opened(starts, indices, (block, block))
     np.minimum(starts, nnz, out=indptr[: len(starts)])
-    return _filled(indptr, indices[:nnz], cols, seed)
+    return filled(indptr, indices[:nnz], cols, seed)
 
 
 def twin(structure: Structure, block: int = 1, *, seed: int) -> csr_array:
@@ -102,7 +84,6 @@ def twin(structure: Structure, block: int = 1, *, seed: int) -> csr_array:
     block : int
         Side of the blocks whose fill is kept, 1 or one of BLOCK_SIZES: so many rows share their columns.
     seed : int
-        Same arguments, same matrix.
 
     Returns
     -------
@@ -119,18 +100,17 @@ def twin(structure: Structure, block: int = 1, *, seed: int) -> csr_array:
     index = _checked(structure, block, seed)
     if structure.nnz == 0:
         empty = np.zeros(structure.rows + 1, dtype=index)
-        return _filled(empty, np.empty(0, dtype=index), structure.cols, seed)
+        return filled(empty, np.empty(0, dtype=index), structure.cols, seed)
     block = block if structure.row_lengths.max <= structure.cols // block * block else 1
     lengths = _ordered(row_lengths(structure), block, structure.row_lengths.mispredicted or 0, seed)
-    indptr = np.zeros(structure.rows + 1, dtype=index)
-    np.cumsum(lengths, out=indptr[1:])
+    indptr = starts_of(lengths, index)
     wanted = structure.locality.line_changes
     indices = _drawn(structure, _Groups.of(structure, lengths, block, wanted), indptr, seed)
     if block > 1:
         # Blocks that lie across the ends of lines read more of them than they were counted for.
         wanted = round(wanted * wanted / _line_changes(indices))
         indices = _drawn(structure, _Groups.of(structure, lengths, block, wanted), indptr, seed)
-    return _filled(indptr, indices, structure.cols, seed)
+    return filled(indptr, indices, structure.cols, seed)
 
 
 def _checked(structure: Structure, block: int, seed: int) -> Index:
@@ -138,22 +118,13 @@ def _checked(structure: Structure, block: int, seed: int) -> Index:
     structure.checked()  # compiled loops are indexed by its counts
     if block not in (1, *BLOCK_SIZES):
         raise InputError(f"block = {block}: expected 1 or one of {BLOCK_SIZES}; give one of them")
-    if seed < 0:
-        raise InputError(f"seed = {seed}: expected an integer of at least 0; give a larger one")
+    check_least("seed", seed, 0)
     index = index_dtype(structure.nnz, structure.cols)
     arrays = csr_bytes(structure.rows, structure.nnz, index.itemsize)
     # The blocks, or the lines read one after the other, and counts of each row and line.
     work = 4 * structure.nnz + 100 * structure.rows + 3 * structure.cols
     require_memory(arrays + work, f"a twin of {structure.rows} rows with {structure.nnz} entries")
     return index
-
-
-def _filled(indptr: Indices, indices: Indices, cols: int, seed: int) -> csr_array:
-    data = np.empty(len(indices), dtype=np.float64)
-    fill_values(indptr, indices, False, np.uint64(seed % 2**64), data)
-    matrix = csr_array((data, indices, indptr), shape=(len(indptr) - 1, cols))
-    matrix.has_canonical_format = True
-    return matrix
 
 
 def row_lengths(structure: Structure) -> Whole:
@@ -180,8 +151,7 @@ def _ordered(lengths: Whole, block: int, mispredicted: int, seed: int) -> Whole:
     whole = len(lengths) // block
     # The longest in the middle, where the columns within reach are as many as they can be.
     groups = np.roll(lengths[: whole * block].reshape(whole, block), whole // 2, axis=0)
-    draws = np.empty(2 * whole)
-    uniform(np.uint64(seed % 2**64), draws)
+    draws = uniform(2 * whole, seed)
     draws, turn = draws[:whole], np.argsort(draws[whole:], kind="stable")
     low, high = 0.0, 1.0
     for _ in range(_HALVINGS):
@@ -190,7 +160,7 @@ def _ordered(lengths: Whole, block: int, mispredicted: int, seed: int) -> Whole:
         moved = groups.copy()
         moved[moves] = groups[turn[moves[turn]]]
         ordered = np.concatenate((moved.reshape(-1), lengths[whole * block :]))
-        if mispredicted_rows(np.concatenate(([0], np.cumsum(ordered)))) < mispredicted:
+        if np.count_nonzero(find_mispredicted_rows(ordered)) < mispredicted:
             low = share
         else:
             high = share
@@ -282,8 +252,7 @@ def _drawn(structure: Structure, groups: _Groups, indptr: Indices, seed: int) ->
         np.full(groups.cells, -1, dtype=np.int64),
         np.arange(groups.cells + 1),
     )
-    starts = np.zeros(len(groups.blocks) + 1, dtype=np.int64)
-    np.cumsum(groups.blocks, out=starts[1:])
+    starts = starts_of(groups.blocks, np.int64)
     columns = np.empty(int(starts[-1]), dtype=indptr.dtype)
     seed64 = np.uint64(seed % 2**64)
     _draw(starts, groups.visits, groups.block, quotas, view, state, seed64, columns)

@@ -24,14 +24,7 @@ def computed_dtype(held: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def require_imaginary(held: np.dtype[Any], asked: np.dtype[Any] | str, what: str) -> None:
-    """Refuse a real type for complex values, whose imaginary parts would be lost.
-
-    Parameters
-    ----------
-    held, asked : dtype
-        Of the values that are there, and of those that are wanted.
-    what : str
-        What holds the values, for the message.
+    """Refuse a real type for complex values of `what`: their imaginary parts would be lost.
 
     Raises
     ------

@@ -16,10 +16,7 @@ from sparsecast.matrices.benchmark_matrices import (
     ENTRY_STRIPS,
     NNZ_PER_ROW,
     STRIPS,
-    Shape,
     SuiteMatrix,
-    blocks_benchmark,
-    diagonals_benchmark,
     entry_strips_benchmark,
     gallery_benchmark,
     strips_benchmark,
@@ -82,8 +79,8 @@ def matrices(machine: Machine) -> list[SuiteMatrix]:
     gpu = machine.gpu
     assert gpu is not None
     large = [varied_benchmark(*shape) for shape in LARGE_VARIED]
-    large += [blocks_benchmark(*shape) for shape in LARGE_BLOCKS]
-    large += [diagonals_benchmark(*shape) for shape in LARGE_DIAGONALS]
+    large += [suite_matrix("blocks", *shape) for shape in LARGE_BLOCKS]
+    large += [suite_matrix("diagonals", *shape) for shape in LARGE_DIAGONALS]
     large += [gallery_benchmark(specification, _LARGE_GALLERY_ENTRIES) for specification in LARGE_GALLERY]
     required, optional = suites_beside_strips()
     every = tuple(KERNELS.names())
@@ -139,8 +136,7 @@ def _wang_suites(gpu: GPU) -> list[list[SuiteMatrix]]:
 
 def row_lengths_benchmark(rows: int, mean_length: int, lengths: str, formats: tuple[str, ...]) -> SuiteMatrix:
     """Return the matrix of Wang et al. (2017) with row lengths of a distribution and uniform columns."""
-    shape: Shape = {"rows": rows, "mean_length": mean_length, "lengths": lengths}
-    return suite_matrix("row lengths", "row lengths", formats, **shape)
+    return suite_matrix("row lengths", rows, mean_length, lengths, formats=formats)
 
 
 def _ends_first(values: Sequence[int]) -> list[int]:
