@@ -68,7 +68,7 @@ def _pool() -> Any:
 
 
 @intrinsic
-def each_part(typingctx, part, arguments, pool):  # type: ignore[no-untyped-def]
+def _each_part(typingctx, part, arguments, pool):  # type: ignore[no-untyped-def]
     """Call part(number, *arguments) for each part, from compiled code.
 
     Parameters
@@ -84,21 +84,25 @@ def each_part(typingctx, part, arguments, pool):  # type: ignore[no-untyped-def]
     def generate(context, builder, signature, given):  # type: ignore[no-untyped-def]
         kinds = (types.int64, *signature.args[1].types)
         call = _CallOfPart(context, signature.args[0], kinds)
-        arguments, address = cgutils.unpack_tuple(builder, given[1]), given[2]
+        arguments, address = cgutils.unpack_tuple(builder, given[1]), given[2]  # type: ignore[no-untyped-call]
         starts = context.make_array(kinds[-1])(context, builder, arguments[-1])
         parts = builder.sub(builder.extract_value(starts.shape, 0), _WORD(1))
-        with builder.if_else(cgutils.is_null(builder, address)) as (alone, together):
+        with builder.if_else(cgutils.is_null(builder, address)) as (alone, together):  # type: ignore[no-untyped-call]
             with alone, cgutils.for_range(builder, parts, intp=_WORD) as loop:
                 call.emit(builder, [loop.index, *arguments])
             with together:
-                packed = cgutils.pack_struct(builder, arguments)
-                memory = cgutils.alloca_once_value(builder, packed)
+                packed = cgutils.pack_struct(builder, arguments)  # type: ignore[no-untyped-call]
+                memory = cgutils.alloca_once_value(builder, packed)  # type: ignore[no-untyped-call]
                 pointers = (call.by_pointer(builder.module, packed.type), memory)
                 words = (builder.ptrtoint(each, _WORD) for each in pointers)
                 builder.call(builder.inttoptr(address, _POOL.as_pointer()), [*words, parts])
         return context.get_dummy_value()
 
     return types.void(part, arguments, pool), generate
+
+
+#: What kernels call; `_each_part` as mypy cannot know it, without its first parameter.
+each_part: Any = _each_part
 
 
 class _CallOfPart:
