@@ -36,7 +36,7 @@ from sparsecast.measuring.surroundings import Surroundings
 from sparsecast.measuring.timing import Effort
 from sparsecast.memory import free_bytes
 from sparsecast.planning.candidates import Target, whole_matrix
-from sparsecast.records import Bandwidth, Candidate, Record
+from sparsecast.records import Bandwidth, Candidate, Parameters, Record
 
 #: Seconds below which not even the required matrices get measured on a cold compilation cache.
 LEAST_BUDGET_S = 10.0
@@ -368,10 +368,13 @@ class Calibration:
         self.on_progress(
             self.used_s, self.budget_s, f"compiling for {target.dtype}, {target.threads} threads"
         )
+        known = {name: self._device.kernels.get(name) for name in self._device.kernels.names()}
+        device, dtype, bits, threads = target.device, target.dtype, target.index_bits, target.threads
         every = [
-            Candidate(name, variant, target.device, target.dtype, target.index_bits, target.threads)
-            for name in self._device.kernels.names()
-            for variant in self._device.kernels.get(name).variants_of(target.dtype)
+            Candidate(name, variant, device, dtype, bits, threads, Parameters(size))
+            for name, kernels in known.items()
+            for variant in kernels.variants_of(dtype)
+            for size in kernels.sizes
         ]
         wanted = list(dict.fromkeys(self._device.calibrated(every)))
         for _ in compiled_in_turn(wanted, self.machine.threads):

@@ -39,6 +39,8 @@ class FormatKernels:
     layout : mapping of str to int
         How the format is laid out for this device, where it can be laid out in several ways: the parameters
         of its Candidates, which `predicted_parameters` of the format names.
+    sizes : tuple of mappings
+        Parameters of Candidates whose code is compiled apart, which a calibration has compiled beforehand.
     version : int
         Raise it with every change of a kernel, its rule or its layout; older Records then no longer count.
     """
@@ -49,6 +51,7 @@ class FormatKernels:
     bind_multivector: Callable[[Any, int], Product] | None = None
     real_only: tuple[str, ...] = ()
     layout: Mapping[str, int] = field(default_factory=dict)
+    sizes: tuple[Mapping[str, Any], ...] = ({},)
     version: int = 1
 
     def variants_of(self, dtype: str) -> tuple[str, ...]:

@@ -40,6 +40,7 @@ from sparsecast.devices.cpu.vector_code import (
     variable,
 )
 from sparsecast.devices.format_kernels import FormatKernels, only_variant
+from sparsecast.features.levels import BLOCK_SIZES
 from sparsecast.formats.bcsr import BCSR
 from sparsecast.integers import unsigned
 from sparsecast.numba_pool import each_part, share
@@ -236,4 +237,12 @@ def _bind_multivector(matrix: BCSR, threads: int) -> Product:
     return _of_long_x(panels(_several, arrays, parts, matrix.block), matrix)
 
 
-KERNELS.register("bcsr")(FormatKernels(("vectors",), only_variant, _bind, _bind_multivector))
+KERNELS.register("bcsr")(
+    FormatKernels(
+        ("vectors",),
+        only_variant,
+        _bind,
+        _bind_multivector,
+        sizes=tuple({"block": (side, side)} for side in BLOCK_SIZES),
+    )
+)
