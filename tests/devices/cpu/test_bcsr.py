@@ -33,7 +33,7 @@ for block in ((2, 3), (3, 2)):
     out = np.empty(6)
     bcsr._bind(BCSR.from_csr(A, block), "vectors", 1)(np.ones(6), out)
     assert (out == 6).all()
-print(sum(bcsr._part.stats.cache_hits.values()), sum(bcsr._part.stats.cache_misses.values()))
+print(sum(bcsr._product.stats.cache_hits.values()), sum(bcsr._product.stats.cache_misses.values()))
 """
 
 

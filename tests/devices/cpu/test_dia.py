@@ -29,7 +29,7 @@ for dtype in ("float64", "float32"):
     out = np.empty(70, dtype=dtype)
     dia._bind(DIA.from_csr(csr_array(np.eye(70, dtype=dtype))), "chunks", 1)(np.ones(70, dtype=dtype), out)
     assert (out == 1).all()
-print(sum(dia._part.stats.cache_hits.values()), sum(dia._part.stats.cache_misses.values()))
+print(sum(dia._product.stats.cache_hits.values()), sum(dia._product.stats.cache_misses.values()))
 """
 
 
