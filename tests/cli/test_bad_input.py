@@ -60,7 +60,7 @@ MATRICES = [
     ("gallery:poisson2d?m=3", "'m'.*known are n"),
     ("gallery:poisson2d?n=abc", "n = abc.*integer"),
     ("gallery:poisson2d?n=0", "n = 0.*at least 1"),
-    ("gallery:poisson2d?n", "gallery"),
+    ("gallery:poisson2d?n", "name=integer"),
     ("gallery:poisson2d?n=99999999", "poisson2d"),
     ("", "."),
 ]

@@ -119,9 +119,13 @@ def twins_of(
 
     Raises
     ------
+    InputError
+        If `dtype` is unknown.
     WrongResultError
         If a kernel's result differs from the oracle's by more than rounding.
     """
+    if dtype is not None:
+        Target(machine.device, dtype, 32, threads[0])  # an unknown type is refused once
     rows: list[TwinRow] = []
     refused: dict[str, str] = {}
     interrupted = False

@@ -33,3 +33,4 @@ def _sum(part, words, totals, starts):  # type: ignore[no-untyped-def]
 @numba.njit(nogil=True, cache=True)
 def _sums(words, totals, starts, pool):  # type: ignore[no-untyped-def]
     each_part(_sum, (words, totals, starts), pool)
+    return totals

@@ -234,3 +234,4 @@ def _gather(part, words, gathered, totals, begin, starts):  # type: ignore[no-un
 @numba.njit(nogil=True, cache=True)
 def _gathers(words, gathered, totals, begin, starts, pool):  # type: ignore[no-untyped-def]
     each_part(_gather, (words, gathered, totals, begin, starts), pool)
+    return totals
