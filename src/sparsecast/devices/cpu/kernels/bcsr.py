@@ -164,7 +164,9 @@ def _part(part, starts, columns, data, height, width, x, y, parts):  # type: ign
         begin, end = starts[i], starts[i + ONE]
         _block_row(columns, data, x, y, height, width, begin, end, i)  # type: ignore[call-arg]
     if first <= full < last:
-        _last_rows(starts, columns, data, x, y, len(height), len(width), np.int64(full))
+        # As plain integers: a length of a tuple is a constant, and would be compiled for anew.
+        r, c = np.int64(len(height)), np.int64(len(width))
+        _last_rows(starts, columns, data, x, y, r, c, np.int64(full))
 
 
 @numba.njit(nogil=True, cache=True)
@@ -202,9 +204,8 @@ def _of_long_x(product: Product, matrix: BCSR) -> Product:
 
 
 @numba.njit(nogil=True, cache=True)
-def _several_last_rows(starts, columns, data, height, width, X, Y, i):  # type: ignore[no-untyped-def]
+def _several_last_rows(starts, columns, data, X, Y, r, c, i):  # type: ignore[no-untyped-def]
     """As `_last_rows`, for several vectors."""
-    r, c = len(height), len(width)
     Y[i * r :] = 0
     for k in range(np.int64(starts[i]), np.int64(starts[i + 1])):
         for row in range(Y.shape[0] - i * r):
@@ -217,12 +218,13 @@ def _several_last_rows(starts, columns, data, height, width, X, Y, i):  # type: 
 @numba.njit(nogil=True, cache=True)
 def _several_part(part, starts, columns, data, height, width, lanes, X, Y, parts):  # type: ignore[no-untyped-def]
     first, last = parts[part], parts[part + 1]
-    r = np.uint64(len(height))
-    full = min(last, np.uint64(Y.shape[0]) // r)
+    r, c = np.int64(len(height)), np.int64(len(width))
+    full = min(last, np.uint64(Y.shape[0] // r))
     for i in range(first, full):
-        row_of_blocks(columns, data, X, Y, (height, width, lanes), starts[i], starts[i + ONE], ONE, i * r)
+        row = i * np.uint64(r)
+        row_of_blocks(columns, data, X, Y, (height, width, lanes), starts[i], starts[i + ONE], ONE, row)
     if first <= full < last:
-        _several_last_rows(starts, columns, data, height, width, X, Y, np.int64(full))
+        _several_last_rows(starts, columns, data, X, Y, r, c, np.int64(full))
 
 
 @numba.njit(nogil=True, cache=True)
