@@ -1,10 +1,12 @@
 """What another program beside a calibration does to the forecasts.
 
     python benchmarks/busy_calibrations.py [--budget 60] [--threads 1] [--busy 1] [MATRIX ...]
+    python benchmarks/busy_calibrations.py --beside COMMAND [--budget 60] [--threads 1] [MATRIX ...]
 
 The machine is calibrated twice, each time into a data folder of its own: undisturbed, and beside so many busy
-loops. Then every matrix is forecast in every format from both, as calibrated. The median of the difference
-over all forecasts is printed, and what the second calibration and its forecasts say of the disturbance.
+loops, or beside a command such as a test suite. Then every matrix is forecast in every format from both, as
+calibrated. The median of the difference over all forecasts is printed, and what the second calibration and
+its forecasts say of the disturbance.
 """
 
 from __future__ import annotations
@@ -12,11 +14,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -31,19 +35,21 @@ MATRICES = (
     "gallery:elasticity3d?n=14",
 )
 
-_LOOP = "while True: pass"
+_LOOP = [sys.executable, "-c", "while True: pass"]
 
 
 @contextmanager
-def busy_loops(count: int) -> Iterator[None]:
-    """Keep so many other processes busy while the body runs."""
-    loops = [subprocess.Popen([sys.executable, "-c", _LOOP]) for _ in range(count)]
+def running(commands: list[list[str]]) -> Iterator[None]:
+    """Keep other processes running while the body runs."""
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    others = [subprocess.Popen(command, start_new_session=True, **quiet) for command in commands]
     try:
         yield
     finally:
-        for loop in loops:
-            loop.kill()
-            loop.wait()
+        for other in others:
+            with suppress(ProcessLookupError):  # a command may have come to its end
+                os.killpg(other.pid, signal.SIGKILL)
+            other.wait()
 
 
 def sparsecast(home: Path, *arguments: str) -> tuple[dict, str]:
@@ -76,15 +82,24 @@ def main() -> int:
     parser.add_argument("--budget", default="60")
     parser.add_argument("--threads", default="1")
     parser.add_argument("--busy", type=int, default=1)
+    parser.add_argument("--beside", type=shlex.split)
     asked = parser.parse_args()
+    others = [asked.beside] if asked.beside else [_LOOP] * asked.busy
     with tempfile.TemporaryDirectory() as folder:
         forecasts = {}
-        for name, count in (("warm-up", 0), ("quiet", 0), ("busy", asked.busy)):
+        for name, beside in (("warm-up", []), ("quiet", []), ("busy", others)):
             home = Path(folder) / name
-            budget = "20" if name == "warm-up" else asked.budget  # the first one compiles the kernels
-            with busy_loops(count):
+            # The first one compiles the kernels.
+            with running(beside):
                 sparsecast(
-                    home, "calibrate", "--budget", budget, "--threads", asked.threads, "--dtype", "float64"
+                    home,
+                    "calibrate",
+                    "--budget",
+                    asked.budget,
+                    "--threads",
+                    asked.threads,
+                    "--dtype",
+                    "float64",
                 )
             if name != "warm-up":
                 forecasts[name], said = times(home, asked.matrices, asked.threads)
@@ -93,7 +108,7 @@ def main() -> int:
         ratios = np.array([forecasts["busy"][key] / forecasts["quiet"][key] for key in both])
         difference = np.abs(ratios - 1)
         print(
-            f"{len(both)} forecasts, {asked.threads} thread(s), {asked.busy} busy process(es): "
+            f"{len(both)} forecasts, {asked.threads} thread(s), beside {len(others)} other command(s): "
             f"median difference {100 * np.median(difference):.1f} %, 90th percentile "
             f"{100 * np.quantile(difference, 0.9):.1f} %, median ratio {np.median(ratios):.2f}"
         )
