@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import zip_longest
+from urllib.parse import quote
 
+from sparsecast.matrices.atlas import atlas
 from sparsecast.matrices.families import FAMILIES, specification
 from sparsecast.matrices.problem import Problem
 
@@ -172,6 +174,11 @@ def suites_beside_strips() -> tuple[list[SuiteMatrix], list[SuiteMatrix]]:
     optional = [gallery_benchmark(specification) for specification in GALLERY[_REQUIRED_GALLERY:]]
     optional += [varied_benchmark(*shape) for shape in VARIED[half:]]
     return needed, optional
+
+
+def atlas_benchmarks() -> list[SuiteMatrix]:
+    """Return the twins of the atlas, in an order that covers the space of features at every length."""
+    return [suite_matrix("atlas", quote(name, safe=""), size) for name, size in atlas().order]
 
 
 def strips_benchmark(

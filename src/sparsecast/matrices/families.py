@@ -16,6 +16,7 @@ from urllib.parse import unquote
 from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError
+from sparsecast.matrices.atlas import atlas_entries, atlas_matrix
 from sparsecast.matrices.banded_synthesis import banded_matrix
 from sparsecast.matrices.synthesis import (
     block_matrix,
@@ -68,7 +69,8 @@ def _blocks_entries(block_rows: int, blocks_per_row: int, block: int, reach: flo
 
 
 #: The families by name: the benchmark matrices of Guo et al. (2014), matrices with rows of varied length, the
-#: same mirrored, dense blocks, full diagonals, those of Wang et al. (2017) and of Gahvari et al. (2007).
+#: same mirrored, dense blocks, full diagonals, those of Wang et al. (2017) and of Gahvari et al. (2007), and
+#: twins of real matrices.
 FAMILIES: dict[str, Family] = {
     "strips": Family(partial(strip_matrix, seed=0), lambda rows, nnz_per_row: rows * nnz_per_row),
     "varied": Family(partial(varied_matrix, seed=0), _varied_entries),
@@ -77,6 +79,7 @@ FAMILIES: dict[str, Family] = {
     "diagonals": Family(partial(diagonal_matrix, seed=0), lambda rows, diagonals, reach: rows * diagonals),
     "row lengths": Family(_row_lengths, lambda rows, mean_length, lengths: rows * mean_length),
     "synthetic": Family(_synthetic, lambda rows, nnz_per_row, kind: rows * nnz_per_row),
+    "atlas": Family(atlas_matrix, atlas_entries),
 }
 
 

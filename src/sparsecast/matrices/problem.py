@@ -13,13 +13,14 @@ from scipy.sparse import csr_array, issparse
 from sparsecast.errors import InputError
 from sparsecast.features.analysis import structure
 from sparsecast.features.structure import Structure
+from sparsecast.matrices.atlas import atlas_group
 from sparsecast.matrices.families import FAMILIES, built, expected_entries, parse_specification
 from sparsecast.matrices.gallery import gallery_from_specification
 from sparsecast.matrices.reading import FileFacts, matrix_name, read_file
 from sparsecast.matrices.twin_synthesis import banded_twin, twin
 from sparsecast.matrices.values import computed_dtype
 
-GALLERY_PREFIX, FILE_PREFIX, TWIN_PREFIX = "gallery:", "file:", "twin:"
+GALLERY_PREFIX, FILE_PREFIX, TWIN_PREFIX, ATLAS_PREFIX = "gallery:", "file:", "twin:", "atlas?"
 
 #: Kinds of twins, by name.
 TWINS = {"ours": twin, "banded": banded_twin}
@@ -89,7 +90,7 @@ class Problem:
         if "?" in text and family in FAMILIES and not Path(text).exists():
             _, parameters = parse_specification(text)
             entries = expected_entries(family, parameters)
-            return cls(text, lambda: (built(family, parameters), None), text, text, entries)
+            return cls(text, lambda: (built(family, parameters), None), text, group_of(text), entries)
         return cls._file(Path(text))
 
     @classmethod
@@ -186,12 +187,15 @@ class Problem:
 def group_of(specification: str) -> str:
     """Return the group of a matrix in cross-validation, from its specification alone.
 
-    A twin belongs to its original, gallery matrices of one name together, and a file to its content.
+    A twin belongs to its original, gallery matrices of one name together, a file to its content, and a
+    matrix of the atlas to the file that its Structure is from.
     """
     if specification.startswith(TWIN_PREFIX):
         return group_of(specification.partition("&of=")[2])
     if specification.startswith(GALLERY_PREFIX):
         return specification.partition("?")[0]
+    if specification.startswith(ATLAS_PREFIX):
+        return atlas_group(str(parse_specification(specification)[1]["name"]))
     return specification.rpartition("?sha256=")[2] if "?sha256=" in specification else specification
 
 

@@ -8,6 +8,7 @@ from sparsecast.matrices.benchmark_matrices import (
     NNZ_PER_ROW,
     STRIPS,
     SuiteMatrix,
+    atlas_benchmarks,
     entry_strips_benchmark,
     strips_benchmark,
     suites_beside_strips,
@@ -38,4 +39,4 @@ def suites(threads: int) -> tuple[list[SuiteMatrix], list[SuiteMatrix]]:
     optional_strips = [
         strips_benchmark(rows, *point) for point in sorted(rest, key=lambda p: p[0] not in _COARSE_STRIPS)
     ]
-    return needed + required_suites, optional + optional_suites + optional_strips
+    return needed + required_suites, atlas_benchmarks() + optional + optional_suites + optional_strips

@@ -1,0 +1,123 @@
+"""The atlas: Structures of real matrices, from which a calibration makes twins to learn from.
+
+The shipped file has counts and histograms only. `benchmarks/atlas.py` derives it from a collection of
+matrices, and puts the twins in an order that covers the space of features at every length.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+from scipy.sparse import block_diag, csr_array
+
+from sparsecast.errors import InputError
+from sparsecast.features.structure import Structure
+from sparsecast.matrices.twin_synthesis import twin
+
+#: Sizes of twins, and their entries over those of the original.
+SIZES = {"third": 1 / 3, "whole": 1.0, "triple": 3.0}
+
+
+@dataclass(frozen=True, slots=True)
+class AtlasEntry:
+    """A matrix of the atlas.
+
+    Attributes
+    ----------
+    structure : Structure
+        Of the real matrix.
+    block : int
+        Side of the blocks whose fill its twins keep.
+    digest : str
+        Of the file that it was derived from, as in the specification of a file: both are one group.
+    """
+
+    structure: Structure
+    block: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Atlas:
+    """All entries by name, and the order in which their twins are measured: names and sizes."""
+
+    source: Mapping[str, Any]
+    entries: Mapping[str, AtlasEntry]
+    order: tuple[tuple[str, str], ...]
+
+    def to_bytes(self) -> bytes:
+        """Return the file that `from_bytes` reads."""
+        entries = {
+            name: {"digest": each.digest, "block": each.block, "structure": each.structure.to_dict()}
+            for name, each in self.entries.items()
+        }
+        text = json.dumps({"source": dict(self.source), "order": self.order, "entries": entries})
+        return gzip.compress(text.encode(), mtime=0)
+
+    @classmethod
+    def from_bytes(cls, stored: bytes) -> Atlas:
+        """Return the atlas that `to_bytes` stored."""
+        read = json.loads(gzip.decompress(stored))
+        entries = {
+            name: AtlasEntry(Structure.from_dict(each["structure"]), int(each["block"]), each["digest"])
+            for name, each in read["entries"].items()
+        }
+        return cls(read["source"], entries, tuple((name, size) for name, size in read["order"]))
+
+
+@cache
+def atlas() -> Atlas:
+    """Return the atlas that is shipped."""
+    return Atlas.from_bytes(files("sparsecast.matrices").joinpath("atlas.json.gz").read_bytes())
+
+
+def atlas_matrix(name: str, size: str) -> csr_array:
+    """Return a twin of an entry of the atlas, in one of SIZES.
+
+    A third has the first rows of the twin; columns beyond a third are folded back, so that rows keep their
+    lengths. A triple has the twin three times on its diagonal.
+
+    Raises
+    ------
+    InputError
+        If there is no such entry or size.
+    """
+    entries = atlas().entries
+    if name not in entries or size not in SIZES:
+        raise InputError(
+            f"atlas entry '{name}' of size '{size}': expected an entry that is shipped and one of "
+            f"{', '.join(SIZES)}; correct the specification, or install the version that it is from"
+        )
+    entry = entries[name]
+    whole = twin(entry.structure, entry.block, seed=0)
+    if size == "triple":
+        return csr_array(block_diag((whole, whole, whole), format="csr"))
+    return _third(whole) if size == "third" else whole
+
+
+def _third(whole: csr_array) -> csr_array:
+    rows, cols = (max(1, each // 3) for each in whole.shape)
+    end = whole.indptr[rows]
+    indices = whole.indices[:end] % np.asarray(cols, dtype=whole.indices.dtype)
+    third = csr_array((whole.data[:end], indices, whole.indptr[: rows + 1]), shape=(rows, cols))
+    third.sum_duplicates()
+    return third
+
+
+def atlas_entries(name: str, size: str) -> int:
+    """Return about the number of entries of `atlas_matrix`, 0 for an unknown one."""
+    entry = atlas().entries.get(name)
+    return int(SIZES.get(size, 0.0) * entry.structure.nnz) if entry else 0
+
+
+def atlas_group(name: str) -> str:
+    """Return the group of an entry's twins in cross-validation: that of the file it was derived from."""
+    entry = atlas().entries.get(name)
+    return entry.digest if entry else name
