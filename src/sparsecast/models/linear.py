@@ -25,7 +25,7 @@ as the others leave them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,7 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.bcsr import BCSR
 from sparsecast.formats.hyb import HYB
-from sparsecast.machines.machine import Cache
+from sparsecast.machines.machine import Cache, Machine
 from sparsecast.models import MODELS
 from sparsecast.models.fitting import Floats, fitted_costs
 from sparsecast.models.model import SCORED_SUITES, Model
@@ -65,6 +65,12 @@ class LinearModel(Model):
     def learns_from(cls, suite: str) -> bool:
         """Tell whether it is fitted to the Records of a suite: also of one that only a plug-in measures."""
         return suite not in SCORED_SUITES
+
+    def fit_terms(self, training: TrainingSet, machine: Machine, device: str) -> Self:
+        """Learn what `terms` needs and nothing else: for a model that builds on these terms."""
+        self.machine_, self.device_ = machine, device
+        self._fit(training)
+        return self
 
     def _fit(self, training: TrainingSet) -> None:
         self.costs_: dict[str, dict[str, float]] = {}

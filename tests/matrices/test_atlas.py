@@ -1,0 +1,71 @@
+"""The atlas: what is shipped, and the twins that are made of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sparsecast.errors import InputError
+from sparsecast.features.analysis import structure
+from sparsecast.matrices.atlas import SIZES, Atlas, atlas, atlas_entries, atlas_matrix
+from sparsecast.matrices.benchmark_matrices import atlas_benchmarks
+from sparsecast.matrices.problem import Problem, group_of
+
+SMALL = [(name, size) for name, size in atlas().order if atlas_entries(name, size) < 20_000][::8]
+
+
+def test_every_entry_is_consistent_and_names_its_source():
+    found = atlas()
+    assert len(found.entries) > 100 and "benchmarks/atlas.py" in found.source["command"]
+    for name, entry in found.entries.items():
+        entry.structure.checked()
+        assert not entry.structure.lacks(["row_lengths", "locality", "bands", "blocks"]), name
+        assert len(entry.digest) == 32
+
+
+def test_the_order_names_each_twin_once_and_begins_with_different_ones():
+    order = atlas().order
+    assert len(set(order)) == len(order) and {size for _, size in order} == set(SIZES)
+    first = [atlas().entries[name].structure for name, _ in order[:20]]
+    assert max(s.nnz / s.rows for s in first) > 10 * min(s.nnz / s.rows for s in first)
+    assert len({name for name, _ in order[:20]}) > 12
+
+
+@pytest.mark.parametrize("name, size", SMALL, ids="-".join)
+def test_a_twin_is_made_from_its_specification_and_has_its_size(name, size):
+    A = atlas_matrix(name, size)
+    original = atlas().entries[name].structure
+    assert A.has_sorted_indices and A.has_canonical_format
+    if size == "whole":
+        assert (A.shape, A.nnz) == ((original.rows, original.cols), original.nnz)
+    if size == "triple":
+        assert (A.shape, A.nnz) == ((3 * original.rows, 3 * original.cols), 3 * original.nnz)
+    if size == "third":
+        assert A.shape == (max(1, original.rows // 3), max(1, original.cols // 3))
+        assert 0 < np.diff(A.indptr).max() <= original.row_lengths.max * 9 / 8 + 1
+    assert structure(A).rows == A.shape[0]
+
+
+def test_all_sizes_of_an_entry_and_the_file_that_it_is_from_are_one_group():
+    name = atlas().order[0][0]
+    digest = atlas().entries[name].digest
+    assert {group_of(f"atlas?name={name}&size={size}") for size in SIZES} == {digest}
+    assert group_of(f"file:/some/where.mtx?sha256={digest}") == digest
+
+
+def test_the_suite_rebuilds_its_matrices():
+    matrix = next(each for each in atlas_benchmarks() if each.entries < 20_000)
+    again = Problem.rebuilt(matrix.problem.specification)
+    assert again is not None and (again.matrix != matrix.problem.matrix).nnz == 0
+    assert matrix.suite == "atlas" and again.group == matrix.problem.group
+
+
+@pytest.mark.parametrize("name, size", [("no such matrix", "whole"), (atlas().order[0][0], "half")])
+def test_what_is_not_there_is_refused_in_one_line(name, size):
+    with pytest.raises(InputError, match=rf"atlas entry '{name}' of size '{size}': expected .*; correct"):
+        atlas_matrix(name, size)
+    assert group_of("atlas?name=unknown&size=whole") == "unknown"
+
+
+def test_a_stored_atlas_is_read_back():
+    assert Atlas.from_bytes(atlas().to_bytes()) == atlas()

@@ -1,0 +1,99 @@
+"""The project's own model: physics and trees, on Records from a real machine and on made-up ones."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from sparsecast.errors import ProfileError
+from sparsecast.features.analysis import structure
+from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.matrices.gallery import gallery
+from sparsecast.models.forest import Forest
+from sparsecast.models.linear import LinearModel
+from sparsecast.models.sparsecast import LEAST_MATRICES, SparsecastModel
+from sparsecast.models.training import TrainingSet
+
+
+@pytest.fixture(scope="module")
+def training(recorded):
+    return TrainingSet.of(recorded, recorded.select(dtype="float64", threads=1))
+
+
+@pytest.fixture(scope="module")
+def fitted(training):
+    return SparsecastModel().fit(training)
+
+
+def slower(record, factor):
+    return dataclasses.replace(record, time_s=factor * record.time_s)
+
+
+def test_a_forest_gives_what_scikit_learn_gives():
+    from sklearn.ensemble import ExtraTreesRegressor
+
+    generator = np.random.default_rng(0)
+    x, asked = generator.uniform(size=(300, 5)), generator.uniform(-1, 2, size=(50, 5))
+    y = np.sin(6 * x[:, 0]) + x[:, 1] * x[:, 2]
+    settings = {"n_estimators": 10, "min_samples_leaf": 2, "random_state": 3}
+    forest = Forest.grown(x, y, **settings)
+    theirs = ExtraTreesRegressor(**settings).fit(x, y).predict(asked.astype(np.float32))
+    np.testing.assert_allclose(forest.of(asked), theirs, rtol=1e-12)
+    restored = Forest.from_state(forest.to_state())
+    assert restored.of(asked).tolist() == forest.of(asked).tolist()
+    assert forest.of(asked[:0]).shape == (0,)
+
+
+def test_the_trees_learn_what_the_physics_does_not_know(training):
+    # One format takes twice its time on matrices with long rows: no cost of the physics is for that.
+    def is_changed(record):
+        return record.candidate.format == "csr" and training.structure(record).row_lengths.mean > 20
+
+    records = [slower(r, 2.0) if is_changed(r) else r for r in training.records]
+    changed = dataclasses.replace(training, records=tuple(records))
+    errors = {}
+    for model in (SparsecastModel().fit(changed), LinearModel().fit(changed)):
+        asked = [r for r in records if r.candidate.format == "csr"]
+        expected = [float(model.values(r.candidate, RowBlocks.of(changed.structure(r)))[0]) for r in asked]
+        errors[model.name] = np.median(np.abs(np.array(expected) / [r.time_s for r in asked] - 1))
+    assert errors["sparsecast"] < 0.6 * errors["linear"]
+
+
+def test_the_terms_add_up_and_say_what_the_trees_correct(fitted, training):
+    for record in training.records[::17]:
+        blocks = RowBlocks.of(training.structure(record))
+        terms = {name: float(values[0]) for name, values in fitted.terms(record.candidate, blocks).items()}
+        time_s = terms.pop("time_s")
+        assert time_s == pytest.approx(sum(terms.values()), rel=1e-9) and "correction" in terms
+
+
+def test_a_matrix_unlike_all_known_ones_has_a_wider_interval(fitted, training):
+    near = training.structure(training.records[0])
+    far = structure(gallery("rmat", scale=16, degree=40))
+    candidate = next(r.candidate for r in training.records if r.candidate.format == "csr")
+    widths = [each.high / each.low for m in (near, far) for each in fitted.estimates(m, [candidate])]
+    assert widths[1] > widths[0] > 1.0
+
+
+def test_intervals_hold_about_nine_tenths_of_groups_that_were_left_out(training):
+    groups = sorted({training.group(record) for record in training.records})
+    held, total = 0, 0
+    for first in range(3):
+        part = set(groups[first::3])
+        model = SparsecastModel().fit(training.where(lambda r, part=part: training.group(r) not in part))
+        for record in training.records:
+            if training.group(record) in part:
+                for found in model.estimates(training.structure(record), [record.candidate]):
+                    held, total = held + (found.low <= record.time_s <= found.high), total + 1
+    assert total > 0.8 * len(training.records) and 0.75 < held / total < 1.0
+
+
+def test_few_matrices_are_refused_with_their_number(training):
+    few = sorted({record.matrix for record in training.records})[: LEAST_MATRICES - 1]
+    some = training.where(lambda record: record.matrix in few)
+    with pytest.raises(
+        ProfileError, match=rf"expected those of {LEAST_MATRICES} matrices, not of {len(few)};"
+    ):
+        SparsecastModel().fit(some)
