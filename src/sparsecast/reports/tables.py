@@ -324,10 +324,11 @@ def errors(models: Mapping[str, ModelScore]) -> Table:
         table.add_row(_with_quantity(name, score), *_error_cells(score), style="bold")
         for format_name, own in sorted(score.formats.items(), key=lambda item: item[1].median_error):
             table.add_row(f"  {format_name.upper()}", *_error_cells(own))
-    table.caption = (
+    _explain(
+        table,
         "best: by the median over all that was measured; what has no forecast counts as wrong\n"
         "held: measurements within the interval; width: of the interval, over the forecast\n"
-        "noise: median of the measurements; again: they differed by, measured once more later"
+        "noise: median of the measurements; again: they differed by, measured once more later",
     )
     return table
 
@@ -352,10 +353,11 @@ def choices(models: Mapping[str, ModelScore]) -> Table:
             f"{score.unforecast:,}",
             *("-" if cost is None else f"{cost:.3g}" for cost in costs),
         )
-    table.caption = (
+    _explain(
+        table,
         "worst: time of the chosen format over that of the best\n"
         "cost: of all forecasts for a matrix, in products of CSR; the median,\n"
-        "and the largest from a million and from ten million entries on"
+        "and the largest from a million and from ten million entries on",
     )
     return table
 
@@ -426,6 +428,12 @@ def _figure(name: str) -> str:
 
 def _percent(share: float | None) -> str:
     return "-" if share is None else f"{100 * share:.1f} %"
+
+
+def _explain(table: Table, text: str) -> None:
+    """Put lines below a table, which is made wide enough for them."""
+    table.caption = text
+    table.min_width = max(len(line) for line in (str(table.title), *text.splitlines()))
 
 
 def _percent_number(share: float | None) -> str:
