@@ -13,7 +13,8 @@ from sparsecast.api.calibrating import (
     profile,
     twins,
 )
-from sparsecast.api.executing import check, compile, evaluate, measure, measure_here, measuring_steps, replay
+from sparsecast.api.evaluating import evaluate, replay
+from sparsecast.api.executing import check, compile, measure, measure_here, measuring_steps
 from sparsecast.api.forecasting import (
     choice,
     forecasts_at_hand,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sparsecast.benchmark.gahvari import summary
-from sparsecast.benchmark.journal import with_kept
+from sparsecast.benchmark.journal import AGAIN_SUITE, with_kept
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import parse_device, threads_text
 from sparsecast.errors import InputError, ProfileError
@@ -87,10 +87,13 @@ def require_own(profile_name: str, machine: Machine) -> None:
 
 
 def model_records(profile: Profile, target: Target) -> list[Record]:
-    """Return a target's Records, without those of the five-minute benchmark: no model is fitted to these."""
+    """Return a target's Records that models may be fitted to.
+
+    These are not those of the five-minute benchmark, nor what was measured again for the noise alone.
+    """
     own = profile.select(device=target.device, dtype=target.dtype, threads=target.threads)
     is_current = DEVICES.get(target.device).is_current
-    return [r for r in own if r.suite not in (summary.SUITE, summary.AGAIN) and is_current(r)]
+    return [r for r in own if r.suite not in (summary.SUITE, summary.AGAIN, AGAIN_SUITE) and is_current(r)]
 
 
 def records_for(profile: Profile, target: Target) -> list[Record]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from sparsecast.benchmark.evaluation import Evaluation, Scoring
+from sparsecast.benchmark.evaluation import Evaluation, Scoring, distinct_names
 from sparsecast.errors import ProfileError, SparsecastError
 from sparsecast.models.model import SCORED_SUITES, Model
 from sparsecast.models.training import TrainingSet
@@ -19,6 +19,7 @@ def replay(
     models: Sequence[Callable[[], Model]],
     folds: int = FOLDS,
     on_fold: Callable[[], None] = lambda: None,
+    again: Sequence[Record] = (),
 ) -> Evaluation:
     """Score models on the Records of a training set whose matrices they have not seen.
 
@@ -32,6 +33,8 @@ def replay(
         Parts of the matrices of SCORED_SUITES, whole groups each.
     on_fold : callable
         Called after each fit.
+    again : sequence of Record
+        What was measured once more of the same matrices: it tells the noise, and is not learned from.
 
     Raises
     ------
@@ -45,16 +48,20 @@ def replay(
             f"the profile of {training.machine.name} has {len(groups)} groups of matrices to score models "
             f"on: expected at least 2; calibrate with a larger budget, or evaluate some matrices"
         )
+    names = distinct_names({r.matrix: training.matrices[r.matrix].name for r in scored.records})
     scoring = Scoring()
     for record in scored.records:
-        scoring.add_records(_name(scored, record), [record])
+        scoring.add_records(names[record.matrix], [record])
+    for record in again:
+        if record.matrix in names:
+            scoring.add_again(names[record.matrix], [record])
     for make in models:
         try:
             groups_of = make().groups
             # Once for all parts: features that are new are computed from each matrix anew.
             known, asked = make().used(training).completed(groups_of), scored.having(groups_of)
             for part in (groups[first::folds] for first in range(min(folds, len(groups)))):
-                _score_part(known, asked, make(), part, scoring)
+                _score_part(known, asked, make(), part, names, scoring)
                 on_fold()
         except SparsecastError as error:
             scoring.refused[make().name] = str(error)
@@ -62,7 +69,12 @@ def replay(
 
 
 def _score_part(
-    training: TrainingSet, scored: TrainingSet, model: Model, part: Sequence[str], scoring: Scoring
+    training: TrainingSet,
+    scored: TrainingSet,
+    model: Model,
+    part: Sequence[str],
+    names: Mapping[str, str],
+    scoring: Scoring,
 ) -> None:
     """Fit a model to what does not belong to the groups of `part`, and add its forecasts of what does."""
     model.fit(training.where(lambda record: training.group(record) not in part))
@@ -70,11 +82,7 @@ def _score_part(
     by_matrix: dict[str, list[Record]] = {}
     for record in known.records:
         by_matrix.setdefault(record.matrix, []).append(record)
-    for records in by_matrix.values():
+    for matrix, records in by_matrix.items():
         candidates = list(dict.fromkeys(record.candidate for record in records))
         found = model.estimates(known.structure(records[0]), candidates)
-        scoring.add_estimates(_name(known, records[0]), model.name, model.quantity, found)
-
-
-def _name(training: TrainingSet, record: Record) -> str:
-    return training.matrices[record.matrix].name
+        scoring.add_estimates(names[matrix], model.name, model.quantity, found)

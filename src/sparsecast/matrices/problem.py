@@ -16,6 +16,7 @@ from sparsecast.features.structure import Structure
 from sparsecast.matrices.families import FAMILIES, built, expected_entries, parse_specification
 from sparsecast.matrices.gallery import gallery_from_specification
 from sparsecast.matrices.reading import FileFacts, matrix_name, read_file
+from sparsecast.matrices.sources import check_file
 from sparsecast.matrices.twin_synthesis import banded_twin, twin
 from sparsecast.matrices.values import computed_dtype
 
@@ -95,6 +96,7 @@ class Problem:
     @classmethod
     def _file(cls, path: Path) -> Problem:
         def specified() -> str:
+            check_file(path)
             return f"{FILE_PREFIX}{path.resolve()}?sha256={_file_digest(path)}"
 
         return cls(matrix_name(path), lambda: read_file(path), specified)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from importlib import metadata
 from typing import Any
 
-from sparsecast.benchmark.evaluation import Evaluation, EvaluationRow
+from sparsecast.benchmark.evaluation import Evaluation, EvaluationRow, ModelScore
 from sparsecast.benchmark.gahvari.comparison import Comparison
 from sparsecast.benchmark.gahvari.search_space import Point, size_class
 from sparsecast.benchmark.gahvari.summary import FIGURES, BenchResult, Rating
@@ -118,14 +118,24 @@ def evaluation_row(row: EvaluationRow) -> Document:
     """Return one forecast with its measurement."""
     unit = {"time": "s", "energy": "j"}[row.quantity]
     return {
-        "matrix": row.matrix,
-        **_fields(row.estimate.candidate, "format", "kernel"),
+        **_fields(row, "matrix", "group"),
+        "nnz": row.record.nnz,
+        **_candidate(row.estimate.candidate),
         "model": row.model,
         f"predicted_{unit}": row.estimate.value,
+        f"low_{unit}": row.estimate.low,
+        f"high_{unit}": row.estimate.high,
         f"measured_{unit}": row.measured,
+        f"again_{unit}": row.measured_again,
         "error": row.error,
         "noise": row.record.noise,
+        "measured_at": row.record.measured_at,
     }
+
+
+def _score(score: ModelScore) -> Document:
+    worst = [{"matrix": matrix, "error": error} for matrix, error in score.worst]
+    return {**dataclasses.asdict(score), "worst": worst}
 
 
 def evaluation(found: Evaluation) -> Document:
@@ -133,8 +143,9 @@ def evaluation(found: Evaluation) -> Document:
     return {
         "profile": found.profile,
         "rows": [evaluation_row(row) for row in found.rows],
-        "models": {name: dataclasses.asdict(score) for name, score in found.models.items()},
-        **_fields(found, "refused", "interrupted"),
+        "models": {name: _score(score) for name, score in found.models.items()},
+        "repeats": None if found.repeats is None else dataclasses.asdict(found.repeats),
+        **_fields(found, "refused", "interrupted", "taken_over"),
     }
 
 
