@@ -19,6 +19,7 @@ from sparsecast.api.resolving import (
     machine_of,
     read_matrix,
     require_own,
+    stored_target,
     target_of,
     training_for,
 )
@@ -373,6 +374,6 @@ def replay(
     """
     profile = profile or find_profile(here=machine_of(device or PROCESSOR))
     machine = asked_machine(profile, device)
-    target = Target(machine.device, dtype, 32, DEVICES.get(machine.device).threads(machine, threads))
+    target = stored_target(machine, dtype, threads)
     models = [MODELS.get(name) for name in MODELS.names()]
     return replay_records(training_for(profile, target), models, on_fold=on_fold)
