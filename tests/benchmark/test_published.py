@@ -338,3 +338,13 @@ def test_json_of_another_layout_is_refused_in_one_line(tmp_path, data_folder, te
     with pytest.raises(ProfileError, match=told) as refused:
         import_published(path, "mine")
     assert "\n" not in str(refused.value) and "other.json" in str(refused.value)
+
+
+def test_a_product_that_was_not_done_is_left_out(tmp_path, data_folder):
+    lines = [f"K40m,cuda,Bai,m{n},9,100,100,500,5,5,5,5,5,5,0,csr,{1 + n}e-6,1,True" for n in range(200)]
+    done = import_published(write(tmp_path, *lines), "mine")
+    assert (len(done.profile.records), done.left_out) == (200, {})
+    lines.append("K40m,cuda,Bai,huge,9,1000000,1000000,5000000,5,5,5,5,5,5,0,csr,1e-7,1,True")
+    found = import_published(write(tmp_path, *lines), "mine")
+    assert found.left_out == {"10 times as fast as nearly all others": 1}
+    assert {r.matrix for r in found.profile.records} == {r.matrix for r in done.profile.records}

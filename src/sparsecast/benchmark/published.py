@@ -85,6 +85,10 @@ _TEXTS = ("machine", "executor", "group", "matrix", "format", "completed")
 #: Times from here on are nanoseconds.
 LEAST_NANOSECONDS = 1000
 
+#: A product with so many times the entries a second of all but a hundredth of the machine's was not done: a
+#: result on the Xeon is 1e5 times as fast as the others.
+FASTER_THAN_POSSIBLE = 10
+
 #: Folders of ginkgo-data for what computed; the folder before it is the machine.
 _EXECUTORS = ("cuda", "hip", "omp", "dpcpp", "reference")
 
@@ -192,7 +196,22 @@ def _profile(lines: Iterable[Line], machine: str, name: str) -> Imported:
             records[record.identity] = record
             entry = MatrixEntry(record.matrix, f"{line['group']}/{line['matrix']}", structure)
             matrices.setdefault(record.matrix, entry)
-    return Imported(Profile(_machine(machine, name, executor), tuple(records.values()), matrices), left_out)
+    kept = _possible(list(records.values()))
+    if len(kept) < len(records):
+        left_out[f"{FASTER_THAN_POSSIBLE} times as fast as nearly all others"] = len(records) - len(kept)
+    return Imported(Profile(_machine(machine, name, executor), tuple(kept), matrices), left_out)
+
+
+def _possible(records: Sequence[Record]) -> list[Record]:
+    """Return the Records without those of products that cannot have been done in their time.
+
+    One such time, relative to which errors count, would rule the fit of a model.
+    """
+    if not records:
+        return []
+    rates = np.array([record.nnz / record.time_s for record in records])
+    greatest = FASTER_THAN_POSSIBLE * np.quantile(rates, 0.99)
+    return [record for record, rate in zip(records, rates, strict=True) if rate <= greatest]
 
 
 def _machine(machine: str, name: str, device: str) -> Machine:
