@@ -22,6 +22,9 @@ Parameter = int | str | tuple[int, ...]
 VALUE_BYTES = {"float64": 8, "float32": 4, "complex128": 16, "complex64": 8}
 DTYPES = tuple(VALUE_BYTES)
 
+#: Suite of the results that others published.
+PUBLISHED_SUITE = "published"
+
 #: What a Bandwidth moves, and between where.
 BANDWIDTH_KINDS = ("read", "copy", "to device", "from device")
 
@@ -75,13 +78,13 @@ class Candidate:
     format, kernel : str
         Registered names of the storage format and of the kernel variant.
     device : str
-        Such as ``"cpu"`` or ``"cuda"``; ``"hip"`` in published results of AMD's GPUs.
+        Such as ``"cpu"`` or ``"cuda"``; in published results also what they call it, ``"hip"`` or ``"omp"``.
     dtype : str
         One of DTYPES.
     index_bits : int
         Width of the column indices: 32 or 64.
     threads : int
-        That share the rows.
+        That share the rows; 1 in published results, which do not say.
     parameters : Parameters
         What the format's ``from_csr`` takes. The format's rule chooses those that are not named.
     """

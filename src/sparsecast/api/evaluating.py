@@ -13,7 +13,14 @@ from typing import Any
 
 from sparsecast.api.calibrating import own_profile
 from sparsecast.api.executing import measure_here
-from sparsecast.api.resolving import asked_machine, machine_of, require_own, target_of, training_for
+from sparsecast.api.resolving import (
+    asked_machine,
+    machine_of,
+    require_own,
+    stored_target,
+    target_of,
+    training_for,
+)
 from sparsecast.benchmark.evaluation import Evaluation, Scoring, distinct_names
 from sparsecast.benchmark.journal import AGAIN_SUITE, USER_SUITE, keep, kept, refuse_to_lose
 from sparsecast.benchmark.replay import replay as replay_records
@@ -288,12 +295,12 @@ def replay(
     """
     profile = profile or find_profile(here=machine_of(device or PROCESSOR))
     machine = asked_machine(profile, device)
-    computing = DEVICES.get(machine.device)
-    target = Target(machine.device, dtype, 32, computing.threads(machine, threads))
+    target = stored_target(machine, dtype, threads)
+    is_current = DEVICES.get(machine.device).is_current
     models = [MODELS.get(name) for name in MODELS.names()]
     again = [
         record
         for record in kept(profile.machine).records
-        if record.suite == AGAIN_SUITE and computing.is_current(record)
+        if record.suite == AGAIN_SUITE and is_current(record)
     ]
     return replay_records(training_for(profile, target), models, on_fold=on_fold, again=again)

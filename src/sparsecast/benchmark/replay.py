@@ -8,7 +8,7 @@ from sparsecast.benchmark.evaluation import Evaluation, Scoring, distinct_names
 from sparsecast.errors import ProfileError, SparsecastError
 from sparsecast.models.model import SCORED_SUITES, Model
 from sparsecast.models.training import TrainingSet
-from sparsecast.records import Record
+from sparsecast.records import PUBLISHED_SUITE, Record
 
 #: Parts into which the groups of matrices are split; each is forecast by a model that has not seen it.
 FOLDS = 5
@@ -30,7 +30,7 @@ def replay(
     models : sequence of callable
         Each makes a model that is not fitted; one that refuses the Records is left out with its reason.
     folds : int
-        Parts of the matrices of SCORED_SUITES, whole groups each.
+        Parts of the matrices of SCORED_SUITES, or of those of published results, whole groups each.
     on_fold : callable
         Called after each fit.
     again : sequence of Record
@@ -41,7 +41,8 @@ def replay(
     ProfileError
         If fewer than two groups of matrices were measured.
     """
-    scored = training.where(lambda r: r.suite in SCORED_SUITES and r.regime == "warm")
+    suites = *SCORED_SUITES, PUBLISHED_SUITE
+    scored = training.where(lambda r: r.suite in suites and r.regime == "warm")
     groups = list(dict.fromkeys(scored.group(record) for record in scored.records))
     if len(groups) < 2:
         raise ProfileError(

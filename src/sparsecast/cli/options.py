@@ -32,6 +32,14 @@ MatrixArgument = Annotated[
         help="A file (.mtx, .mtx.gz, .rb, .hb, .npz, .mat) or gallery:NAME?key=value&key=value.",
     ),
 ]
+QuestionArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="MATRIX",
+        help="As of other commands, or without the matrix: a Structure (.json), a table of matrices (.csv, "
+        ".csv.gz), or counts:rows=R&cols=C&nnz=N.",
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
 AsMetOption = Annotated[
     bool,

@@ -22,6 +22,10 @@ from sparsecast.matrices.values import computed_dtype
 
 GALLERY_PREFIX, FILE_PREFIX, TWIN_PREFIX = "gallery:", "file:", "twin:"
 
+#: Begins the specification of a matrix of published results: ``published:GROUP/MATRIX``. Only what was
+#: published of it is known, so it cannot be made again.
+PUBLISHED_PREFIX = "published:"
+
 #: Kinds of twins, by name.
 TWINS = {"ours": twin, "banded": banded_twin}
 
@@ -188,8 +192,11 @@ class Problem:
 def group_of(specification: str) -> str:
     """Return the group of a matrix in cross-validation, from its specification alone.
 
-    A twin belongs to its original, gallery matrices of one name together, and a file to its content.
+    A twin belongs to its original, gallery matrices of one name together, and a file to its content. Of
+    published results the groups are those of the collection.
     """
+    if specification.startswith(PUBLISHED_PREFIX):
+        return specification.partition("/")[0]
     if specification.startswith(TWIN_PREFIX):
         return group_of(specification.partition("&of=")[2])
     if specification.startswith(GALLERY_PREFIX):

@@ -7,7 +7,7 @@ from sparsecast.registry import Registry
 
 #: Every model, by name.
 MODELS: Registry[type[Model]] = Registry(
-    "model", "sparsecast.models", helpers=("model", "conversion", "fitting", "store", "training")
+    "model", "sparsecast.models", helpers=("model", "conversion", "fitting", "knowledge", "store", "training")
 )
 
 #: The model that forecasts where none is named.

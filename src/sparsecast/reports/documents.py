@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import math
 import platform
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 from sparsecast.benchmark.evaluation import Evaluation, EvaluationRow, ModelScore
@@ -14,6 +15,7 @@ from sparsecast.benchmark.gahvari.comparison import Comparison
 from sparsecast.benchmark.gahvari.search_space import Point, size_class
 from sparsecast.benchmark.gahvari.summary import FIGURES, BenchResult, Rating
 from sparsecast.benchmark.plan_check import PlanCheck
+from sparsecast.benchmark.published import Imported
 from sparsecast.benchmark.twin_comparison import Twins
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import Machine
@@ -61,6 +63,39 @@ def prediction(name: str, found: Prediction) -> Document:
         "forecasts": [forecast(item) for item in found],
         "refused": found.refused,
         "notes": list(found.notes),
+    }
+
+
+def table_of_forecasts(found: Mapping[str, Prediction], refused: Mapping[str, str]) -> Document:
+    """Return the forecasts of a table of matrices, in its order, and why some matrices have none."""
+    first = next(iter(found.values()))
+    rows = [
+        {
+            "matrix": name,
+            **_fields(item.candidate, "format", "kernel"),
+            **_fields(item, "time_s", "low_s", "high_s"),
+        }
+        for name, prediction in found.items()
+        for item in prediction
+    ]
+    return {
+        **_fields(first, "profile", "model"),
+        "rows": rows,
+        "refused": dict(refused),
+        "notes": list(dict.fromkeys(note for each in found.values() for note in each.notes)),
+    }
+
+
+def imported(found: Imported, path: Path) -> Document:
+    """Return what became of published results."""
+    profile = found.profile
+    return {
+        "profile": profile.name,
+        "path": str(path),
+        "records": len(profile.records),
+        "matrices": len(profile.matrices),
+        "left_out": dict(found.left_out),
+        "machine": machine(profile.machine),
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Literal
 
 from rich.table import Table
@@ -11,6 +12,7 @@ from sparsecast.benchmark.evaluation import ErrorScore, ModelScore, Repeats
 from sparsecast.benchmark.gahvari.comparison import Comparison
 from sparsecast.benchmark.gahvari.summary import FIGURES, BenchResult, Rating
 from sparsecast.benchmark.plan_check import PlanCheck
+from sparsecast.benchmark.published import Imported
 from sparsecast.benchmark.twin_comparison import Twins
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import threads_text
@@ -19,6 +21,7 @@ from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import Machine
 from sparsecast.planning.placement import Placements
 from sparsecast.planning.plan import Plan
+from sparsecast.planning.prediction import Prediction
 from sparsecast.records import Bandwidth, Candidate, Forecast, Record
 
 #: Blocks of a plan that a table shows before it says how many follow.
@@ -102,6 +105,29 @@ def forecasts(title: str, items: Sequence[Forecast], refused: Mapping[str, str])
         )
     _add_refused(table, refused)
     return table
+
+
+def table_of_forecasts(title: str, found: Mapping[str, Prediction], refused: Mapping[str, str]) -> Table:
+    """Return the Forecasts of several matrices, each fastest first, and below them what has none."""
+    table = _numbers(title, "matrix", *_WAY, "time", "interval")
+    for name, prediction in found.items():
+        for item in prediction:
+            interval = _interval(item.low_s, item.high_s)
+            table.add_row(name, *_way(item.candidate), time(item.time_s), interval)
+    _add_refused(table, refused)
+    return table
+
+
+def imported(found: Imported, path: Path) -> list[str]:
+    """Return in sentences what became of published results."""
+    profile = found.profile
+    formats = dict.fromkeys(record.candidate.kernel for record in profile.records)
+    return [
+        f"{len(profile.records):,} results of {len(profile.matrices):,} matrices, kept as {profile.name}: "
+        f"{', '.join(formats)}",
+        str(path),
+        *(f"- left out, {reason}: {count:,}" for reason, count in found.left_out.items()),
+    ]
 
 
 def measurements(
