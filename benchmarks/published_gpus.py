@@ -28,11 +28,12 @@ from statistics import fmean
 from rich.console import Console
 from rich.table import Table
 
-from sparsecast.benchmark.published import published_profiles
+from sparsecast.benchmark.published import GPUS, published_profiles
 from sparsecast.errors import ProfileError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.machines.profile import Profile
+from sparsecast.matrices.problem import group_of
 from sparsecast.models import MODELS
 from sparsecast.models.model import Model
 from sparsecast.models.training import TrainingSet
@@ -50,9 +51,12 @@ def is_of_its_kind(found: Structure) -> bool:
     return found.row_lengths.deviation <= OF_ITS_KIND * found.row_lengths.mean
 
 
-def group_of(record: Record) -> str:
-    """Return the group of a matrix in the collection."""
-    return record.matrix.split("/")[0]
+def library_of(record: Record) -> str:
+    """Return the library of a Record's kernel; each of Ginkgo's further CSR kernels is one by itself."""
+    kernel = record.candidate.kernel
+    if kernel.startswith(("cusp", "hipsp")):
+        return "cusparse" if kernel.startswith("cusp") else "hipsparse"
+    return kernel if kernel in ("csrc", "csri", "csrm") else "ginkgo"
 
 
 def fitted(name: str, records: Sequence[Record], profile: Profile) -> Model | None:
@@ -77,13 +81,13 @@ def error_of(model: Model | None, records: Sequence[Record], profile: Profile) -
 
 def rows_of(name: str, profile: Profile, held_out: set[str]) -> Iterator[list[str]]:
     """Give the table's rows of a machine."""
-    for kernel in dict.fromkeys(record.candidate.kernel for record in profile.records):
-        own = profile.select(kernel=kernel)
-        fit = [record for record in own if group_of(record) not in held_out]
+    for library in dict.fromkeys(library_of(record) for record in profile.records):
+        own = [record for record in profile.records if library_of(record) == library]
+        fit = [record for record in own if group_of(record.matrix) not in held_out]
         kind = [record for record in fit if is_of_its_kind(profile.structure(record))]
         strips, linear = fitted("guo", kind, profile), fitted("linear", fit, profile)
         for format_name in OF_THE_PAPER:
-            every = [r for r in own if r.candidate.format == format_name and group_of(r) in held_out]
+            every = [r for r in own if r.candidate.format == format_name and group_of(r.matrix) in held_out]
             alike = [record for record in every if is_of_its_kind(profile.structure(record))]
             if every:
                 counts = (
@@ -93,7 +97,7 @@ def rows_of(name: str, profile: Profile, held_out: set[str]) -> Iterator[list[st
                     len(every),
                 )
                 yield [
-                    *(name, format_name, kernel),
+                    *(name, format_name, library),
                     *(f"{count:,}" for count in counts),
                     *(
                         error_of(model, tested, profile)
@@ -110,13 +114,14 @@ def main() -> int:
         print("usage: python benchmarks/published_gpus.py FILE", file=sys.stderr)
         return 2
     try:
-        profiles = published_profiles(Path(sys.argv[1]))
+        found = published_profiles(Path(sys.argv[1]))
     except ProfileError as error:
         print(error, file=sys.stderr)
         return 2
-    groups = sorted({group_of(record) for profile in profiles.values() for record in profile.records})
+    profiles = {name: profile for name, profile in found.items() if name in GPUS}
+    groups = sorted({group_of(record.matrix) for profile in profiles.values() for record in profile.records})
     table = Table(title=f"Mean errors on {len(groups[1::2])} of {len(groups)} groups, held out of the fits")
-    for heading in ("machine", "format", "kernel"):
+    for heading in ("machine", "format", "library"):
         table.add_column(heading)
     for heading in (
         *("fitted: kind", "all", "tested: kind", "all"),

@@ -318,11 +318,13 @@ def test_measure_refuses_threads_that_are_not_there(own):
 def test_evaluate_sets_every_model_against_the_measurement(own, tmp_path):
     matrices = ["gallery:banded?n=60", sc.gallery("rmat", scale=8)]
     ticks = []
-    found = api.evaluate(matrices, own, threads=1, on_matrix=lambda: ticks.append(1))
+    found = api.evaluate(matrices, own, threads=1, on_progress=lambda *each: ticks.append(each))
     assert found.profile == own.name
     assert {row.matrix for row in found.rows} == {"gallery:banded?n=60", "matrix 2"}
     assert set(found.models) == set(MODELS.names())
-    assert len(ticks) == 2
+    assert [name for _, _, name in ticks] == ["gallery:banded?n=60", "matrix 2", "gallery:banded?n=60"]
+    assert all(0 < done_s <= total_s for done_s, total_s, _ in ticks) and ticks[-1][0] == ticks[-1][1]
+    assert all(score.forecast_products > 0 for score in found.models.values())
     for row in found.rows:
         assert row.estimate.candidate == row.record.candidate
 
@@ -490,10 +492,10 @@ def test_a_model_with_kernels_of_its_own_forecasts_them(gpu_profile):
 
 def test_what_any_model_forecasts_is_measured_too(gpu_profile, monkeypatch):
     asked = []
-    for room in ("executing", "forecasting"):
+    for room in ("evaluating", "forecasting"):
         monkeypatch.setattr(f"sparsecast.api.{room}.machine_of", lambda device: gpu_profile.machine)
     monkeypatch.setattr(
-        "sparsecast.api.executing.measure_here",
+        "sparsecast.api.evaluating.measure_here",
         lambda problem, table, here, **rest: asked.extend(table) or [],
     )
     A = sc.gallery("poisson2d", n=60)

@@ -9,6 +9,7 @@ import dataclasses
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from math import inf, isfinite
 from types import MappingProxyType
 from typing import Any
 
@@ -20,6 +21,9 @@ Parameter = int | str | tuple[int, ...]
 #: Bytes of a value of each type that is computed with, by NumPy's name; the types, the most usual first.
 VALUE_BYTES = {"float64": 8, "float32": 4, "complex128": 16, "complex64": 8}
 DTYPES = tuple(VALUE_BYTES)
+
+#: Suite of the results that others published.
+PUBLISHED_SUITE = "published"
 
 #: What a Bandwidth moves, and between where.
 BANDWIDTH_KINDS = ("read", "copy", "to device", "from device")
@@ -74,13 +78,13 @@ class Candidate:
     format, kernel : str
         Registered names of the storage format and of the kernel variant.
     device : str
-        Such as ``"cpu"`` or ``"cuda"``; ``"hip"`` in published results of AMD's GPUs.
+        Such as ``"cpu"`` or ``"cuda"``; in published results also what they call it, ``"hip"`` or ``"omp"``.
     dtype : str
         One of DTYPES.
     index_bits : int
         Width of the column indices: 32 or 64.
     threads : int
-        That share the rows.
+        That share the rows; 1 in published results, which do not say.
     parameters : Parameters
         What the format's ``from_csr`` takes. The format's rule chooses those that are not named.
     """
@@ -157,8 +161,8 @@ class Record:
         ``"varied"`` (rows of varied length, columns near and far), ``"blocks"`` (dense blocks),
         ``"symmetric"`` (rows of varied length, mirrored), ``"diagonals"`` (full diagonals), ``"gallery"``
         (not fitted to, to learn the size of the errors), ``"synthetic"`` (the five-minute benchmark of
-        Gahvari et al.), ``"synthetic again"`` (some of its points once more, for the noise), ``"user"`` or
-        ``"published"`` (by others).
+        Gahvari et al.), ``"synthetic again"`` (some of its points once more, for the noise), ``"user"``,
+        ``"user again"`` (once more, minutes later, for the noise) or ``"published"`` (by others).
     samples_s : tuple of float
         Seconds a product, in the order taken.
     time_s, spread, noise : float; float or None
@@ -211,6 +215,19 @@ class Record:
     def gflops(self) -> float:
         """Speed in 1e9 floating-point operations a second."""
         return product_flops(self.nnz, self.candidate.dtype) / self.time_s / 1e9
+
+    @property
+    def impossible(self) -> dict[str, float]:
+        """Figures that nobody can have measured, by name: NaN, infinite or negative, and a time of 0.
+
+        A single sample may be negative: it is a difference of two times.
+        """
+        figures = {name: getattr(self, name) for name in ("time_s", "noise", "convert_s", "energy_j")}
+        found = {name: value for name, value in figures.items() if value is not None and not 0 <= value < inf}
+        if self.time_s == 0:
+            found["time_s"] = self.time_s
+        unknown = [value for value in self.samples_s if not isfinite(value)]
+        return found | ({"samples_s": unknown[0]} if unknown else {})
 
     @property
     def identity(self) -> tuple[Any, ...]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from sparsecast.benchmark.evaluation import Scoring
+from sparsecast.benchmark.evaluation import Scoring, distinct_names
 from sparsecast.records import Estimate
 
 
@@ -60,30 +62,116 @@ def test_scores_by_hand(take, scoring):
     take("two", "a", {"csr": (1.1, 1.0, 1.2, 1.0), "ell": (5.0, 4.0, 6.0, 5.0)})
     take("one", "b", {"csr": (2.0, None, None, 2.0)})
     found = scoring.evaluation("p").models
-    assert list(found) == ["a", "b"]
     a, b = found["a"], found["b"]
+    assert a.forecasts == 4
     assert a.mean_error == pytest.approx((0.5 + 0.5 + 0.1 + 0.0) / 4)
     assert a.median_error == pytest.approx((0.1 + 0.5) / 2)
     assert a.p90_error == pytest.approx(0.5)
+    assert a.bias == pytest.approx((0.5 - 0.5 + 0.1 + 0.0) / 4)
     assert a.coverage == pytest.approx(3 / 4)
-    assert a.regret == pytest.approx(1 / 2)
+    assert a.mean_width == pytest.approx((2 / 3 + 2 / 2 + 0.2 / 1.1 + 2 / 5) / 4)
+    # The geometric mean of the ratios 2 and 1.
+    assert (a.regret, a.worst_ratio) == (pytest.approx(2**0.5 - 1), 2.0)
     assert a.top1 == pytest.approx(1 / 2)
     assert a.unforecast == 0
+    assert set(a.formats) == {"csr", "ell"}
+    assert a.formats["csr"].mean_error == pytest.approx((0.5 + 0.1) / 2)
+    assert a.formats["ell"].forecasts == 2
+    assert a.worst == (("two", pytest.approx(0.05)), ("one", 0.0))
     # It has no forecast of three measured ways; on the second matrix plain CSR counts as its choice.
-    assert dataclasses.astuple(b) == ("time", 0.0, 0.0, 0.0, None, 0.0, 1.0, 3)
+    assert (b.mean_error, b.coverage, b.mean_width) == (0.0, None, None)
+    assert (b.regret, b.worst_ratio, b.top1, b.unforecast) == (0.0, 1.0, 1.0, 3)
+
+
+def test_a_model_that_forecasts_little_is_not_the_best(take, scoring):
+    take("one", "narrow", {"csr": (2.0, None, None, 2.0), "ell": (None, None, None, 4.0)})
+    take("one", "wide", {"csr": (2.2, None, None, 2.0), "ell": (4.4, None, None, 4.0)})
+    take("one", "wild", {"csr": (9.0, None, None, 2.0), "ell": (9.0, None, None, 4.0)})
+    assert list(scoring.evaluation("p").models) == ["wide", "wild", "narrow"]
+
+
+@pytest.mark.parametrize(("noise", "found"), [(None, 0.0), (0.04, 0.0), (0.06, 1.0)])
+def test_a_choice_within_the_noise_of_the_best_counts_as_best(take, scoring, noise, found):
+    take("m", "a", {"csr": (1.0, None, None, 1.05), "ell": (2.0, None, None, 1.0)})
+    best = scoring.measured["m"][1]
+    scoring.measured["m"][1] = dataclasses.replace(best, noise=noise)
+    score = scoring.evaluation("p").models["a"]
+    assert (score.top1, score.worst_ratio) == (found, 1.05)
+
+
+def test_what_was_measured_again_tells_the_noise_unless_it_is_older(take, scoring):
+    take("m", "a", {"csr": (1.0, None, None, 2.0), "ell": (1.0, None, None, 4.0)})
+    take("n", "a", {"csr": (1.0, None, None, 2.0)})
+    first = [dataclasses.replace(r, measured_at="2026-01-01T10:00:00+00:00") for r in scoring.measured["m"]]
+    scoring.measured["m"] = first
+    scoring.rows = [
+        dataclasses.replace(row, record=next(r for r in first if r.candidate == row.estimate.candidate))
+        if row.matrix == "m"
+        else row
+        for row in scoring.rows
+    ]
+    later = dataclasses.replace(first[0], time_s=2.2, measured_at="2026-01-01T10:05:00+00:00")
+    older = dataclasses.replace(first[1], time_s=9.0, measured_at="2026-01-01T09:59:59+00:00")
+    scoring.add_again("m", [later, older])
+    found = scoring.evaluation("p")
+    assert (found.repeats.matrices, found.repeats.candidates, found.repeats.after_s) == (1, 1, 300.0)
+    assert found.repeats.median == found.repeats.p90 == pytest.approx(0.1)
+    assert found.models["a"].repeat_median == pytest.approx(0.1)
+    assert found.models["a"].formats["ell"].repeat_median is None
+
+
+def test_what_forecasts_cost_in_products_of_csr(take, scoring):
+    take("small", "a", {"csr": (1.0, None, None, 2.0), "ell": (1.0, None, None, 1.0)})
+    for name, nnz, cost_s in (("large", 1_000_000, 6.0), ("very large", 10_000_000, 8.0)):
+        take(name, "a", {"csr": (1.0, None, None, 2.0)})
+        scoring.measured[name] = [dataclasses.replace(r, nnz=nnz) for r in scoring.measured[name]]
+        scoring.costs_s[name, "a"] = cost_s
+    scoring.measured["small"] = [dataclasses.replace(r, nnz=999_999) for r in scoring.measured["small"]]
+    scoring.costs_s["small", "a"] = 200.0
+    score = scoring.evaluation("p").models["a"]
+    costs = score.forecast_products, score.forecast_products_large, score.forecast_products_very_large
+    assert costs == (4.0, 4.0, 4.0)
+    scoring.costs_s["large", "a"] = 10.0
+    score = scoring.evaluation("p").models["a"]
+    costs = score.forecast_products, score.forecast_products_large, score.forecast_products_very_large
+    assert costs == (5.0, 5.0, 4.0)
+
+
+def test_matrices_of_one_name_get_their_specifications():
+    names = {"file:a": "cant", "file:b": "cant", "file:c": "rma10"}
+    assert distinct_names(names) == {"file:a": "file:a", "file:b": "file:b", "file:c": "rma10"}
+
+
+@given(st.lists(st.tuples(st.floats(0.1, 10), st.floats(0.1, 10)), min_size=1, max_size=6))
+def test_scores_keep_their_bounds(recorded, pairs):
+    scoring, template = Scoring(), recorded.records[0]
+    candidates = [dataclasses.replace(template.candidate, threads=n + 1) for n in range(len(pairs))]
+    records = [
+        dataclasses.replace(template, candidate=c, time_s=t)
+        for c, (t, _) in zip(candidates, pairs, strict=True)
+    ]
+    scoring.add_records("m", records)
+    estimates = [Estimate(c, v, v / 2, 2 * v) for c, (_, v) in zip(candidates, pairs, strict=True)]
+    scoring.add_estimates("m", "a", "time", estimates)
+    score = scoring.evaluation("p").models["a"]
+    assert score.median_error <= score.p90_error and abs(score.bias) <= score.mean_error * (1 + 1e-12)
+    assert score.worst_ratio >= 1 and score.regret == pytest.approx(score.worst_ratio - 1)
+    assert score.mean_width == pytest.approx(1.5) and 0 <= score.coverage <= 1
+    # Its second-best choice is never called best where the noise is small.
+    assert score.top1 == (score.worst_ratio <= 1 + (template.noise or 0))
 
 
 def test_a_format_without_a_forecast_counts_in_the_regret(take, scoring):
     take("m", "a", {"csr": (1.0, None, None, 3.0), "ell": (None, None, None, 1.0)})
     score = scoring.evaluation("p").models["a"]
-    assert (score.regret, score.top1, score.unforecast) == (2.0, 0.0, 1)
+    assert (score.regret, score.top1, score.unforecast) == (pytest.approx(2.0), 0.0, 1)
 
 
 def test_plain_csr_is_the_choice_where_nothing_is_forecast(take, scoring):
     take("m", "a", {"csr": (1.0, None, None, 1.0)})
     take("n", "a", {"csr": (None, None, None, 3.0), "ell": (None, None, None, 2.0)})
     score = scoring.evaluation("p").models["a"]
-    assert (score.regret, score.top1) == (pytest.approx(0.25), 0.5)
+    assert (score.regret, score.top1) == (pytest.approx(1.5**0.5 - 1), 0.5)
 
 
 def test_coverage_counts_the_forecasts_that_have_an_interval(take, scoring):

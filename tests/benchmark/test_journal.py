@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 import signal
 import subprocess
@@ -98,6 +99,34 @@ def test_a_damaged_line_in_the_middle_is_refused_with_its_number(written, damage
     lines[2] = damage
     written.write_text("\n".join(lines) + "\n")
     with pytest.raises(ProfileError, match=r"machine\.journal line 3 is damaged: expected a record; remove"):
+        read_journal(written)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("time_s", math.nan), ("time_s", -1e-6), ("time_s", 0.0), ("energy_j", math.inf), ("convert_s", -1.0)],
+)
+@pytest.mark.parametrize("line", [1, -1])
+def test_a_record_that_nobody_can_have_measured_is_refused_with_its_line(written, line, name, value):
+    lines = [json.loads(each) for each in written.read_text().splitlines()]
+    lines[line]["record"][name] = value
+    written.write_text("".join(json.dumps(each) + "\n" for each in lines))
+    number = line + 1 if line > 0 else len(lines)
+    with pytest.raises(
+        ProfileError, match=rf"line {number} has {name} {value:g}: expected a finite"
+    ) as raised:
+        read_journal(written)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_sample_that_is_no_number_is_refused_and_a_negative_one_is_not(written):
+    lines = [json.loads(each) for each in written.read_text().splitlines()]
+    lines[1]["record"]["samples_s"][0] = -1e-9
+    written.write_text("".join(json.dumps(each) + "\n" for each in lines))
+    assert read_journal(written).records[0].samples_s[0] == -1e-9
+    lines[1]["record"]["samples_s"][0] = math.nan
+    written.write_text("".join(json.dumps(each) + "\n" for each in lines))
+    with pytest.raises(ProfileError, match="line 2 has samples_s nan"):
         read_journal(written)
 
 

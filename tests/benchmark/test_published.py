@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import math
 import os
 from pathlib import Path
@@ -13,11 +14,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from sparsecast.benchmark.published import GPUS, SOURCE, published_profiles, row_lengths
-from sparsecast.errors import ProfileError
+from sparsecast.benchmark.published import (
+    GPUS,
+    PROCESSORS,
+    import_published,
+    published_profiles,
+    row_lengths,
+    stored_as,
+)
+from sparsecast.errors import InputError, ProfileError
 from sparsecast.features.analysis import structure
 from sparsecast.machines.profile import Profile
 from sparsecast.machines.strips import guo_strip
+from sparsecast.matrices.problem import group_of
 
 COLUMNS = (
     "machine,executor,group,matrix,id,rows,cols,nnz,rd_min,rd_q1,rd_median,rd_q3,rd_max,rd_mean,rd_variance,"
@@ -48,24 +57,25 @@ def profiles(tmp_path):
     return published_profiles(write(tmp_path, *LINES))
 
 
-def test_each_gpu_has_what_it_completed(profiles):
+def test_each_machine_has_what_it_completed(profiles):
     found = {
         name: {(r.matrix, r.candidate.format, r.candidate.kernel, r.time_s) for r in profile.records}
         for name, profile in profiles.items()
     }
     assert found == {
         "V100_SXM2": {
-            ("Bai/even", "csr", "ginkgo", 1e-5),
-            ("Bai/even", "hyb", "ginkgo", 2e-5),
-            ("Bai/uneven", "csr", "cusparse", 3e-5),
+            ("published:Bai/even", "csr", "csr", 1e-5),
+            ("published:Bai/even", "hyb", "hybrid", 2e-5),
+            ("published:Bai/uneven", "csr", "cuspcsr", 3e-5),
         },
-        "MI100": {("Bai/even", "sell", "ginkgo", 4e-5)},
+        "MI100": {("published:Bai/even", "sell", "sellp", 4e-5)},
+        "Xeon_Gold_6230": {("published:Bai/even", "csr", "csr", 1e-5)},
     }
 
 
 def test_a_record_says_what_is_not_known(profiles):
     (record,) = profiles["MI100"].records
-    assert (record.suite, record.candidate.device, record.version) == ("published", "hip", SOURCE)
+    assert (record.suite, record.candidate.device, record.version) == ("published", "hip", "published")
     assert (record.samples_s, record.energy_j, record.measured_at) == ((), None, "")
     assert (record.spread, record.noise, record.error, record.convert_s) == (None,) * 4
     found = profiles["MI100"].structure(record)
@@ -74,7 +84,7 @@ def test_a_record_says_what_is_not_known(profiles):
 
 
 def test_a_structure_has_the_five_numbers_and_adds_up(profiles):
-    found = profiles["V100_SXM2"].matrices["Bai/uneven"].structure
+    found = profiles["V100_SXM2"].matrices["published:Bai/uneven"].structure
     assert (found.rows, found.cols, found.nnz) == (8, 9, 40)
     assert (found.row_lengths.min, found.row_lengths.max, found.row_lengths.mean) == (1, 14, 5.0)
     assert found.row_lengths.deviation == pytest.approx(math.sqrt(15))
@@ -128,7 +138,7 @@ def test_numbers_that_no_rows_have_are_refused(rows, nnz, five):
 
 
 def test_the_statistics_are_those_of_a_matrix_with_such_rows(profiles):
-    found = profiles["V100_SXM2"].matrices["Bai/uneven"].structure
+    found = profiles["V100_SXM2"].matrices["published:Bai/uneven"].structure
     distinct, counts = row_lengths(8, 40, [1.0, 2.5, 4.0, 6.0, 14.0])
     lengths = np.repeat(distinct, counts)
     indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
@@ -150,11 +160,9 @@ def test_what_is_no_such_table_is_refused(tmp_path, text, told):
     assert "\n" not in str(refused.value) and "other.csv" in str(refused.value)
 
 
-def test_a_file_that_is_not_there_and_a_format_that_is_not_known(tmp_path):
+def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(ProfileError, match=r"absent\.csv"):
         published_profiles(tmp_path / "absent.csv")
-    with pytest.raises(ProfileError, match="format bsr: expected csr"):
-        published_profiles(write(tmp_path, LINES[0].replace(",csr,", ",bsr,")))
 
 
 def test_strips_of_the_published_gpus():
@@ -180,7 +188,7 @@ def test_the_real_table(tmp_path):
         pytest.skip(f"no published results at {path}: set SPARSECAST_MEASUREMENTS to their folder")
     with gzip.open(path, "rt") as stream:
         lines = stream.readlines()
-    assert {line.split(",")[0] for line in lines[1:]} == {*GPUS, "Xeon_Gold_6230"}
+    assert {line.split(",")[0] for line in lines[1:]} == {*GPUS, *PROCESSORS}
     part = tmp_path / "part.csv"
     part.write_text("".join(line for line in lines if line.startswith(("machine", "V100", "K20Xm"))))
     profiles = published_profiles(part)
@@ -192,3 +200,151 @@ def test_the_real_table(tmp_path):
             lengths = found.row_lengths
             assert lengths.rows_at_least[0] == found.rows and lengths.entries_up_to[-1] == found.nnz
             assert lengths.min <= lengths.mode <= lengths.max <= found.cols
+
+
+def one_machine(folder, *lines):
+    return write(folder, *(line for line in (*LINES, *lines) if line.startswith("V100")))
+
+
+def test_an_import_keeps_one_machine_under_the_name_asked_for(tmp_path, data_folder):
+    path = tmp_path / "all.csv.gz"
+    path.write_bytes(gzip.compress(write(tmp_path, *LINES).read_bytes()))
+    found = import_published(path, "mine", "V100_SXM2")
+    assert (found.profile.name, len(found.profile.records)) == ("mine", 3)
+    assert found.profile.machine.gpu == GPUS["V100_SXM2"] and found.profile.machine.device == "cuda"
+    assert found.left_out == {"not completed": 2}
+    assert {group_of(r.matrix) for r in found.profile.records} == {"published:Bai"}
+    again = Profile.load(found.profile.save())
+    assert (again.name, again.machine) == ("mine", found.profile.machine)
+
+
+@pytest.mark.parametrize(
+    ("machine", "told"), [(None, "3 machines: expected one"), ("K80", "machine 'K80' is not in")]
+)
+def test_an_import_asks_which_machine(tmp_path, data_folder, machine, told):
+    with pytest.raises(ProfileError, match=told) as refused:
+        import_published(write(tmp_path, *LINES), "mine", machine)
+    assert "V100_SXM2, MI100, Xeon_Gold_6230" in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["", "a/b", ".hidden", "two words", "x" * 65])
+def test_a_name_that_no_file_can_have_is_refused(tmp_path, data_folder, name):
+    with pytest.raises(InputError, match="expected letters"):
+        import_published(one_machine(tmp_path), name)
+
+
+def test_an_import_replaces_no_profile_that_was_measured(tmp_path, data_folder, recorded):
+    recorded.save()
+    with pytest.raises(InputError, match="was measured"):
+        import_published(one_machine(tmp_path), recorded.name)
+
+
+@pytest.mark.parametrize("time", ["nan", "-1e-5", "0", "inf", "-nan"])
+def test_a_time_that_cannot_be_is_refused(tmp_path, data_folder, time):
+    line = f"V100_SXM2,cuda,Bai,odd,9,10,10,10,1,1,1,1,1,1,0,csr,{time},1,True"
+    with pytest.raises(ProfileError, match="for Bai/odd in format csr: expected more than 0"):
+        import_published(one_machine(tmp_path, line), "mine")
+
+
+def test_results_that_are_of_no_use_are_counted(tmp_path, data_folder):
+    lines = (
+        "V100_SXM2,cuda,Bai,odd,9,10,10,10,6,6,6,6,6,1,0,csr,1e-5,1,True",
+        "V100_SXM2,cuda,Bai,half,9,10.5,10,10,1,1,1,1,1,1,0,csr,1e-5,1,True",
+        "V100_SXM2,cuda,Bai,bare,9,10,10,10,,,,,,,,csr,1e-5,1,True",
+        "V100_SXM2,cuda,Bai,even,1,1000,1000,5000,5,5,5,5,5,5,0,bsr,1e-5,1,True",
+    )
+    found = import_published(one_machine(tmp_path, *lines), "mine")
+    assert found.left_out == {
+        "not completed": 2,
+        "of a matrix whose numbers contradict each other": 2,
+        "of a matrix without row lengths": 1,
+        "in the unknown format bsr": 1,
+    }
+    with pytest.raises(ProfileError, match="no result that can be used"):
+        import_published(write(tmp_path, *lines), "mine")
+
+
+@pytest.mark.parametrize(
+    ("kernel", "stored"),
+    [
+        ("csr", "csr"),
+        ("csrm", "csr"),
+        ("cuspcsrex", "csr"),
+        ("cusphybrid", "hyb"),
+        ("hybrid40", "hyb"),
+        ("hipsp_csr", "csr"),
+        ("sellp", "sell"),
+        ("cusparse_coo", "coo"),
+        ("bsr", None),
+        ("fbcsr", None),
+    ],
+)
+def test_a_published_format_is_one_of_ours_or_unknown(kernel, stored):
+    assert stored_as(kernel) == stored
+
+
+def ginkgo(name="olm100", unit=1.0, **changed):
+    lengths = {"min": 2, "q1": 2.0, "median": 3.0, "q3": 6.0, "max": 6, "variance": 3.9184}
+    problem = {"group": "Bai", "name": name, "rows": 100, "columns": 100, "nonzeros": 396}
+    results = {
+        "Csr": {"storage": 5208, "time": 4.8e-6 / unit, "completed": True},
+        "sellp": {"time": 4.0e-6 / unit, "completed": True},
+        "ell": {"completed": False},
+    }
+    return [{"problem": {**problem, "row_distribution": lengths}, "spmv": results, **changed}]
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-9])
+def test_the_json_of_ginkgo_in_both_of_its_units(tmp_path, data_folder, unit):
+    path = tmp_path / "olm100.json"
+    path.write_text(json.dumps(ginkgo(unit=unit)))
+    found = import_published(path, "K40m").profile
+    assert {(r.candidate.format, r.candidate.kernel): r.time_s for r in found.records} == {
+        ("csr", "csr"): pytest.approx(4.8e-6),
+        ("sell", "sellp"): pytest.approx(4.0e-6),
+    }
+    assert found.machine.gpu == GPUS["K40m"]  # by the name of the profile: the file names no machine
+
+
+def test_a_folder_of_ginkgo_says_the_machine(tmp_path, data_folder):
+    for machine, name in (("Titan", "a"), ("Titan", "b"), ("Vega", "a")):
+        folder = tmp_path / "data" / machine / "hip" / "SuiteSparse" / "Bai"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name}.json").write_text(json.dumps(ginkgo(name)))
+    (tmp_path / "data" / "jacobi.json").write_text(json.dumps([{"problem": {}, "preconditioner": {}}]))
+    with pytest.raises(ProfileError, match="2 machines: expected one; name it with --machine: Titan, Vega"):
+        import_published(tmp_path / "data", "mine")
+    found = import_published(tmp_path / "data", "mine", "Titan").profile
+    assert {r.matrix for r in found.records} == {"published:Bai/a", "published:Bai/b"}
+    assert (found.machine.device, found.machine.gpu, found.machine.processor) == ("hip", None, "Titan")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[", "cannot be read"),
+        ("{}", "no times of products"),
+        ("[1]", "cannot be read"),
+        (json.dumps(ginkgo(spmv={"csr": {}})), "lacks 'completed'"),
+        (json.dumps(ginkgo(problem={"group": "Bai"})), "lacks 'name'"),
+        (json.dumps(ginkgo(spmv={"csr": {"time": "fast", "completed": True}})), "fast"),
+        (json.dumps(ginkgo(spmv={"csr": {"time": float("nan"), "completed": True}})), "the time nan"),
+        (json.dumps([*ginkgo(), *ginkgo(unit=1e-9)]), "expected seconds in all of it"),
+    ],
+)
+def test_json_of_another_layout_is_refused_in_one_line(tmp_path, data_folder, text, told):
+    path = tmp_path / "other.json"
+    path.write_text(text)
+    with pytest.raises(ProfileError, match=told) as refused:
+        import_published(path, "mine")
+    assert "\n" not in str(refused.value) and "other.json" in str(refused.value)
+
+
+def test_a_product_that_was_not_done_is_left_out(tmp_path, data_folder):
+    lines = [f"K40m,cuda,Bai,m{n},9,100,100,500,5,5,5,5,5,5,0,csr,{1 + n}e-6,1,True" for n in range(200)]
+    done = import_published(write(tmp_path, *lines), "mine")
+    assert (len(done.profile.records), done.left_out) == (200, {})
+    lines.append("K40m,cuda,Bai,huge,9,1000000,1000000,5000000,5,5,5,5,5,5,0,csr,1e-7,1,True")
+    found = import_published(write(tmp_path, *lines), "mine")
+    assert found.left_out == {"10 times as fast as nearly all others": 1}
+    assert {r.matrix for r in found.profile.records} == {r.matrix for r in done.profile.records}

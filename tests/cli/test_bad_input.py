@@ -112,6 +112,12 @@ OPTIONS = [
     (("predict", SMALL, "--nope"), "No such option: --nope"),
     (("predict",), "Missing argument 'MATRIX'"),
     (("evaluate",), "neither matrices nor --replay"),
+    (("evaluate", "{tmp}/folder"), "folder has no matrix files: expected some of"),
+    (("evaluate", "{tmp}/notes", SMALL), "notes has no matrix files: expected some of"),
+    (("evaluate", "{tmp}/void.mtx"), "void has no entries: expected at least one; leave it out"),
+    (("evaluate", SMALL, "--rows", "{tmp}/rows.csv"), r"rows.csv: expected a name that ends in .parquet"),
+    (("evaluate", SMALL, "--rows", "{tmp}/nope/rows.parquet"), "rows.parquet cannot be written: expected a"),
+    (("evaluate", SMALL, "--figure", "{tmp}/figure.bmp"), "figure.bmp: expected a name that ends in .png"),
     (("predict", SMALL, SMALL), "unexpected extra argument"),
     (("predict", SMALL, "--profile"), "--profile"),
 ]
@@ -123,6 +129,10 @@ def bad_files(tmp_path, recorded):
     folder.mkdir()
     for name, content in FILES.items():
         (folder / name).write_bytes(content)
+    for name in ("folder", "notes"):
+        (folder / name).mkdir()
+    (folder / "notes" / "notes.txt").write_text("no matrix")
+    (folder / "void.mtx").write_text("%%MatrixMarket matrix coordinate real general\n3 3 0\n")
     pyarrow.parquet.write_table(pyarrow.table({"a": [1]}), folder / "other.parquet")
     table = pyarrow.parquet.read_table(recorded.save(folder / "schema.parquet"))
     metadata = {**table.schema.metadata, b"sparsecast_schema": b"999"}

@@ -6,9 +6,11 @@ import dataclasses
 import gzip
 import json
 
+import pyarrow.parquet
 import pytest
 import scipy.io
 
+from sparsecast.api import evaluating
 from sparsecast.cli.main import COMMANDS
 from sparsecast.devices.cpu.processor import Processor
 from sparsecast.errors import MatrixSizeError
@@ -37,7 +39,8 @@ ROW = {
 }
 SCORE = {
     **{"mean_error": float, "median_error": float, "p90_error": float},
-    **{"coverage": MAYBE, "regret": float, "top1": float},
+    **{"coverage": MAYBE, "regret": float, "top1": float, "worst_ratio": float, "unforecast": int},
+    **{"mean_width": MAYBE, "repeat_median": MAYBE, "forecast_products": float, "formats": dict},
 }
 
 
@@ -218,6 +221,37 @@ def test_evaluate(any_way, calibrated):
     assert set(document["models"]) == {row["model"] for row in document["rows"]} == set(MODELS.names())
     for score in document["models"].values():
         has(score, SCORE)
+
+
+def test_evaluate_leaves_rows_and_a_figure_and_goes_on_in_another_process(process, calibrated, tmp_path):
+    rows, figure = tmp_path / "rows.parquet", tmp_path / "figure.png"
+    asked = ("evaluate", SMALL, "--threads", "1", "--json")
+    first = document_of(process(*asked, "--rows", rows, "--figure", figure))
+    assert pyarrow.parquet.read_table(rows).num_rows == len(first["rows"]) > 0
+    assert figure.read_bytes().startswith(b"\x89PNG")
+    again = process(*asked)
+    assert "1 of the matrices were measured within the last hour" in again.err and "--anew" in again.err
+    second = json.loads(again.out)
+    assert second["rows"] == first["rows"] and second["repeats"] == first["repeats"] is not None
+    assert (first["taken_over"], second["taken_over"]) == (0, 1)
+    assert document_of(process(*asked, "--anew"))["taken_over"] == 0
+
+
+def test_an_evaluation_stopped_from_the_keyboard_shows_what_was_done(run, calibrated, monkeypatch):
+    measure_here, calls = evaluating.measure_here, []
+
+    def stopped(*arguments, **options):
+        calls.append(arguments)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return measure_here(*arguments, **options)
+
+    monkeypatch.setattr(evaluating, "measure_here", stopped)
+    outcome = run("evaluate", SMALL, "gallery:banded?n=500", "--threads", "1")
+    assert outcome.status == 130
+    assert "Error of the forecasts" in outcome.out and "Worst matrices of linear" in outcome.out
+    assert SMALL in outcome.out and "gallery:banded?n=500" not in outcome.out
+    assert "stopped from the keyboard: what was measured until then is kept" in outcome.err
 
 
 def test_machines(any_way, calibrated, foreign):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from sparsecast.benchmark.evaluation import EvaluationRow, ModelScore
+from sparsecast.benchmark.evaluation import ErrorScore, ModelScore, Repeats
 from sparsecast.benchmark.plan_check import PlanCheck
 from sparsecast.benchmark.twin_comparison import TwinRow, Twins, TwinScore
 from sparsecast.features.analysis import structure
@@ -19,7 +19,7 @@ from sparsecast.matrices.gallery import gallery
 from sparsecast.planning.dynamic_programme import PlannedBlock
 from sparsecast.planning.placement import Placement, compare
 from sparsecast.planning.plan import Plan
-from sparsecast.records import Bandwidth, Candidate, Estimate, Forecast
+from sparsecast.records import Bandwidth, Candidate, Forecast
 from sparsecast.reports import tables
 
 GOLDEN = Path(__file__).parents[1] / "data" / "tables"
@@ -178,20 +178,53 @@ def test_machines_shows_the_bandwidth_over_most_bytes_of_each_kind():
     assert list(shown.columns[1].cells) == ["records", "records", text]
 
 
-def estimate_of(forecast):
-    return Estimate(forecast.candidate, forecast.time_s, forecast.low_s, forecast.high_s)
+def error_score(median, **more):
+    shares = {"mean_error": 1.2 * median, "p90_error": 3 * median, "bias": -median}
+    return {"forecasts": 1234, "median_error": median, **shares, **more}
 
 
-def test_evaluation(matches, records):
-    rows = [
-        EvaluationRow("gallery:rmat?scale=12", "guo", "time", estimate_of(forecast), record)
-        for forecast, record in zip(FORECASTS, records, strict=True)
-    ]
-    scores = {
-        "linear": ModelScore("time", 0.091, 0.087, 0.2, 0.9, 0.01, 0.875, 0),
-        "guo": ModelScore("energy", 0.3, 0.25, 0.61, None, 0.0, 1.0, 29),
-    }
-    matches("evaluation", tables.evaluation(rows), tables.scores(scores))
+MODELS = {
+    "sparsecast": ModelScore(
+        **error_score(0.0512, coverage=0.9, mean_width=0.2, median_noise=0.01),
+        **{"quantity": "time", "regret": 0.005, "worst_ratio": 1.1234, "top1": 0.875, "unforecast": 0},
+        forecast_products=3.456,
+        forecast_products_large=2.0,
+        formats={
+            "symmetric_csr": ErrorScore(**error_score(0.25, repeat_median=0.016, repeat_p90=0.0661)),
+            "csr": ErrorScore(**error_score(0.04, coverage=1.0, mean_width=12.0)),
+        },
+        worst=(("a", 0.432), ("b", -0.31), ("c", 0.004)),
+    ),
+    "hossain-linear": ModelScore(
+        **error_score(12.0),
+        **{"quantity": "energy", "regret": 0.0, "worst_ratio": 25.0, "top1": 1.0, "unforecast": 1029},
+    ),
+}
+
+
+def test_evaluation(matches):
+    matches("evaluation", tables.errors(MODELS), tables.choices(MODELS))
+
+
+def test_an_evaluation_fits_a_hundred_columns():
+    wide = {"hossain-linear": MODELS["sparsecast"], "joules": MODELS["hossain-linear"]}
+    page = Console(file=io.StringIO(), width=200)
+    for table in (tables.errors(wide), tables.choices(wide)):
+        assert page.measure(table).maximum <= 100
+
+
+def test_the_worst_matrices_are_named_with_their_errors():
+    assert tables.worst_sentence(MODELS).endswith(": a +43 %, b -31 %, c +0 %.")
+    assert "No forecast" in tables.worst_sentence({})
+
+
+def test_what_was_measured_again_stands_in_a_sentence():
+    found = tables.repeats_sentence(Repeats(12, 96, 0.038, 0.26, 301.4))
+    assert found.startswith(
+        "Measured again after 301 s (median), 96 formats of 12 matrices differed by 3.8 %"
+    )
+    assert found.endswith("and 26.0 % at the 90th percentile.")
+    assert "not known" in tables.repeats_sentence(None)
 
 
 TWINS = Twins(

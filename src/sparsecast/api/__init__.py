@@ -13,17 +13,20 @@ from sparsecast.api.calibrating import (
     profile,
     twins,
 )
-from sparsecast.api.executing import check, compile, evaluate, measure, measure_here, measuring_steps, replay
+from sparsecast.api.evaluating import evaluate, replay
+from sparsecast.api.executing import check, compile, measure, measure_here, measuring_steps
 from sparsecast.api.forecasting import (
     choice,
     forecasts_at_hand,
     place,
     plan,
     predict,
+    predict_table,
     threads_of,
     uncalibrated_devices,
 )
-from sparsecast.api.resolving import contents, machine_of, read_matrix, structure
+from sparsecast.api.publishing import import_machine, is_table, read_table
+from sparsecast.api.resolving import contents, machine_of, read_matrix, read_question, structure
 from sparsecast.api.trust import disturbances
 
 __all__ = [
@@ -39,6 +42,8 @@ __all__ = [
     "disturbances",
     "evaluate",
     "forecasts_at_hand",
+    "import_machine",
+    "is_table",
     "machine_of",
     "machines",
     "measure",
@@ -48,8 +53,11 @@ __all__ = [
     "place",
     "plan",
     "predict",
+    "predict_table",
     "profile",
     "read_matrix",
+    "read_question",
+    "read_table",
     "replay",
     "structure",
     "threads_of",

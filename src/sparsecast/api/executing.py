@@ -1,44 +1,32 @@
-"""Operators, checks of plans, measurements and evaluations."""
+"""Operators, checks of plans and measurements."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from sparsecast.api.calibrating import own_profile
 from sparsecast.api.forecasting import choice, threads_of
 from sparsecast.api.forecasting import plan as plan_of  # `compile` has a parameter of that name
 from sparsecast.api.resolving import (
-    asked_machine,
-    fitted_model,
     machine_of,
-    read_matrix,
     require_own,
-    target_of,
-    training_for,
 )
-from sparsecast.benchmark.evaluation import Evaluation, Scoring
-from sparsecast.benchmark.journal import keep
+from sparsecast.benchmark.journal import USER_SUITE, keep
 from sparsecast.benchmark.measurement import Instruments, LeftOut, measure_candidates
 from sparsecast.benchmark.plan_check import PlanCheck, check_plan
-from sparsecast.benchmark.replay import replay as replay_records
 from sparsecast.devices import DEVICES
 from sparsecast.devices.binding import bind, prepared, row_slice
 from sparsecast.devices.naming import parse_device, parse_devices
-from sparsecast.errors import FeatureError, InputError, ProfileError
+from sparsecast.errors import InputError
 from sparsecast.machines.machine import PROCESSOR, Machine, detect
-from sparsecast.machines.profile import Profile, find_profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.surroundings import Surroundings
 from sparsecast.measuring.timing import DEFAULT_EFFORT, Effort
-from sparsecast.models import MODELS
 from sparsecast.operators import BlockOperator, RowProduct, Transposed
-from sparsecast.planning.candidates import Target, whole_matrix
 from sparsecast.planning.plan import Plan
 from sparsecast.planning.prediction import Prediction
 from sparsecast.records import Candidate, Forecast, Record
@@ -262,7 +250,7 @@ def measure_here(
     meter = computing.meter() if reads_energy else None
     records = measure_candidates(
         problem,
-        "user",
+        USER_SUITE,
         candidates,
         DEFAULT_EFFORT,
         Instruments(computing, meter, Surroundings(computing.references(machine, threads))),
@@ -284,95 +272,3 @@ def measuring_steps(candidates: Sequence[Candidate]) -> int:
     readings = sum(DEVICES.get(candidate.device).may_read_energy for candidate in candidates)
     checks = any(each.format == "csr" and each.threads > 1 for each in candidates)
     return DEFAULT_EFFORT.samples * (len(candidates) + checks) + readings
-
-
-def evaluate(
-    matrices: Sequence[Any],
-    profile: Profile | None = None,
-    *,
-    threads: int | None = None,
-    dtype: str | None = None,
-    device: str = "cpu",
-    keeps: bool = True,
-    on_matrix: Callable[[], None] = lambda: None,
-) -> Evaluation:
-    """Forecast a collection of matrices with every model, and measure them on this machine.
-
-    A matrix or a model that refuses is left out with its reason; an interrupted run gives what was done.
-
-    Parameters
-    ----------
-    matrices : sequence of paths, gallery specifications or sparse matrices
-    profile, threads, dtype, device, keeps
-        As in `predict` and `measure`.
-    on_matrix : callable
-        Called after each matrix.
-    """
-    machine = machine_of(device)
-    if profile is not None:
-        require_own(profile.name, machine)
-    scoring, interrupted = Scoring(), False
-    for number, item in enumerate(matrices, 1):
-        name = str(item) if isinstance(item, str | Path) else f"matrix {number}"
-        try:
-            problem = read_matrix(item) if isinstance(item, str | Path) else Problem.of(item, name)
-            found = profile or own_profile(problem, threads=threads, dtype=dtype, device=device)
-            target = target_of(problem, found.machine, threads, dtype)
-            _evaluate(problem, found, target, machine, scoring, keeps)
-        except InputError as error:
-            scoring.refused[name] = str(error)
-        except KeyboardInterrupt:
-            interrupted = True
-            break
-        on_matrix()
-    return scoring.evaluation(machine.name, interrupted)
-
-
-def _evaluate(
-    problem: Problem, profile: Profile, target: Target, here: Machine, scoring: Scoring, keeps: bool
-) -> None:
-    """Measure a matrix in every way that is open to it or forecast, and add what each model says of them."""
-    table = dict.fromkeys(whole_matrix(problem.structure, target, here).candidates)
-    estimates = []
-    for name in MODELS.names():
-        try:
-            model = fitted_model(profile, target, name)
-            # A model may know other kernels than those that the rules choose.
-            known = whole_matrix(problem.structure, target, profile.machine, model.kernels).candidates
-            estimates.append((model, model.estimates(problem.structure, known)))
-        except (FeatureError, ProfileError) as error:
-            scoring.refused.setdefault(f"model {name}", str(error))
-    table |= dict.fromkeys(each.candidate for _, found in estimates for each in found)
-    records = measure_here(problem, list(table), here, keeps=keeps, reads_energy=False)
-    scoring.add_records(problem.name, records)
-    for model, found in estimates:
-        scoring.add_estimates(problem.name, model.name, model.quantity, found)
-
-
-def replay(
-    profile: Profile | None = None,
-    *,
-    threads: int | None = None,
-    dtype: str = "float64",
-    device: str | None = None,
-    on_fold: Callable[[], None] = lambda: None,
-) -> Evaluation:
-    """Score every model on stored Records, on matrices that it has not seen, with no hardware.
-
-    Parameters
-    ----------
-    profile, threads, dtype, device
-        As in `predict`; the Records that were kept of its machine join those of the profile.
-    on_fold : callable
-        Called after each fit: FOLDS times for each model.
-
-    Raises
-    ------
-    ProfileError
-        If there are too few Records.
-    """
-    profile = profile or find_profile(here=machine_of(device or PROCESSOR))
-    machine = asked_machine(profile, device)
-    target = Target(machine.device, dtype, 32, DEVICES.get(machine.device).threads(machine, threads))
-    models = [MODELS.get(name) for name in MODELS.names()]
-    return replay_records(training_for(profile, target), models, on_fold=on_fold)

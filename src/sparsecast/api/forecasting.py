@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
@@ -22,11 +22,12 @@ from sparsecast.api.resolving import (
     require_own,
     structure,
     target_of,
+    training_for,
 )
 from sparsecast.api.trust import disturbed, drift_since
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import parse_device, parse_devices
-from sparsecast.errors import InputError, MatrixSizeError
+from sparsecast.errors import InputError, MatrixSizeError, ProfileError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import PROCESSOR
@@ -34,15 +35,18 @@ from sparsecast.machines.profile import Profile, find_profile
 from sparsecast.machines.strips import strip_rows
 from sparsecast.matrices.problem import Problem
 from sparsecast.models import DEFAULT_MODEL, MODELS
+from sparsecast.models.knowledge import Withheld
 from sparsecast.models.model import Model
-from sparsecast.planning.candidates import Choice, Target, whole_matrix
+from sparsecast.models.store import fitted
+from sparsecast.models.training import TrainingSet
+from sparsecast.planning.candidates import Choice, Target, published_choice, whole_matrix
 from sparsecast.planning.drift import NO_DRIFT, Drift
 from sparsecast.planning.dynamic_programme import strip_statistics
 from sparsecast.planning.placement import Placement, Placements, compare
 from sparsecast.planning.plan import Plan, make_plan
 from sparsecast.planning.prediction import Prediction
 from sparsecast.planning.transfer import transfer_s
-from sparsecast.records import Forecast
+from sparsecast.records import Candidate, Forecast
 
 
 def predict(
@@ -92,17 +96,98 @@ def predict(
     machine = profile.machine
     start = perf_counter()
     found = structure(A)
-    fitted = fitted_model(profile, target, name)
-    choice = whole_matrix(found, target, machine, fitted.kernels)
-    forecasts = fitted.forecast(found, choice.candidates)
-    refused = choice.refused | _without_forecast(choice, forecasts, fitted.name)
-    energy = energy_model(profile, target)
+    asked = _asked(found, profile, target, name, is_whole=not isinstance(A, Structure))
+    forecasts, refused = asked.answer(found, target)
+    energy = energy_model(asked.training)
     if energy is not None:
-        forecasts = _with_energy(forecasts, energy, found)
+        forecasts = _with_energy(forecasts, energy, asked.reduced(found))
     drift, notes = _trust(profile, target, as_met)
     forecasts = sorted((drift.forecast(each, machine) for each in forecasts), key=lambda each: each.time_s)
     took = perf_counter() - start
-    return Prediction(tuple(forecasts), refused, found, profile.name, fitted.name, took, notes)
+    notes = tuple(filter(None, (asked.note, *notes)))
+    return Prediction(tuple(forecasts), refused, found, profile.name, asked.model.name, took, notes)
+
+
+def predict_table(
+    matrices: Mapping[str, Structure],
+    profile: Profile | None = None,
+    *,
+    threads: int | None = None,
+    dtype: str | None = None,
+    device: str | None = None,
+    model: str | None = None,
+    as_met: bool = False,
+) -> Iterator[tuple[str, Prediction]]:
+    """Forecast many matrices of which only Structures are known, in the order given.
+
+    A model is fitted once for all matrices of which the same is known.
+
+    Parameters
+    ----------
+    matrices : mapping of str to Structure
+        At least one, by name.
+    profile, threads, dtype, device, model, as_met
+        As in `predict`, also in what is raised.
+    """
+    name = time_model(model)
+    first = next(iter(matrices.values()))
+    profile, target = _question(first, profile, threads, dtype, device)
+    drift, notes = _trust(profile, target, as_met)
+    fits: dict[Any, _Asked] = {}
+    for matrix, found in matrices.items():
+        start = perf_counter()
+        target = target_of(found, profile.machine, threads, dtype)
+        known = frozenset(found.groups)
+        if known not in fits:
+            fits[known] = _asked(found, profile, target, name, is_whole=False)
+        asked = fits[known]
+        forecasts, refused = asked.answer(found, target)
+        drifted = (drift.forecast(each, profile.machine) for each in forecasts)
+        said = tuple(filter(None, (asked.note, *notes)))
+        ordered = tuple(sorted(drifted, key=lambda each: each.time_s))
+        took = perf_counter() - start
+        yield matrix, Prediction(ordered, refused, found, profile.name, name, took, said)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A model for a question, fitted with no more than the question knows of its matrix.
+
+    `published` are the Candidates of published results; None where our own rules choose.
+    """
+
+    model: Model
+    training: TrainingSet
+    unused: Withheld
+    note: str
+    published: tuple[Candidate, ...] | None
+
+    def reduced(self, found: Structure) -> Structure:
+        return self.unused.structure(found)
+
+    def answer(self, found: Structure, target: Target) -> tuple[list[Forecast], dict[str, str]]:
+        found, machine = self.reduced(found), self.training.machine
+        if self.published is None:
+            choice = whole_matrix(found, target, machine, self.model.kernels)
+        else:
+            choice = published_choice(found, self.published, machine)
+        forecasts = self.model.forecast(found, choice.candidates)
+        return forecasts, choice.refused | _without_forecast(choice, forecasts, self.model.name)
+
+
+def _asked(found: Structure, profile: Profile, target: Target, name: str, *, is_whole: bool) -> _Asked:
+    """Return the model for a question; `is_whole` where all can be known of its matrix."""
+    training = training_for(profile, target)
+    is_published = profile.machine.published_as is not None
+    withheld = Withheld() if is_whole else Withheld.of(found, training)
+    unused = Withheld() if is_whole and not is_published else Withheld.of_question(found, training)
+    for group in MODELS.get(name).groups:
+        unused.structure(found).require(group)
+    training = withheld.training(training)
+    published = tuple(dict.fromkeys(record.candidate for record in training.records))
+    fit = fitted(MODELS.get(name)(), training)
+    note = withheld.sentence() or unused.unused_sentence()
+    return _Asked(fit, training, unused, note, published if is_published else None)
 
 
 def _question(
@@ -204,6 +289,11 @@ def plan(
         return places.best.plan
     profile, target = _question(matrix, profile, threads, dtype, device)
     machine, found = profile.machine, matrix.structure
+    if machine.published_as is not None:
+        raise ProfileError(
+            f"a plan for the published results {profile.name}: expected a profile that calibrate wrote, with "
+            f"kernels of ours and times of conversions; name another one, or ask predict"
+        )
     statistics = strip_statistics(matrix.matrix.indptr, found, strip_rows(machine, target.threads))
     made = make_plan(statistics, fitted_model(profile, target, name), target, machine, iterations)
     drift, notes = _trust(profile, target, as_met)

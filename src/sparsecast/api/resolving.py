@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sparsecast.benchmark.gahvari import summary
-from sparsecast.benchmark.journal import with_kept
+from sparsecast.benchmark.journal import AGAIN_SUITE, with_kept
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import parse_device, threads_text
 from sparsecast.errors import InputError, ProfileError
@@ -15,6 +15,7 @@ from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile, find_profile, user_path
 from sparsecast.matrices.problem import Problem
+from sparsecast.matrices.structure_files import COUNTS_PREFIX, counted_structure, read_structure
 from sparsecast.matrices.values import require_imaginary
 from sparsecast.models import MODELS
 from sparsecast.models.model import Model
@@ -31,6 +32,19 @@ def read_matrix(specification: str | Path) -> Problem:
     return problem
 
 
+def read_question(text: str) -> tuple[str, Problem | Structure]:
+    """Return the name of what a forecast is asked for, and its problem, or its Structure alone.
+
+    `text` is as for `read_matrix`, a JSON file of a Structure, or ``counts:rows=R&cols=C&nnz=N``.
+    """
+    if text.startswith(COUNTS_PREFIX):
+        return text, counted_structure(text)
+    if Path(text).suffix.lower() == ".json":
+        return read_structure(Path(text))
+    problem = read_matrix(text)
+    return problem.name, problem
+
+
 def structure(A: Any) -> Structure:
     """Return what models read of a sparse matrix or problem `A`; a Structure is returned as it is."""
     return A if isinstance(A, Structure) else Problem.of(A).structure
@@ -44,7 +58,8 @@ def machine_of(device: str) -> Machine:
 
 def asked_machine(profile: Profile, device: str | None) -> Machine:
     """Return the machine of a profile as `device` asks for it: its GPU, or its processor."""
-    if device is None or parse_device(device)[0] == profile.machine.device:
+    own = profile.machine.device
+    if device in (None, own) or (own in DEVICES.names() and parse_device(str(device))[0] == own):
         return profile.machine
     raise ProfileError(
         f"device '{device}' of profile {profile.name}: expected {profile.machine.device}, its device; "
@@ -60,16 +75,44 @@ def target_of(A: Any, machine: Machine, threads: int | None, dtype: str | None) 
     InputError
         If the machine that is asked about cannot do that.
     """
-    threads = DEVICES.get(machine.device).threads(machine, threads)
+    threads = threads_on(machine, threads)
     if isinstance(A, Structure):
         index_bits = 32 if max(A.nnz, A.rows, A.cols) < 2**31 else 64
-        return Target(machine.device, "float64" if dtype is None else dtype, index_bits, threads)
+        return _target(machine, "float64" if dtype is None else dtype, index_bits, threads)
     matrix = Problem.of(A).matrix
     # SciPy counts more than 2**31 - 1 entries with 64 bits, the columns may still have 32.
     index_bytes = max(matrix.indptr.itemsize, matrix.indices.itemsize)
-    target = Target(machine.device, matrix.dtype.name if dtype is None else dtype, 8 * index_bytes, threads)
+    target = _target(machine, matrix.dtype.name if dtype is None else dtype, 8 * index_bytes, threads)
     require_imaginary(matrix.dtype, target.dtype, f"a {matrix.dtype} matrix")
     return target
+
+
+def stored_target(machine: Machine, dtype: str, threads: int | None) -> Target:
+    """Return the target of a question about the Records of a machine, without a matrix."""
+    return _target(machine, dtype, 32, threads_on(machine, threads))
+
+
+def _target(machine: Machine, dtype: str, index_bits: int, threads: int) -> Target:
+    is_published = machine.published_as is not None
+    return Target(machine.device, dtype, index_bits, threads, is_published)
+
+
+def threads_on(machine: Machine, asked: int | None) -> int:
+    """Return the threads of the Candidates of a machine, for those asked for.
+
+    Raises
+    ------
+    InputError
+        If it has not as many, or its results are published, which do not say how many they had.
+    """
+    if machine.published_as is None:
+        return DEVICES.get(machine.device).threads(machine, asked)
+    if asked not in (None, 1):
+        raise InputError(
+            f"threads {asked} of the published results {machine.name}: expected none, because they do not "
+            f"say how many they had; leave --threads out"
+        )
+    return 1
 
 
 def calibrated_profile(machine: Machine) -> Profile:
@@ -87,10 +130,15 @@ def require_own(profile_name: str, machine: Machine) -> None:
 
 
 def model_records(profile: Profile, target: Target) -> list[Record]:
-    """Return a target's Records, without those of the five-minute benchmark: no model is fitted to these."""
+    """Return a target's Records that models may be fitted to.
+
+    These are not those of the five-minute benchmark, nor what was measured again for the noise alone.
+    """
     own = profile.select(device=target.device, dtype=target.dtype, threads=target.threads)
+    if profile.machine.published_as is not None:
+        return own  # of kernels of others, which no version of ours replaces
     is_current = DEVICES.get(target.device).is_current
-    return [r for r in own if r.suite not in (summary.SUITE, summary.AGAIN) and is_current(r)]
+    return [r for r in own if r.suite not in (summary.SUITE, summary.AGAIN, AGAIN_SUITE) and is_current(r)]
 
 
 def records_for(profile: Profile, target: Target) -> list[Record]:
@@ -122,12 +170,12 @@ def fitted_model(profile: Profile, target: Target, name: str) -> Model:
     return fitted(MODELS.get(name)(), training_for(profile, target))
 
 
-def energy_model(profile: Profile, target: Target) -> Model | None:
+def energy_model(training: TrainingSet) -> Model | None:
     """Return the first model of energy for which the Records suffice; None if there is no such model."""
     for name in MODELS.names():
         if MODELS.get(name).quantity == "energy":
             try:
-                return fitted_model(profile, target, name)
+                return fitted(MODELS.get(name)(), training)
             except ProfileError:
                 continue  # another one may need less
     return None

@@ -19,6 +19,10 @@ from sparsecast.machines.profile import MatrixEntry, Profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.records import SCHEMA_VERSION, Record
 
+#: Suites of kept Records: what users measured, and what an evaluation measured of it once more, minutes
+#: later. The latter tells the noise; no model learns from it.
+USER_SUITE, AGAIN_SUITE = "user", "user again"
+
 
 @dataclass
 class Measurements:
@@ -68,7 +72,8 @@ def read_journal(path: Path) -> Measurements:
     Raises
     ------
     ProfileError
-        If another line is damaged, or of a schema that is not known here.
+        If another line is damaged, of a schema that is not known here, or a Record that nobody measured:
+        with a NaN or a negative time.
     """
     found = Measurements()
     if not path.exists():
@@ -76,7 +81,7 @@ def read_journal(path: Path) -> Measurements:
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     for number, line in enumerate(lines, 1):
         try:
-            _take(json.loads(line), found, path)
+            _take(json.loads(line), found, path, number)
         except ProfileError:  # also in the last line: it is whole
             raise
         except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -89,10 +94,10 @@ def read_journal(path: Path) -> Measurements:
     return found
 
 
-def _take(line: dict[str, Any], found: Measurements, path: Path) -> None:
+def _take(line: dict[str, Any], found: Measurements, path: Path, number: int) -> None:
     if line["schema"] == earlier_profiles.SCHEMA_VERSION:
         entry = MatrixEntry(**earlier_profiles.matrix_entry(line))
-        found.records.append(Record.from_row(earlier_profiles.record_row(line)))
+        found.records.append(_sound(Record.from_row(earlier_profiles.record_row(line)), path, number))
         found.matrices[entry.specification] = entry
     elif line["schema"] != SCHEMA_VERSION:
         raise ProfileError(f"{path} has schema {line['schema']}: expected {SCHEMA_VERSION}; remove the file")
@@ -100,7 +105,17 @@ def _take(line: dict[str, Any], found: Measurements, path: Path) -> None:
         entry = MatrixEntry(**line["matrix"])
         found.matrices[entry.specification] = entry
     else:
-        found.records.append(Record.from_row(line["record"]))
+        found.records.append(_sound(Record.from_row(line["record"]), path, number))
+
+
+def _sound(record: Record, path: Path, number: int) -> Record:
+    """Return a Record whose figures can have been measured; a ProfileError names the first that cannot."""
+    for name, value in record.impossible.items():
+        raise ProfileError(
+            f"{path} line {number} has {name} {value:g}: expected a finite number that is not negative, and "
+            f"no time of 0; remove the line, and measure the matrix again"
+        )
+    return record
 
 
 def _kept_path(machine: Machine) -> Path:
@@ -114,9 +129,19 @@ def keep(machine: Machine, problem: Problem, records: Iterable[Record]) -> None:
         add(problem, records)
 
 
+def kept(machine: Machine) -> Measurements:
+    """Return all that users measured on a machine; a ProfileError says that the journal is damaged."""
+    return read_journal(_kept_path(machine))
+
+
+def refuse_to_lose(machine: Machine) -> None:
+    """Raise a StorageError if nothing can be kept of a machine, before hours of measuring."""
+    storage.ensure_writable(_kept_path(machine).parent)
+
+
 def with_kept(profile: Profile) -> Profile:
     """Return a profile with the kept Records of its machine; a later Record replaces an earlier one.
 
     A ProfileError says that their journal is damaged.
     """
-    return read_journal(_kept_path(profile.machine)).into(profile)
+    return kept(profile.machine).into(profile)

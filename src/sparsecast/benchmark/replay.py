@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from sparsecast.benchmark.evaluation import Evaluation, Scoring
+from sparsecast.benchmark.evaluation import Evaluation, Scoring, distinct_names
 from sparsecast.errors import ProfileError, SparsecastError
 from sparsecast.models.model import SCORED_SUITES, Model
 from sparsecast.models.training import TrainingSet
-from sparsecast.records import Record
+from sparsecast.records import PUBLISHED_SUITE, Record
 
 #: Parts into which the groups of matrices are split; each is forecast by a model that has not seen it.
 FOLDS = 5
@@ -19,6 +19,7 @@ def replay(
     models: Sequence[Callable[[], Model]],
     folds: int = FOLDS,
     on_fold: Callable[[], None] = lambda: None,
+    again: Sequence[Record] = (),
 ) -> Evaluation:
     """Score models on the Records of a training set whose matrices they have not seen.
 
@@ -29,32 +30,39 @@ def replay(
     models : sequence of callable
         Each makes a model that is not fitted; one that refuses the Records is left out with its reason.
     folds : int
-        Parts of the matrices of SCORED_SUITES, whole groups each.
+        Parts of the matrices of SCORED_SUITES, or of those of published results, whole groups each.
     on_fold : callable
         Called after each fit.
+    again : sequence of Record
+        What was measured once more of the same matrices: it tells the noise, and is not learned from.
 
     Raises
     ------
     ProfileError
         If fewer than two groups of matrices were measured.
     """
-    scored = training.where(lambda r: r.suite in SCORED_SUITES and r.regime == "warm")
+    suites = *SCORED_SUITES, PUBLISHED_SUITE
+    scored = training.where(lambda r: r.suite in suites and r.regime == "warm")
     groups = list(dict.fromkeys(scored.group(record) for record in scored.records))
     if len(groups) < 2:
         raise ProfileError(
             f"the profile of {training.machine.name} has {len(groups)} groups of matrices to score models "
             f"on: expected at least 2; calibrate with a larger budget, or evaluate some matrices"
         )
+    names = distinct_names({r.matrix: training.matrices[r.matrix].name for r in scored.records})
     scoring = Scoring()
     for record in scored.records:
-        scoring.add_records(_name(scored, record), [record])
+        scoring.add_records(names[record.matrix], [record])
+    for record in again:
+        if record.matrix in names:
+            scoring.add_again(names[record.matrix], [record])
     for make in models:
         try:
             groups_of = make().groups
             # Once for all parts: features that are new are computed from each matrix anew.
             known, asked = make().used(training).completed(groups_of), scored.having(groups_of)
             for part in (groups[first::folds] for first in range(min(folds, len(groups)))):
-                _score_part(known, asked, make(), part, scoring)
+                _score_part(known, asked, make(), part, names, scoring)
                 on_fold()
         except SparsecastError as error:
             scoring.refused[make().name] = str(error)
@@ -62,7 +70,12 @@ def replay(
 
 
 def _score_part(
-    training: TrainingSet, scored: TrainingSet, model: Model, part: Sequence[str], scoring: Scoring
+    training: TrainingSet,
+    scored: TrainingSet,
+    model: Model,
+    part: Sequence[str],
+    names: Mapping[str, str],
+    scoring: Scoring,
 ) -> None:
     """Fit a model to what does not belong to the groups of `part`, and add its forecasts of what does."""
     model.fit(training.where(lambda record: training.group(record) not in part))
@@ -70,11 +83,7 @@ def _score_part(
     by_matrix: dict[str, list[Record]] = {}
     for record in known.records:
         by_matrix.setdefault(record.matrix, []).append(record)
-    for records in by_matrix.values():
+    for matrix, records in by_matrix.items():
         candidates = list(dict.fromkeys(record.candidate for record in records))
         found = model.estimates(known.structure(records[0]), candidates)
-        scoring.add_estimates(_name(known, records[0]), model.name, model.quantity, found)
-
-
-def _name(training: TrainingSet, record: Record) -> str:
-    return training.matrices[record.matrix].name
+        scoring.add_estimates(names[matrix], model.name, model.quantity, found)

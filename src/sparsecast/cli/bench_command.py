@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -49,7 +48,7 @@ def command(
     from sparsecast.reports.progress import timed_bar
 
     for path in filter(None, (output, figure)):
-        _refuse_unwritable(path)
+        options.refuse_unwritable(path)
     if figure is not None:
         figures.refuse_undrawable(figure)
     run = api.calibration(budget, threads=threads, dtype=dtype, device=device, blocks=block, rates=True)
@@ -93,18 +92,8 @@ def _measure_twins(folder: Path, threads: int | None, dtype: str | None, device:
         options.stop("shown")
 
 
-def _refuse_unwritable(path: Path) -> None:
-    """Raise if a file cannot be written, before minutes are spent on what goes into it."""
-    if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-        raise _unwritable(path)
-
-
 def _write(path: Path, document: dict[str, Any]) -> None:
     try:
         path.write_text(json.dumps(document, allow_nan=False) + "\n", encoding="utf-8")
     except OSError as error:
-        raise _unwritable(path, f" ({error.strerror})") from error
-
-
-def _unwritable(path: Path, why: str = "") -> InputError:
-    return InputError(f"{path} cannot be written{why}: expected a file in a writable folder; name another")
+        raise options.unwritable(path, f" ({error.strerror})") from error

@@ -1,22 +1,37 @@
-"""sparsecast evaluate MATRIX..., sparsecast evaluate --replay."""
+"""sparsecast evaluate MATRIX|FOLDER..., sparsecast evaluate --replay."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sparsecast.cli import options
 from sparsecast.errors import InputError
 
+if TYPE_CHECKING:
+    from sparsecast.benchmark.evaluation import Evaluation
+
 
 def command(
     matrices: Annotated[
-        list[str] | None, typer.Argument(metavar="MATRIX...", help="Files or gallery matrices.")
+        list[str] | None,
+        typer.Argument(metavar="MATRIX|FOLDER...", help="Files, folders of files, or gallery matrices."),
     ] = None,
     replay: Annotated[
         bool, typer.Option("--replay", help="Score the models on stored Records instead of measuring.")
     ] = False,
+    anew: Annotated[
+        bool, typer.Option("--anew", help="Measure again what was kept within the last hour.")
+    ] = False,
+    rows: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.parquet", help="Write a row for each forecast there as well."),
+    ] = None,
+    figure: Annotated[
+        Path | None, typer.Option(metavar="FILE.png", help="Draw forecasts against measurements.")
+    ] = None,
     keep: options.KeepOption = True,
     profile: options.ProfileOption = None,
     threads: options.ThreadsOption = None,
@@ -25,31 +40,74 @@ def command(
     as_json: options.JsonOption = False,
 ) -> None:
     """Forecast and measure a collection of matrices on this machine, and score the models."""
-    from sparsecast import api
-    from sparsecast.benchmark.replay import FOLDS
-    from sparsecast.models import MODELS
-    from sparsecast.reports import documents, tables
-    from sparsecast.reports.progress import counted_bar
+    from sparsecast.reports import documents, evaluation_figures, figures, row_files, tables
 
     if bool(matrices) == replay:
         given = "matrices and --replay" if replay else "neither matrices nor --replay"
         raise InputError(f"{given}: expected one of them; name matrices to measure, or --replay")
-    if matrices:
-        chosen = api.profile(profile) if profile else None
-        asked: dict[str, Any] = {"threads": threads, "dtype": dtype, "device": device, "keeps": keep}
-        with counted_bar(options.screen(), "measuring", len(matrices)) as advance:
-            result = api.evaluate(matrices, chosen, **asked, on_matrix=advance)
-    else:
-        chosen = api.profile(profile, device=device)
-        with counted_bar(options.screen(), "fitting", FOLDS * len(MODELS.names())) as advance:
-            result = api.replay(chosen, threads=threads, dtype=dtype or "float64", on_fold=advance)
+    for path in filter(None, (rows, figure)):
+        options.refuse_unwritable(path)
+    if rows is not None:
+        row_files.refuse_other_kind(rows)
+    if figure is not None:
+        figures.refuse_undrawable(figure)
+    asked = profile, threads, dtype, device
+    result = _measured(matrices, keep, anew, *asked) if matrices else _replayed(*asked)
     if not result.rows and not result.interrupted:
         raise InputError(
             next(iter(result.refused.values()), "no matrix was measured: expected some; name others")
         )
-    measured = [tables.evaluation(result.rows)] if matrices else []
+    if rows is not None:
+        row_files.write_rows(result.rows, rows)
+    if figure is not None and result.rows:
+        title = f"Forecast against measurement: {result.profile}"
+        evaluation_figures.draw_forecasts(evaluation_figures.forecast_panels(result), title, figure)
+    if result.taken_over:
+        options.screen().print(
+            f"{result.taken_over} of the matrices were measured within the last hour: their kept Records "
+            f"count, and --anew measures them again",
+            soft_wrap=True,
+        )
+    shown = [tables.errors(result.models), tables.choices(result.models)] if result.models else []
+    sentences = [tables.worst_sentence(result.models), tables.repeats_sentence(result.repeats)]
     left_out = [f"Left out: {what}: {reason}" for what, reason in result.refused.items()]
-    scores = tables.scores(result.models)
-    options.show(as_json, documents.evaluation(result), *measured, scores, *left_out)
+    options.show(as_json, documents.evaluation(result), *shown, *sentences, *left_out)
     if result.interrupted:
-        options.stop("shown")
+        options.stop("kept" if keep else "shown")
+
+
+def _measured(
+    matrices: list[str],
+    keep: bool,
+    anew: bool,
+    profile: str | None,
+    threads: int | None,
+    dtype: str | None,
+    device: str,
+) -> Evaluation:
+    from sparsecast import api
+    from sparsecast.reports.progress import timed_bar
+
+    chosen = api.profile(profile) if profile else None
+    with timed_bar(options.screen(), "measuring") as on_progress:
+        return api.evaluate(
+            matrices,
+            chosen,
+            threads=threads,
+            dtype=dtype,
+            device=device,
+            keeps=keep,
+            anew=anew,
+            on_progress=on_progress,
+        )
+
+
+def _replayed(profile: str | None, threads: int | None, dtype: str | None, device: str) -> Evaluation:
+    from sparsecast import api
+    from sparsecast.benchmark.replay import FOLDS
+    from sparsecast.models import MODELS
+    from sparsecast.reports.progress import counted_bar
+
+    chosen = api.profile(profile, device=device)
+    with counted_bar(options.screen(), "fitting", FOLDS * len(MODELS.names())) as advance:
+        return api.replay(chosen, threads=threads, dtype=dtype or "float64", on_fold=advance)

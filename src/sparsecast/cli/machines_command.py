@@ -1,12 +1,22 @@
-"""sparsecast machines."""
+"""sparsecast machines, sparsecast machines import FILE --name NAME."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
 from sparsecast.cli import options
 
+group = typer.Typer(invoke_without_command=True, add_completion=False)
 
-def command(as_json: options.JsonOption = False) -> None:
-    """Describe this machine and list the profiles at hand."""
+
+@group.callback()
+def command(context: typer.Context, as_json: options.JsonOption = False) -> None:
+    """Describe this machine and list the profiles at hand, or import published results as one."""
+    if context.invoked_subcommand is not None:
+        return
     from sparsecast import api
     from sparsecast.machines.profile import Profile
     from sparsecast.reports import documents, tables
@@ -28,3 +38,23 @@ def command(as_json: options.JsonOption = False) -> None:
         "disturbances": disturbed,
     }
     options.show(as_json, document, tables.machines(here, contents, bandwidths))
+
+
+@group.command("import")
+def import_command(
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="A CSV table (.csv, .csv.gz), or Ginkgo's JSON, also a folder."),
+    ],
+    name: Annotated[str, typer.Option(metavar="NAME", help="What to call the profile.")],
+    machine: Annotated[
+        str | None, typer.Option(metavar="MACHINE", help="Which machine of the file, if it has several.")
+    ] = None,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Turn times that others published into a profile, to forecast for their machine."""
+    from sparsecast import api
+    from sparsecast.reports import documents, tables
+
+    found, path = api.import_machine(file, name, machine)
+    options.show(as_json, documents.imported(found, path), *tables.imported(found, path))

@@ -42,7 +42,10 @@ def build() -> typer.Typer:
 
     for name in COMMANDS:
         module = importlib.import_module(f"sparsecast.cli.{name}_command")
-        app.command(name)(module.command)
+        if hasattr(module, "group"):  # it has commands of its own
+            app.add_typer(module.group, name=name)
+        else:
+            app.command(name)(module.command)
     return app
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
+from sparsecast.errors import InputError
 from sparsecast.records import DTYPES
 
 if TYPE_CHECKING:
@@ -27,6 +30,14 @@ MatrixArgument = Annotated[
     typer.Argument(
         metavar="MATRIX",
         help="A file (.mtx, .mtx.gz, .rb, .hb, .npz, .mat) or gallery:NAME?key=value&key=value.",
+    ),
+]
+QuestionArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="MATRIX",
+        help="As of other commands, or without the matrix: a Structure (.json), a table of matrices (.csv, "
+        ".csv.gz), or counts:rows=R&cols=C&nnz=N.",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
@@ -103,3 +114,14 @@ def warn(sentences: Iterable[str]) -> None:
     """Print warnings on standard error that nobody can miss."""
     for sentence in sentences:
         screen().print(Text.assemble(("Note:", "bold yellow"), f" {sentence}"), soft_wrap=True)
+
+
+def refuse_unwritable(path: Path) -> None:
+    """Raise if a file cannot be written, before minutes are spent on what goes into it."""
+    if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        raise unwritable(path)
+
+
+def unwritable(path: Path, why: str = "") -> InputError:
+    """Return the error for a file that cannot be written."""
+    return InputError(f"{path} cannot be written{why}: expected a file in a writable folder; name another")

@@ -36,7 +36,7 @@ class FeatureGroup(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the features as plain data, with the version."""
-        features = {name: getattr(self, name) for name in self._features()}
+        features = {name: getattr(self, name) for name in self.feature_names()}
         return {"version": self.version, **features}
 
     @classmethod
@@ -50,9 +50,10 @@ class FeatureGroup(ABC):
         """
         if stored["version"] != cls.version:
             return None
-        found = {name: stored[name] for name in cls._features()}
+        found = {name: stored[name] for name in cls.feature_names()}
         return cls(**{name: tuple(each) if isinstance(each, list) else each for name, each in found.items()})
 
     @classmethod
-    def _features(cls) -> list[str]:
+    def feature_names(cls) -> list[str]:
+        """Return the names of the features, in the order of the fields."""
         return [field.name for field in dataclasses.fields(cls)]  # type: ignore[arg-type]

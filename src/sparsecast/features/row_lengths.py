@@ -69,12 +69,23 @@ class RowLengths(FeatureGroup):
             f"{len(at_least)} and {len(up_to)} levels stand for rows of up to {self.max} entries": (
                 len(at_least) == len(up_to) == expected
             ),
+            f"{rows:,} rows have a mean of {self.mean:g} entries": (
+                abs(self.mean * rows - nnz) <= 1e-9 * max(nnz, 1)
+            ),
+            f"the deviation of the row lengths is {self.deviation:g}": (
+                0 <= self.deviation <= max(self.max, 1) * (1 + 1e-9)
+            ),
             f"{self.mispredicted} rows are mispredicted": 0 <= (self.mispredicted or 0) <= rows,
             f"{self.changes} rows have another length than the one before": 0 <= (self.changes or 0) <= rows,
             f"{self.empty_rows:,} rows are empty": 0 <= self.empty_rows <= rows,
             f"{at_least[0] if at_least else 0:,} rows have at least 0 entries": (
                 bool(at_least) and at_least[0] == rows
             ),
+            f"{self.empty_rows:,} rows are empty and {at_least[1] if len(at_least) > 1 else 0:,} are not": (
+                self.empty_rows == rows - (at_least[1] if len(at_least) > 1 else 0)
+            ),
+            f"no row has {self.max:,} entries": self.max == 0 or (len(at_least) > 1 and at_least[-2] > 0),
+            "fewer than 0 rows have at least so many entries": not at_least or at_least[-1] >= 0,
             "the rows with at least so many entries grow with the number": all(np.diff(at_least) <= 0),
             f"the rows have {up_to[-1] if up_to else 0:,} entries together": bool(up_to) and up_to[-1] == nnz,
             "the entries up to a level are no sum over rows": (

@@ -61,12 +61,15 @@ class Machine:
     simd : tuple of str
         Vector instruction sets among the well-known ones.
     device : str
-        What computes: a member of DEVICES, or ``"hip"`` in published results.
+        What computes: a member of DEVICES, or what published results call it, such as ``"hip"``.
     gpu : GPU or None
         That device, where it is one; None where the processor computes.
     features : tuple of str or None
         Instruction sets that rules of kernels ask for, in addition to `simd`; None if the description is
         older than this field.
+    published_as : str or None
+        Name under which results that others published were imported. Nothing runs on such a machine here,
+        and all ways of doing the product are those of its Records. None of every other machine.
     """
 
     processor: str
@@ -80,13 +83,17 @@ class Machine:
     device: str = PROCESSOR
     gpu: GPU | None = None
     features: tuple[str, ...] | None = None
+    published_as: str | None = None
 
     @property
     def name(self) -> str:
         """A name for files: device, or processor and threads, and a digest of all that sets the speed.
 
-        Memory is left out of the digest: virtual machines of one kind differ in it by some megabytes.
+        Memory is left out of the digest: virtual machines of one kind differ in it by some megabytes. A
+        machine of published results has the name that it was imported under.
         """
+        if self.published_as is not None:
+            return self.published_as
         left_out = "memory_bytes", "device", "gpu", "features"
         described = {key: value for key, value in self.to_dict().items() if key not in left_out}
         if self.gpu:

@@ -17,10 +17,15 @@ from sparsecast.matrices.atlas import atlas_group
 from sparsecast.matrices.families import FAMILIES, built, expected_entries, parse_specification
 from sparsecast.matrices.gallery import gallery_from_specification
 from sparsecast.matrices.reading import FileFacts, matrix_name, read_file
+from sparsecast.matrices.sources import check_file
 from sparsecast.matrices.twin_synthesis import banded_twin, twin
 from sparsecast.matrices.values import computed_dtype
 
 GALLERY_PREFIX, FILE_PREFIX, TWIN_PREFIX, ATLAS_PREFIX = "gallery:", "file:", "twin:", "atlas?"
+
+#: Begins the specification of a matrix of published results: ``published:GROUP/MATRIX``. Only what was
+#: published of it is known, so it cannot be made again.
+PUBLISHED_PREFIX = "published:"
 
 #: Kinds of twins, by name.
 TWINS = {"ours": twin, "banded": banded_twin}
@@ -96,6 +101,7 @@ class Problem:
     @classmethod
     def _file(cls, path: Path) -> Problem:
         def specified() -> str:
+            check_file(path)
             return f"{FILE_PREFIX}{path.resolve()}?sha256={_file_digest(path)}"
 
         return cls(matrix_name(path), lambda: read_file(path), specified)
@@ -188,8 +194,11 @@ def group_of(specification: str) -> str:
     """Return the group of a matrix in cross-validation, from its specification alone.
 
     A twin belongs to its original, gallery matrices of one name together, a file to its content, and a
-    matrix of the atlas to the file that its Structure is from.
+    matrix of the atlas to the file that its Structure is from. Of published results the groups are those of
+    the collection.
     """
+    if specification.startswith(PUBLISHED_PREFIX):
+        return specification.partition("/")[0]
     if specification.startswith(TWIN_PREFIX):
         return group_of(specification.partition("&of=")[2])
     if specification.startswith(GALLERY_PREFIX):

@@ -7,6 +7,7 @@ Known are Matrix Market (``.mtx``, ``.mtx.gz``), Rutherford-Boeing and Harwell-B
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -126,6 +127,20 @@ def matrix_files(folder: str | os.PathLike[str]) -> list[Path]:
     found = sorted(each for each in path.iterdir() if each.is_file() and each.name.lower().endswith(ends))
     if not found:
         raise InputError(f"{path} has no matrix files: expected some of {_KNOWN}; name another folder")
+    return found
+
+
+def collected(matrices: Iterable[Any]) -> list[Any]:
+    """Return what is named, each once, with the matrix files of folders in place of the folders.
+
+    An InputError says that a folder has none. What is neither a text nor a path stays as it is.
+    """
+    found: list[Any] = []
+    for item in matrices:
+        is_name = isinstance(item, str | os.PathLike)
+        for each in matrix_files(item) if is_name and Path(item).is_dir() else [item]:
+            if not is_name or str(each) not in map(str, found):
+                found.append(each)
     return found
 
 

@@ -7,7 +7,9 @@ from sparsecast.registry import Registry
 
 #: Every model, by name.
 MODELS: Registry[type[Model]] = Registry(
-    "model", "sparsecast.models", helpers=("model", "conversion", "fitting", "forest", "store", "training")
+    "model",
+    "sparsecast.models",
+    helpers=("model", "conversion", "fitting", "forest", "knowledge", "store", "training"),
 )
 
 #: The model that forecasts where none is named.

@@ -77,7 +77,8 @@ class LinearModel(Model):
         self.kernels_: dict[str, tuple[str, ...]] = {}
         alike: dict[tuple[str, str], list[Record]] = {}
         for record in training.records:
-            kernel = record.candidate.kernel if self.machine_.gpu else ""
+            is_apart = self.machine_.gpu or self.machine_.published_as is not None
+            kernel = record.candidate.kernel if is_apart else ""
             alike.setdefault((record.candidate.format, kernel), []).append(record)
         for name, kernel in sorted(alike):
             own = alike[name, kernel]

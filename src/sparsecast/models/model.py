@@ -17,11 +17,17 @@ from sparsecast.formats import FORMATS
 from sparsecast.machines.machine import Machine
 from sparsecast.models.conversion import ConversionCost
 from sparsecast.models.training import TrainingSet
-from sparsecast.records import Candidate, Estimate, Forecast, Record
+from sparsecast.records import PUBLISHED_SUITE, Candidate, Estimate, Forecast, Record
 
 #: Probability that an interval is meant to hold the measurement with, from the ratios measured / forecast on
 #: matrices held out of the fit.
 INTERVAL_SHARE = 0.9
+
+#: Parts of the groups of published matrices that are left out in turn to learn the size of the errors.
+INTERVAL_FOLDS = 5
+
+#: From so many ratios on, an interval ends at two of them; fewer do not say where a twentieth lies beyond.
+LEAST_RANKED = 39
 
 #: Suite that no model is fitted to: it tells the size of the errors.
 HELD_OUT_SUITE = "gallery"
@@ -92,7 +98,9 @@ class Model(ABC):
                 f"expected a calibration that ran to its end; calibrate with a larger budget"
             )
         self.conversion_ = ConversionCost().fit(warm)
-        self.ratios_ = self._held_out_ratios(used.where(lambda record: record.suite == HELD_OUT_SUITE))
+        self.ratios_ = {
+            label: prediction_interval(found) for label, found in self._ratios(used).items() if len(found) > 1
+        }
         return self
 
     @classmethod
@@ -210,7 +218,27 @@ class Model(ABC):
         name = candidate.format
         return f"{name} {candidate.kernel}" if self.kernels(name) else name
 
-    def _held_out_ratios(self, held_out: TrainingSet) -> dict[str, tuple[float, float]]:
+    def _ratios(self, used: TrainingSet) -> dict[str, list[float]]:
+        """Return measured over forecast for each label, on matrices that the model has not seen.
+
+        Published results have no matrices that are held out of every fit. There the groups are left out in
+        turn, INTERVAL_FOLDS parts of them.
+        """
+        published = used.where(lambda record: record.suite == PUBLISHED_SUITE)
+        if not published.records:
+            return self._held_out_ratios(used.where(lambda record: record.suite == HELD_OUT_SUITE))
+        groups = published.groups()
+        found: dict[str, list[float]] = {}
+        for first in range(min(INTERVAL_FOLDS, len(groups))):
+            part = groups[first::INTERVAL_FOLDS]
+            other = type(self)(**self.settings())
+            other.machine_, other.device_ = self.machine_, self.device_
+            other._fit(published.of_groups(set(groups) - set(part)))
+            for label, ratios in other._held_out_ratios(published.of_groups(part)).items():
+                found.setdefault(label, []).extend(ratios)
+        return found
+
+    def _held_out_ratios(self, held_out: TrainingSet) -> dict[str, list[float]]:
         ratios: dict[str, list[float]] = {}
         for record in held_out.records:
             measured = self.measured(record)
@@ -218,7 +246,7 @@ class Model(ABC):
                 blocks = RowBlocks.of(held_out.structure(record))
                 expected = float(self.values(record.candidate, blocks)[0])
                 ratios.setdefault(self.label(record.candidate), []).append(measured / expected)
-        return {label: prediction_interval(found) for label, found in ratios.items() if len(found) > 1}
+        return ratios
 
     def settings(self) -> dict[str, Any]:
         """Return the hyper-parameters by name."""
@@ -263,13 +291,18 @@ def _is_predicted(candidate: Candidate) -> bool:
 def prediction_interval(ratios: Sequence[float]) -> tuple[float, float]:
     """Return the interval that holds the next ratio with probability INTERVAL_SHARE.
 
-    Ratios of times scatter by factors, so their logarithms are taken for normally distributed. The interval
-    is that of one more observation by Student's distribution: mean -+ t s sqrt(1 + 1/n).
+    From LEAST_RANKED ratios on it ends at two of them: one more is below the k-th smallest of n with
+    probability k / (n + 1), however they scatter. Fewer ratios are taken for factors whose logarithms are
+    normally distributed. The interval is then that of one more observation by Student's distribution:
+    mean -+ t s sqrt(1 + 1/n).
     """
     from scipy.special import stdtrit
 
+    count = len(ratios)
+    if count >= LEAST_RANKED:
+        ordered, beyond = sorted(ratios), int(round((count + 1) * (1 - INTERVAL_SHARE) / 2, 6))
+        return ordered[beyond - 1], ordered[count - beyond]
     logarithms = np.log(ratios)
-    count = len(logarithms)
     t = stdtrit(count - 1, (1 + INTERVAL_SHARE) / 2)
     half = t * logarithms.std(ddof=1) * np.sqrt(1 + 1 / count)
     middle = logarithms.mean()

@@ -167,7 +167,8 @@ class SparsecastModel(Model):
         if matrices < LEAST_MATRICES:
             raise ProfileError(
                 f"the profile's {len(training.records)} records do not suffice for the {self.name} model: "
-                f"expected those of {LEAST_MATRICES} matrices, not of {matrices}; raise the budget of calibrate"
+                f"expected those of {LEAST_MATRICES} matrices, not of {matrices}; calibrate with a larger "
+                f"budget"
             )
         physics = self._physics(training)
         samples = _Samples.of(training.where(lambda record: physics.serves(record.candidate)))

@@ -51,4 +51,5 @@ def _key(model: Model, training: TrainingSet) -> str:
 def _path(model: Model, training: TrainingSet) -> Path:
     first = training.records[0].candidate if training.records else None
     kind = f"{first.device}-{first.dtype}-{first.threads}t" if first else "empty"
-    return home() / "models" / training.machine.name / f"{model.name}-{kind}.json"
+    without = f"-without-{'+'.join(training.withheld)}".replace(" ", "_") if training.withheld else ""
+    return home() / "models" / training.machine.name / f"{model.name}-{kind}{without}.json"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,12 +21,16 @@ from sparsecast.records import Bandwidth, Record
 
 @dataclass(frozen=True)
 class TrainingSet:
-    """Records of one machine, with the matrices that they name, by specification."""
+    """Records of one machine, with the matrices that they name, by specification.
+
+    `withheld` names what was taken from their Structures, because a question does not know it.
+    """
 
     machine: Machine
     records: tuple[Record, ...]
     matrices: Mapping[str, MatrixEntry] = field(default_factory=dict)
     bandwidths: tuple[Bandwidth, ...] = ()
+    withheld: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, profile: Profile, records: Iterable[Record] | None = None) -> TrainingSet:
@@ -42,6 +46,14 @@ class TrainingSet:
         """Return the group of the matrix of a Record: no group stands on both sides of a split."""
         return group_of(record.matrix)
 
+    def groups(self) -> list[str]:
+        """Return the groups of the matrices of the Records, sorted."""
+        return sorted({self.group(record) for record in self.records})
+
+    def of_groups(self, chosen: Collection[str]) -> TrainingSet:
+        """Return the Records of the matrices of some groups."""
+        return self.where(lambda record: self.group(record) in chosen)
+
     def where(self, chosen: Callable[[Record], bool]) -> TrainingSet:
         """Return the part of the Records for which `chosen` holds."""
         return dataclasses.replace(self, records=tuple(record for record in self.records if chosen(record)))
@@ -49,8 +61,10 @@ class TrainingSet:
     def completed(self, groups: Sequence[str]) -> TrainingSet:
         """Return the same Records with the feature groups of these names, wherever they can be had.
 
-        What is missing is computed from the matrix, which is made again from its specification.
+        What is missing, and not withheld, is computed from the matrix, which is made again from its
+        specification.
         """
+        groups = [name for name in groups if name not in self.withheld]
         matrices = dict(self.matrices)
         for specification in {record.matrix for record in self.records}:
             entry = matrices[specification]

@@ -16,20 +16,24 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
 from sparsecast.machines.machine import Machine
-from sparsecast.records import VALUE_BYTES, Candidate, Parameters
+from sparsecast.records import DTYPES, VALUE_BYTES, Candidate, Parameters
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What all candidates of one question share; `index_bits` are 32 or 64, as in the matrix."""
+    """What all candidates of one question share; `index_bits` are 32 or 64, as in the matrix.
+
+    `is_published` tells that the question is about published results, whose device may be unknown here.
+    """
 
     device: str
     dtype: str
     index_bits: int
     threads: int
+    is_published: bool = False
 
     def __post_init__(self) -> None:
-        dtypes = DEVICES.get(self.device).dtypes
+        dtypes = DTYPES if self.is_published else DEVICES.get(self.device).dtypes
         if self.dtype not in dtypes:
             raise InputError(
                 f"dtype '{self.dtype}' on {self.device}: expected one of {', '.join(dtypes)}; "
@@ -94,9 +98,9 @@ def whole_matrix(
     kernels = DEVICES.get(target.device).kernels
     for name in kernels.names():
         storage: Any = FORMATS.get(name)
-        size = int(target.format_bytes(name, blocks)[0])
-        stored = int(storage.stored_entries(blocks, **kernels.get(name).layout)[0])
         try:
+            size = int(target.format_bytes(name, blocks)[0])
+            stored = int(storage.stored_entries(blocks, **kernels.get(name).layout)[0])
             storage.refuse_unsuited(blocks, target.value_bytes, target.index_bits // 8)
             storage.refuse_padding(structure.nnz, stored, size)
             refuse_beyond_memory(name.upper(), size, structure, target, machine)
@@ -104,6 +108,28 @@ def whole_matrix(
             refused[name] = str(error)
         else:
             candidates.append(target.candidate(name, blocks, machine, fitted(name)))
+    return Choice(tuple(candidates), refused)
+
+
+def published_choice(structure: Structure, published: Sequence[Candidate], machine: Machine) -> Choice:
+    """Return the candidates for a matrix on a machine of published results: all that were published.
+
+    Left out are formats that do not take the matrix, or with which it does not fit in a GPU's memory. Nothing
+    else rules there: not our padding, and not the rules of our kernels.
+    """
+    blocks = RowBlocks.of(structure)
+    candidates, refused = [], {}
+    for each in published:
+        storage: Any = FORMATS.get(each.format)
+        target = Target(each.device, each.dtype, each.index_bits, each.threads, is_published=True)
+        size = int(storage.predicted_bytes(blocks, each.value_bytes, each.index_bytes)[0])
+        try:
+            if machine.gpu:
+                refuse_beyond_memory(each.kernel, size, structure, target, machine)
+        except MatrixSizeError as error:
+            refused[each.kernel] = str(error)
+        else:
+            candidates.append(each)
     return Choice(tuple(candidates), refused)
 
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import dataclasses
 import math
 import platform
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
-from sparsecast.benchmark.evaluation import Evaluation, EvaluationRow
+from sparsecast.benchmark.evaluation import Evaluation, EvaluationRow, ModelScore
 from sparsecast.benchmark.gahvari.comparison import Comparison
 from sparsecast.benchmark.gahvari.search_space import Point, size_class
 from sparsecast.benchmark.gahvari.summary import FIGURES, BenchResult, Rating
 from sparsecast.benchmark.plan_check import PlanCheck
+from sparsecast.benchmark.published import Imported
 from sparsecast.benchmark.twin_comparison import Twins
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import Machine
@@ -61,6 +63,39 @@ def prediction(name: str, found: Prediction) -> Document:
         "forecasts": [forecast(item) for item in found],
         "refused": found.refused,
         "notes": list(found.notes),
+    }
+
+
+def table_of_forecasts(found: Mapping[str, Prediction], refused: Mapping[str, str]) -> Document:
+    """Return the forecasts of a table of matrices, in its order, and why some matrices have none."""
+    first = next(iter(found.values()))
+    rows = [
+        {
+            "matrix": name,
+            **_fields(item.candidate, "format", "kernel"),
+            **_fields(item, "time_s", "low_s", "high_s"),
+        }
+        for name, prediction in found.items()
+        for item in prediction
+    ]
+    return {
+        **_fields(first, "profile", "model"),
+        "rows": rows,
+        "refused": dict(refused),
+        "notes": list(dict.fromkeys(note for each in found.values() for note in each.notes)),
+    }
+
+
+def imported(found: Imported, path: Path) -> Document:
+    """Return what became of published results."""
+    profile = found.profile
+    return {
+        "profile": profile.name,
+        "path": str(path),
+        "records": len(profile.records),
+        "matrices": len(profile.matrices),
+        "left_out": dict(found.left_out),
+        "machine": machine(profile.machine),
     }
 
 
@@ -118,14 +153,24 @@ def evaluation_row(row: EvaluationRow) -> Document:
     """Return one forecast with its measurement."""
     unit = {"time": "s", "energy": "j"}[row.quantity]
     return {
-        "matrix": row.matrix,
-        **_fields(row.estimate.candidate, "format", "kernel"),
+        **_fields(row, "matrix", "group"),
+        "nnz": row.record.nnz,
+        **_candidate(row.estimate.candidate),
         "model": row.model,
         f"predicted_{unit}": row.estimate.value,
+        f"low_{unit}": row.estimate.low,
+        f"high_{unit}": row.estimate.high,
         f"measured_{unit}": row.measured,
+        f"again_{unit}": row.measured_again,
         "error": row.error,
         "noise": row.record.noise,
+        "measured_at": row.record.measured_at,
     }
+
+
+def _score(score: ModelScore) -> Document:
+    worst = [{"matrix": matrix, "error": error} for matrix, error in score.worst]
+    return {**dataclasses.asdict(score), "worst": worst}
 
 
 def evaluation(found: Evaluation) -> Document:
@@ -133,8 +178,9 @@ def evaluation(found: Evaluation) -> Document:
     return {
         "profile": found.profile,
         "rows": [evaluation_row(row) for row in found.rows],
-        "models": {name: dataclasses.asdict(score) for name, score in found.models.items()},
-        **_fields(found, "refused", "interrupted"),
+        "models": {name: _score(score) for name, score in found.models.items()},
+        "repeats": None if found.repeats is None else dataclasses.asdict(found.repeats),
+        **_fields(found, "refused", "interrupted", "taken_over"),
     }
 
 

@@ -19,6 +19,7 @@ from sparsecast.reports.tables import setting
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 #: Kinds of files that a figure is written as.
 FILE_TYPES = (".png", ".svg", ".pdf")
@@ -94,10 +95,10 @@ def draw_speed_maps(maps: Sequence[SpeedMap], title: str, path: Path) -> None:
     InputError
         If the file cannot be written.
     """
+    from matplotlib import figure as drawing
     from matplotlib.colors import Normalize
-    from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(5.5 * len(maps) + 1, 4.2), layout="constrained")
+    figure = drawing.Figure(figsize=(5.5 * len(maps) + 1, 4.2), layout="constrained")
     axes = figure.subplots(1, len(maps), squeeze=False)[0]
     every = [speed for each in maps for speed in each.mflops]
     scale = Normalize(min(every), max(every))
@@ -110,6 +111,11 @@ def draw_speed_maps(maps: Sequence[SpeedMap], title: str, path: Path) -> None:
     axes[0].set_ylabel("non-zeros a row")
     figure.colorbar(drawn, ax=list(axes), label="MFLOP/s")
     figure.suptitle(title)
+    save(figure, path)
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a figure; an InputError says that its file cannot be written."""
     try:
         figure.savefig(path, dpi=150)
     except OSError as error:

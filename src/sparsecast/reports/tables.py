@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Literal
 
 from rich.table import Table
 
-from sparsecast.benchmark.evaluation import EvaluationRow, ModelScore
+from sparsecast.benchmark.evaluation import ErrorScore, ModelScore, Repeats
 from sparsecast.benchmark.gahvari.comparison import Comparison
 from sparsecast.benchmark.gahvari.summary import FIGURES, BenchResult, Rating
 from sparsecast.benchmark.plan_check import PlanCheck
+from sparsecast.benchmark.published import Imported
 from sparsecast.benchmark.twin_comparison import Twins
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import threads_text
@@ -19,6 +21,7 @@ from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import Machine
 from sparsecast.planning.placement import Placements
 from sparsecast.planning.plan import Plan
+from sparsecast.planning.prediction import Prediction
 from sparsecast.records import Bandwidth, Candidate, Forecast, Record
 
 #: Blocks of a plan that a table shows before it says how many follow.
@@ -102,6 +105,29 @@ def forecasts(title: str, items: Sequence[Forecast], refused: Mapping[str, str])
         )
     _add_refused(table, refused)
     return table
+
+
+def table_of_forecasts(title: str, found: Mapping[str, Prediction], refused: Mapping[str, str]) -> Table:
+    """Return the Forecasts of several matrices, each fastest first, and below them what has none."""
+    table = _numbers(title, "matrix", *_WAY, "time", "interval")
+    for name, prediction in found.items():
+        for item in prediction:
+            interval = _interval(item.low_s, item.high_s)
+            table.add_row(name, *_way(item.candidate), time(item.time_s), interval)
+    _add_refused(table, refused)
+    return table
+
+
+def imported(found: Imported, path: Path) -> list[str]:
+    """Return in sentences what became of published results."""
+    profile = found.profile
+    formats = dict.fromkeys(record.candidate.kernel for record in profile.records)
+    return [
+        f"{len(profile.records):,} results of {len(profile.matrices):,} matrices, kept as {profile.name}: "
+        f"{', '.join(formats)}",
+        str(path),
+        *(f"- left out, {reason}: {count:,}" for reason, count in found.left_out.items()),
+    ]
 
 
 def measurements(
@@ -316,49 +342,74 @@ def gallery(listed: Mapping[str, tuple[Mapping[str, int | None], str]]) -> Table
     return table
 
 
-def evaluation(rows: Sequence[EvaluationRow]) -> Table:
-    """Return every measurement with the forecast and the error of each model, matrix by matrix."""
-    models = list(dict.fromkeys(row.model for row in rows))
-    table = _numbers("Forecast against measurement", "matrix", *_WAY, "measured", "noise")
-    for model in models:
-        table.add_column(model, justify="right")
-        table.add_column("error", justify="right")
-    together: dict[tuple[str, Candidate], dict[str, EvaluationRow]] = {}
-    for row in rows:
-        together.setdefault((row.matrix, row.record.candidate), {})[row.model] = row
-    above = None
-    for (matrix, candidate), by_model in together.items():
-        record = next(iter(by_model.values())).record
-        cells = ["" if matrix == above else matrix, *_way(candidate), time(record.time_s)]
-        cells.append(_percent(record.noise))
-        for model in models:
-            cells += _forecast_and_error(by_model.get(model))
-        table.add_row(*cells)
-        above = matrix
-    return table
-
-
-def _forecast_and_error(row: EvaluationRow | None) -> tuple[str, str]:
-    if row is None:
-        return "-", "-"
-    shown = time if row.quantity == "time" else energy
-    return shown(row.estimate.value), f"{100 * row.error:+.0f} %"
-
-
-def scores(models: Mapping[str, ModelScore]) -> Table:
-    """Return the score of each model."""
-    errors = ("mean error", "median", "90th percentile", "in the interval")
-    table = _numbers("Models", "model", *errors, "regret", "best found", "not forecast")
+def errors(models: Mapping[str, ModelScore]) -> Table:
+    """Return the errors of each model, the best first, and below it those of each format."""
+    headings = ("number", "median", "mean", "90 %", "held", "width", "noise", "again", "90 %")
+    table = _numbers("Error of the forecasts in percent, best model first", "model", *headings)
     for name, score in models.items():
-        table.add_row(
-            name if score.quantity == "time" else f"{name} ({score.quantity})",
-            *map(_percent, (score.mean_error, score.median_error, score.p90_error)),
-            "-" if score.coverage is None else f"{100 * score.coverage:.0f} %",
-            _percent(score.regret),
-            f"{100 * score.top1:.0f} %",
-            str(score.unforecast),
-        )
+        table.add_row(_with_quantity(name, score), *_error_cells(score), style="bold")
+        for format_name, own in sorted(score.formats.items(), key=lambda item: item[1].median_error):
+            table.add_row(f"  {format_name.upper()}", *_error_cells(own))
+    _explain(
+        table,
+        "best: by the median over all that was measured; what has no forecast counts as wrong\n"
+        "held: measurements within the interval; width: of the interval, over the forecast\n"
+        "noise: median of the measurements; again: they differed by, measured once more later",
+    )
     return table
+
+
+def _error_cells(score: ErrorScore) -> tuple[str, ...]:
+    shares = (score.median_error, score.mean_error, score.p90_error, score.coverage, score.mean_width)
+    noises = (score.median_noise, score.repeat_median, score.repeat_p90)
+    return f"{score.forecasts:,}", *map(_percent_number, (*shares, *noises))
+
+
+def choices(models: Mapping[str, ModelScore]) -> Table:
+    """Return what each model's choice of a format loses, and what its forecasts cost."""
+    headings = ("regret", "worst", "best found", "not forecast", "cost", "large", "very large")
+    table = _numbers("Choice of the format, and cost of the forecasts", "model", *headings)
+    for name, score in models.items():
+        costs = score.forecast_products, score.forecast_products_large, score.forecast_products_very_large
+        table.add_row(
+            _with_quantity(name, score),
+            f"{100 * score.regret:.1f} %",
+            f"{score.worst_ratio:.2f}",
+            f"{100 * score.top1:.0f} %",
+            f"{score.unforecast:,}",
+            *("-" if cost is None else f"{cost:.3g}" for cost in costs),
+        )
+    _explain(
+        table,
+        "worst: time of the chosen format over that of the best\n"
+        "cost: of all forecasts for a matrix, in products of CSR; the median,\n"
+        "and the largest from a million and from ten million entries on",
+    )
+    return table
+
+
+def _with_quantity(name: str, score: ModelScore) -> str:
+    return name if score.quantity == "time" else f"{name} ({score.quantity})"
+
+
+def worst_sentence(models: Mapping[str, ModelScore]) -> str:
+    """Return in a sentence which matrices the best model forecasts worst."""
+    best = next(iter(models), None)
+    if best is None:
+        return "No forecast was compared with a measurement."
+    named = ", ".join(f"{matrix} {100 * error:+.0f} %" for matrix, error in models[best].worst)
+    return f"Worst matrices of {best}, by the median error of their formats: {named}."
+
+
+def repeats_sentence(found: Repeats | None) -> str:
+    """Return in a sentence what measurements differ by that were taken again."""
+    if found is None:
+        return "Nothing was measured again: how far repeated measurements differ is not known."
+    return (
+        f"Measured again after {found.after_s:,.0f} s (median), {found.candidates:,} formats of "
+        f"{found.matrices:,} matrices differed by {100 * found.median:.1f} % at the median and "
+        f"{100 * found.p90:.1f} % at the 90th percentile."
+    )
 
 
 def twins(found: Twins) -> Table:
@@ -403,6 +454,19 @@ def _figure(name: str) -> str:
 
 def _percent(share: float | None) -> str:
     return "-" if share is None else f"{100 * share:.1f} %"
+
+
+def _explain(table: Table, text: str) -> None:
+    """Put lines below a table, which is made wide enough for them."""
+    table.caption = text
+    table.min_width = max(len(line) for line in (str(table.title), *text.splitlines()))
+
+
+def _percent_number(share: float | None) -> str:
+    """Return the percent of a share in at most five characters, so that eight fit beside each other."""
+    if share is None or share >= 9.995:
+        return "-" if share is None else "> 999"
+    return f"{100 * share:.0f}" if share >= 0.9995 else f"{100 * share:.1f}"
 
 
 def _sizes(rating: Rating) -> str:

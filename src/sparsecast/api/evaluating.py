@@ -1,0 +1,306 @@
+"""Evaluations: every model's forecasts against what is measured here, or was measured before."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from sparsecast.api.calibrating import own_profile
+from sparsecast.api.executing import measure_here
+from sparsecast.api.resolving import (
+    asked_machine,
+    machine_of,
+    require_own,
+    stored_target,
+    target_of,
+    training_for,
+)
+from sparsecast.benchmark.evaluation import Evaluation, Scoring, distinct_names
+from sparsecast.benchmark.journal import AGAIN_SUITE, USER_SUITE, keep, kept, refuse_to_lose
+from sparsecast.benchmark.replay import replay as replay_records
+from sparsecast.benchmark.run import Progress, no_progress
+from sparsecast.devices import DEVICES
+from sparsecast.errors import FormatError, InputError, MatrixSizeError, StorageError
+from sparsecast.features.analysis import structure
+from sparsecast.machines.machine import PROCESSOR, Machine
+from sparsecast.machines.profile import Profile, find_profile
+from sparsecast.matrices.problem import Problem
+from sparsecast.matrices.reading import collected
+from sparsecast.models import MODELS
+from sparsecast.models.model import Model
+from sparsecast.models.store import fitted
+from sparsecast.planning.candidates import Target, whole_matrix
+from sparsecast.records import Candidate, Record
+from sparsecast.version import VERSION
+
+#: What was kept so many seconds ago, or later, is taken over instead of being measured again.
+RECENT_S = 3600.0
+
+#: One matrix in so many is measured once more at the end, and not more than so many matrices.
+_AGAIN_EVERY, _AGAIN_MOST = 4, 12
+
+#: Times that a forecast is made to tell what it costs; the shortest counts, as the first may compile.
+_COST_TRIALS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """How the matrices are asked about, as in `predict`."""
+
+    threads: int | None
+    dtype: str | None
+    device: str
+
+
+def evaluate(
+    matrices: Sequence[Any],
+    profile: Profile | None = None,
+    *,
+    threads: int | None = None,
+    dtype: str | None = None,
+    device: str = PROCESSOR,
+    keeps: bool = True,
+    anew: bool = False,
+    on_progress: Progress = no_progress,
+) -> Evaluation:
+    """Forecast a collection of matrices with every model, and measure them on this machine.
+
+    No model learns from a matrix that it is scored on, nor from one of its group, whatever the profile and
+    the kept Records hold. A matrix or a model that refuses is left out with its reason; an interrupted run
+    gives what was done. At the end every fourth matrix, twelve at most, is measured once more: what a
+    repeated measurement differs by is the error of a perfect forecast.
+
+    Parameters
+    ----------
+    matrices : sequence of paths, folders of matrix files, gallery specifications or sparse matrices
+    profile, threads, dtype, device
+        As in `predict`.
+    keeps : bool
+        Whether each matrix' Records are kept in the data folder at once, for models to learn from, to be
+        scored on, and to be taken over: a Candidate of which a Record was kept within the hour before, by the
+        same version of Sparsecast and of its kernels, is not measured again. So a run that was killed goes
+        on where it stopped.
+    anew : bool
+        Whether nothing is taken over.
+    on_progress : callable
+        Called after each matrix with the seconds done, the seconds expected in all, and its name.
+
+    Raises
+    ------
+    InputError
+        If a folder has no matrix files.
+    ProfileError
+        If the profile is another machine's, or the journal of kept Records is damaged.
+    StorageError
+        If nothing can be kept.
+    """
+    machine = machine_of(device)
+    if profile is not None:
+        require_own(profile.name, machine)
+    run = _Run(_Question(threads, dtype, device), machine, profile, keeps, on_progress)
+    try:
+        run.begin(collected(matrices), takes_over=keeps and not anew)
+        run.measure_all()
+    except KeyboardInterrupt:
+        run.is_interrupted = True
+    return run.scoring.evaluation(machine.name, run.is_interrupted)
+
+
+@dataclass
+class _Run:
+    """One evaluation.
+
+    `groups` are those of its matrices, `recent` the Records that it takes over, by what they are of.
+    """
+
+    question: _Question
+    here: Machine
+    profile: Profile | None
+    keeps: bool
+    on_progress: Progress
+    scoring: Scoring = field(default_factory=Scoring)
+    is_interrupted: bool = False
+    problems: dict[str, Problem] = field(default_factory=dict)
+    groups: set[str] = field(default_factory=set)
+    recent: dict[tuple[str, str, Candidate], Record] = field(default_factory=dict)
+    models: dict[Target, list[Model]] = field(default_factory=dict)
+
+    def begin(self, matrices: Sequence[Any], takes_over: bool) -> None:
+        """Look at what is to be measured, and at what of it was measured a short time ago."""
+        found: dict[str, Problem] = {}
+        for number, item in enumerate(matrices, 1):
+            is_name = isinstance(item, str | Path)
+            try:
+                problem = Problem.named(item) if is_name else Problem.of(item, f"matrix {number}")
+                found.setdefault(problem.specification, problem)
+            except InputError as error:
+                self.scoring.refused[str(item) if is_name else f"matrix {number}"] = str(error)
+        names = distinct_names({key: problem.name for key, problem in found.items()})
+        self.problems = {names[key]: problem for key, problem in found.items()}
+        self.groups = {problem.group for problem in found.values()}
+        if takes_over:
+            self.recent = _recent(self.here)
+
+    def measure_all(self) -> None:
+        """Forecast and measure each matrix, then some once more, spread over the collection."""
+        names = list(self.problems)
+        again = min(max(1, len(names) // _AGAIN_EVERY), _AGAIN_MOST, len(names))
+        steps, start_s = len(names) + again, perf_counter()
+        for done, name in enumerate(names, 1):
+            self._take_turn(self._evaluate, name)
+            self._show(start_s, done, steps, name)
+        measured = list(self.scoring.measured)
+        again = min(again, len(measured))
+        for number in range(again):
+            name = measured[number * len(measured) // again]
+            self._take_turn(self._measure_again, name)
+            self._show(start_s, len(names) + number + 1, steps, name)
+
+    def _take_turn(self, turn: Callable[[str, Problem], None], name: str) -> None:
+        try:
+            turn(name, self.problems[name])
+        except StorageError:
+            raise  # it would be the same with every other matrix
+        except InputError as error:
+            self.scoring.refused[name] = str(error)
+        self.problems[name] = self.problems[name].released()
+
+    def _show(self, start_s: float, done: int, steps: int, name: str) -> None:
+        used_s = perf_counter() - start_s
+        self.on_progress(used_s, used_s * steps / done, name)
+
+    def _evaluate(self, name: str, problem: Problem) -> None:
+        """Measure a matrix in every way that is open to it or forecast; add what each model says of them."""
+        if problem.matrix.nnz == 0:
+            raise InputError(f"{name} has no entries: expected at least one; leave it out")
+        asked = self.question
+        profile = self.profile or own_profile(problem, **dataclasses.asdict(asked))
+        target = target_of(problem, profile.machine, asked.threads, asked.dtype)
+        table = dict.fromkeys(whole_matrix(problem.structure, target, self.here).candidates)
+        analysis_s = _least_seconds(partial(structure, problem.matrix))
+        estimates = []
+        for model in self._models(profile, target):
+            # A model may know other kernels than those that the rules choose.
+            known = whole_matrix(problem.structure, target, profile.machine, model.kernels).candidates
+            try:
+                estimates.append((model, model.estimates(problem.structure, known)))
+                forecast_s = _least_seconds(partial(model.estimates, problem.structure, known))
+                self.scoring.costs_s[name, model.name] = analysis_s + forecast_s
+            except InputError as error:
+                self.scoring.refused.setdefault(f"model {model.name}", str(error))
+        table |= dict.fromkeys(each.candidate for _, found in estimates for each in found)
+        records = self._measured(problem, list(table), USER_SUITE)
+        self.scoring.add_records(name, records)
+        for model, found in estimates:
+            self.scoring.add_estimates(name, model.name, model.quantity, found)
+
+    def _models(self, profile: Profile, target: Target) -> list[Model]:
+        """Return every model for a target, fitted once, before it can learn from what this run measures."""
+        if target not in self.models:
+            training = training_for(profile, target)
+            unseen = training.where(lambda record: training.group(record) not in self.groups)
+            is_whole = len(unseen.records) == len(training.records)
+            self.models[target] = []
+            for name in MODELS.names():
+                model = MODELS.get(name)()
+                try:
+                    # What is fitted for this evaluation alone is not stored in place of the usual fit.
+                    self.models[target].append(fitted(model, unseen) if is_whole else model.fit(unseen))
+                except InputError as error:
+                    self.scoring.refused.setdefault(f"model {name}", str(error))
+        return self.models[target]
+
+    def _measure_again(self, name: str, problem: Problem) -> None:
+        """Measure what was measured of a matrix once more."""
+        first = {record.candidate: record for record in self.scoring.measured[name]}
+        for candidate, record in first.items():
+            key = problem.specification, AGAIN_SUITE, candidate
+            if key in self.recent and self.recent[key].measured_at < record.measured_at:
+                del self.recent[key]  # it was measured again before it was measured
+        self.scoring.add_again(name, self._measured(problem, list(first), AGAIN_SUITE))
+
+    def _measured(self, problem: Problem, candidates: Sequence[Candidate], suite: str) -> list[Record]:
+        """Return a Record of each Candidate: those that are taken over, and new ones, which are kept."""
+        keys = [(problem.specification, suite, candidate) for candidate in candidates]
+        taken = [self.recent[key] for key in keys if key in self.recent]
+        missing = [key[-1] for key in keys if key not in self.recent]
+        records: list[Record] = []
+        try:
+            if missing:
+                if self.keeps:
+                    refuse_to_lose(self.here)
+                records = measure_here(problem, missing, self.here, keeps=False, reads_energy=False)
+        except (FormatError, MatrixSizeError):
+            if not taken:
+                raise  # else what is missing are those that do not fit, as before
+        records = [dataclasses.replace(record, suite=suite) for record in records]
+        if self.keeps and records:
+            keep(self.here, problem, records)
+        self.scoring.taken_over += bool(taken) and not records and suite == USER_SUITE
+        return sorted(taken + records, key=lambda record: record.time_s)
+
+
+def _recent(machine: Machine) -> dict[tuple[str, str, Candidate], Record]:
+    """Return what was kept within the hour before, by these kernels, of which the last counts."""
+    is_current, now = DEVICES.get(machine.device).is_current, datetime.now(UTC)
+    return {
+        (record.matrix, record.suite, record.candidate): record
+        for record in kept(machine).records
+        if record.version == VERSION
+        and record.regime == "warm"
+        and is_current(record)
+        and (now - datetime.fromisoformat(record.measured_at)).total_seconds() <= RECENT_S
+    }
+
+
+def _least_seconds(call: Callable[[], object]) -> float:
+    """Return the shortest of some trials."""
+    taken = []
+    for _ in range(_COST_TRIALS):
+        start_s = perf_counter()
+        call()
+        taken.append(perf_counter() - start_s)
+    return min(taken)
+
+
+def replay(
+    profile: Profile | None = None,
+    *,
+    threads: int | None = None,
+    dtype: str = "float64",
+    device: str | None = None,
+    on_fold: Callable[[], None] = lambda: None,
+) -> Evaluation:
+    """Score every model on stored Records, on matrices that it has not seen, with no hardware.
+
+    What the forecasts cost is not measured then.
+
+    Parameters
+    ----------
+    profile, threads, dtype, device
+        As in `predict`; the Records that were kept of its machine join those of the profile.
+    on_fold : callable
+        Called after each fit: FOLDS times for each model.
+
+    Raises
+    ------
+    ProfileError
+        If there are too few Records.
+    """
+    profile = profile or find_profile(here=machine_of(device or PROCESSOR))
+    machine = asked_machine(profile, device)
+    target = stored_target(machine, dtype, threads)
+    is_current = DEVICES.get(machine.device).is_current
+    models = [MODELS.get(name) for name in MODELS.names()]
+    again = [
+        record
+        for record in kept(profile.machine).records
+        if record.suite == AGAIN_SUITE and is_current(record)
+    ]
+    return replay_records(training_for(profile, target), models, on_fold=on_fold, again=again)

@@ -1,0 +1,122 @@
+"""Machines that nobody here has, through the command line: import, forecasts without the matrix, replay."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+HEADER = (
+    "machine,executor,group,matrix,rows,cols,nnz,rd_min,rd_q1,rd_median,rd_q3,rd_max,rd_variance,"
+    "format,time_s,completed"
+)
+FORMATS = ("csr", "csri", "cuspcsr", "sellp", "hybrid", "coo")
+
+
+@pytest.fixture
+def published(tmp_path):
+    """A table of 60 matrices in 12 groups on a machine, whose times follow their entries and rows."""
+    draw = np.random.default_rng(1)
+    lines = [HEADER]
+    for number in range(60):
+        rows, length = int(draw.integers(1000, 100000)), int(draw.integers(2, 60))
+        matrix = f"G{number % 12},m{number},{rows},{rows},{rows * length}" + f",{length}" * 5 + ",0"
+        for place, name in enumerate(FORMATS):
+            time = (5e-6 + 1e-10 * rows + 2e-11 * rows * length * (1 + place)) * draw.uniform(0.9, 1.1)
+            lines.append(f"Elbrus,e2k,{matrix},{name},{time},True")
+    path = tmp_path / "published.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture
+def there(published, data_folder, process):
+    done = process("machines", "import", published, "--name", "elbrus", "--json")
+    assert (done.status, done.err) == (0, "")
+    document = json.loads(done.out)
+    assert (document["profile"], document["records"], document["matrices"]) == ("elbrus", 360, 60)
+    assert document["left_out"] == {}
+    return "--profile", "elbrus", "--json"
+
+
+def test_a_machine_is_listed_and_forecast_in_all_that_was_published(there, process, tmp_path):
+    listed = json.loads(process("machines", "--json").out)["profiles"]
+    assert listed["elbrus"] == "e2k float64 (360 records)"
+    done = process("predict", "gallery:poisson2d?n=100", *there)
+    assert done.status == 0 and "published results do not have them" in done.err
+    found = json.loads(done.out)
+    assert (found["profile"], len(found["forecasts"])) == ("elbrus", len(FORMATS))
+    assert {(f["format"], f["kernel"]) for f in found["forecasts"]} == {
+        ("csr", "csr"),
+        ("csr", "csri"),
+        ("csr", "cuspcsr"),
+        ("sell", "sellp"),
+        ("hyb", "hybrid"),
+        ("coo", "coo"),
+    }
+    assert all(f["low_s"] < f["time_s"] < f["high_s"] for f in found["forecasts"])
+
+    shared = tmp_path / "S.json"  # the matrix stays at home
+    shared.write_text(process("structure", "gallery:poisson2d?n=100", "--json").out)
+    again = json.loads(process("predict", shared, *there).out)
+    assert again["matrix"] == found["matrix"]
+    assert [f["time_s"] for f in again["forecasts"]] == [f["time_s"] for f in found["forecasts"]]
+
+    counts = process("predict", "counts:rows=10000&cols=10000&nnz=49600", *there)
+    assert "all rows taken for equally long" in counts.err
+    assert len(json.loads(counts.out)["forecasts"]) == len(FORMATS)
+
+
+def test_a_table_is_forecast_with_what_is_known_of_each_matrix(there, process, tmp_path):
+    table = tmp_path / "wanted.csv"
+    table.write_text(
+        "group,matrix,rows,cols,nnz,rd_min,rd_q1,rd_median,rd_q3,rd_max,rd_variance\n"
+        "A,even,1000,1000,5000,5,5,5,5,5,0\n"
+        "A,bare,1000,1000,5000,,,,,,\n"
+        "A,odd,1000,1000,5000,6,6,6,6,6,0\n"
+    )
+    done = process("predict", table, *there)
+    assert done.status == 0
+    found = json.loads(done.out)
+    assert (found["profile"], found["model"]) == ("elbrus", "linear")
+    assert [row["matrix"] for row in found["rows"]] == ["A/even"] * len(FORMATS) + ["A/bare"] * len(FORMATS)
+    assert set(found["rows"][0]) == {"matrix", "format", "kernel", "time_s", "low_s", "high_s"}
+    assert (
+        list(found["refused"]) == ["A/odd"]
+        and "no 1,000 rows with 5,000 entries" in found["refused"]["A/odd"]
+    )
+    assert any("row lengths" in note for note in found["notes"])
+
+
+def test_replay_scores_the_models_by_groups(there, process):
+    done = process("evaluate", "--replay", *there)
+    assert done.status == 0, done.err
+    found = json.loads(done.out)
+    assert found["profile"] == "elbrus" and len(found["rows"]) == 360 * len(found["models"]) - sum(
+        score["unforecast"] for score in found["models"].values()
+    )
+    # The times are laws with a tenth of noise: of matrices that it has not seen, the model knows them.
+    score = found["models"]["linear"]
+    assert score["median_error"] < 0.1 and score["unforecast"] == 0
+    assert 0.8 < score["coverage"] <= 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("machines", "import", "absent.csv", "--name", "x"), "absent.csv"),
+        (("machines", "import", "{table}", "--name", "a/b"), "name 'a/b': expected letters"),
+        (("machines", "import", "{table}", "--name", "x", "--machine", "V100"), "machine 'V100' is not in"),
+        (("predict", "counts:rows=1", "--profile", "elbrus"), "expected counts:rows=R&cols=C&nnz=N"),
+        (("predict", "absent.json", "--profile", "elbrus"), "absent.json cannot be read"),
+        (("predict", "absent.csv", "--profile", "elbrus"), "absent.csv cannot be read"),
+        (("predict", "gallery:poisson2d?n=9", "--profile", "elbrus", "--dtype", "float32"), "e2k float32"),
+        (("predict", "gallery:poisson2d?n=9", "--profile", "elbrus", "--threads", "4"), "threads 4 of"),
+        (("plan", "gallery:poisson2d?n=9", "--profile", "elbrus"), "a plan for the published results"),
+        (("measure", "gallery:poisson2d?n=9", "--profile", "elbrus"), "expected this machine"),
+    ],
+)
+def test_what_cannot_be_is_one_line(there, run, published, arguments, told):
+    done = run(*(each.format(table=published) for each in arguments))
+    assert done.status == 2 and done.err.count("\n") == 1 and told in done.err

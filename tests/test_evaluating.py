@@ -1,0 +1,200 @@
+"""Evaluations here: durable, gone on with, measured again, and with no matrix on both sides of a fit."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array, save_npz
+
+import sparsecast as sc
+from sparsecast import api
+from sparsecast.api import evaluating
+from sparsecast.errors import InputError, StorageError
+from sparsecast.machines.machine import detect
+from sparsecast.machines.profile import Profile
+from sparsecast.machines.storage import home
+from sparsecast.matrices.problem import group_of
+from sparsecast.measuring.timing import Effort
+from sparsecast.models.linear import LinearModel
+
+
+@pytest.fixture
+def own(recorded, monkeypatch):
+    """Let this machine be calibrated, with the recorded times as its own, and let it measure little."""
+    monkeypatch.setattr("sparsecast.api.executing.DEFAULT_EFFORT", Effort(4, 1e-4, 0.01))
+    profile = Profile(detect(), recorded.records, recorded.matrices)
+    profile.save()
+    return profile
+
+
+def found_names(found):
+    return list(dict.fromkeys(row.matrix for row in found.rows))
+
+
+@pytest.fixture
+def measurements(monkeypatch):
+    """What an evaluation measured: the name of the matrix and the formats, for each measurement."""
+    taken, measure_here = [], evaluating.measure_here
+
+    def spied(problem, candidates, *rest, **options):
+        taken.append((problem.name, {candidate.format for candidate in candidates}))
+        return measure_here(problem, candidates, *rest, **options)
+
+    monkeypatch.setattr(evaluating, "measure_here", spied)
+    return taken
+
+
+SEVERAL = [f"gallery:banded?n={n}" for n in (60, 70, 80, 90, 100)]
+
+
+def test_evaluate_measures_some_matrices_again_and_tells_the_difference(own, measurements):
+    found = api.evaluate(SEVERAL, own, threads=1)
+    assert [name for name, _ in measurements] == [*SEVERAL, SEVERAL[0]]
+    assert found.repeats.matrices == 1 and found.repeats.candidates == len(measurements[0][1])
+    first = [row for row in found.rows if row.matrix == SEVERAL[0]]
+    for row in found.rows:
+        assert (row.again is not None) == (row.matrix == SEVERAL[0])
+    for row in first:
+        assert row.again.suite == "user again" and row.again.measured_at >= row.record.measured_at
+        assert row.repeat_difference == pytest.approx(abs(row.again.time_s / row.record.time_s - 1))
+    differences = {row.record.candidate: row.repeat_difference for row in first}.values()
+    assert found.repeats.median == pytest.approx(np.median(list(differences)))
+
+
+def test_an_evaluation_that_was_stopped_goes_on_where_it_was(own, measurements):
+    def stop(done_s, total_s, name):
+        if name == SEVERAL[1]:
+            raise KeyboardInterrupt
+
+    stopped = api.evaluate(SEVERAL, own, threads=1, on_progress=stop)
+    assert stopped.interrupted and found_names(stopped) == SEVERAL[:2] and stopped.models
+    del measurements[:]
+    whole = api.evaluate(SEVERAL, own, threads=1)
+    assert [name for name, _ in measurements] == [*SEVERAL[2:], SEVERAL[0]]
+    assert (whole.taken_over, whole.interrupted) == (2, False) and found_names(whole) == SEVERAL
+    before = {(row.matrix, row.model, row.record.candidate): row.record for row in stopped.rows}
+    after = {(row.matrix, row.model, row.record.candidate): row.record for row in whole.rows}
+    assert before.items() <= after.items()
+    del measurements[:]
+    same = api.evaluate(SEVERAL, own, threads=1)
+    assert measurements == [] and same.taken_over == 5
+    assert {name: score.median_error for name, score in same.models.items()} == {
+        name: score.median_error for name, score in whole.models.items()
+    }
+    assert same.repeats == whole.repeats is not None
+
+
+@pytest.mark.parametrize("options", [{"anew": True}, {"keeps": False}])
+def test_what_was_measured_is_measured_again_where_that_is_asked(own, measurements, options):
+    for _ in range(2):
+        found = api.evaluate(SEVERAL[:1], own, threads=1, **options)
+        assert found.taken_over == 0
+    assert len(measurements) == 4 and len({frozenset(formats) for _, formats in measurements}) == 1
+
+
+@pytest.mark.parametrize(
+    ("changed", "count"),
+    [
+        ({"measured_at": "2026-01-01T00:00:00+00:00"}, 2),
+        ({"version": "0.0"}, 2),
+        ({"kernel_version": 0}, 2),
+        ({"regime": "cold"}, 2),
+        ({}, 0),
+    ],
+)
+def test_only_what_these_kernels_did_within_the_hour_is_taken_over(own, measurements, changed, count):
+    (name,) = SEVERAL[:1]
+    api.evaluate([name], own, threads=1)
+    path = home() / "measurements" / f"{own.name}.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        line.get("record", {}).update(changed if "record" in line else {})
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    del measurements[:]
+    found = api.evaluate([name], own, threads=1)
+    assert len(measurements) == count and found.taken_over == (count == 0)
+
+
+def test_a_format_whose_record_was_cut_off_is_measured_alone(own, measurements):
+    api.evaluate(SEVERAL[:1], own, threads=1)
+    path = home() / "measurements" / f"{own.name}.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    cut = next(i for i, line in enumerate(lines) if '"suite": "user"' in line)
+    name = json.loads(lines[cut])["record"]["format"]
+    path.write_text("".join(lines[:cut] + lines[cut + 1 :]))
+    del measurements[:]
+    found = api.evaluate(SEVERAL[:1], own, threads=1)
+    assert measurements[0] == (SEVERAL[0], {name}) and found.taken_over == 0
+
+
+def test_no_model_learns_from_the_groups_that_it_is_scored_on(own, monkeypatch):
+    learned = []
+
+    def spied(self, training):
+        learned.append({training.group(record) for record in training.records})
+        return fit(self, training)
+
+    fit = LinearModel.fit
+    monkeypatch.setattr(LinearModel, "fit", spied)
+    monkeypatch.setattr(LinearModel, "learns_from", classmethod(lambda cls, suite: True))
+    kept = sc.gallery("rmat", scale=8)
+    records = sc.measure(kept, threads=1, name="kept")
+    assert records and all(record.suite == "user" for record in records)
+    api.evaluate(["gallery:banded?n=60", kept], own, threads=1)
+    (groups,) = learned
+    assert "gallery:banded" not in groups and group_of(records[0].matrix) not in groups and groups
+    api.evaluate(["gallery:poisson2d?n=9"], own, threads=1)
+    assert group_of(records[0].matrix) in learned[-1], "what others kept is learned from"
+
+
+def test_matrices_of_one_name_are_told_apart(own, tmp_path):
+    for folder, n in (("a", 60), ("b", 90)):
+        (tmp_path / folder).mkdir()
+        save_npz(tmp_path / folder / "same.npz", sc.gallery("banded", n=n))
+    found = api.evaluate([tmp_path / "a", tmp_path / "b", tmp_path / "a" / "same.npz"], own, threads=1)
+    assert len(found_names(found)) == 2
+    assert all(f"{tmp_path}/{folder}/same.npz" in " ".join(found_names(found)) for folder in "ab")
+
+
+def test_an_evaluation_and_its_replay_score_the_same_records_with_the_same_noise(own):
+    names = ["gallery:banded?n=60", "gallery:rmat?scale=7", "gallery:poisson2d?n=9"]
+    here = api.evaluate(names, own, threads=1)
+    found = api.replay(own, threads=1)
+    assert found.repeats == here.repeats is not None
+    replayed = [row.record for row in found.rows if row.matrix in names and row.model == "linear"]
+    measured = [row.record for row in here.rows if row.model == "linear"]
+    assert measured and all(record in replayed for record in measured)
+    assert {score.forecast_products for score in found.models.values()} == {None}
+
+
+def test_what_cannot_be_evaluated_is_left_out_with_its_reason(own, tmp_path):
+    empty = csr_array((5, 5))
+    found = api.evaluate([SEVERAL[0], empty, tmp_path / "nope.mtx", "gallery:nope"], own, threads=1)
+    assert found_names(found) == SEVERAL[:1]
+    assert found.refused["matrix 2"] == "matrix 2 has no entries: expected at least one; leave it out"
+    assert "there is no such file" in found.refused[str(tmp_path / "nope.mtx")]
+    assert "'nope' is unknown" in found.refused["gallery:nope"]
+    assert all("\n" not in reason for reason in found.refused.values())
+
+
+def test_a_folder_stands_for_its_matrix_files(own, tmp_path):
+    save_npz(tmp_path / "one.npz", sc.gallery("banded", n=60))
+    save_npz(tmp_path / "two.npz", sc.gallery("banded", n=70))
+    (tmp_path / "notes.txt").write_text("none")
+    found = api.evaluate([tmp_path, tmp_path / "one.npz"], own, threads=1)
+    assert found_names(found) == ["one", "two"] and found.refused == {}
+
+
+def test_a_folder_without_matrices_is_refused_before_anything_is_measured(own, tmp_path, measurements):
+    with pytest.raises(InputError, match="has no matrix files: expected some of"):
+        api.evaluate([SEVERAL[0], tmp_path], own, threads=1)
+    assert measurements == []
+
+
+def test_what_cannot_be_kept_is_said_before_anything_is_measured(own, measurements):
+    (home() / "measurements").write_text("mine")
+    with pytest.raises(StorageError, match=r"cannot be written"):
+        api.evaluate(SEVERAL, own, threads=1)
+    assert measurements == []
