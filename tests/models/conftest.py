@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+from sparsecast.devices import DEVICES
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import MatrixEntry, Profile
+from sparsecast.matrices.benchmark_matrices import SuiteMatrix
 from sparsecast.models.model import Model
 from sparsecast.models.training import TrainingSet
+from sparsecast.planning.candidates import Target
 from sparsecast.records import Candidate, Record
+
+#: Of the matrices of papers that tests make up times of.
+MOST_ENTRIES = 200_000
 
 
 @pytest.fixture(scope="session")
@@ -81,6 +88,38 @@ def make_record(recorded: Profile, known: dict[str, Structure]) -> Callable[...,
         )
 
     return make
+
+
+@pytest.fixture(scope="session")
+def profile_of(recorded: Profile, known: dict[str, Structure]) -> Callable[[type[Model]], Profile]:
+    """Give the recorded profile, and for a model of its paper's own matrices Records of some of them.
+
+    The recorded profile is older than those models; the times of the added Records follow a law.
+    """
+    suites = DEVICES.get("cpu").paper_suites(Target("cpu", "float64", 32, 1), recorded.machine)
+
+    @functools.cache
+    def with_suite(name: str) -> Profile:
+        chosen = [each for each in suites[name][:48] if each.entries <= MOST_ENTRIES]
+        entries = [
+            MatrixEntry(each.problem.specification, each.name, each.problem.structure) for each in chosen
+        ]
+        known.update((entry.specification, entry.structure) for entry in entries)
+        return recorded.with_records([record for each in chosen for record in records_of(each)], entries)
+
+    def records_of(each: SuiteMatrix) -> list[Record]:
+        found = each.problem.structure
+        time_s = 1e-6 + 1e-9 * found.rows + 5e-10 * found.nnz
+        of_matrix = {"matrix": each.problem.specification, "nnz": found.nnz, "suite": each.suite}
+        return [
+            dataclasses.replace(template, candidate=candidate, time_s=time_s, **of_matrix)
+            for template in (
+                recorded.select(format="csr", dtype=dtype)[0] for dtype in ("float64", "float32")
+            )
+            for candidate in (dataclasses.replace(template.candidate, format=name) for name in each.formats)
+        ]
+
+    return lambda model: with_suite(model.suite) if model.suite else recorded
 
 
 @pytest.fixture(scope="session")

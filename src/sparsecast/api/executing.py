@@ -37,6 +37,7 @@ from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.surroundings import Surroundings
 from sparsecast.measuring.timing import DEFAULT_EFFORT, Effort
 from sparsecast.models import MODELS
+from sparsecast.models.model import Model
 from sparsecast.operators import BlockOperator, RowProduct, Transposed
 from sparsecast.planning.candidates import Target, whole_matrix
 from sparsecast.planning.plan import Plan
@@ -364,7 +365,7 @@ def replay(
     profile, threads, dtype, device
         As in `predict`; the Records that were kept of its machine join those of the profile.
     on_fold : callable
-        Called after each fit: FOLDS times for each model.
+        Called after each fit: FOLDS times for each model and each of the settings that are compared.
 
     Raises
     ------
@@ -374,5 +375,10 @@ def replay(
     profile = profile or find_profile(here=machine_of(device or PROCESSOR))
     machine = asked_machine(profile, device)
     target = Target(machine.device, dtype, 32, DEVICES.get(machine.device).threads(machine, threads))
+    return replay_records(training_for(profile, target), _compared_models(), on_fold=on_fold)
+
+
+def _compared_models() -> list[Callable[[], Model]]:
+    """Return what makes each model that a replay scores: one for each of the settings that are compared."""
     models = [MODELS.get(name) for name in MODELS.names()]
-    return replay_records(training_for(profile, target), models, on_fold=on_fold)
+    return [partial(model, **settings) for model in models for settings in model.compared]

@@ -57,7 +57,7 @@ def replay(
                 _score_part(known, asked, make(), part, scoring)
                 on_fold()
         except SparsecastError as error:
-            scoring.refused[make().name] = str(error)
+            scoring.refused[make().title] = str(error)
     return scoring.evaluation(training.machine.name)
 
 
@@ -73,7 +73,7 @@ def _score_part(
     for records in by_matrix.values():
         candidates = list(dict.fromkeys(record.candidate for record in records))
         found = model.estimates(known.structure(records[0]), candidates)
-        scoring.add_estimates(_name(known, records[0]), model.name, model.quantity, found)
+        scoring.add_estimates(_name(known, records[0]), model.title, model.quantity, found)
 
 
 def _name(training: TrainingSet, record: Record) -> str:

@@ -41,7 +41,8 @@ def command(
             result = api.evaluate(matrices, chosen, **asked, on_matrix=advance)
     else:
         chosen = api.profile(profile, device=device)
-        with counted_bar(options.screen(), "fitting", FOLDS * len(MODELS.names())) as advance:
+        fits = FOLDS * sum(len(MODELS.get(name).compared) for name in MODELS.names())
+        with counted_bar(options.screen(), "fitting", fits) as advance:
             result = api.replay(chosen, threads=threads, dtype=dtype or "float64", on_fold=advance)
     if not result.rows and not result.interrupted:
         raise InputError(

@@ -7,7 +7,10 @@ from sparsecast.registry import Registry
 
 #: Every model, by name.
 MODELS: Registry[type[Model]] = Registry(
-    "model", "sparsecast.models", helpers=("model", "conversion", "fitting", "store", "training")
+    "model",
+    "sparsecast.models",
+    helpers=("model", "conversion", "fitting", "store", "training", "wang"),
+    separator="-",
 )
 
 #: The model that forecasts where none is named.
