@@ -157,7 +157,8 @@ class Record:
     nnz : int
     suite : str
         Why it was measured: ``"strips"`` and ``"entry strips"`` (the benchmark matrices of Guo et al. for
-        CSR and ELL, and for COO), ``"row lengths"`` (those of Wang et al.: normal and uniform row lengths),
+        CSR and ELL, and for COO), ``"row lengths"`` (those of Wang et al.: normal, uniform, binomial and
+        fixed row lengths), ``"hossain"`` (random ones with so many non-zeros a row),
         ``"varied"`` (rows of varied length, columns near and far), ``"blocks"`` (dense blocks),
         ``"symmetric"`` (rows of varied length, mirrored), ``"diagonals"`` (full diagonals), ``"gallery"``
         (not fitted to, to learn the size of the errors), ``"synthetic"`` (the five-minute benchmark of

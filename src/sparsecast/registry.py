@@ -33,12 +33,15 @@ class Registry(Generic[T]):
         module's own name.
     helpers : tuple of str
         Modules of the package that register nothing, such as a common base class.
+    separator : str
+        Stands in names for the underscore of modules.
     """
 
-    def __init__(self, kind: str, package: str, helpers: tuple[str, ...] = ()) -> None:
+    def __init__(self, kind: str, package: str, helpers: tuple[str, ...] = (), separator: str = "_") -> None:
         self.kind = kind
         self._package = package
         self._helpers = helpers
+        self._separator = separator
         self._found: dict[str, T] = {}
 
     def names(self) -> list[str]:
@@ -48,7 +51,8 @@ class Registry(Generic[T]):
     @cached_property
     def _modules(self) -> set[str]:
         package = importlib.import_module(self._package)
-        return {info.name for info in pkgutil.iter_modules(package.__path__)} - set(self._helpers)
+        found = {info.name for info in pkgutil.iter_modules(package.__path__)} - set(self._helpers)
+        return {name.replace("_", self._separator) for name in found}
 
     @cached_property
     def _plugins(self) -> dict[str, str]:
@@ -105,7 +109,7 @@ class Registry(Generic[T]):
             if name in self._plugins:
                 self._import_plugin(name, self._plugins[name])
             else:
-                importlib.import_module(f"{self._package}.{name}")
+                importlib.import_module(f"{self._package}.{name.replace(self._separator, '_')}")
         return self._found[name]
 
     def _import_plugin(self, name: str, module: str) -> None:

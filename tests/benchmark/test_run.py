@@ -364,6 +364,32 @@ def test_a_profile_that_cannot_be_saved_leaves_its_journal(run, measured, path, 
     assert measured == [], "everything was in the journal"
 
 
+def test_suites_of_papers_come_in_turn_after_what_is_held_out(run, measured, small_suite, monkeypatch):
+    def matrices(suite, *names):
+        return [SuiteMatrix(Problem.named(name), suite, ("csr",)) for name in names]
+
+    usual = matrices("varied", NAMES[0]), matrices("gallery", NAMES[1])
+    papers = {"wang": matrices("row lengths", *NAMES[2:4]), "guo": matrices("strips", *NAMES[4:6])}
+    monkeypatch.setattr(type(small_suite), "suites", lambda self, target, machine: usual)
+    monkeypatch.setattr(type(small_suite), "paper_suites", lambda self, target, machine: papers)
+    profile = run(suites=("wang", "guo")).run()
+    assert measured == [NAMES[1], NAMES[2], NAMES[4], NAMES[3], NAMES[5]]
+    assert profile.bandwidths, "models of papers read them, too"
+    with pytest.raises(InputError, match="suite 'wong': expected wang, guo, gahvari, or several; name some"):
+        run(suites=("wang", "wong"))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 64])
+def test_the_suites_of_papers_are_those_that_the_models_name(threads):
+    target = dataclasses.replace(SETTING, threads=threads)
+    suites = DEVICES.get("cpu").paper_suites(target, detect())
+    named = {MODELS.get(name).suite for name in MODELS.names()} - {None}
+    assert named <= set(suites)
+    for suite in suites.values():
+        names = [(matrix.name, matrix.suite, matrix.formats) for matrix in suite]
+        assert len(names) == len(set(names)) > 0
+
+
 @pytest.mark.parametrize("threads", [1, 2, 64])
 def test_the_suite_has_what_the_models_need(threads):
     needed, optional = DEVICES.get("cpu").suites(dataclasses.replace(SETTING, threads=threads), detect())
@@ -391,6 +417,10 @@ def test_a_real_calibration_of_the_indispensable_matrices_serves_the_models(reco
         matrix.problem.specification for matrix in needed
     }
     for name in MODELS.names():
+        if suite := MODELS.get(name).suite:
+            with pytest.raises(ProfileError, match=f"calibrate --suites {suite}`$"):
+                MODELS.get(name)().fit(TrainingSet.of(profile))
+            continue
         fitted = MODELS.get(name)().fit(TrainingSet.of(profile))
         assert "csr" in fitted.formats()
         if name == DEFAULT_MODEL:

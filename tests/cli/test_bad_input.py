@@ -79,8 +79,8 @@ OPTIONS = [
     (("plan", SMALL, "--device", "cpu,cpu"), "'cpu,cpu': expected one of each kind"),
     (("plan", SMALL, "--device", "cuda,cuda:1"), "'cuda,cuda:1': expected one of each kind"),
     (("measure", SMALL, "--device", ""), "device '': expected cpu, cuda, or cuda:N"),
-    (("predict", SMALL, "--model", "nope"), "'nope' is unknown: known are guo, linear"),
-    (("plan", SMALL, "--model", "nope"), "'nope' is unknown: known are guo, linear"),
+    (("predict", SMALL, "--model", "nope"), "'nope' is unknown: known are guo, hossain-linear, "),
+    (("plan", SMALL, "--model", "nope"), "'nope' is unknown: known are guo, hossain-linear, "),
     (("predict", SMALL, "--profile", "nope"), "'nope' is unknown: there are none yet"),
     (("predict", SMALL, "--profile", "{tmp}/nope.parquet"), "nope.parquet does not exist"),
     (("predict", SMALL, "--profile", "{tmp}/junk.mtx"), "junk.mtx cannot be read as a profile"),
@@ -106,6 +106,7 @@ OPTIONS = [
     (("calibrate", "--budget", "nan"), "budget nan s: expected at least"),
     (("calibrate", "--budget", "much"), "--budget"),
     (("calibrate", "--threads", "0"), "threads 0: expected 1 to"),
+    (("calibrate", "--suites", "wong"), "suite 'wong': expected guo, wang, hossain, gahvari"),
     (("calibrate", "--dtype", "int8"), "'int8' on cpu: expected one of"),
     (("calibrate", "--device", "abacus"), "'abacus': expected cpu, cuda, or cuda:N"),
     (("frobnicate",), "No such command 'frobnicate'"),
@@ -208,7 +209,7 @@ def test_an_unknown_profile_lists_the_known_ones(run, foreign):
 
 def test_an_unknown_model_lists_the_known_ones(run, foreign):
     complains(
-        run("predict", SMALL, "--profile", foreign, "--model", "nope"), "model 'nope' .*known are guo, linear"
+        run("predict", SMALL, "--profile", foreign, "--model", "nope"), "model 'nope' .*known are guo, "
     )
 
 

@@ -107,6 +107,17 @@ def test_lengths_have_the_spread_asked_for(lengths, spread):
         assert found.max() <= 500 * (1 + spread * 3**0.5) + 2
 
 
+@pytest.mark.parametrize("mean", (4, 64))
+def test_binomial_lengths_have_their_own_deviation(mean):
+    found = np.diff(banded_matrix(20_000, mean, lengths="binomial", seed=3).indptr)
+    assert found.mean() == mean
+    assert found.std() == pytest.approx(math.sqrt(mean), rel=0.03)
+    # Of 4 throws a row in the mean, exp(-4) of the rows get none.
+    assert np.mean(found == 0) == pytest.approx(math.exp(-mean), abs=0.003)
+    with pytest.raises(InputError, match=r"spread = 0.1: expected none with binomial lengths"):
+        banded_matrix(100, mean, lengths="binomial", spread=0.1, seed=3)
+
+
 def test_fixed_lengths_differ_by_at_most_one_block():
     assert set(np.diff(banded_matrix(1_000, 7.5, seed=0).indptr)) == {7, 8}
     assert set(np.diff(banded_matrix(1_000, 24.5, block=(2, 2), seed=0).indptr)) == {24, 26}
@@ -160,7 +171,7 @@ def test_many_entries_take_wide_indices(monkeypatch):
         (5, 1, {"block": (0, 1)}, r"block \(0, 1\): expected rows and columns of at least 1"),
         (9, 1, {"block": (2, 1), "symmetric": True}, r"block \(2, 1\): expected as many rows as columns"),
         (5, 1, {"seed": -1}, r"seed = -1: expected an integer of at least 0"),
-        (5, 1, {"lengths": "fixd"}, r"lengths 'fixd': expected fixed, normal, uniform or power"),
+        (5, 1, {"lengths": "fixd"}, r"lengths 'fixd': expected fixed, normal, uniform, power or binomial"),
         (5, 1, {"lengths": "normal", "spread": -1}, r"spread = -1: expected a number of at least 0"),
         (5, 1, {"bands": [0.5] * 10}, r"bands \[0.5, .*: expected 10 shares of at least 0 that sum to 1"),
         (5, 1, {"bands": [1.0]}, r"bands \[1.0\]: expected 10 shares"),

@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+from sparsecast.devices import DEVICES
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import MatrixEntry, Profile
+from sparsecast.matrices.benchmark_matrices import SuiteMatrix
 from sparsecast.models.model import Model
 from sparsecast.models.training import TrainingSet
-from sparsecast.records import Candidate, Record
+from sparsecast.planning.candidates import Target
+from sparsecast.records import Bandwidth, Candidate, Conditions, Record
+
+#: Of a read of small and of large arrays, and of a reference product in the second cache: twice as long.
+BANDWIDTHS = tuple(
+    Bandwidth("read", "cpu", 1, size, size / speed, 0.01, "2026-01-01T00:00:00+00:00", "0")
+    for size, speed in ((1 << 14, 6e10), (1 << 22, 4e10), (1 << 28, 1e10))
+)
+CONDITIONS = Conditions(references_s={"L2": 2 * (1 << 18) / 6e10})
+
+#: Of the matrices of papers that tests make up times of.
+MOST_ENTRIES = 200_000
 
 
 @pytest.fixture(scope="session")
@@ -46,7 +60,7 @@ def train(recorded: Profile, known: dict[str, Structure]) -> Callable[..., Train
 
     def make(records: Sequence[Record], machine: Machine = recorded.machine) -> TrainingSet:
         entries = {record.matrix: MatrixEntry(record.matrix, "", known[record.matrix]) for record in records}
-        return TrainingSet(machine, tuple(records), entries)
+        return TrainingSet(machine, tuple(records), entries, BANDWIDTHS)
 
     return make
 
@@ -81,6 +95,42 @@ def make_record(recorded: Profile, known: dict[str, Structure]) -> Callable[...,
         )
 
     return make
+
+
+@pytest.fixture(scope="session")
+def profile_of(recorded: Profile, known: dict[str, Structure]) -> Callable[[type[Model]], Profile]:
+    """Give the recorded profile, and for a model of its paper's own matrices Records of some of them.
+
+    The recorded profile is older than those models: the times of the added Records follow a law, and
+    bandwidths and times of reference products are made up.
+    """
+    seen = [dataclasses.replace(record, conditions=CONDITIONS) for record in recorded.records]
+    whole = recorded.with_records(seen, recorded.matrices.values()).with_bandwidths(BANDWIDTHS)
+    suites = DEVICES.get("cpu").paper_suites(Target("cpu", "float64", 32, 1), recorded.machine)
+
+    @functools.cache
+    def with_suite(name: str) -> Profile:
+        chosen = [each for each in suites[name][:48] if each.entries <= MOST_ENTRIES]
+        entries = [
+            MatrixEntry(each.problem.specification, each.name, each.problem.structure) for each in chosen
+        ]
+        known.update((entry.specification, entry.structure) for entry in entries)
+        return whole.with_records([record for each in chosen for record in records_of(each)], entries)
+
+    def records_of(each: SuiteMatrix) -> list[Record]:
+        found = each.problem.structure
+        # On no straight line, so that fits of different kinds differ.
+        time_s = (1e-6 + 1e-9 * found.rows + 5e-10 * found.nnz) * (1 + 0.1 * (found.nnz % 7))
+        of_matrix = {"matrix": each.problem.specification, "nnz": found.nnz, "suite": each.suite}
+        return [
+            dataclasses.replace(template, candidate=candidate, time_s=time_s, **of_matrix)
+            for template in (
+                recorded.select(format="csr", dtype=dtype)[0] for dtype in ("float64", "float32")
+            )
+            for candidate in (dataclasses.replace(template.candidate, format=name) for name in each.formats)
+        ]
+
+    return lambda model: with_suite(model.suite) if model.suite else whole
 
 
 @pytest.fixture(scope="session")

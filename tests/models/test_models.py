@@ -32,8 +32,9 @@ def model_class(request):
 
 
 @pytest.fixture(scope="module", params=["float64", "float32"])
-def fitted(request, model_class, recorded):
-    return model_class().fit(TrainingSet.of(recorded, recorded.select(dtype=request.param)))
+def fitted(request, model_class, profile_of):
+    profile = profile_of(model_class)
+    return model_class().fit(TrainingSet.of(profile, profile.select(dtype=request.param)))
 
 
 @pytest.fixture(scope="module")
@@ -57,18 +58,43 @@ def test_no_records_are_too_few(model_class, train):
         model_class().fit(train([]))
 
 
-def test_fit_returns_the_model_and_does_not_change_the_training_set(model_class, recorded):
-    training = TrainingSet.of(recorded, recorded.select(dtype="float64"))
+def test_fit_returns_the_model_and_does_not_change_the_training_set(model_class, profile_of):
+    profile = profile_of(model_class)
+    training = TrainingSet.of(profile, profile.select(dtype="float64"))
     before = list(training.records), dict(training.matrices)
     model = model_class()
     assert model.fit(training) is model
     assert (list(training.records), dict(training.matrices)) == before
 
 
-def test_the_recorded_profile_suffices_for_every_format(fitted):
-    # The paper has models of four formats; ours has one for each.
-    of_the_paper = {"csr", "coo", "ell", "hyb"}
-    assert set(fitted.formats()) == (of_the_paper if fitted.name == "guo" else set(FORMATS.names()))
+#: Formats of the models of papers; ours has all.
+OF_THE_PAPERS = {
+    "guo": {"csr", "coo", "ell", "hyb"},
+    "wang": {"csr", "ell", "jad"},
+    "hossain": {"csr", "coo"},
+}
+
+
+def test_the_profile_suffices_for_every_format(fitted):
+    expected = OF_THE_PAPERS.get(fitted.name.partition("-")[0], set(FORMATS.names()))
+    assert set(fitted.formats()) == expected
+
+
+def test_the_title_names_the_settings_that_are_not_usual(model_class):
+    assert model_class().title == model_class.name
+    titles = [model_class(**settings).title for settings in model_class.compared]
+    assert len(set(titles)) == len(titles) and titles[0] == model_class.name
+
+
+def test_settings_that_are_compared_change_forecasts(model_class, profile_of, seconds, of_lengths):
+    profile = profile_of(model_class)
+    training = TrainingSet.of(profile, profile.select(dtype="float64"))
+    found = of_lengths([3, 90, 0, 7] * 700)
+    times = {
+        tuple(seconds(model, name, found) for name in model.formats())
+        for model in (model_class(**settings).fit(training) for settings in model_class.compared)
+    }
+    assert len(times) == len(model_class.compared)
 
 
 @settings(max_examples=40)
@@ -131,11 +157,11 @@ def test_blocks_are_forecast_alike_alone_and_together(fitted, way):
 
 
 @pytest.fixture(scope="module")
-def with_ratios(model_class, recorded, make_record, of_lengths, train, seconds):
+def with_ratios(model_class, profile_of, make_record, of_lengths, train, seconds):
     """Fit with held-out CSR Records whose times are these multiples of the forecast."""
     if model_class.learns_from(HELD_OUT_SUITE):
         pytest.skip(f"{model_class.name} learns from all suites: its own tests are about its intervals")
-    fit_records = [r for r in recorded.select(dtype="float64") if r.suite != "gallery"]
+    fit_records = [r for r in profile_of(model_class).select(dtype="float64") if r.suite != "gallery"]
     plain = model_class().fit(train(fit_records))
     target = of_lengths([3, 8, 5] * 500)
     expected = seconds(plain, "csr", target)

@@ -29,8 +29,9 @@ def fits(model_class, monkeypatch):
 
 
 @pytest.fixture
-def training(recorded):
-    return TrainingSet.of(recorded, recorded.select(dtype="float64"))
+def training(model_class, profile_of):
+    profile = profile_of(model_class)
+    return TrainingSet.of(profile, profile.select(dtype="float64"))
 
 
 def stored_file():
@@ -58,10 +59,10 @@ def test_what_is_stored_is_plain_json(model_class, training):
 
 def test_changed_records_are_fitted_anew_and_take_the_place(model_class, training, fits):
     fitted(model_class(), training)
-    first, *rest = training.records
-    changed = dataclasses.replace(
-        training, records=(dataclasses.replace(first, time_s=2 * first.time_s), *rest)
-    )
+    learned = model_class.used(training).records[0]
+    slower = dataclasses.replace(learned, time_s=2 * learned.time_s)
+    records = [slower if record is learned else record for record in training.records]
+    changed = dataclasses.replace(training, records=tuple(records))
     fitted(model_class(), changed)
     assert len(fits) == 2 and stored_file()
     fitted(model_class(), changed)
@@ -95,10 +96,11 @@ def test_other_settings_are_fitted_anew(model_class, training, fits, monkeypatch
     assert len(fits) == 2
 
 
-def test_types_of_values_are_stored_beside_each_other(model_class, recorded, fits):
+def test_types_of_values_are_stored_beside_each_other(model_class, profile_of, fits):
+    profile = profile_of(model_class)
     for _ in range(2):
         for dtype in ("float64", "float32"):
-            fitted(model_class(), TrainingSet.of(recorded, recorded.select(dtype=dtype)))
+            fitted(model_class(), TrainingSet.of(profile, profile.select(dtype=dtype)))
     assert len(fits) == 2
 
 

@@ -59,6 +59,7 @@ def calibrate(
     threads: int | None = None,
     dtype: str | None = None,
     device: str = "cpu",
+    suites: Sequence[str] = (),
     on_progress: Progress = no_progress,
 ) -> Profile:
     """Measure the benchmark matrices on this machine and keep the profile.
@@ -71,19 +72,22 @@ def calibrate(
         and float32, the most usual first. Complex types are measured when they are asked for.
     device : str
         ``"cpu"``, ``"cuda"`` or ``"cuda:N"``.
+    suites : sequence of str
+        Names of the benchmark matrices of papers, which are measured instead of the usual ones and added to
+        the profile: ``"guo"``, ``"wang"``, ``"hossain"`` (on a processor), ``"gahvari"``.
     on_progress : callable
         Called with the seconds done, the seconds expected in all, and what is being measured.
 
     Raises
     ------
     InputError
-        If the budget, threads, dtype or device cannot be.
+        If the budget, threads, dtype, device or a suite cannot be.
     DeviceError
         If the device cannot be found, or is lost; what was measured until then is kept.
     BusyError, StorageError
         If another calibration runs, or the profile cannot be kept.
     """
-    run = calibration(budget_s, threads=threads, dtype=dtype, device=device)
+    run = calibration(budget_s, threads=threads, dtype=dtype, device=device, suites=suites)
     run.on_progress = on_progress
     return run.run()
 
@@ -169,6 +173,7 @@ def calibration(
     device: str = "cpu",
     blocks: Sequence[str] | None = None,
     rates: bool = False,
+    suites: Sequence[str] = (),
 ) -> Calibration:
     """Return the calibration that `calibrate` and, with `rates`, `bench` run; it tells how it went."""
     machine = machine_of(device)
@@ -178,7 +183,7 @@ def calibration(
         for count in _thread_counts(machine, threads)
     ]
     series = search_space.all_series(blocks)
-    return Calibration(machine, targets, budget_s, series=series, rates=rates)
+    return Calibration(machine, targets, budget_s, series=series, rates=rates, suites=suites)
 
 
 def _thread_counts(machine: Machine, threads: int | None) -> list[int]:

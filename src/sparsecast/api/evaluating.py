@@ -286,7 +286,7 @@ def replay(
     profile, threads, dtype, device
         As in `predict`; the Records that were kept of its machine join those of the profile.
     on_fold : callable
-        Called after each fit: FOLDS times for each model.
+        Called after each fit: FOLDS times for each model and each of the settings that are compared.
 
     Raises
     ------
@@ -297,7 +297,8 @@ def replay(
     machine = asked_machine(profile, device)
     target = stored_target(machine, dtype, threads)
     is_current = DEVICES.get(machine.device).is_current
-    models = [MODELS.get(name) for name in MODELS.names()]
+    classes = [MODELS.get(name) for name in MODELS.names()]
+    models = [partial(model, **settings) for model in classes for settings in model.compared]
     again = [
         record
         for record in kept(profile.machine).records

@@ -65,7 +65,7 @@ def replay(
                 _score_part(known, asked, make(), part, names, scoring)
                 on_fold()
         except SparsecastError as error:
-            scoring.refused[make().name] = str(error)
+            scoring.refused[make().title] = str(error)
     return scoring.evaluation(training.machine.name)
 
 
@@ -86,4 +86,4 @@ def _score_part(
     for matrix, records in by_matrix.items():
         candidates = list(dict.fromkeys(record.candidate for record in records))
         found = model.estimates(known.structure(records[0]), candidates)
-        scoring.add_estimates(names[matrix], model.name, model.quantity, found)
+        scoring.add_estimates(names[matrix], model.title, model.quantity, found)

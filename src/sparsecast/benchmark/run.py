@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import chain, groupby, zip_longest
 from math import inf
 from pathlib import Path
 from time import perf_counter
@@ -35,8 +35,12 @@ from sparsecast.matrices.synthesis import varied_matrix
 from sparsecast.measuring.surroundings import Surroundings
 from sparsecast.measuring.timing import Effort
 from sparsecast.memory import free_bytes
+from sparsecast.models.model import HELD_OUT_SUITE
 from sparsecast.planning.candidates import Target, whole_matrix
 from sparsecast.records import Bandwidth, Candidate, Parameters, Record
+
+#: What the five-minute benchmark is called among the suites of papers.
+GAHVARI = "gahvari"
 
 #: Seconds below which not even the required matrices get measured on a cold compilation cache.
 LEAST_BUDGET_S = 10.0
@@ -147,6 +151,9 @@ class Calibration:
         Where the profile is kept; by default its place in the user's data folder.
     effort : Effort, optional
         For each candidate on the models' matrices; by default the budget decides.
+    suites : sequence of str
+        Suites of papers, of which and of the gallery everything is measured, instead of the usual matrices:
+        those of the device's `paper_suites`, and GAHVARI, whose matrices are `series`.
     adds : bool
         Whether it leaves out what the profile at `path` holds already; else it measures that again.
     on_failure : callable, optional
@@ -172,6 +179,7 @@ class Calibration:
     rates: bool = False
     path: Path | None = None
     effort: Effort | None = None
+    suites: Sequence[str] = ()
     adds: bool = False
     on_failure: Callable[[str, Exception], None] | None = None
     measured: Measurements = field(default_factory=Measurements)
@@ -194,9 +202,16 @@ class Calibration:
         self._effort = self.effort or (FULL_EFFORT if share >= _FULL_EFFORT_BUDGET_S else QUICK_EFFORT)
         self._budget = Budget(self.budget_s - (_AROUND_S if self.rates else 0.0), self._effort)
         self._device = self.device or DEVICES.get(self.machine.device)
+        self._refuse_unknown_suites()
         self._ready: set[Target] = set()
         self._done: set[tuple[Any, ...]] = set()
         self._surroundings: dict[int, Surroundings] = {}
+
+    def _refuse_unknown_suites(self) -> None:
+        known = (*(self._device.paper_suites(self.targets[0], self.machine) if self.suites else ()), GAHVARI)
+        for name in self.suites:
+            if name not in known:
+                raise InputError(f"suite '{name}': expected {', '.join(known)}, or several; name some")
 
     def _leave_out_targets(self) -> None:
         """Keep the first targets that the budget suffices for: each one's figures take their time."""
@@ -266,6 +281,34 @@ class Calibration:
             self._done.add((record.matrix, record.suite, each.dtype, each.threads, record.regime))
 
     def _measure_all(self) -> Iterator[Measured]:
+        yield from self._measure_papers() if self.suites else self._measure_usual()
+
+    def _measure_papers(self) -> Iterator[Measured]:
+        """Measure the suites that were asked for, in turn, after the gallery, which tells the errors."""
+        if self._budget.suffices(_STREAMS_S * len(self.targets)):
+            self._measure_bandwidths()
+        usual = [(target, self._device.suites(target, self.machine)) for target in self.targets]
+        yield from self._measure_rounds(
+            [
+                (target, matrix)
+                for target, both in usual
+                for matrix in chain(*both)
+                if matrix.suite == HELD_OUT_SUITE
+            ]
+        )
+        if GAHVARI in self.suites:
+            yield from self._measure_synthetic((self._budget.end_s - self.used_s) / len(self.suites))
+        known = {target: self._device.paper_suites(target, self.machine) for target in self.targets}
+        rounds = [
+            [(target, matrix) for matrix in known[target][name]]
+            for name in self.suites
+            if name != GAHVARI
+            for target in self.targets
+        ]
+        in_turn = chain.from_iterable(zip_longest(*rounds))
+        yield from self._measure_rounds([each for each in in_turn if each is not None])
+
+    def _measure_usual(self) -> Iterator[Measured]:
         suites = [(target, self._device.suites(target, self.machine)) for target in self.targets]
         needed, optional = (
             [(target, matrix) for target, both in suites for matrix in both[part]] for part in (0, 1)

@@ -14,6 +14,13 @@ def command(
     threads: options.ThreadsOption = None,
     dtype: options.DtypeOption = None,
     device: options.DeviceOption = "cpu",
+    suites: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME[,NAME]",
+            help="Measure the matrices of papers and add them to the profile: guo, wang, hossain, gahvari.",
+        ),
+    ] = None,
     as_json: options.JsonOption = False,
 ) -> None:
     """Measure the benchmark matrices on this machine and keep the profile."""
@@ -22,7 +29,8 @@ def command(
     from sparsecast.reports import documents, tables
     from sparsecast.reports.progress import timed_bar
 
-    run = api.calibration(budget, threads=threads, dtype=dtype, device=device)
+    named = [name.strip() for name in suites.split(",")] if suites is not None else []
+    run = api.calibration(budget, threads=threads, dtype=dtype, device=device, suites=named)
     with timed_bar(options.screen(), "calibrating") as run.on_progress:
         profile = run.run()
     path = str(user_path(profile.name))

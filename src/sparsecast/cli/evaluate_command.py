@@ -109,5 +109,6 @@ def _replayed(profile: str | None, threads: int | None, dtype: str | None, devic
     from sparsecast.reports.progress import counted_bar
 
     chosen = api.profile(profile, device=device)
-    with counted_bar(options.screen(), "fitting", FOLDS * len(MODELS.names())) as advance:
+    fits = FOLDS * sum(len(MODELS.get(name).compared) for name in MODELS.names())
+    with counted_bar(options.screen(), "fitting", fits) as advance:
         return api.replay(chosen, threads=threads, dtype=dtype or "float64", on_fold=advance)

@@ -114,6 +114,10 @@ class Device(ABC):
     def suites(self, target: Target, machine: Machine) -> tuple[list[SuiteMatrix], list[SuiteMatrix]]:
         """Return the benchmark matrices that a profile requires, and the optional ones."""
 
+    def paper_suites(self, target: Target, machine: Machine) -> dict[str, list[SuiteMatrix]]:
+        """Return the benchmark matrices of papers that are measured on request, the first most wanted."""
+        return {}
+
     def calibrated(self, chosen: Sequence[Candidate]) -> list[Candidate]:
         """Return what a calibration measures of a matrix: by default what the rules chose for it."""
         return list(chosen)

@@ -31,8 +31,9 @@ from sparsecast.matrices.synthesis import (
 )
 
 #: Relative standard deviation of the row lengths, unless one is given. Wang 2017 names the distributions and
-#: leaves their spread open. A power law of relative deviation 1 has the exponent 2.4.
-SPREADS = {"fixed": 0.0, "normal": 0.25, "uniform": 0.5, "power": 1.0}
+#: leaves their spread open. A power law of relative deviation 1 has the exponent 2.4. None is that of blocks
+#: thrown at rows at random, 1 / sqrt(mean), which cannot be chosen.
+SPREADS = {"fixed": 0.0, "normal": 0.25, "uniform": 0.5, "power": 1.0, "binomial": None}
 
 _ZERO, _ONE, _HALF_BITS = np.uint64(0), np.uint64(1), np.uint64(32)
 
@@ -92,10 +93,12 @@ def banded_matrix(
         Distances are counted in blocks.
     lengths : str
         Distribution of the blocks a row of blocks: ``"fixed"`` (as equal as whole numbers allow),
-        ``"normal"`` (the sum of twelve uniform numbers), ``"uniform"`` or ``"power"`` (Pareto). What lies
-        beyond 0 or the columns is cut off, and the rest scaled to the exact total.
+        ``"normal"`` (the sum of twelve uniform numbers), ``"uniform"``, ``"power"`` (Pareto) or
+        ``"binomial"`` (each block is thrown at a row at random). What lies beyond 0 or the columns is cut
+        off, and the rest scaled to the exact total.
     spread : float, optional
-        Relative standard deviation of the lengths before that; by default that of SPREADS.
+        Relative standard deviation of the lengths before that; by default that of SPREADS. Binomial
+        lengths have their own, and take none.
     symmetric : bool
         Whether the matrix equals its transpose. The diagonal is then full, or lacks one block to make the
         count even; `lengths` are the lower triangle's, in proportion to the places the bands have there, so
@@ -118,7 +121,7 @@ def banded_matrix(
     """
     size, blocks = _checked(rows, nnz_per_row, block, symmetric, seed)
     shares = _checked_shares(band_statistics().bands(nnz_per_row) if bands is None else bands)
-    weights = _weights(size // block[0], lengths, spread, seed)
+    weights = _weights(size // block[0], blocks, lengths, spread, seed)
     grid = grid_of(size // block[0], size // block[1], blocks, symmetric)
     index: Index = index_dtype(blocks * block[0] * block[1])
     pattern = _symmetric_pattern if symmetric else pattern_of
@@ -175,13 +178,19 @@ def _checked_shares(bands: Sequence[float]) -> NDArray[np.float64]:
     return shares
 
 
-def _weights(count: int, lengths: str, spread: float | None, seed: int) -> Whole:
-    """Return row lengths in units of _WEIGHT_UNIT of their mean, before they are whole numbers."""
+def _weights(count: int, blocks: int, lengths: str, spread: float | None, seed: int) -> Whole:
+    """Return numbers in proportion to the lengths of rows that have so many blocks together."""
     if lengths not in SPREADS:
         *known, last = SPREADS
         raise InputError(f"lengths '{lengths}': expected {', '.join(known)} or {last}; name one of them")
+    if lengths == "binomial":
+        if spread is not None:
+            raise InputError(f"spread = {spread}: expected none with binomial lengths; leave it out")
+        thrown = np.zeros(count, dtype=np.int64)
+        _throw(blocks, np.uint64(seed % 2**64), thrown)
+        return thrown
     spread = SPREADS[lengths] if spread is None else spread
-    if not 0 <= spread < math.inf:
+    if spread is None or not 0 <= spread < math.inf:
         raise InputError(f"spread = {spread}: expected a number of at least 0; give a relative deviation")
     drawn = np.ones(count)
     if spread and lengths == "normal":
@@ -306,6 +315,15 @@ def _uniform(seed, out):  # type: ignore[no-untyped-def]
     for each in range(out.size):
         bits = mixed(stream + np.uint64(each) * GOLDEN) >> _HALF_BITS
         out[each] = (np.float64(bits) + 0.5) * 2.0**-32
+
+
+@numba.njit(cache=True, nogil=True)
+def _throw(blocks, seed, out):  # type: ignore[no-untyped-def]
+    """Count how many of the blocks each row gets, all rows being as likely."""
+    stream = ~stream_of(seed)
+    for each in range(blocks):
+        bits = mixed(stream + np.uint64(each) * GOLDEN) >> _HALF_BITS
+        out[(bits * np.uint64(out.size)) >> _HALF_BITS] += 1
 
 
 @numba.njit(cache=True, nogil=True)

@@ -20,6 +20,23 @@ STRIPS = tuple(range(1, 11))
 NNZ_PER_ROW = (4, 16, 64, 256, 1024)
 ENTRY_STRIPS = tuple(range(10, 101, 10))
 
+#: Wang et al. (2017), section 3.1: strips I and mean non-zeros a row P, for CSR with a thread a row, ELL and
+#: JAD, and for CSR with half a warp a row. The distributions of the row lengths are its own two, the one that
+#: its generator has, and the one of the model that it compares with.
+_WANG_NNZ_PER_ROW = (4, 8, 16, 32, 64, 128, 256, 512, 1024)
+WANG_THREAD = (tuple(range(1, 11)), _WANG_NNZ_PER_ROW)
+WANG_VECTOR = ((*range(1, 11), *range(15, 51, 5)), (*_WANG_NNZ_PER_ROW, 1536, 2048, 2560, 3072))
+WANG_LENGTHS = ("normal", "uniform", "binomial", "fixed")
+
+#: Of these grids the strips and lengths that come first: a model can be fitted to them.
+_WANG_FIRST_THREAD = ((1, 5, 10), (4, 32, 256))
+_WANG_FIRST_VECTOR = ((10, 40), (4, 64, 1024, 2048))
+
+#: Hossain and Saule, section III.A: non-zeros a row of their random matrices. They give no list of rows;
+#: these go from the first cache to memory.
+HOSSAIN_NNZ_PER_ROW = (1, 2, 4, 8, 16, 32, 64, 128)
+HOSSAIN_ROWS = (1_000, 4_000, 16_000, 64_000, 256_000, 1_000_000)
+
 #: Rows, mean row length, distribution of the row lengths and reach of the columns of matrices with rows of
 #: varied length: small and large, short and long rows, near and far columns, each with each other at least
 #: once. The first half is required.
@@ -194,6 +211,56 @@ def entry_strips_benchmark(strip: int, strips: int) -> SuiteMatrix:
     It has one strip of rows, and as many non-zeros a row as strips of non-zeros are wanted.
     """
     return suite_matrix("strips", strip, strips, suite="entry strips", formats=("coo",))
+
+
+def wang_matrices(
+    thread_strip: int, formats: tuple[str, ...], vector_strip: int | None = None
+) -> list[SuiteMatrix]:
+    """Return the benchmark matrices of Wang et al. (2017), section 3.1, on strips of so many rows.
+
+    Those that a model needs at least come first, the distributions in turn. They are measured in `formats`;
+    with a strip of half-warps also those for CSR with half a warp a row.
+    """
+    points = _wang_points(thread_strip, *WANG_THREAD, *_WANG_FIRST_THREAD, formats)
+    if vector_strip:
+        points += _wang_points(vector_strip, *WANG_VECTOR, *_WANG_FIRST_VECTOR, ("csr",))
+    return [
+        suite_matrix("row lengths", rows, length, lengths, formats=own)
+        for _, _, rows, length, own in sorted(points)
+        for lengths in WANG_LENGTHS
+    ]
+
+
+def _wang_points(
+    strip: int,
+    counts: tuple[int, ...],
+    lengths: tuple[int, ...],
+    first_counts: tuple[int, ...],
+    first_lengths: tuple[int, ...],
+    formats: tuple[str, ...],
+) -> list[tuple[bool, int, int, int, tuple[str, ...]]]:
+    """Return for each matrix whether it comes late, its entries, rows, mean length, and formats."""
+    return [
+        (
+            not (count in first_counts and length in first_lengths),
+            count * strip * length,
+            count * strip,
+            length,
+            formats,
+        )
+        for count in counts
+        for length in lengths
+        if 2 * length <= count * strip  # varied lengths need room
+    ]
+
+
+def hossain_matrices() -> list[SuiteMatrix]:
+    """Return the random matrices of Hossain and Saule, section III.A: uniform columns, the smallest first."""
+    points = sorted((rows * length, rows, length) for rows in HOSSAIN_ROWS for length in HOSSAIN_NNZ_PER_ROW)
+    return [
+        suite_matrix("row lengths", rows, length, "fixed", suite="hossain", formats=("csr", "coo"))
+        for _, rows, length in points
+    ]
 
 
 def varied_benchmark(rows: int, mean_length: int, lengths: str, reach: float) -> SuiteMatrix:

@@ -124,6 +124,11 @@ def references(sizes: Mapping[str, int], threads: int) -> dict[str, Reference]:
     return {level: _reference(level, size, threads) for level, size in sizes.items()}
 
 
+def words_a_call(size: int, threads: int) -> int:
+    """Return the words of 8 bytes that one call of a reference of so many bytes reads."""
+    return min(max(1, size // 8), threads * _SLICE_BYTES // 8)
+
+
 class ReferenceMonitor:
     """Times references, given by level, now and then, and pools the readings.
 
@@ -192,7 +197,7 @@ def level_of(working_set_bytes: float, l2_bytes: int, l3_bytes: int) -> str:
 def _reference(level: str, size: int, threads: int) -> Reference:
     words = _words(size)
     gathered = np.ones(_GATHERED, dtype=np.uint64)
-    length = min(len(words), threads * _SLICE_BYTES // 8)
+    length = words_a_call(size, threads)
     read = _reader(words, gathered, length, threads)
     if level == "memory":
         return Reference(read, _MEMORY_CALLS, warm=0)

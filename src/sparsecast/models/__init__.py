@@ -9,7 +9,8 @@ from sparsecast.registry import Registry
 MODELS: Registry[type[Model]] = Registry(
     "model",
     "sparsecast.models",
-    helpers=("model", "conversion", "fitting", "forest", "knowledge", "store", "training"),
+    helpers=("model", "conversion", "fitting", "forest", "knowledge", "store", "training", "wang"),
+    separator="-",
 )
 
 #: The model that forecasts where none is named.

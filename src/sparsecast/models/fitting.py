@@ -1,6 +1,8 @@
-"""Non-negative least squares on relative residuals."""
+"""Straight lines, and non-negative least squares on relative residuals."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,3 +27,52 @@ def fitted_costs(counts: Floats, measured: Floats) -> Floats:
     # Columns are scaled to one magnitude: nnls stops at an absolute tolerance.
     scale = np.maximum(relative.max(axis=0), np.finfo(float).tiny)
     return np.asarray(nnls(relative / scale, np.ones(len(measured)))[0] / scale)
+
+
+def above_zero(time_s: Floats, least_s: float) -> Floats:
+    """Return times, with `least_s` in the place of those that are not above 0, which no product can take."""
+    return np.where(time_s > 0, time_s, least_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A fitted straight line."""
+
+    slope: float
+    intercept: float
+
+    @classmethod
+    def through(cls, x: Floats, y: Floats) -> Line:
+        """Fit y = slope * x + intercept, both at least 0, to relative residuals.
+
+        One point gives the line through it and the origin. Nothing is relative to a y of 0 (the slope of
+        times in which noise has hidden that they grow): its residual counts as that of the least y above 0.
+        """
+        if not y.any():
+            return cls(0.0, 0.0)
+        weight = 1 / np.where(y > 0, y, y[y > 0].min())
+        target = y * weight
+        if len(np.unique(x)) > 1:
+            weighted = np.column_stack([x, np.ones(len(x))]) * weight[:, None]
+            slope, intercept = np.linalg.lstsq(weighted, target)[0]
+            if slope < 0:
+                return cls(0.0, float((weight @ target) / (weight @ weight)))
+            if intercept >= 0:
+                return cls(float(slope), float(intercept))
+        ratio = x * weight
+        return cls(float((ratio @ target) / (ratio @ ratio)), 0.0)
+
+    @classmethod
+    def ordinary(cls, x: Floats, y: Floats) -> Line:
+        """Fit y = slope * x + intercept by least squares, with any sign, as papers do that say no more.
+
+        One point gives the line through it and the origin.
+        """
+        if len(np.unique(x)) < 2:
+            return cls(float(y[0] / x[0]), 0.0)
+        slope, intercept = np.linalg.lstsq(np.column_stack([x, np.ones(len(x))]), y)[0]
+        return cls(float(slope), float(intercept))
+
+    def __call__(self, x: Floats) -> Floats:
+        """Return slope * x + intercept."""
+        return self.slope * x + self.intercept

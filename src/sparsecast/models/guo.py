@@ -13,7 +13,9 @@ Where this file differs from the print, and why:
 - The non-zeros a row are at least 1, the least that section 3.2.1 admits; the mode of a matrix whose
   rows are mostly empty is 0.
 - The straight lines are fitted to relative residuals, so that the small times count as much as the large
-  ones, and go through the origin where they would otherwise start below it.
+  ones, and go through the origin where they would otherwise start below it; T0 of ELL has a floor. With
+  `as_printed` they are ordinary least squares, and only where they give no time above 0 the least measured
+  one takes its place.
 - Section 3.5.1 says that the linear relationships of CSR differ below and above as many non-zeros a row as a
   block has threads (1,024), and no more. Here each side has relationships of its own, a matrix on the
   threshold belongs to both, and where too few matrices beyond it were measured, the lines from below go on.
@@ -29,7 +31,7 @@ one line is fitted as it is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -40,7 +42,7 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.hyb import HYB
 from sparsecast.machines.strips import strip_rows
 from sparsecast.models import MODELS
-from sparsecast.models.fitting import Floats, fitted_costs
+from sparsecast.models.fitting import Floats, Line, above_zero, fitted_costs
 from sparsecast.models.model import Model
 from sparsecast.models.training import TrainingSet
 from sparsecast.records import Candidate
@@ -53,39 +55,6 @@ LEAST_SCATTERED = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A fitted straight line."""
-
-    slope: float
-    intercept: float
-
-    @classmethod
-    def through(cls, x: Floats, y: Floats) -> Line:
-        """Fit y = slope * x + intercept, both at least 0, to relative residuals.
-
-        One point gives the line through it and the origin. Nothing is relative to a y of 0 (the slope of
-        times in which noise has hidden that they grow): its residual counts as that of the least y above 0.
-        """
-        if not y.any():
-            return cls(0.0, 0.0)
-        weight = 1 / np.where(y > 0, y, y[y > 0].min())
-        target = y * weight
-        if len(np.unique(x)) > 1:
-            weighted = np.column_stack([x, np.ones(len(x))]) * weight[:, None]
-            slope, intercept = np.linalg.lstsq(weighted, target)[0]
-            if slope < 0:
-                return cls(0.0, float((weight @ target) / (weight @ weight)))
-            if intercept >= 0:
-                return cls(float(slope), float(intercept))
-        ratio = x * weight
-        return cls(float((ratio @ target) / (ratio @ ratio)), 0.0)
-
-    def __call__(self, x: Floats) -> Floats:
-        """Return slope * x + intercept."""
-        return self.slope * x + self.intercept
-
-
-@dataclass(frozen=True, slots=True)
 class Grid:
     """Times of the benchmark matrices of one format.
 
@@ -93,14 +62,25 @@ class Grid:
     ----------
     nnz_per_row, strips, time_s : float arrays
         For each matrix x, y and T of sections 3.5.1 and 3.5.2; in section 3.5.3 the strips are x.
+    as_printed : bool
+        Whether lines are fitted by ordinary least squares.
     """
 
     nnz_per_row: Floats
     strips: Floats
     time_s: Floats
+    as_printed: bool = False
+
+    def line(self, x: Floats, y: Floats) -> Line:
+        """Fit a line as the model does."""
+        return Line.ordinary(x, y) if self.as_printed else Line.through(x, y)
+
+    def least_s(self) -> float:
+        """Return the least time."""
+        return float(self.time_s.min())
 
     @classmethod
-    def of(cls, training: TrainingSet, format_name: str, strip: int) -> Grid:
+    def of(cls, training: TrainingSet, format_name: str, strip: int, as_printed: bool = False) -> Grid:
         """Collect Records of a format whose strips have `strip` rows, or non-zeros for COO.
 
         The non-zeros a row are those of section 3.4.2; on the paper's benchmark matrices they are all alike.
@@ -112,16 +92,27 @@ class Grid:
             np.maximum(np.array(lengths, dtype=float), 1),
             np.ceil(np.maximum(np.array(units, dtype=float), 1) / strip),
             np.array([record.time_s for record in training.records]),
+            as_printed,
         )
+
+    @classmethod
+    def restored(cls, arrays: Sequence[Sequence[float]], as_printed: bool) -> Grid:
+        """Return what `to_state` stored."""
+        lengths, strips, times = (np.array(each, dtype=float) for each in arrays)
+        return cls(lengths, strips, times, as_printed)
+
+    def to_state(self) -> list[list[float]]:
+        """Return the three arrays as plain data."""
+        return [self.nnz_per_row.tolist(), self.strips.tolist(), self.time_s.tolist()]
 
     def where(self, chosen: NDArray[np.bool_]) -> Grid:
         """Return some of the matrices."""
-        return Grid(self.nnz_per_row[chosen], self.strips[chosen], self.time_s[chosen])
+        return Grid(self.nnz_per_row[chosen], self.strips[chosen], self.time_s[chosen], self.as_printed)
 
     def time_over_strips(self, nnz_per_row: float) -> Line:
         """Fit the times of the matrices with this number of non-zeros a row."""
         column = self.where(self.nnz_per_row == nnz_per_row)
-        return Line.through(column.strips, column.time_s)
+        return self.line(column.strips, column.time_s)
 
     def bilinear(self) -> tuple[float, float, float, float] | None:
         """Fit T = (a + b y) x + (c + d y), all at least 0, to relative residuals, whatever x and y there are.
@@ -179,7 +170,7 @@ class CSRModel:
             return None
         lines = tuple(grid.time_over_strips(length) for length in lengths)
         times_m = np.array([fixed.time_s[fixed.nnz_per_row == length][0] for length in lengths])
-        return cls(Line.through(fixed.nnz_per_row, fixed.time_s), lengths, times_m, lines)
+        return cls(grid.line(fixed.nnz_per_row, fixed.time_s), lengths, times_m, lines)
 
     @classmethod
     def fit_scattered(cls, grid: Grid) -> CSRModel | None:
@@ -216,27 +207,35 @@ class ELLModel:
     at_x1 : Line
         Relationship 3, e(y): strips to time, at `x1` non-zeros a row.
     x1 : float
+    has_floor : bool
+        Whether the time has a floor that the paper does not print.
     """
 
     coefficient: Line
     at_x1: Line
     x1: float
+    has_floor: bool = True
 
     @classmethod
-    def fit(cls, grid: Grid) -> ELLModel | None:
-        """Establish the relationships (step 1); None where the matrices are too few."""
+    def fit(cls, grid: Grid, x1: float | None = None) -> ELLModel | None:
+        """Establish the relationships (step 1); None where the matrices are too few.
+
+        x1 may be any row length that was measured with two numbers of strips; by default it is the least.
+        """
         lengths = grid.lengths_with_strips()
+        fixed = x1 if x1 is not None else next(iter(lengths), None)
         rows = {strips: grid.where(grid.strips == strips) for strips in np.unique(grid.strips)}
         slopes = {
             # Relationship 1, T = f(y1) * x + g(y1), once for each number of strips y1.
-            strips: Line.through(row.nnz_per_row, row.time_s).slope
+            strips: grid.line(row.nnz_per_row, row.time_s).slope
             for strips, row in rows.items()
             if len(np.unique(row.nnz_per_row)) >= 2
         }
-        if len(slopes) < 2 or len(lengths) == 0:
+        if len(slopes) < 2 or fixed not in lengths:
             return None
-        coefficient = Line.through(np.array(list(slopes)), np.array(list(slopes.values())))
-        return cls(coefficient, grid.time_over_strips(lengths[0]), float(lengths[0]))
+        assert fixed is not None
+        coefficient = grid.line(np.array(list(slopes)), np.array(list(slopes.values())))
+        return cls(coefficient, grid.time_over_strips(fixed), float(fixed), not grid.as_printed)
 
     @classmethod
     def fit_scattered(cls, grid: Grid) -> ELLModel | None:
@@ -251,17 +250,30 @@ class ELLModel:
         """Estimate (step 2): T0 = f(Y) * X + g(Y), with g(Y) = e(Y) - f(Y) * x1."""
         slope = self.coefficient(strips)  # f(Y)
         intercept = self.at_x1(strips) - slope * self.x1  # g(Y)
-        # Below x1 the line may fall under what a product of empty rows takes; it cannot fall to zero.
-        time_s = np.maximum(slope * nnz_per_row + intercept, self.at_x1(strips) / max(self.x1, 1.0))
+        time_s = slope * nnz_per_row + intercept
+        if self.has_floor:
+            # Below x1 the line may fall under what a product of empty rows takes; it cannot fall to zero.
+            time_s = np.maximum(time_s, self.at_x1(strips) / max(self.x1, 1.0))
         return {"f(Y)": slope, "g(Y)": intercept, "time_s": time_s}
 
 
 @MODELS.register("guo")
 class GuoModel(Model):
-    """Guo's four models, each fitted where the Profile has the benchmark matrices it needs."""
+    """Guo's four models, each fitted where the Profile has the benchmark matrices it needs.
+
+    Parameters
+    ----------
+    as_printed : bool
+        Whether the lines are ordinary least squares without a floor. Published results lie on no grid, for
+        which nothing is printed: it makes no difference to them.
+    """
 
     name: ClassVar[str] = "guo"
     version: ClassVar[int] = 2
+    compared: ClassVar[tuple[Mapping[str, Any], ...]] = ({}, {"as_printed": True})
+
+    def __init__(self, as_printed: bool = False) -> None:
+        self.as_printed = as_printed
 
     @classmethod
     def learns_from(cls, suite: str) -> bool:
@@ -273,7 +285,9 @@ class GuoModel(Model):
         threads = records[0].candidate.threads if records else 1
         self.strips_ = {name: strip_rows(self.machine_, threads, name) for name in ("csr", "ell", "coo")}
         found = {name: self._used(training, name) for name in self.strips_}
-        self.grids_ = {name: Grid.of(found[name], name, self.strips_[name]) for name in found}
+        self.grids_ = {
+            name: Grid.of(found[name], name, self.strips_[name], self.as_printed) for name in found
+        }
         self.is_on_grid_ = not any(record.suite == "published" for record in records)
         kernels = dict.fromkeys(record.candidate.kernel for record in found["csr"].records)
         self.csr_kernels_ = tuple(kernels) if self.machine_.gpu else ()
@@ -288,7 +302,7 @@ class GuoModel(Model):
         self.csr_beyond_ = fit_csr(csr.where(csr.nnz_per_row >= self._threshold))
         self.ell_ = fit_ell(ell)
         # Section 3.5.3, relationship 1, T = E(x): strips of non-zeros to time.
-        self.coo_ = Line.through(coo.strips, coo.time_s) if len(np.unique(coo.strips)) >= 2 else None
+        self.coo_ = coo.line(coo.strips, coo.time_s) if len(np.unique(coo.strips)) >= 2 else None
 
     @property
     def _threshold(self) -> float:
@@ -307,17 +321,16 @@ class GuoModel(Model):
         return own.where(lambda record: record.candidate.kernel == kernel)
 
     def _state(self) -> dict[str, Any]:
-        grids = {
-            name: [grid.nnz_per_row.tolist(), grid.strips.tolist(), grid.time_s.tolist()]
-            for name, grid in self.grids_.items()
-        }
+        grids = {name: grid.to_state() for name, grid in self.grids_.items()}
         kernels = list(self.csr_kernels_)
         return {"strips": self.strips_, "kernels": kernels, "grids": grids, "is_on_grid": self.is_on_grid_}
 
     def _restore(self, learned: Mapping[str, Any]) -> None:
         self.strips_, self.is_on_grid_ = dict(learned["strips"]), learned["is_on_grid"]
         self.csr_kernels_ = tuple(learned["kernels"])
-        self.grids_ = {name: Grid(*map(np.array, arrays)) for name, arrays in learned["grids"].items()}
+        self.grids_ = {
+            name: Grid.restored(arrays, self.as_printed) for name, arrays in learned["grids"].items()
+        }
         self._establish()
 
     def kernels(self, format_name: str) -> tuple[str, ...]:
@@ -349,18 +362,25 @@ class GuoModel(Model):
         nnz_per_row = np.maximum(blocks.row_length_mode, 1).astype(float)  # section 3.4.2: the mode of D
         strips = self._strips("csr", blocks.rows)
         found = self.csr_.terms(nnz_per_row, strips)
-        if self.csr_beyond_ is None or not (nnz_per_row > self._threshold).any():
-            return found
-        beyond = self.csr_beyond_.terms(nnz_per_row, strips)
-        return {name: np.where(nnz_per_row > self._threshold, beyond[name], found[name]) for name in found}
+        if self.csr_beyond_ is not None and (nnz_per_row > self._threshold).any():
+            beyond = self.csr_beyond_.terms(nnz_per_row, strips)
+            is_beyond = nnz_per_row > self._threshold
+            found = {name: np.where(is_beyond, beyond[name], found[name]) for name in found}
+        return self._possible("csr", found)
+
+    def _possible(self, format_name: str, terms: dict[str, Floats]) -> dict[str, Floats]:
+        least_s = self.grids_[format_name].least_s()
+        return {**terms, "time_s": above_zero(terms["time_s"], least_s)}
 
     def _ell(self, width: NDArray[np.int64], blocks: RowBlocks) -> dict[str, Floats]:
         assert self.ell_ is not None
-        return self.ell_.terms(np.maximum(width, 1).astype(float), self._strips("ell", blocks.rows))
+        found = self.ell_.terms(np.maximum(width, 1).astype(float), self._strips("ell", blocks.rows))
+        return self._possible("ell", found)
 
     def _coo(self, nnz: NDArray[np.int64]) -> Floats:
         assert self.coo_ is not None
-        return self.coo_(self._strips("coo", nnz))  # section 3.5.3, step 2: T0 = E(x0)
+        time_s = self.coo_(self._strips("coo", nnz))  # section 3.5.3, step 2: T0 = E(x0)
+        return above_zero(time_s, self.grids_["coo"].least_s())
 
     def _hyb(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
         """Section 3.5.4: T0 = T1 + T2, the ELL part at the threshold's width and the COO part."""

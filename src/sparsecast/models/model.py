@@ -52,6 +52,11 @@ class Model(ABC):
         Those that it can forecast; None is all.
     groups : tuple of str
         Feature groups without which it can neither learn nor forecast.
+    suite : str or None
+        What `calibrate --suites` calls the benchmark matrices of its paper; None where a usual calibration
+        measures all that it needs.
+    compared : tuple of mappings
+        Hyper-parameters that a replay scores it with.
     version : int
         Raised whenever the same training set would give another model; stored models are then fitted again.
     machine_, device_ : Machine, str
@@ -65,6 +70,8 @@ class Model(ABC):
     quantity: ClassVar[str] = "time"
     devices: ClassVar[tuple[str, ...] | None] = None
     groups: ClassVar[tuple[str, ...]] = ("row_lengths",)
+    suite: ClassVar[str | None] = None
+    compared: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
     version: ClassVar[int] = 1
 
     def fit(self, training: TrainingSet) -> Self:
@@ -80,7 +87,7 @@ class Model(ABC):
         warm = self.used(training)
         used = warm.having(self.groups)
         self.machine_, described = training.machine, training.machine.device
-        self.device_ = used.records[0].candidate.device if used.records else described
+        self.device_ = training.records[0].candidate.device if training.records else described
         if self.device_ != described:
             raise DeviceError(
                 f"records of device '{self.device_}': expected those of {described}, which the machine is "
@@ -95,7 +102,7 @@ class Model(ABC):
         if not self.formats():
             raise ProfileError(
                 f"the profile's {len(used.records)} records do not suffice for the {self.name} model: "
-                f"expected a calibration that ran to its end; calibrate with a larger budget"
+                f"expected {self.needed()}"
             )
         self.conversion_ = ConversionCost().fit(warm)
         self.ratios_ = {
@@ -124,6 +131,20 @@ class Model(ABC):
     def learns_from(cls, suite: str) -> bool:
         """Tell whether it is fitted to the Records of a suite."""
         return suite != HELD_OUT_SUITE
+
+    def needed(self) -> str:
+        """Return in words what the Records lack, and after a semicolon the remedy: of a fit that failed."""
+        return "a calibration that ran to its end; calibrate with a larger budget"
+
+    @property
+    def title(self) -> str:
+        """Name, and the hyper-parameters that are not the usual ones."""
+        usual = inspect.signature(type(self)).parameters
+        changed = {name: value for name, value in self.settings().items() if value != usual[name].default}
+        words = [
+            name.replace("_", " ") if value is True else f"{name}={value}" for name, value in changed.items()
+        ]
+        return f"{self.name} ({', '.join(words)})" if words else self.name
 
     @abstractmethod
     def _fit(self, training: TrainingSet) -> None:

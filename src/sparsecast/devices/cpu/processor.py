@@ -85,6 +85,12 @@ class Processor(Device):
 
         return suites(target.threads)
 
+    def paper_suites(self, target: Target, machine: Machine) -> dict[str, list[SuiteMatrix]]:
+        """Return those of Guo, Wang and Hossain and their co-authors, on strips of so many threads."""
+        from sparsecast.devices.cpu.suites import paper_suites
+
+        return paper_suites(target.threads)
+
     def bind(self, A: csr_array[Any], candidate: Candidate) -> tuple[Bound, float]:
         """Return the bound candidate, and the seconds to build its format: 0 for CSR itself."""
         bound, took_s = super().bind(A, candidate)

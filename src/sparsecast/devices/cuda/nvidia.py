@@ -114,6 +114,12 @@ class NvidiaGPU(Device):
 
         return [], matrices(machine)
 
+    def paper_suites(self, target: Target, machine: Machine) -> dict[str, list[SuiteMatrix]]:
+        """Return those of Guo and Wang and their co-authors, on strips of the GPU."""
+        from sparsecast.devices.cuda.suites import paper_suites
+
+        return paper_suites(machine)
+
     def calibrated(self, chosen: Sequence[Candidate]) -> list[Candidate]:
         """Return the Candidates in every variant of their kernels."""
         return [

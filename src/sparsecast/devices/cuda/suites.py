@@ -23,6 +23,7 @@ from sparsecast.matrices.benchmark_matrices import (
     suite_matrix,
     suites_beside_strips,
     varied_benchmark,
+    wang_matrices,
 )
 
 #: Non-zeros up to which a benchmark matrix is among the first: larger ones take the host seconds to make, and
@@ -42,8 +43,8 @@ CSR_NNZ_PER_ROW = (*NNZ_PER_ROW, 2048)
 
 #: Wang et al. (2017), section 3.1: strips and mean non-zeros a row of their matrices, for CSR with half a
 #: warp a row, and for CSR, ELL and JAD with a thread a row. Of their values every other one or so.
-WANG_VECTOR = ((1, 3, 5, 10, 20, 30, 40, 50), (4, 16, 64, 256, 1024, 2048, 3072))
-WANG_THREAD = ((1, 3, 5, 7, 10), (4, 16, 64, 256, 1024))
+_SOME_WANG_VECTOR = ((1, 3, 5, 10, 20, 30, 40, 50), (4, 16, 64, 256, 1024, 2048, 3072))
+_SOME_WANG_THREAD = ((1, 3, 5, 7, 10), (4, 16, 64, 256, 1024))
 
 #: As VARIED, BLOCKS and DIAGONALS of a processor's calibration, and gallery matrices held out of the fit,
 #: larger than the caches of a device.
@@ -92,6 +93,17 @@ def matrices(machine: Machine) -> list[SuiteMatrix]:
     return sorted(found, key=lambda matrix: max(matrix.entries, SOON_ENTRIES))
 
 
+def paper_suites(machine: Machine) -> dict[str, list[SuiteMatrix]]:
+    """Return the benchmark matrices of papers, all that fit, by the name of a suite."""
+    gpu = machine.gpu
+    assert gpu is not None
+    strips = wang_strip(gpu, "csr-scalar"), ("csr", "ell", "jad"), wang_strip(gpu, "csr-vector")
+    in_turn = [matrix for turn in zip_longest(*_guo_suites(gpu)) for matrix in turn if matrix]
+    found = {"guo": in_turn, "wang": wang_matrices(*strips)}
+    most = most_entries(machine)
+    return {name: [each for each in suite if each.entries <= most] for name, suite in found.items()}
+
+
 def most_entries(machine: Machine) -> int:
     """Return the non-zeros of the largest benchmark matrix: Guo's bound is the memory of the GPU (3.2.1).
 
@@ -121,7 +133,10 @@ def _guo_suites(gpu: GPU) -> list[list[SuiteMatrix]]:
 
 def _wang_suites(gpu: GPU) -> list[list[SuiteMatrix]]:
     """Return the matrices with normal and uniform row lengths, for half a warp and for a thread a row."""
-    kinds = (("csr-vector", WANG_VECTOR, ("csr",)), ("csr-scalar", WANG_THREAD, ("csr", "ell", "jad")))
+    kinds = (
+        ("csr-vector", _SOME_WANG_VECTOR, ("csr",)),
+        ("csr-scalar", _SOME_WANG_THREAD, ("csr", "ell", "jad")),
+    )
     return [
         [
             row_lengths_benchmark(strips * wang_strip(gpu, kernel), mean_length, lengths, formats)

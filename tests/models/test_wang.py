@@ -1,0 +1,197 @@
+"""The models of Wang, Gu and Li (2017) against the paper's equations, worked by hand (section 3.2)."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+from sparsecast.errors import ProfileError
+from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.machines.gpu import GPU
+from sparsecast.machines.machine import Machine
+from sparsecast.machines.strips import strip_rows, wang_strip
+from sparsecast.matrices.benchmark_matrices import WANG_LENGTHS, WANG_THREAD, WANG_VECTOR, wang_matrices
+from sparsecast.matrices.families import specification
+from sparsecast.models import MODELS
+from sparsecast.models.training import TrainingSet
+from sparsecast.models.wang import FIXED_STRIPS, THRESHOLD
+
+DISTRIBUTION = {f"wang-{lengths}": lengths for lengths in WANG_LENGTHS}
+STRIP = strip_rows(None, 1)
+
+#: A GPU whose strips are small: two multiprocessors of four warps.
+ON_GPU = Machine(
+    *("a processor", "x86_64", 4, 4, (), (), 1 << 34, "Linux", "cuda"),
+    gpu=GPU("a device", 2, 4, 32, 1024, 1 << 34, 1 << 20, 1, 1),
+)
+
+#: Strips and lengths to which the tests fit, and a law of time that is the paper's saddle surface.
+STRIPS, LENGTHS = (1, 5, 10), (4, 32, 256)
+
+
+def law(x, y):
+    return 4e-6 + 3e-6 * y + 2e-9 * x + 5e-7 * x * y
+
+
+@pytest.fixture(scope="module")
+def grid(of_lengths, known, make_record):
+    """Give Records of matrices on a grid whose times follow a law, of CSR, ELL and JAD, or of kernels."""
+
+    def make(lengths, law, strip=STRIP, strips=STRIPS, means=LENGTHS, ways=("csr", "ell", "jad"), **fields):
+        found = []
+        for x in means:
+            for y in strips:
+                # What a fit reads of a matrix are its rows and non-zeros.
+                rows = y * strip
+                shape = dataclasses.replace(of_lengths([x]), rows=rows, cols=rows, nnz=x * rows)
+                name = specification("row lengths", rows=rows, mean_length=x, lengths=lengths)
+                known[name] = shape
+                for way in ways:
+                    made = make_record(way.partition(" ")[0], shape, law(x, y), "row lengths")
+                    kernel = way.partition(" ")[2] or "made up"
+                    candidate = dataclasses.replace(made.candidate, kernel=kernel, **fields)
+                    found.append(dataclasses.replace(made, matrix=name, candidate=candidate))
+        return found
+
+    return make
+
+
+@pytest.fixture(params=DISTRIBUTION, scope="module")
+def model_class(request):
+    return MODELS.get(request.param)
+
+
+@pytest.mark.parametrize("as_printed", [False, True])
+@pytest.mark.parametrize("name", ["csr", "ell", "jad"])
+def test_a_thread_a_row_is_f_p_plus_g_at_the_longest_row(
+    model_class, grid, train, seconds, of_lengths, name, as_printed
+):
+    model = model_class(as_printed).fit(train(grid(model_class.lengths, law)))
+    target = of_lengths([3] * (2 * STRIP) + [50])
+    strips = math.ceil(target.rows / STRIP)
+    assert strips == 3, "strips are rounded up"
+    assert seconds(model, name, target) == pytest.approx(law(50, 3), rel=1e-9)
+
+
+def test_only_matrices_of_the_own_distribution_count(model_class, grid, train):
+    others = [lengths for lengths in WANG_LENGTHS if lengths != model_class.lengths]
+    records = [record for lengths in others for record in grid(lengths, law)]
+    with pytest.raises(
+        ProfileError, match=f"{model_class.lengths} row lengths, .* they name 0: .*--suites wang"
+    ) as no:
+        model_class().fit(train(records))
+    assert "\n" not in str(no.value)
+
+
+def test_without_32_non_zeros_a_row_it_says_what_is_missing(grid, train):
+    records = grid("normal", law, means=(4, 256))
+    with pytest.raises(ProfileError, match="they name 6: at 32 non-zeros a row in two sizes"):
+        MODELS.get("wang-normal")().fit(train(records))
+
+
+def test_it_says_which_formats_it_cannot_forecast(grid, train, way):
+    model = MODELS.get("wang-normal")().fit(train(grid("normal", law, ways=("csr", "ell"))))
+    assert model.formats() == ["csr", "ell"]
+    assert not any(model.serves(way(name)) for name in ("jad", "coo", "hyb", "sell", "bcsr", "dia"))
+
+
+def test_ordinary_fits_may_fall_and_relative_ones_do_not(grid, train, seconds, of_lengths):
+    def falls(x, y):
+        return 1e-3 + 1e-6 * x - 9e-5 * y
+
+    records = grid("normal", falls)
+    target = of_lengths([4] * (20 * STRIP))
+    ours, printed = (
+        MODELS.get("wang-normal")(as_printed).fit(train(records)) for as_printed in (False, True)
+    )
+    # At 20 strips the printed lines are below 0: the least measured time stands there.
+    assert falls(4, 20) < 0
+    assert seconds(printed, "csr", target) == pytest.approx(falls(4, 10), rel=1e-9)
+    assert seconds(ours, "csr", target) > falls(4, 10)
+    assert printed.title == "wang-normal (as printed)" and ours.title == "wang-normal"
+
+
+@pytest.fixture
+def on_gpu(grid, train):
+    """Give a model fitted on a GPU with all of the grid of half-warps up to a length."""
+    gpu = ON_GPU.gpu
+
+    def fit(law, longest=10**6):
+        means = tuple(x for x in WANG_VECTOR[1] if x <= longest)
+        records = grid(
+            "normal",
+            law,
+            wang_strip(gpu, "csr-vector"),
+            WANG_VECTOR[0],
+            means,
+            ("csr vector16", "csr scalar"),
+            device="cuda",
+        )
+        records += grid(
+            "normal",
+            law,
+            wang_strip(gpu, "csr-scalar"),
+            *WANG_THREAD,
+            ("csr scalar", "jad diagonals"),
+            device="cuda",
+        )
+        return MODELS.get("wang-normal")().fit(train(records, ON_GPU))
+
+    return fit
+
+
+def bent(x, y):
+    """Give a product of two lines, the first of which rises less beyond the threshold."""
+    over = 2e-3 + 3e-4 * min(x, THRESHOLD) + 1e-4 * max(x - THRESHOLD, 0)
+    return over * (1e-3 + 2e-3 * y)
+
+
+@pytest.mark.parametrize("length", [5, 64, 700])
+def test_half_a_warp_a_row_is_t_over_t0_times_e(on_gpu, of_lengths, way, length):
+    model, strip = on_gpu(bent), wang_strip(ON_GPU.gpu, "csr-vector")
+    # One row in eight is longer: P0 is the mode.
+    target = of_lengths([length] * (7 * strip // 8) + [length + 1] * (strip // 8 + 1))
+    terms = model.terms(way("csr", "vector16", device="cuda"), RowBlocks.of(target))
+    expected = [bent(length, FIXED_STRIPS), bent(64, FIXED_STRIPS), bent(64, 2)]
+    assert [float(terms[name][0]) for name in ("T1", "T2", "T3")] == pytest.approx(expected, rel=1e-9)
+    assert float(terms["time_s"][0]) == pytest.approx(bent(length, 2), rel=1e-9)
+
+
+def test_beyond_1024_there_are_lines_of_their_own_where_they_were_measured(on_gpu, of_lengths, way):
+    asked, target = way("csr", "vector16", device="cuda"), RowBlocks.of(of_lengths([2500] * 3))
+    assert float(on_gpu(bent).values(asked, target)[0]) == pytest.approx(bent(2500, 1), rel=1e-9)
+    below = float(on_gpu(bent, THRESHOLD).values(asked, target)[0])
+    assert below == pytest.approx((2e-3 + 3e-4 * 2500) * 3e-3, rel=1e-9), "the lines from below go on"
+
+
+def test_a_gpu_has_a_fit_for_each_of_its_two_kernels_of_csr(on_gpu, way):
+    model = on_gpu(law)
+    assert model.formats() == ["csr", "jad"] and model.kernels("csr") == ("vector16", "scalar")
+    assert not model.serves(way("csr", "vector32", device="cuda"))
+    assert len(model.grids_["csr vector16"].time_s) == 234, "section 3.1: 18 numbers of strips, 13 lengths"
+    assert len(model.grids_["csr scalar"].time_s) == 90, "none of the matrices for half-warps"
+
+
+def test_the_suite_is_the_papers_grid_and_begins_with_what_a_fit_needs(grid):
+    suite = wang_matrices(7_000, ("csr", "ell", "jad"), 6_145)
+    names = {matrix.problem.specification for matrix in suite}
+    assert len(names) == len(suite) == len(WANG_LENGTHS) * (90 + 234)
+    own = [matrix.problem.specification for matrix in wang_matrices(STRIP, ("csr",))]
+    first = {
+        specification("row lengths", rows=y * STRIP, mean_length=x, lengths=lengths)
+        for x in LENGTHS
+        for y in STRIPS
+        for lengths in WANG_LENGTHS
+    }
+    assert set(own[: len(first)]) == first
+
+
+def test_state_comes_back(model_class, grid, train, way, of_lengths):
+    training: TrainingSet = train(grid(model_class.lengths, law))
+    model = model_class(True).fit(training)
+    again = model_class(True).restored(model.to_state(), training.machine)
+    blocks = RowBlocks.of(of_lengths([9] * 100))
+    assert np.array_equal(again.values(way("jad"), blocks), model.values(way("jad"), blocks))
