@@ -4,7 +4,7 @@
 
 Reads the matrices and keeps counts and histograms only. Twins come in three sizes: a third, whole, triple.
 Their order begins with the twin in the middle of the space of features. Each next one is the farthest from
-all before it, so every budget covers the space. The shipped src/sparsecast/matrices/atlas.json.gz is such a file.
+all before it, so every budget covers the space. The shipped src/sparsecast/matrices/atlas.json.gz is one.
 """
 
 from __future__ import annotations
