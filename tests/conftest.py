@@ -24,6 +24,7 @@ from sparsecast.formats import FORMATS
 from sparsecast.machines.gpu import GPU
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.gallery import gallery, gallery_names, gallery_parameters
+from sparsecast.models import sparsecast as sparsecast_model
 from sparsecast.records import Bandwidth, Candidate, Parameters
 
 # The same examples in every run of CI: a new one that fails belongs to whoever can look at it.
@@ -96,6 +97,14 @@ def recorded_complex() -> Profile:
         for record in recorded.select(dtype="float64")
     )
     return dataclasses.replace(recorded, records=(*recorded.records, *records))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def few_trees() -> Iterator[None]:
+    """Have the project's own model grow few trees: what it learns with all is tested in its own file."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sparsecast_model.FOREST, "n_estimators", 6)
+        yield
 
 
 #: Of the GPU below: seconds to launch a kernel, bytes a second of its memory and of the way there.

@@ -13,8 +13,15 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.matrices.gallery import gallery
 from sparsecast.models.forest import Forest
 from sparsecast.models.linear import LinearModel
-from sparsecast.models.sparsecast import LEAST_MATRICES, SparsecastModel
+from sparsecast.models.sparsecast import FOREST, LEAST_MATRICES, SparsecastModel
 from sparsecast.models.training import TrainingSet
+
+
+@pytest.fixture(scope="module", autouse=True)
+def all_trees():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(FOREST, "n_estimators", 60)
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -26,6 +26,10 @@ from sparsecast.planning.dynamic_programme import (
     strip_statistics,
 )
 
+#: Models for which the recorded profile suffices. Those of Wang and of Hossain need matrices or bandwidths
+#: that it lacks.
+SERVED = [name for name in MODELS.names() if not name.startswith(("wang-", "hossain-"))]
+
 SETTING = Target("cpu", "float64", 32, 1)
 HERE = detect()
 FORMATS = ("csr", "coo", "hyb")
@@ -160,7 +164,7 @@ def test_of_equal_plans_the_one_with_fewest_blocks_is_taken():
     assert [(b.first_row, b.last_row) for b in blocks] == [(0, 4)]
 
 
-@pytest.fixture(scope="module", params=MODELS.names())
+@pytest.fixture(scope="module", params=SERVED)
 def fitted(request, recorded):
     model = MODELS.get(request.param)()
     return model.fit(TrainingSet.of(recorded, recorded.select(dtype="float64")))

@@ -296,12 +296,11 @@ def replay(
     profile = profile or find_profile(here=machine_of(device or PROCESSOR))
     machine = asked_machine(profile, device)
     target = stored_target(machine, dtype, threads)
-    is_current = DEVICES.get(machine.device).is_current
     classes = [MODELS.get(name) for name in MODELS.names()]
     models = [partial(model, **settings) for model in classes for settings in model.compared]
     again = [
         record
         for record in kept(profile.machine).records
-        if record.suite == AGAIN_SUITE and is_current(record)
+        if record.suite == AGAIN_SUITE and DEVICES.get(record.candidate.device).is_current(record)
     ]
     return replay_records(training_for(profile, target), models, on_fold=on_fold, again=again)

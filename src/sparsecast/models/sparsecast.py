@@ -41,7 +41,7 @@ _NEIGHBOURS = 3
 LEAST_MATRICES = 20
 
 #: Settings of the forest that were not searched for: scikit-learn's but for smaller trees.
-_FOREST: dict[str, Any] = {"n_estimators": 60, "min_samples_leaf": 2, "max_features": 0.5, "random_state": 0}
+FOREST: dict[str, Any] = {"n_estimators": 60, "min_samples_leaf": 2, "max_features": 0.5, "random_state": 0}
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class _Learned:
     def of(cls, physics: LinearModel, samples: _Samples) -> _Learned:
         """Have trees learn what the physics leaves of the samples."""
         residuals = samples.log_time - samples.log_physics(physics)
-        forest = Forest.grown(samples.features, residuals, **_FOREST)
+        forest = Forest.grown(samples.features, residuals, **FOREST)
         entries = {record.matrix: samples.training.structure(record) for record in samples.training.records}
         return cls(physics, forest, _Known.of(list(entries.values())), samples.kinds)
 
