@@ -25,8 +25,8 @@ from sparsecast.formats.bcsr import BCSR, best_block
 from sparsecast.matrices.atlas import SIZES, Atlas, AtlasEntry
 from sparsecast.matrices.reading import load, matrix_name
 
-#: Twins beyond these numbers of entries are not made: smaller ones say nothing that SciPy's overhead does not
-#: hide, and a larger one takes the time of many.
+#: Twins beyond these numbers of entries are not made: the call takes most of the time of a smaller one, and a
+#: larger one takes the time of many.
 LEAST_ENTRIES, MOST_ENTRIES = 1_000, 8_000_000
 
 

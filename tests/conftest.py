@@ -24,6 +24,7 @@ from sparsecast.formats import FORMATS
 from sparsecast.machines.gpu import GPU
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.gallery import gallery, gallery_names, gallery_parameters
+from sparsecast.models import MODELS
 from sparsecast.models import sparsecast as sparsecast_model
 from sparsecast.records import Bandwidth, Candidate, Parameters
 
@@ -97,6 +98,23 @@ def recorded_complex() -> Profile:
         for record in recorded.select(dtype="float64")
     )
     return dataclasses.replace(recorded, records=(*recorded.records, *records))
+
+
+#: Models for which the recorded profile suffices. Those of Wang and of Hossain need matrices or bandwidths
+#: that it lacks.
+_SERVED = [name for name in MODELS.names() if not name.startswith(("wang-", "hossain-"))]
+
+
+@pytest.fixture(scope="session")
+def served_models() -> list[str]:
+    """The models for which the recorded profile suffices."""
+    return _SERVED
+
+
+@pytest.fixture(scope="session", params=_SERVED)
+def served_model(request: pytest.FixtureRequest) -> str:
+    """Each of them in turn."""
+    return str(request.param)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -23,12 +23,7 @@ from sparsecast.formats import FORMATS
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.gallery import gallery_names, gallery_parameters
-from sparsecast.models import MODELS
 from sparsecast.planning.candidates import Target
-
-#: Models for which the recorded profile suffices. Those of Wang and of Hossain need matrices or bandwidths
-#: that it lacks.
-SERVED = [name for name in MODELS.names() if not name.startswith(("wang-", "hossain-"))]
 
 #: Parameters that keep every gallery matrix small, whichever of them it takes.
 SMALL = {"n": 14, "scale": 9}
@@ -95,9 +90,8 @@ def test_predict_reads_structure_alone(A, recorded):
     assert {forecast.candidate.dtype for forecast in from_structure} == {"float64"}
 
 
-@pytest.mark.parametrize("model", SERVED)
-def test_predict_takes_every_model_by_name(recorded, model):
-    assert sc.predict(small("rmat"), recorded, model=model).model == model
+def test_predict_takes_every_model_by_name(recorded, served_model):
+    assert sc.predict(small("rmat"), recorded, model=served_model).model == served_model
 
 
 def test_predict_takes_the_matrix_type_or_the_named_one(recorded):
@@ -216,9 +210,9 @@ def test_compile_refuses_a_plan_for_more_threads_than_there_are(recorded):
 
 
 @pytest.mark.parametrize("shape", [(0, 4), (0, 0), (5, 4), (5, 0)])
-def test_matrices_without_entries_go_all_the_way(recorded, shape):
+def test_matrices_without_entries_go_all_the_way(recorded, served_models, shape):
     A = scipy.sparse.csr_array(shape)
-    for model in SERVED:
+    for model in served_models:
         assert len(sc.predict(A, recorded, model=model)) > 0
         made = sc.plan(A, recorded, model=model)
     assert np.array_equal(sc.compile(A, made) @ np.ones(shape[1]), np.zeros(shape[0]))
@@ -319,13 +313,13 @@ def test_measure_refuses_threads_that_are_not_there(own):
         sc.measure(A, [candidate])
 
 
-def test_evaluate_sets_every_model_against_the_measurement(own, tmp_path):
+def test_evaluate_sets_every_model_against_the_measurement(own, served_models):
     matrices = ["gallery:banded?n=60", sc.gallery("rmat", scale=8)]
     ticks = []
     found = api.evaluate(matrices, own, threads=1, on_progress=lambda *each: ticks.append(each))
     assert found.profile == own.name
     assert {row.matrix for row in found.rows} == {"gallery:banded?n=60", "matrix 2"}
-    assert set(found.models) == set(SERVED)
+    assert set(found.models) == set(served_models)
     assert [name for _, _, name in ticks] == ["gallery:banded?n=60", "matrix 2", "gallery:banded?n=60"]
     assert all(0 < done_s <= total_s for done_s, total_s, _ in ticks) and ticks[-1][0] == ticks[-1][1]
     assert all(score.forecast_products > 0 for score in found.models.values())
@@ -494,7 +488,7 @@ def test_a_model_with_kernels_of_its_own_forecasts_them(gpu_profile):
     assert planned.baseline.time_s == pytest.approx(csr.time_s)
 
 
-def test_what_any_model_forecasts_is_measured_too(gpu_profile, monkeypatch):
+def test_what_any_model_forecasts_is_measured_too(gpu_profile, served_models, monkeypatch):
     asked = []
     for room in ("evaluating", "forecasting"):
         monkeypatch.setattr(f"sparsecast.api.{room}.machine_of", lambda device: gpu_profile.machine)
@@ -506,7 +500,7 @@ def test_what_any_model_forecasts_is_measured_too(gpu_profile, monkeypatch):
     api.evaluate([A], gpu_profile, device="cuda:1")
     kernels = [candidate.kernel for candidate in asked if candidate.format == "csr"]
     assert len(kernels) == 2 and "vector32" in kernels
-    for model in SERVED:
+    for model in served_models:
         assert {f.candidate for f in sc.predict(A, gpu_profile, model=model)} <= set(asked)
     assert len(asked) == len(set(asked))
 

@@ -19,12 +19,7 @@ from sparsecast.formats import FORMATS
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import missing_profiles
 from sparsecast.matrices.gallery import gallery, gallery_names
-from sparsecast.models import MODELS
 from sparsecast.records import Bandwidth
-
-#: Models for which the recorded profile suffices. Those of Wang and of Hossain need matrices or bandwidths
-#: that it lacks.
-SERVED = [name for name in MODELS.names() if not name.startswith(("wang-", "hossain-"))]
 
 SMALL = "gallery:poisson2d?n=30"
 DENSE_ROW = "gallery:arrow?n=3000&dense_rows=1"
@@ -110,10 +105,9 @@ def test_predict_for_another_machine_by_name_and_by_path(run, recorded, foreign,
     assert document_of(run("predict", SMALL, "--profile", path, "--json"))["profile"] == recorded.name
 
 
-@pytest.mark.parametrize("model", SERVED)
-def test_predict_with_every_model(run, foreign, model):
-    document = document_of(run("predict", SMALL, "--profile", foreign, "--model", model, "--json"))
-    assert document["model"] == model
+def test_predict_with_every_model(run, foreign, served_model):
+    document = document_of(run("predict", SMALL, "--profile", foreign, "--model", served_model, "--json"))
+    assert document["model"] == served_model
 
 
 def test_predict_in_single_precision(run, foreign):
@@ -215,14 +209,14 @@ def test_measure_on_a_machine_that_was_not_met(run):
     assert {m["forecast_s"] for m in document["measurements"]} == {None}
 
 
-def test_evaluate(any_way, calibrated):
+def test_evaluate(any_way, calibrated, served_models):
     second = "gallery:banded?n=500"
     document = document_of(any_way("evaluate", SMALL, second, "--threads", "1", "--json"))
     has(document, {"profile": str, "rows": list, "models": dict})
     assert {row["matrix"] for row in document["rows"]} == {SMALL, second}
     for row in document["rows"]:
         has(row, ROW)
-    assert set(document["models"]) == {row["model"] for row in document["rows"]} == set(SERVED)
+    assert set(document["models"]) == {row["model"] for row in document["rows"]} == set(served_models)
     for score in document["models"].values():
         has(score, SCORE)
 

@@ -24,6 +24,9 @@ from sparsecast.planning.dynamic_programme import strip_statistics
 from sparsecast.planning.plan import make_plan
 from sparsecast.records import Parameters
 
+#: Whose forecasts the intervals are of; only the project's own model looks at it.
+MATRIX = structure(varied_matrix(300, 4, "uniform", 1.0, seed=0))
+
 HOST = Machine("a processor", "x86_64", 4, 4, (Cache(3, 1 << 22, 4),), (), 1 << 34, "Linux")
 SETTING = Target("cuda", "float64", 32, 1)
 
@@ -323,11 +326,11 @@ def test_intervals_are_those_of_the_kernel(law_records, structures, gpu_record, 
     ]
     model = LinearModel().fit(train(law_records + held_out, SMALL))
     narrow, wide = (
-        model.interval(on_gpu("csr", "vector4"), 1.0),
-        model.interval(on_gpu("csr", "balanced"), 1.0),
+        model.interval(on_gpu("csr", "vector4"), 1.0, MATRIX),
+        model.interval(on_gpu("csr", "balanced"), 1.0, MATRIX),
     )
     assert wide[0] < narrow[0] < 1 < narrow[1] < wide[1]
-    assert model.interval(on_gpu("ell", "columns"), 1.0) == (None, None)
+    assert model.interval(on_gpu("ell", "columns"), 1.0, MATRIX) == (None, None)
 
 
 # Plans.

@@ -242,7 +242,7 @@ def golden_forecasts(recorded, way, dtype):
         for name in model.formats():
             candidate = way(name, dtype=dtype)
             time_s = float(model.values(candidate, blocks)[0])
-            low_s, high_s = model.interval(candidate, time_s)
+            low_s, high_s = model.interval(candidate, time_s, blocks.matrix)
             found[f"{specification} {name} {dtype}"] = {"time_s": time_s, "low_s": low_s, "high_s": high_s}
     return found
 

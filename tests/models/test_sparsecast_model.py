@@ -15,6 +15,9 @@ from sparsecast.models.forest import Forest
 from sparsecast.models.linear import LinearModel
 from sparsecast.models.sparsecast import FOREST, LEAST_MATRICES, SparsecastModel
 from sparsecast.models.training import TrainingSet
+from sparsecast.planning.candidates import Target
+from sparsecast.planning.dynamic_programme import strip_statistics
+from sparsecast.planning.plan import make_plan
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -82,6 +85,15 @@ def test_a_matrix_unlike_all_known_ones_has_a_wider_interval(fitted, training):
     candidate = next(r.candidate for r in training.records if r.candidate.format == "csr")
     widths = [each.high / each.low for m in (near, far) for each in fitted.estimates(m, [candidate])]
     assert widths[1] > widths[0] > 1.0
+
+
+def test_a_plan_has_the_interval_of_the_forecast(fitted, training):
+    A = gallery("poisson2d", n=60)
+    statistics = strip_statistics(A.indptr, structure(A), 512)
+    made = make_plan(statistics, fitted, Target("cpu", "float64", 32, 1), training.machine, 1)
+    (found,) = fitted.estimates(structure(A), [made.baseline.candidate])
+    assert len(made.blocks) == 1 and made.blocks[0].candidate == found.candidate
+    assert (made.low_s, made.high_s) == pytest.approx((found.low, found.high))
 
 
 def test_intervals_hold_about_nine_tenths_of_groups_that_were_left_out(training):

@@ -14,9 +14,7 @@ from scipy.sparse import csr_array
 from sparsecast.features.analysis import structure
 from sparsecast.formats.storage_format import MAX_PADDING_FACTOR
 from sparsecast.machines.machine import detect
-from sparsecast.models import MODELS
 from sparsecast.models.model import Model
-from sparsecast.models.training import TrainingSet
 from sparsecast.planning.candidates import Target
 from sparsecast.planning.dynamic_programme import (
     MAX_STRIPS,
@@ -25,10 +23,6 @@ from sparsecast.planning.dynamic_programme import (
     best_single_block,
     strip_statistics,
 )
-
-#: Models for which the recorded profile suffices. Those of Wang and of Hossain need matrices or bandwidths
-#: that it lacks.
-SERVED = [name for name in MODELS.names() if not name.startswith(("wang-", "hossain-"))]
 
 SETTING = Target("cpu", "float64", 32, 1)
 HERE = detect()
@@ -164,10 +158,9 @@ def test_of_equal_plans_the_one_with_fewest_blocks_is_taken():
     assert [(b.first_row, b.last_row) for b in blocks] == [(0, 4)]
 
 
-@pytest.fixture(scope="module", params=SERVED)
-def fitted(request, recorded):
-    model = MODELS.get(request.param)()
-    return model.fit(TrainingSet.of(recorded, recorded.select(dtype="float64")))
+@pytest.fixture(scope="module")
+def fitted(served_fits, served_model):
+    return next(model for model in served_fits if model.name == served_model)
 
 
 @settings(max_examples=25)

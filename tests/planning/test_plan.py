@@ -13,16 +13,10 @@ from scipy.sparse import csr_array
 from sparsecast.features.analysis import structure
 from sparsecast.machines.machine import detect
 from sparsecast.matrices.gallery import gallery
-from sparsecast.models import MODELS
 from sparsecast.models.model import Model
-from sparsecast.models.training import TrainingSet
 from sparsecast.planning.candidates import Target
 from sparsecast.planning.dynamic_programme import strip_statistics
 from sparsecast.planning.plan import make_plan
-
-#: Models for which the recorded profile suffices. Those of Wang and of Hossain need matrices or bandwidths
-#: that it lacks.
-SERVED = [name for name in MODELS.names() if not name.startswith(("wang-", "hossain-"))]
 
 SETTING = Target("cpu", "float64", 32, 1)
 HERE = detect()
@@ -79,9 +73,8 @@ def test_a_conversion_that_costs_more_than_it_saves_is_left_alone(strips):
     assert chosen == {1: {"csr"}, 9: {"csr"}, 11: {"csr"}, 12: {"coo"}, 10**6: {"coo"}}
 
 
-def test_one_product_converts_nothing_on_a_real_machine(recorded):
-    for name in SERVED:
-        model = MODELS.get(name)().fit(TrainingSet.of(recorded, recorded.select(dtype="float64")))
+def test_one_product_converts_nothing_on_a_real_machine(served_fits):
+    for model in served_fits:
         plan = make_plan(statistics(gallery("poisson2d", n=200), 1024), model, SETTING, HERE, 1)
         assert {block.candidate.format for block in plan.blocks} == {"csr"}
         assert plan.convert_s == 0
@@ -128,12 +121,11 @@ def test_a_plan_without_every_interval_has_none(strips):
     assert (plan.low_s, plan.high_s) == (None, None)
 
 
-def test_the_plans_time_is_the_sum_of_its_blocks(recorded):
+def test_the_plans_time_is_the_sum_of_its_blocks(served_fits):
     lengths = np.concatenate([np.full(3000, 4), np.full(40, 900), np.arange(3000) % 9])
     indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
     A = csr_array((np.ones(indptr[-1]), np.zeros(indptr[-1], np.int32), indptr), (len(lengths), 4000))
-    for name in SERVED:
-        model = MODELS.get(name)().fit(TrainingSet.of(recorded, recorded.select(dtype="float64")))
+    for model in served_fits:
         plan = make_plan(statistics(A, 512), model, SETTING, HERE, 10**6)
         assert plan.time_s == pytest.approx(sum(block.time_s for block in plan.blocks))
         assert plan.convert_s == pytest.approx(sum(block.convert_s for block in plan.blocks))
@@ -141,9 +133,8 @@ def test_the_plans_time_is_the_sum_of_its_blocks(recorded):
 
 
 @pytest.mark.parametrize("shape", [(0, 5), (0, 0), (7, 5), (7, 0)])
-def test_a_matrix_without_entries_is_planned(recorded, shape):
-    for name in SERVED:
-        model = MODELS.get(name)().fit(TrainingSet.of(recorded, recorded.select(dtype="float64")))
+def test_a_matrix_without_entries_is_planned(served_fits, shape):
+    for model in served_fits:
         plan = make_plan(statistics(csr_array(shape)), model, SETTING, HERE, 100)
         assert 0 < plan.time_s < math.inf
         assert sum(block.last_row + 1 - block.first_row for block in plan.blocks) == shape[0]

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
 from sparsecast.cli import options
 from sparsecast.errors import InputError
-
-if TYPE_CHECKING:
-    from sparsecast.benchmark.evaluation import Evaluation
 
 
 def command(
@@ -40,7 +37,11 @@ def command(
     as_json: options.JsonOption = False,
 ) -> None:
     """Forecast and measure a collection of matrices on this machine, and score the models."""
+    from sparsecast import api
+    from sparsecast.benchmark.replay import FOLDS
+    from sparsecast.models import MODELS
     from sparsecast.reports import documents, evaluation_figures, figures, row_files, tables
+    from sparsecast.reports.progress import counted_bar, timed_bar
 
     if bool(matrices) == replay:
         given = "matrices and --replay" if replay else "neither matrices nor --replay"
@@ -51,8 +52,16 @@ def command(
         row_files.refuse_other_kind(rows)
     if figure is not None:
         figures.refuse_undrawable(figure)
-    asked = profile, threads, dtype, device
-    result = _measured(matrices, keep, anew, *asked) if matrices else _replayed(*asked)
+    if matrices:
+        chosen = api.profile(profile) if profile else None
+        asked: dict[str, Any] = {"threads": threads, "dtype": dtype, "device": device, "keeps": keep}
+        with timed_bar(options.screen(), "measuring") as on_progress:
+            result = api.evaluate(matrices, chosen, **asked, anew=anew, on_progress=on_progress)
+    else:
+        chosen = api.profile(profile, device=device)
+        fits = FOLDS * sum(len(MODELS.get(name).compared) for name in MODELS.names())
+        with counted_bar(options.screen(), "fitting", fits) as advance:
+            result = api.replay(chosen, threads=threads, dtype=dtype or "float64", on_fold=advance)
     if not result.rows and not result.interrupted:
         raise InputError(
             next(iter(result.refused.values()), "no matrix was measured: expected some; name others")
@@ -74,41 +83,3 @@ def command(
     options.show(as_json, documents.evaluation(result), *shown, *sentences, *left_out)
     if result.interrupted:
         options.stop("kept" if keep else "shown")
-
-
-def _measured(
-    matrices: list[str],
-    keep: bool,
-    anew: bool,
-    profile: str | None,
-    threads: int | None,
-    dtype: str | None,
-    device: str,
-) -> Evaluation:
-    from sparsecast import api
-    from sparsecast.reports.progress import timed_bar
-
-    chosen = api.profile(profile) if profile else None
-    with timed_bar(options.screen(), "measuring") as on_progress:
-        return api.evaluate(
-            matrices,
-            chosen,
-            threads=threads,
-            dtype=dtype,
-            device=device,
-            keeps=keep,
-            anew=anew,
-            on_progress=on_progress,
-        )
-
-
-def _replayed(profile: str | None, threads: int | None, dtype: str | None, device: str) -> Evaluation:
-    from sparsecast import api
-    from sparsecast.benchmark.replay import FOLDS
-    from sparsecast.models import MODELS
-    from sparsecast.reports.progress import counted_bar
-
-    chosen = api.profile(profile, device=device)
-    fits = FOLDS * sum(len(MODELS.get(name).compared) for name in MODELS.names())
-    with counted_bar(options.screen(), "fitting", fits) as advance:
-        return api.replay(chosen, threads=threads, dtype=dtype or "float64", on_fold=advance)

@@ -89,13 +89,12 @@ def atlas_matrix(name: str, size: str) -> csr_array:
     InputError
         If there is no such entry or size.
     """
-    entries = atlas().entries
-    if name not in entries or size not in SIZES:
+    entry = _entry(name)
+    if entry is None or size not in SIZES:
         raise InputError(
             f"atlas entry '{name}' of size '{size}': expected an entry that is shipped and one of "
             f"{', '.join(SIZES)}; correct the specification, or install the version that it is from"
         )
-    entry = entries[name]
     whole = twin(entry.structure, entry.block, seed=0)
     if size == "triple":
         return csr_array(block_diag((whole, whole, whole), format="csr"))
@@ -111,13 +110,17 @@ def _third(whole: csr_array) -> csr_array:
     return third
 
 
+def _entry(name: str) -> AtlasEntry | None:
+    return atlas().entries.get(str(name))  # a specification gives a name of digits as a number
+
+
 def atlas_entries(name: str, size: str) -> int:
     """Return about the number of entries of `atlas_matrix`, 0 for an unknown one."""
-    entry = atlas().entries.get(name)
+    entry = _entry(name)
     return int(SIZES.get(size, 0.0) * entry.structure.nnz) if entry else 0
 
 
 def atlas_group(name: str) -> str:
     """Return the group of an entry's twins in cross-validation: that of the file it was derived from."""
-    entry = atlas().entries.get(name)
+    entry = _entry(name)
     return entry.digest if entry else name

@@ -197,7 +197,9 @@ class Model(ABC):
     def _estimate(self, candidate: Candidate, blocks: RowBlocks) -> Estimate:
         terms = {name: float(values[0]) for name, values in self.terms(candidate, blocks).items()}
         value = terms.pop(QUANTITIES[self.quantity])
-        return Estimate(candidate, value, *self.interval(candidate, value), tuple(terms.items()))
+        return Estimate(
+            candidate, value, *self.interval(candidate, value, blocks.matrix), tuple(terms.items())
+        )
 
     def forecast(self, structure: Structure, candidates: Iterable[Candidate]) -> list[Forecast]:
         """Return the Forecasts of whole-matrix Candidates, fastest first: for a model of time.
@@ -226,8 +228,13 @@ class Model(ABC):
             why=found.why,
         )
 
-    def interval(self, candidate: Candidate, value: float) -> tuple[float | None, float | None]:
-        """Return the low and high end of a forecast; None where too few Records were held out."""
+    def interval(
+        self, candidate: Candidate, value: float, matrix: Structure
+    ) -> tuple[float | None, float | None]:
+        """Return the low and high end of a forecast for `matrix`, or for a block of its rows.
+
+        None where too few Records were held out.
+        """
         label = self.label(candidate)
         if label not in self.ratios_:
             return None, None

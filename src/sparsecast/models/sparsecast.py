@@ -29,7 +29,7 @@ from sparsecast.models.forest import Floats, Forest
 from sparsecast.models.linear import LinearModel
 from sparsecast.models.model import INTERVAL_SHARE, Model
 from sparsecast.models.training import TrainingSet
-from sparsecast.records import Candidate, Estimate
+from sparsecast.records import Candidate
 
 #: Parts into which the groups of matrices are split for the intervals.
 _FOLDS = 5
@@ -214,10 +214,13 @@ class SparsecastModel(Model):
         factor = float(np.exp(self.learned_.forest.of(features)[0]))
         return {**physics, "correction": time_s * (factor - 1.0), "time_s": time_s * factor}
 
-    def _estimate(self, candidate: Candidate, blocks: RowBlocks) -> Estimate:
-        found = super()._estimate(candidate, blocks)
-        half = np.exp(self.width_ * self.learned_.known.widening(blocks.matrix))
-        return Estimate(candidate, found.value, found.value / half, found.value * half, found.why)
+    def interval(self, candidate: Candidate, value: float, matrix: Structure) -> tuple[float, float]:
+        """Return the low and high end of a forecast; farther apart the farther all known matrices are."""
+        factor = float(np.exp(self.width_ * self.learned_.known.widening(matrix)))
+        return value / factor, value * factor
+
+    def _ratios(self, used: TrainingSet) -> dict[str, list[float]]:
+        return {}  # it learns from what others hold out: `width_` is for its intervals
 
     def _state(self) -> dict[str, Any]:
         learned, known = self.learned_, self.learned_.known

@@ -90,7 +90,7 @@ def make_plan(
     blocks = next(blocks for blocks, total in zip(options, totals, strict=True) if total <= most)
     time_s = math.fsum(block.time_s for block in blocks)
     convert_s = math.fsum(block.convert_s for block in blocks)
-    intervals = [model.interval(block.candidate, block.time_s) for block in blocks]
+    intervals = [model.interval(block.candidate, block.time_s, statistics.matrix) for block in blocks]
     return Plan(
         blocks=tuple(blocks),
         iterations=iterations,
