@@ -52,8 +52,8 @@ MEMORY_SHARE = 0.25
 #: format, and the oracle's terms in extended precision.
 _VALUES_AN_ENTRY, _MORE_BYTES = 3, 36
 
-QUICK_EFFORT = Effort(samples=40, sample_s=0.0005, most_s=0.15)
-FULL_EFFORT = Effort(samples=100, sample_s=0.0005, most_s=0.3)
+QUICK_EFFORT = Effort(samples=24, sample_s=0.0005, most_s=0.1)
+FULL_EFFORT = Effort(samples=40, sample_s=0.0005, most_s=0.2)
 
 #: Seconds that it takes to tell how many calls a sample has, and the calls a sample that are not timed.
 _TRIALS_S, _UNTIMED = 0.003, 0.25
@@ -61,9 +61,9 @@ _TRIALS_S, _UNTIMED = 0.003, 0.25
 #: From this budget a target on, there is time for the full effort.
 _FULL_EFFORT_BUDGET_S = 60.0
 
-#: The share of the budget that the five-minute benchmark gets where its figures are wanted, and its share of
-#: what the required matrices leave where they are not. It is not begun with fewer seconds than the last.
-_RATING_SHARE, _REST_SHARE, _LEAST_REST_S = 0.75, 0.5, 30.0
+#: The share of the budget that the five-minute benchmark gets where its figures are wanted. Where they are
+#: not, it gets what the models' matrices leave, if that is as many seconds as these.
+_RATING_SHARE, _LEAST_REST_S = 0.75, 30.0
 
 #: Seconds of a budget for each target that is rated; the last ones are left out where they do not suffice.
 _SETTING_S = 75.0
@@ -325,10 +325,10 @@ class Calibration:
             yield from self._measure_rounds(needed)
             if not self.bandwidths and self._budget.suffices(_STREAMS_S * len(self.targets)):
                 self._measure_bandwidths()
-            limit = _REST_SHARE * (self.budget_s - self.used_s)
-            if limit >= _LEAST_REST_S:
-                yield from self._measure_synthetic(limit)
             yield from self._measure_rounds(optional)
+            left = self._budget.end_s - self.used_s
+            if left >= _LEAST_REST_S:
+                yield from self._measure_synthetic(left)
 
     def _measure_bandwidths(self) -> None:
         with self._phase("bandwidth"):

@@ -17,6 +17,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsecast.measuring.core_speed import CoreSpeed
 from sparsecast.measuring.timing import Call, Clock, HostClock, low
 from sparsecast.numba_pool import each_part, share
 from sparsecast.parallel import equal_parts
@@ -133,7 +134,8 @@ class ReferenceMonitor:
     """Times references, given by level, now and then, and pools the readings.
 
     `clock` times them, by default the host's. `clock_s` returns the seconds since some moment, for when a
-    reading was. `readings` are, for each level, when and how many seconds.
+    reading was. `cores` tells when they run at full speed, which a reading waits for, a moment at most.
+    `readings` are, for each level, when and how many seconds.
     """
 
     def __init__(
@@ -141,8 +143,10 @@ class ReferenceMonitor:
         references: Mapping[str, Reference],
         clock: Clock | None = None,
         clock_s: Callable[[], float] = perf_counter,
+        cores: CoreSpeed | None = None,
     ) -> None:
         self._references, self._clock, self._clock_s = references, clock or HostClock(), clock_s
+        self.cores = cores
         self._last_s = -math.inf
         self.readings: dict[str, list[tuple[float, float]]] = {level: [] for level in references}
 
@@ -156,6 +160,8 @@ class ReferenceMonitor:
     def time(self) -> None:
         """Time all references now."""
         for level, reference in self._references.items():
+            if self.cores is not None:
+                self.cores.wait(_MOST_S)
             self.readings[level].append((self._clock_s(), reference.seconds(self._clock)))
         self._last_s = self._clock_s()
 

@@ -3,7 +3,8 @@
 What disturbs a sample makes it longer, hardly ever shorter, so many short samples are taken and the time is
 a low quantile of them (Chen and Revels 2016, "Robust benchmarking in noisy environments"): a sample that is
 shorter than the turns of the other programs meets none of them. The callables are sampled in turn, so that a
-slow minute of the machine slows them all alike.
+slow minute of the machine slows them all alike. Where the speed of the cores can be told, a sample is taken
+after a short wait for full speed, and those at full speed count; the others count only where those are few.
 
 One sample is (T_beta - T_alpha) / (beta - alpha), the time of beta calls less that of alpha calls, so that
 what a run of calls costs once cancels (Guo, Wang, Chen 2014, section 3.3). T_alpha is the low quantile of the
@@ -14,11 +15,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import compress
 from time import perf_counter
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from sparsecast.measuring.core_speed import CoreSpeed  # it imports Numba, which a forecast does without
 
 #: Which of the samples is the time: a tenth of them is shorter. `benchmarks/busy_machine.py` compares others.
 LOW_SHARE = 0.1
@@ -29,6 +34,12 @@ _SAMPLES_A_TURN = 4
 
 #: Fewer samples are not taken, however long they last.
 _LEAST_SAMPLES = 3
+
+#: Samples of a callable, of those asked for, that should be at full speed; else as many again are taken.
+_FULL_SHARE = 0.25
+
+#: Seconds that samples may wait for full speed beyond the time that they have taken so far.
+_FIRST_WAIT_S = 0.02
 
 #: Runs that tell the number of calls in a sample, fewer where they take longer than so many samples.
 _TRIALS, _TRIAL_SAMPLES = 3, 10
@@ -72,16 +83,24 @@ class Timing:
     spread, noise : float or None
         Interquartile range over `time_s`, and relative difference between the low quantiles of the earlier
         and of the later half: how well a repeated measurement agrees. None of a single sample.
+    slow_share : float or None
+        Share of all samples that were taken while the cores were slower than they can be; None where that
+        was not looked at.
     """
 
     samples_s: tuple[float, ...]
     time_s: float
     spread: float | None
     noise: float | None
+    slow_share: float | None = None
 
     @classmethod
-    def of(cls, samples_s: tuple[float, ...]) -> Timing:
-        """Summarise samples in the order taken."""
+    def of(cls, samples_s: tuple[float, ...], is_full: Sequence[bool] | None = None) -> Timing:
+        """Summarise samples in the order taken; those at full speed alone, where they suffice."""
+        if is_full is not None:
+            fast = tuple(compress(samples_s, is_full))
+            counted = cls.of(fast if len(fast) >= _LEAST_SAMPLES else samples_s)
+            return replace(counted, samples_s=samples_s, slow_share=1.0 - len(fast) / len(samples_s))
         time_s = low(samples_s)
         half = len(samples_s) // 2
         if not half:
@@ -130,6 +149,7 @@ def measure(
     effort: Effort = DEFAULT_EFFORT,
     on_sample: Callable[[], None] = lambda: None,
     clock: Clock | None = None,
+    cores: CoreSpeed | None = None,
 ) -> dict[str, Timing]:
     """Return the Timing of every callable by name, in their order, from samples taken in turn.
 
@@ -142,15 +162,21 @@ def measure(
         Called as often as `effort` has samples of each callable, for progress.
     clock : Clock, optional
         The host's by default.
+    cores : CoreSpeed, optional
+        Tells whether the cores run at full speed; without it, all samples count.
     """
     clock = clock or HostClock()
-    series = {name: _Series(call, effort, clock) for name, call in calls.items()}
+    series = {name: _Series(call, effort, clock, cores) for name, call in calls.items()}
     for first in range(0, effort.samples, _SAMPLES_A_TURN):
         wanted = min(_SAMPLES_A_TURN, effort.samples - first)
         for each in series.values():
             each.take(wanted)
             for _ in range(wanted):
                 on_sample()
+    for _ in range(0, effort.samples, _SAMPLES_A_TURN):
+        for each in series.values():
+            if each.is_slow:
+                each.take(_SAMPLES_A_TURN)
     return {name: each.timing() for name, each in series.items()}
 
 
@@ -161,33 +187,52 @@ class _Series:
     call: Call
     effort: Effort
     clock: Clock
+    cores: CoreSpeed | None = None
     _alpha_s: list[float] = field(default_factory=list)
     _beta_s: list[float] = field(default_factory=list)
+    _is_full: list[bool] = field(default_factory=list)
     _used_s: float = 0.0
+    _waited_s: float = 0.0
 
     def __post_init__(self) -> None:
         self.alpha = self.clock.least_calls
         self.beta = self.alpha + _calls_of(self.call, self.effort.sample_s, self.clock)
 
+    @property
+    def is_slow(self) -> bool:
+        """Whether too few of the samples were at full speed."""
+        return self.cores is not None and sum(self._is_full) < _FULL_SHARE * self.effort.samples
+
     def take(self, samples: int) -> None:
         """Take so many samples in a row, fewer where there is no time left for them."""
-        start = perf_counter()
+        start, waited_s = perf_counter(), self._waited_s
         for number in range(samples):
-            used_s = self._used_s + perf_counter() - start
+            used_s = self._used_s + perf_counter() - start - (self._waited_s - waited_s)
             if used_s > self.effort.most_s and len(self._beta_s) >= _LEAST_SAMPLES:
                 break
             if number == 0:
                 self.call()  # untimed: otherwise the first run would pay for the caches that others filled
                 self._alpha_s.append(self.clock.seconds(self.call, self.alpha))
+            self._sample(used_s)
+        self._used_s += perf_counter() - start - (self._waited_s - waited_s)
+
+    def _sample(self, used_s: float) -> None:
+        """Take one sample; where the speed of the cores is told, it must be full before and after."""
+        if self.cores is None:
             self._beta_s.append(self.clock.seconds(self.call, self.beta))
-        self._used_s += perf_counter() - start
+            return
+        before, waited_s = self.cores.wait(_FIRST_WAIT_S + used_s - self._waited_s)
+        self._waited_s += waited_s
+        self._beta_s.append(self.clock.seconds(self.call, self.beta))
+        self._is_full.append(before and self.cores.is_full())
 
     def timing(self) -> Timing:
         """Return the summary; where every run of alpha calls was disturbed, plain means bound the time."""
         alpha, alpha_s = self.alpha, low(self._alpha_s)
         if alpha_s >= min(self._beta_s):
             alpha, alpha_s = 0, 0.0
-        return Timing.of(tuple((seconds - alpha_s) / (self.beta - alpha) for seconds in self._beta_s))
+        samples_s = tuple((seconds - alpha_s) / (self.beta - alpha) for seconds in self._beta_s)
+        return Timing.of(samples_s, self._is_full if self.cores else None)
 
 
 def _calls_of(call: Call, sample_s: float, clock: Clock) -> int:

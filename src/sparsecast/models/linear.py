@@ -25,6 +25,7 @@ as the others leave them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -34,17 +35,50 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.bcsr import BCSR
 from sparsecast.formats.hyb import HYB
-from sparsecast.machines.machine import Cache, Machine
+from sparsecast.machines.machine import Cache
 from sparsecast.models import MODELS
 from sparsecast.models.fitting import Floats, fitted_costs
 from sparsecast.models.model import SCORED_SUITES, Model
 from sparsecast.models.training import TrainingSet
-from sparsecast.records import Candidate, Record
+from sparsecast.records import Candidate
 
 #: Fewest Records a format is fitted to: as many as it has costs.
 LEAST_RECORDS = 12
 
 CACHE_LINE_BYTES = 64
+
+
+@dataclass(frozen=True)
+class CountedWork:
+    """The work that Records of one fit measured.
+
+    Attributes
+    ----------
+    format, kernel : str
+        The kernel is empty where one fit is for all of a format.
+    places : int array of shape (records,)
+        Of the Records in their training set.
+    kinds : tuple of str
+    counts : float array of shape (records, kinds)
+    time_s : float array of shape (records,)
+    """
+
+    format: str
+    kernel: str
+    places: NDArray[np.int64]
+    kinds: tuple[str, ...]
+    counts: Floats
+    time_s: Floats
+
+    @property
+    def label(self) -> str:
+        """Name of the fit, as `Model.label` gives it."""
+        return f"{self.format} {self.kernel}".rstrip()
+
+    def part(self, chosen: NDArray[np.bool_]) -> CountedWork:
+        """Return the work of some Records; `chosen` has one element for each of the training set."""
+        own = chosen[self.places]
+        return replace(self, places=self.places[own], counts=self.counts[own], time_s=self.time_s[own])
 
 
 @MODELS.register("linear")
@@ -66,32 +100,37 @@ class LinearModel(Model):
         """Tell whether it is fitted to the Records of a suite: also of one that only a plug-in measures."""
         return suite not in SCORED_SUITES
 
-    def fit_terms(self, training: TrainingSet, machine: Machine, device: str) -> Self:
-        """Learn what `terms` needs and nothing else: for a model that builds on these terms."""
-        self.machine_, self.device_ = machine, device
-        self._fit(training)
-        return self
-
     def _fit(self, training: TrainingSet) -> None:
-        self.costs_: dict[str, dict[str, float]] = {}
-        self.kernels_: dict[str, tuple[str, ...]] = {}
-        alike: dict[tuple[str, str], list[Record]] = {}
-        for record in training.records:
+        self.fit_work(self.counted(training))
+
+    def counted(self, training: TrainingSet) -> list[CountedWork]:
+        """Count the work that Records measured, one CountedWork for each fit: `machine_` must be known."""
+        alike: dict[tuple[str, str], list[int]] = {}
+        for place, record in enumerate(training.records):
             is_apart = self.machine_.gpu or self.machine_.published_as is not None
             kernel = record.candidate.kernel if is_apart else ""
-            alike.setdefault((record.candidate.format, kernel), []).append(record)
-        for name, kernel in sorted(alike):
-            own = alike[name, kernel]
-            if len(own) >= LEAST_RECORDS:
-                self.kernels_[name] = (*self.kernels_.get(name, ()), kernel) if kernel else ()
-                self.costs_[self.label(own[0].candidate)] = self._fitted_costs(training, own)
+            alike.setdefault((record.candidate.format, kernel), []).append(place)
+        blocks = {r.matrix: RowBlocks.of(training.structure(r)) for r in training.records}
+        found = []
+        for (name, kernel), places in sorted(alike.items()):
+            own = [training.records[place] for place in places]
+            works = [self._work(record.candidate, blocks[record.matrix]) for record in own]
+            counts = np.array([[float(count[0]) for count in work.values()] for work in works])
+            time_s = np.array([record.time_s for record in own])
+            found.append(CountedWork(name, kernel, np.array(places), tuple(works[0]), counts, time_s))
+        return found
 
-    def _fitted_costs(self, training: TrainingSet, records: Sequence[Record]) -> dict[str, float]:
-        """Return the cost of each kind of work that explains Records of one format best."""
-        works = [self._work(r.candidate, RowBlocks.of(training.structure(r))) for r in records]
-        counts = np.array([[float(count[0]) for count in work.values()] for work in works])
-        costs = fitted_costs(counts, np.array([record.time_s for record in records]))
-        return dict(zip(works[0], costs.tolist(), strict=True))
+    def fit_work(self, counted: Sequence[CountedWork]) -> Self:
+        """Learn the costs that explain work best, of each fit with enough of it."""
+        self.costs_: dict[str, dict[str, float]] = {}
+        self.kernels_: dict[str, tuple[str, ...]] = {}
+        for work in counted:
+            if len(work.places) >= LEAST_RECORDS:
+                own = self.kernels_.get(work.format, ())
+                self.kernels_[work.format] = (*own, work.kernel) if work.kernel else ()
+                costs = fitted_costs(work.counts, work.time_s)
+                self.costs_[work.label] = dict(zip(work.kinds, costs.tolist(), strict=True))
+        return self
 
     def _state(self) -> dict[str, Any]:
         return {"costs": self.costs_, "kernels": {name: list(own) for name, own in self.kernels_.items()}}

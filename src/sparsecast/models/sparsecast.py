@@ -13,8 +13,7 @@ wider in proportion for a matrix that is farther from all known ones.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import compress
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,7 +25,7 @@ from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
 from sparsecast.models import MODELS
 from sparsecast.models.forest import Floats, Forest
-from sparsecast.models.linear import LinearModel
+from sparsecast.models.linear import CountedWork, LinearModel
 from sparsecast.models.model import INTERVAL_SHARE, Model
 from sparsecast.models.training import TrainingSet
 from sparsecast.records import Candidate
@@ -82,40 +81,69 @@ class _Known:
 
 @dataclass(frozen=True)
 class _Samples:
-    """Records as the trees learn from them.
+    """Records as the trees learn from them: one element, or row, for each.
 
     Attributes
     ----------
-    training : TrainingSet
-        Whose Records these are, all served by the physics.
+    matrices : tuple of Structure
+    matrix : int array of shape (records,)
+        Place of each Record's matrix among these.
+    group : object array of shape (records,)
     kinds : tuple of str
         Formats, and formats with their kernels, that are features.
     features : float array of shape (records, features)
+        But for those that the physics gives.
+    work : list of CountedWork
+        What the physics counts.
     log_time : float array of shape (records,)
     """
 
-    training: TrainingSet
+    matrices: tuple[Structure, ...]
+    matrix: NDArray[np.int64]
+    group: NDArray[np.object_]
     kinds: tuple[str, ...]
     features: Floats
+    work: list[CountedWork]
     log_time: Floats
 
     @classmethod
-    def of(cls, training: TrainingSet) -> _Samples:
+    def of(cls, training: TrainingSet, work: list[CountedWork]) -> _Samples:
         records = training.records
+        structures = {record.matrix: training.structure(record) for record in records}
+        places = {name: place for place, name in enumerate(structures)}
+        blocks = {name: RowBlocks.of(each) for name, each in structures.items()}
+        points = {name: _of_matrix(each) for name, each in structures.items()}
         kinds = tuple(sorted({kind for record in records for kind in _kinds_of(record.candidate)}))
-        features = [_of_candidate(r.candidate, training.structure(r), kinds) for r in records]
-        log_time = np.log([record.time_s for record in records])
-        return cls(training, kinds, np.array(features), log_time)
+        features = [
+            [*points[r.matrix], *_of_candidate(r.candidate, blocks[r.matrix], kinds)] for r in records
+        ]
+        return cls(
+            tuple(structures.values()),
+            np.array([places[record.matrix] for record in records]),
+            np.array([training.group(record) for record in records], dtype=object),
+            kinds,
+            np.array(features),
+            work,
+            np.log([record.time_s for record in records]),
+        )
 
-    def part(self, chosen: NDArray[np.bool_]) -> _Samples:
-        records = tuple(compress(self.training.records, chosen))
-        training = replace(self.training, records=records)
-        return _Samples(training, self.kinds, self.features[chosen], self.log_time[chosen])
+    def explained(self, physics: LinearModel) -> tuple[Floats, Floats]:
+        """Return the features with those that the physics gives, and its log(time_s); NaN if not served."""
+        terms = _term_names(self.work)
+        shares, log_physics = np.zeros((len(self.log_time), len(terms))), np.full(len(self.log_time), np.nan)
+        for work in self.work:
+            costs = physics.costs_.get(work.label)
+            if costs is not None:
+                each_s = work.counts * [costs[kind] for kind in work.kinds]
+                total_s = np.maximum(each_s.sum(axis=1), np.finfo(float).tiny)
+                columns = [terms.index(kind) for kind in work.kinds]
+                shares[work.places[:, None], columns] = each_s / total_s[:, None]
+                log_physics[work.places] = np.log(total_s)
+        return np.column_stack([self.features, shares, np.nan_to_num(log_physics)]), log_physics
 
-    def log_physics(self, physics: LinearModel) -> Floats:
-        structures = map(self.training.structure, self.training.records)
-        asked = zip(self.training.records, structures, strict=True)
-        return np.log([physics.values(r.candidate, RowBlocks.of(each))[0] for r, each in asked])
+
+def _term_names(work: Sequence[CountedWork]) -> list[str]:
+    return sorted({kind for each in work for kind in each.kinds})
 
 
 @dataclass(frozen=True)
@@ -126,21 +154,34 @@ class _Learned:
     forest: Forest
     known: _Known
     kinds: tuple[str, ...]
+    terms: tuple[str, ...]
 
     @classmethod
-    def of(cls, physics: LinearModel, samples: _Samples) -> _Learned:
-        """Have trees learn what the physics leaves of the samples."""
-        residuals = samples.log_time - samples.log_physics(physics)
-        forest = Forest.grown(samples.features, residuals, **FOREST)
-        entries = {record.matrix: samples.training.structure(record) for record in samples.training.records}
-        return cls(physics, forest, _Known.of(list(entries.values())), samples.kinds)
+    def of(cls, physics: LinearModel, samples: _Samples, chosen: NDArray[np.bool_]) -> _Learned:
+        """Have the physics, and trees what it leaves, learn the chosen ones of the samples."""
+        physics.fit_work([work.part(chosen) for work in samples.work])
+        features, log_physics = samples.explained(physics)
+        used = chosen & np.isfinite(log_physics)
+        forest = Forest.grown(features[used], (samples.log_time - log_physics)[used], **FOREST)
+        known = _Known.of([samples.matrices[place] for place in np.unique(samples.matrix[used])])
+        return cls(physics, forest, known, samples.kinds, tuple(_term_names(samples.work)))
 
-    def scores(self, samples: _Samples) -> Floats:
+    def scores(self, samples: _Samples, chosen: NDArray[np.bool_]) -> Floats:
         """Return |log(measured / forecast)| of samples that are not known, over their matrices' widening."""
-        training = samples.training
-        errors = samples.log_time - samples.log_physics(self.physics) - self.forest.of(samples.features)
-        widening = {r.matrix: self.known.widening(training.structure(r)) for r in training.records}
-        return np.abs(errors) / [widening[record.matrix] for record in training.records]
+        features, log_physics = samples.explained(self.physics)
+        used = chosen & np.isfinite(log_physics)
+        errors = samples.log_time[used] - log_physics[used] - self.forest.of(features[used])
+        places, of_record = np.unique(samples.matrix[used], return_inverse=True)
+        widening = np.array([self.known.widening(samples.matrices[place]) for place in places])
+        return np.asarray(np.abs(errors) / widening[of_record])
+
+    def correction(self, candidate: Candidate, matrix: Structure, terms: Mapping[str, Floats]) -> float:
+        """Return log(measured / physics) as the trees expect it, by the terms of the whole matrix."""
+        time_s = float(terms["time_s"][0])
+        shares = [float(terms[name][0]) / time_s if name in terms else 0.0 for name in self.terms]
+        own = _of_candidate(candidate, RowBlocks.of(matrix), self.kinds)
+        features = np.array([[*_of_matrix(matrix), *own, *shares, np.log(time_s)]])
+        return float(self.forest.of(features)[0])
 
 
 @MODELS.register("sparsecast")
@@ -170,28 +211,26 @@ class SparsecastModel(Model):
                 f"expected those of {LEAST_MATRICES} matrices, not of {matrices}; calibrate with a larger "
                 f"budget"
             )
-        physics = self._physics(training)
-        samples = _Samples.of(training.where(lambda record: physics.serves(record.candidate)))
-        self.learned_ = _Learned.of(physics, samples)
+        work = self._physics().counted(training)
+        samples = _Samples.of(training, work)
+        everything = np.ones(len(samples.log_time), dtype=bool)
+        self.learned_ = _Learned.of(self._physics(), samples, everything)
         scores = np.sort(self._scores_left_out(samples))
         rank = int(np.ceil(INTERVAL_SHARE * (len(scores) + 1))) - 1
         self.width_ = float(scores[min(rank, len(scores) - 1)])
 
-    def _physics(self, training: TrainingSet) -> LinearModel:
-        return LinearModel().fit_terms(training, self.machine_, self.device_)
+    def _physics(self) -> LinearModel:
+        physics = LinearModel()
+        physics.machine_, physics.device_ = self.machine_, self.device_
+        return physics
 
     def _scores_left_out(self, samples: _Samples) -> Floats:
         """Return the scores of groups of matrices, each by what was learned without it."""
-        training = samples.training
-        of_record = np.array([training.group(record) for record in training.records])
-        groups = list(dict.fromkeys(of_record.tolist()))
+        groups = list(dict.fromkeys(samples.group.tolist()))
         scores = []
         for first in range(_FOLDS):
-            is_out = np.isin(of_record, groups[first::_FOLDS])
-            physics = self._physics(samples.part(~is_out).training)
-            is_served = np.array([physics.serves(record.candidate) for record in training.records])
-            learned = _Learned.of(physics, samples.part(~is_out & is_served))
-            scores.append(learned.scores(samples.part(is_out & is_served)))
+            is_out = np.isin(samples.group, groups[first::_FOLDS])
+            scores.append(_Learned.of(self._physics(), samples, ~is_out).scores(samples, is_out))
         return np.concatenate(scores)
 
     def formats(self) -> list[str]:
@@ -208,10 +247,11 @@ class SparsecastModel(Model):
         The correction is that of the whole matrix, in proportion: blocks as small as those of a plan were
         never measured.
         """
-        physics = self.learned_.physics.terms(candidate, blocks)
+        learned, matrix = self.learned_, blocks.matrix
+        physics = learned.physics.terms(candidate, blocks)
+        whole = physics if len(blocks.rows) == 1 else learned.physics.terms(candidate, RowBlocks.of(matrix))
+        factor = float(np.exp(learned.correction(candidate, matrix, whole)))
         time_s = physics.pop("time_s")
-        features = np.array([_of_candidate(candidate, blocks.matrix, self.learned_.kinds)])
-        factor = float(np.exp(self.learned_.forest.of(features)[0]))
         return {**physics, "correction": time_s * (factor - 1.0), "time_s": time_s * factor}
 
     def interval(self, candidate: Candidate, value: float, matrix: Structure) -> tuple[float, float]:
@@ -234,18 +274,17 @@ class SparsecastModel(Model):
                 "typical": known.typical,
             },
             "kinds": list(learned.kinds),
+            "terms": list(learned.terms),
             "width": self.width_,
         }
 
     def _restore(self, learned: Mapping[str, Any]) -> None:
-        physics = LinearModel()
-        physics.machine_, physics.device_ = self.machine_, self.device_
+        physics = self._physics()
         physics._restore(learned["physics"])
         arrays = {name: np.array(learned["known"][name]) for name in ("mean", "deviation", "points")}
         known = _Known(**arrays, typical=float(learned["known"]["typical"]))
-        self.learned_ = _Learned(
-            physics, Forest.from_state(learned["forest"]), known, tuple(learned["kinds"])
-        )
+        forest, names = Forest.from_state(learned["forest"]), (learned["kinds"], learned["terms"])
+        self.learned_ = _Learned(physics, forest, known, *map(tuple, names))
         self.width_ = float(learned["width"])
 
 
@@ -279,19 +318,17 @@ def _kinds_of(candidate: Candidate) -> tuple[str, str]:
     return candidate.format, f"{candidate.format} {candidate.kernel}"
 
 
-def _of_candidate(candidate: Candidate, structure: Structure, kinds: Sequence[str]) -> list[float]:
-    """Return the features of a matrix in a Candidate."""
-    blocks = RowBlocks.of(structure)
+def _of_candidate(candidate: Candidate, blocks: RowBlocks, kinds: Sequence[str]) -> list[float]:
+    """Return the features of a Candidate on a matrix, one block."""
     storage: Any = FORMATS.get(candidate.format)
-    widths = candidate.value_bytes, candidate.index_bytes
+    matrix, widths = blocks.matrix, (candidate.value_bytes, candidate.index_bytes)
     stored = float(storage.stored_entries(blocks, **candidate.parameters)[0])
     size = float(storage.predicted_bytes(blocks, *widths, **candidate.parameters)[0])
     own = _kinds_of(candidate)
     return [
-        *_of_matrix(structure),
         *(float(kind in own) for kind in kinds),
         candidate.index_bytes,
-        np.log10(max(stored, 1) / max(structure.nnz, 1)),
+        np.log10(max(stored, 1) / max(matrix.nnz, 1)),
         np.log10(size + 1),
-        np.log10((structure.rows + structure.cols) * candidate.value_bytes + 1),
+        np.log10((matrix.rows + matrix.cols) * candidate.value_bytes + 1),
     ]

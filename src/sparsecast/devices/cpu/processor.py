@@ -58,10 +58,11 @@ class Processor(Device):
 
     def references(self, machine: Machine, threads: int) -> ReferenceMonitor:
         """Return what times reads and gathers in the second cache, the third, and memory."""
+        from sparsecast.measuring.core_speed import core_speed
         from sparsecast.measuring.references import ReferenceMonitor, reference_bytes, references
 
         sizes = reference_bytes(*machine.shared_cache_bytes(threads))
-        return ReferenceMonitor(references(sizes, threads))
+        return ReferenceMonitor(references(sizes, threads), cores=core_speed(threads))
 
     def array_sizes(self, machine: Machine, threads: int) -> list[int]:
         """Return half of each cache that so many threads have together, and twice the last.

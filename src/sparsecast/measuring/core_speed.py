@@ -1,0 +1,92 @@
+"""Whether the cores run at their full speed just now.
+
+A core of a virtual machine is often one of two threads of a core that another machine uses, too. While that
+one works, everything here takes up to 1.7 times as long, and the system tells nothing of it. Such phases last
+from milliseconds to seconds. A small piece of work that stays in the first cache shows them; arithmetic in
+registers alone does not.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import time
+from collections.abc import Callable
+
+import numba
+import numpy as np
+
+from sparsecast.numba_pool import each_part, share
+
+#: A reading within this factor of the fastest one is at full speed; slow ones take 1.5 times as long.
+_TOLERANCE = 1.15
+
+#: Readings, and the seconds between them, by which the full speed is found before anything is measured.
+_FIRST_READINGS, _PAUSE_S = 40, 0.001
+
+#: Words that are read, places that are gathered from (12 KiB together), and repetitions of a reading.
+_WORDS, _PLACES, _TIMES = 1024, 512, 24
+
+
+class CoreSpeed:
+    """Compares readings of the same small work with the fastest one so far.
+
+    Parameters
+    ----------
+    read_s : callable
+        Does the work and returns its seconds.
+    pause : callable
+        Waits for so many seconds.
+    """
+
+    def __init__(self, read_s: Callable[[], float], pause: Callable[[float], None] = time.sleep) -> None:
+        self._read_s, self._pause = read_s, pause
+        self._fastest_s = math.inf
+        for _ in range(_FIRST_READINGS):
+            self.is_full()
+            pause(_PAUSE_S)
+
+    def is_full(self) -> bool:
+        """Tell whether the cores run at full speed; takes some tens of microseconds."""
+        seconds = min(self._read_s(), self._read_s())  # the first may fetch the work into the cache
+        self._fastest_s = min(self._fastest_s, seconds)
+        return seconds <= _TOLERANCE * self._fastest_s
+
+    def wait(self, most_s: float) -> tuple[bool, float]:
+        """Wait for full speed; return whether it was reached, and the seconds that it took."""
+        start = time.perf_counter()
+        while not (is_full := self.is_full()) and time.perf_counter() - start < most_s:
+            self._pause(_PAUSE_S)
+        return is_full, time.perf_counter() - start
+
+
+@functools.cache
+def core_speed(threads: int) -> CoreSpeed:
+    """Return what tells the speed of so many cores at once, the same for the whole process."""
+    generator = np.random.default_rng(0)
+    words = generator.integers(0, _PLACES, _WORDS, dtype=np.uint64)
+    places, totals = np.ones(_PLACES, dtype=np.uint64), np.empty(threads, dtype=np.uint64)
+    starts = np.arange(threads + 1, dtype=np.uint64)
+    work = share(_works, (words, places), starts, scratch=totals)
+
+    def read_s() -> float:
+        start = time.perf_counter()
+        work()
+        return time.perf_counter() - start
+
+    read_s()  # compiles
+    return CoreSpeed(read_s)
+
+
+@numba.njit(nogil=True, cache=True)
+def _work(part, words, places, totals, starts):  # type: ignore[no-untyped-def]
+    total = np.uint64(0)
+    for _ in range(_TIMES):
+        for i in range(words.size):
+            total += places[words[i]]
+    totals[part] = total
+
+
+@numba.njit(nogil=True, cache=True)
+def _works(words, places, totals, starts, pool):  # type: ignore[no-untyped-def]
+    each_part(_work, (words, places, totals, starts), pool)
