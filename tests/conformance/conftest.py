@@ -21,8 +21,9 @@ from sparsecast.records import DTYPES
 def wide_type(name: str) -> str:
     """Return the type of values that a format and its kernels are tried with in 64-bit indices, too.
 
-    All types are tried in 32 bits. Indices and values meet in no arithmetic, so every kernel meets every type
-    and both widths, and every type both widths, but not each kernel all eight: each takes a second to compile.
+    All types are tried in 32 bits. Indices and values meet in no arithmetic: so every kernel meets every type
+    and both widths, and every type both widths, but no kernel all eight, each of which takes a second to
+    compile.
     """
     kernels = DEVICES.get("cpu").kernels.get(name)
     taken = [dtype for dtype in DTYPES if kernels.variants_of(dtype) == kernels.variants]
