@@ -198,8 +198,8 @@ def test_what_cannot_be_is_refused_in_one_line(run, files, data_folder, argument
     _complains(run("bench", *(each.format(tmp=files) for each in arguments)), pattern, data_folder)
 
 
-@pytest.mark.parametrize(("arguments", "pattern"), [REFUSED[0], REFUSED[3], REFUSED[12]])
-def test_in_a_process_of_its_own_it_is_the_same(process, files, data_folder, arguments, pattern):
+def test_in_a_process_of_its_own_it_is_the_same(process, files, data_folder):
+    arguments, pattern = REFUSED[3]
     _complains(process("bench", *(each.format(tmp=files) for each in arguments)), pattern, data_folder)
 
 

@@ -124,8 +124,8 @@ def wave(tmp_path):
     return path
 
 
-def test_structure_of_a_complex_file(any_way, wave):
-    document = document_of(any_way("structure", wave, "--json"))
+def test_structure_of_a_complex_file(run, wave):
+    document = document_of(run("structure", wave, "--json"))
     assert document["matrix"] == {"name": "wave", "rows": 900, "cols": 900, "nnz": 4380}
 
 
@@ -140,9 +140,9 @@ def test_predict_and_plan_a_complex_file(run, recorded_complex, wave, tmp_path):
     assert document["plan"]["blocks"]
 
 
-def test_measure_a_complex_file(any_way, wave):
-    for asked, found in (((), "complex128"), (("--dtype", "complex64"), "complex64")):
-        document = document_of(any_way("measure", wave, "--threads", "1", *asked, "--json"))
+def test_measure_a_complex_file(run, process, wave):
+    for way, asked, found in ((process, (), "complex128"), (run, ("--dtype", "complex64"), "complex64")):
+        document = document_of(way("measure", wave, "--threads", "1", *asked, "--json"))
         assert {m["format"] for m in document["measurements"]} >= {"csr", "sell", "jad"}
         for measurement in document["measurements"]:
             assert measurement["dtype"] == found
@@ -209,9 +209,9 @@ def test_measure_on_a_machine_that_was_not_met(run):
     assert {m["forecast_s"] for m in document["measurements"]} == {None}
 
 
-def test_evaluate(any_way, calibrated, served_models):
+def test_evaluate(run, calibrated, served_models):
     second = "gallery:banded?n=500"
-    document = document_of(any_way("evaluate", SMALL, second, "--threads", "1", "--json"))
+    document = document_of(run("evaluate", SMALL, second, "--threads", "1", "--json"))
     has(document, {"profile": str, "rows": list, "models": dict})
     assert {row["matrix"] for row in document["rows"]} == {SMALL, second}
     for row in document["rows"]:
@@ -221,7 +221,7 @@ def test_evaluate(any_way, calibrated, served_models):
         has(score, SCORE)
 
 
-def test_evaluate_leaves_rows_and_a_figure_and_goes_on_in_another_process(process, calibrated, tmp_path):
+def test_evaluate_leaves_rows_and_a_figure_and_goes_on_in_another_process(run, process, calibrated, tmp_path):
     rows, figure = tmp_path / "rows.parquet", tmp_path / "figure.png"
     asked = ("evaluate", SMALL, "--threads", "1", "--json")
     first = document_of(process(*asked, "--rows", rows, "--figure", figure))
@@ -232,7 +232,7 @@ def test_evaluate_leaves_rows_and_a_figure_and_goes_on_in_another_process(proces
     second = json.loads(again.out)
     assert second["rows"] == first["rows"] and second["repeats"] == first["repeats"] is not None
     assert (first["taken_over"], second["taken_over"]) == (0, 1)
-    assert document_of(process(*asked, "--anew"))["taken_over"] == 0
+    assert document_of(run(*asked, "--anew"))["taken_over"] == 0
 
 
 def test_an_evaluation_stopped_from_the_keyboard_shows_what_was_done(run, calibrated, monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -14,8 +15,8 @@ HEADER = (
 FORMATS = ("csr", "csri", "cuspcsr", "sellp", "hybrid", "coo")
 
 
-@pytest.fixture
-def published(tmp_path):
+@pytest.fixture(scope="module")
+def published(tmp_path_factory):
     """A table of 60 matrices in 12 groups on a machine, whose times follow their entries and rows."""
     draw = np.random.default_rng(1)
     lines = [HEADER]
@@ -25,23 +26,33 @@ def published(tmp_path):
         for place, name in enumerate(FORMATS):
             time = (5e-6 + 1e-10 * rows + 2e-11 * rows * length * (1 + place)) * draw.uniform(0.9, 1.1)
             lines.append(f"Elbrus,e2k,{matrix},{name},{time},True")
-    path = tmp_path / "published.csv"
+    path = tmp_path_factory.mktemp("published") / "published.csv"
     path.write_text("\n".join(lines) + "\n")
     return path
 
 
-@pytest.fixture
-def there(published, data_folder, process):
-    done = process("machines", "import", published, "--name", "elbrus", "--json")
+@pytest.fixture(scope="module")
+def imported(published, process, tmp_path_factory):
+    """A data folder into which the table was imported, in a process of its own."""
+    folder = tmp_path_factory.mktemp("imported")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPARSECAST_HOME", str(folder))
+        done = process("machines", "import", published, "--name", "elbrus", "--json")
     assert (done.status, done.err) == (0, "")
     document = json.loads(done.out)
     assert (document["profile"], document["records"], document["matrices"]) == ("elbrus", 360, 60)
     assert document["left_out"] == {}
+    return folder
+
+
+@pytest.fixture
+def there(imported, data_folder):
+    shutil.copytree(imported, data_folder)
     return "--profile", "elbrus", "--json"
 
 
-def test_a_machine_is_listed_and_forecast_in_all_that_was_published(there, process, tmp_path):
-    listed = json.loads(process("machines", "--json").out)["profiles"]
+def test_a_machine_is_listed_and_forecast_in_all_that_was_published(there, run, process, tmp_path):
+    listed = json.loads(run("machines", "--json").out)["profiles"]
     assert listed["elbrus"] == "e2k float64 (360 records)"
     done = process("predict", "gallery:poisson2d?n=100", *there)
     assert done.status == 0 and "published results do not have them" in done.err
@@ -58,17 +69,17 @@ def test_a_machine_is_listed_and_forecast_in_all_that_was_published(there, proce
     assert all(f["low_s"] < f["time_s"] < f["high_s"] for f in found["forecasts"])
 
     shared = tmp_path / "S.json"  # the matrix stays at home
-    shared.write_text(process("structure", "gallery:poisson2d?n=100", "--json").out)
-    again = json.loads(process("predict", shared, *there).out)
+    shared.write_text(run("structure", "gallery:poisson2d?n=100", "--json").out)
+    again = json.loads(run("predict", shared, *there).out)
     assert again["matrix"] == found["matrix"]
     assert [f["time_s"] for f in again["forecasts"]] == [f["time_s"] for f in found["forecasts"]]
 
-    counts = process("predict", "counts:rows=10000&cols=10000&nnz=49600", *there)
+    counts = run("predict", "counts:rows=10000&cols=10000&nnz=49600", *there)
     assert "all rows taken for equally long" in counts.err
     assert len(json.loads(counts.out)["forecasts"]) == len(FORMATS)
 
 
-def test_a_table_is_forecast_with_what_is_known_of_each_matrix(there, process, tmp_path):
+def test_a_table_is_forecast_with_what_is_known_of_each_matrix(there, run, tmp_path):
     table = tmp_path / "wanted.csv"
     table.write_text(
         "group,matrix,rows,cols,nnz,rd_min,rd_q1,rd_median,rd_q3,rd_max,rd_variance\n"
@@ -76,7 +87,7 @@ def test_a_table_is_forecast_with_what_is_known_of_each_matrix(there, process, t
         "A,bare,1000,1000,5000,,,,,,\n"
         "A,odd,1000,1000,5000,6,6,6,6,6,0\n"
     )
-    done = process("predict", table, *there)
+    done = run("predict", table, *there)
     assert done.status == 0
     found = json.loads(done.out)
     assert (found["profile"], found["model"]) == ("elbrus", "linear")
@@ -89,8 +100,8 @@ def test_a_table_is_forecast_with_what_is_known_of_each_matrix(there, process, t
     assert any("row lengths" in note for note in found["notes"])
 
 
-def test_replay_scores_the_models_by_groups(there, process):
-    done = process("evaluate", "--replay", *there)
+def test_replay_scores_the_models_by_groups(there, run):
+    done = run("evaluate", "--replay", *there)
     assert done.status == 0, done.err
     found = json.loads(done.out)
     assert found["profile"] == "elbrus" and len(found["rows"]) == 360 * len(found["models"]) - sum(

@@ -9,21 +9,25 @@ import numba
 import pytest
 from scipy.sparse import csr_array
 
+from sparsecast.devices import DEVICES
 from sparsecast.errors import FormatError
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.storage_format import StorageFormat
+from sparsecast.records import DTYPES
 
-#: For each type of values, two choices of index bits and threads: every type meets both widths and both
-#: numbers of threads, in half of the product. A matrix takes one choice of each type and the next matrix the
-#: other one, so that it, too, meets every type, both widths, both numbers and all four pairs of the last two.
-PAIRED = {
-    "float64": ((32, 2), (64, 1)),
-    "float32": ((64, 2), (32, 1)),
-    "complex128": ((32, 1), (64, 2)),
-    "complex64": ((64, 1), (32, 2)),
-}
+
+def wide_type(name: str) -> str:
+    """Return the type of values that a format and its kernels are tried with in 64-bit indices, too.
+
+    All types are tried in 32 bits. Indices and values meet in no arithmetic: so every kernel meets every type
+    and both widths, and every type both widths, but no kernel all eight, each of which takes a second to
+    compile.
+    """
+    kernels = DEVICES.get("cpu").kernels.get(name)
+    taken = [dtype for dtype in DTYPES if kernels.variants_of(dtype) == kernels.variants]
+    return taken[FORMATS.names().index(name) % len(taken)]
 
 
 class Builder:
@@ -52,12 +56,17 @@ def build() -> Builder:
 @pytest.fixture(scope="session")
 def in_pairs(
     matrices: dict[str, csr_array[Any]], in_type: Callable[..., csr_array[Any]]
-) -> Callable[[str], Iterator[tuple[str, csr_array[Any], int]]]:
-    """All matrices in a type of values, each with its name and the threads that it is tried with."""
+) -> Callable[[str, str], Iterator[tuple[str, csr_array[Any], int]]]:
+    """All matrices for a format in a type of values, each with its name and the threads it is tried with.
 
-    def cases(dtype: str) -> Iterator[tuple[str, csr_array[Any], int]]:
+    Every matrix meets both widths of indices, and both numbers of threads: with one type one, with the next
+    type the other.
+    """
+
+    def cases(name: str, dtype: str) -> Iterator[tuple[str, csr_array[Any], int]]:
         for number, (what, A) in enumerate(matrices.items()):
-            bits, threads = PAIRED[dtype][number % 2]
-            yield what, in_type(A, dtype, bits), min(threads, int(numba.config.NUMBA_NUM_THREADS))
+            for bits in (32, 64) if dtype == wide_type(name) else (32,):
+                threads = 1 + (number + DTYPES.index(dtype) + bits // 64) % 2
+                yield what, in_type(A, dtype, bits), min(threads, int(numba.config.NUMBA_NUM_THREADS))
 
     return cases

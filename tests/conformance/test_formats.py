@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import tracemalloc
 
 import numba
@@ -40,6 +41,16 @@ def test_there_are_formats():
     assert {"bcsr", "coo", "csr", "dia", "ell", "hyb", "jad", "sell"} <= set(FORMATS.names())
 
 
+def test_every_type_meets_both_widths_of_indices_in_some_format(in_pairs):
+    met = {
+        (A.dtype.name, A.indices.dtype.name)
+        for name in FORMATS.names()
+        for dtype in DTYPES
+        for _, A, _ in itertools.islice(in_pairs(name, dtype), 2)
+    }
+    assert len(met) == 2 * len(DTYPES)
+
+
 @every_format
 def test_sizes_are_predicted_exactly_or_to_a_tenth(name):
     assert 0 <= FORMATS.get(name).predicted_within <= 0.1
@@ -56,7 +67,7 @@ def test_is_registered_under_its_own_name_and_frozen(name, build):
 @every_format
 @every_type
 def test_round_trip_changes_nothing(in_pairs, build, name, dtype):
-    for what, A, _ in in_pairs(dtype):
+    for what, A, _ in in_pairs(name, dtype):
         built = build(name, A)
         if built is None:
             continue
@@ -122,7 +133,7 @@ def test_a_conversion_takes_little_memory_beside_both_formats(build, name):
 @every_type
 def test_predicted_size_is_that_of_the_arrays(in_pairs, build, name, dtype):
     storage = FORMATS.get(name)
-    for what, A, _ in in_pairs(dtype):
+    for what, A, _ in in_pairs(name, dtype):
         built, index_bytes = build(name, A), A.indices.itemsize
         if built is None or what == "spare room in the arrays" or not is_predicted(A, storage):
             continue
@@ -168,7 +179,7 @@ def test_stored_entries_are_those_of_the_values(matrices, build, name):
 @every_format
 @every_type
 def test_traffic_counts_values_x_and_y_and_no_bookkeeping(in_pairs, build, name, dtype):
-    for what, A, _ in in_pairs(dtype):
+    for what, A, _ in in_pairs(name, dtype):
         built = build(name, A)
         if built is None:
             continue

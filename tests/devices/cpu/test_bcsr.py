@@ -16,11 +16,9 @@ from sparsecast.devices import DEVICES
 from sparsecast.devices.binding import bind, warm_up
 from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.formats.bcsr import BCSR, BLOCK_SIDES
-from sparsecast.records import Candidate, Parameters
+from sparsecast.records import DTYPES, Candidate, Parameters
 
 SIZES = [(r, c) for r in BLOCK_SIDES for c in BLOCK_SIDES]
-OTHER_BLOCKS = [(1, 3), (2, 3), (4, 1), (8, 8)]
-OTHER_TYPES = [("float32", 32), ("float64", 64), ("complex64", 32)]
 LIMIT = int(numba.config.NUMBA_NUM_THREADS)
 
 COUNT_CACHE_HITS = """
@@ -52,44 +50,61 @@ def scattered(rows, cols, dtype, share=0.5):
     return csr_array(np.where(filled, uniform((rows, cols), dtype), 0))
 
 
+def type_of(block):
+    """The type, index bits and threads of a size: each meets every height and every width.
+
+    All sizes in all types would be compiled for two minutes.
+    """
+    i, j = map(BLOCK_SIDES.index, block)
+    return DTYPES[(i + j) % 4], (32, 64)[(i + j // 2) % 2], (1, LIMIT)[(i + j + i // 2) % 2]
+
+
+def in_blocks(A, block):
+    bits = type_of(block)[1]
+    A.indptr, A.indices = A.indptr.astype(f"int{bits}"), A.indices.astype(f"int{bits}")
+    return BCSR.from_csr(A, block)
+
+
+def product_of(B, x, y):
+    threads = type_of(B.block)[2]
+    DEVICES.get("cpu").kernels.get("bcsr").bind(B, "vectors", threads)(x, y)
+
+
+@pytest.mark.parametrize("choice", range(3))
+def test_the_sizes_below_have_every_pair_of_choices(choice):
+    for side in (0, 1):
+        met = {(block[side], type_of(block)[choice]) for block in SIZES}
+        assert len(met) == len(BLOCK_SIDES) * len({each for _, each in met})
+    for other in {0, 1, 2} - {choice}:
+        met = {(type_of(block)[choice], type_of(block)[other]) for block in SIZES}
+        assert len(met) == len({each for each, _ in met}) * len({each for _, each in met})
+
+
 @pytest.mark.parametrize("block", SIZES, ids=str)
 def test_every_size_equals_the_oracle(block):
-    # Every two of height, width and type meet: all three together would be compiled for a minute more.
-    dtype = ("float64", "complex128")[sum(map(BLOCK_SIDES.index, block)) % 2]
+    dtype, _, _ = type_of(block)
     narrow = csr_array(uniform((7, 3), dtype))
-    for A in (scattered(53, 47, dtype), scattered(48, 48, dtype), narrow):
+    for A in (scattered(53, 47, dtype), scattered(48, 48, dtype), scattered(101, 90, dtype), narrow):
         rows, cols = A.shape
         x = uniform(cols, dtype)
         buffer = np.full(rows + 16, 7.0, dtype=dtype)
         y = buffer[8 : 8 + rows]
-        B = BCSR.from_csr(A, block)
-        DEVICES.get("cpu").kernels.get("bcsr").bind(B, "vectors", 1)(x, y)
+        y[:] = np.nan
+        B = in_blocks(A, block)
+        product_of(B, x, y)
         ReferenceProduct.of(A, x).check(y, f"bcsr {block}")
         assert (buffer[:8] == 7).all() and (buffer[8 + rows :] == 7).all()
         assert B.to_csr().indices.tolist() == A.indices.tolist()
 
 
-@pytest.mark.parametrize("block", OTHER_BLOCKS, ids=str)
-@pytest.mark.parametrize("dtype, bits", OTHER_TYPES)
-def test_other_types_and_threads_equal_the_oracle(block, dtype, bits):
-    threads = (1, LIMIT)[(OTHER_BLOCKS.index(block) + OTHER_TYPES.index((dtype, bits))) % 2]
-    A = scattered(101, 90, dtype)
-    A.indptr, A.indices = A.indptr.astype(f"int{bits}"), A.indices.astype(f"int{bits}")
-    x, y = uniform(90, dtype), np.full(101, np.nan, dtype=dtype)
-    DEVICES.get("cpu").kernels.get("bcsr").bind(BCSR.from_csr(A, block), "vectors", threads)(x, y)
-    ReferenceProduct.of(A, x).check(y, f"bcsr {block}")
-
-
-@pytest.mark.parametrize("dtype", ("float64", "complex128"))
-@pytest.mark.parametrize("block", [(2, 3), (3, 3), (8, 3)], ids=str)
-def test_a_value_that_is_not_finite_reaches_no_other_row_of_its_block(block, dtype):
+@pytest.mark.parametrize("block", [(r, 3) for r in BLOCK_SIDES[1:]], ids=str)
+def test_a_value_that_is_not_finite_reaches_no_other_row_of_its_block(block):
     # Blocks three columns wide are loaded four at a time: the fourth is of the next row.
+    dtype, _, _ = type_of(block)
     A = csr_array(np.ones((8, 3), dtype=dtype))
     A.data[3 * 1 : 3 * 2] = np.nan, np.inf, -np.inf
     y = np.empty(8, dtype=dtype)
-    DEVICES.get("cpu").kernels.get("bcsr").bind(BCSR.from_csr(A, block), "vectors", 1)(
-        np.ones(3, dtype=dtype), y
-    )
+    product_of(in_blocks(A, block), np.ones(3, dtype=dtype), y)
     assert np.isnan(y[1]) and y[[0, *range(2, 8)]].tolist() == [3.0] * 7
 
 

@@ -25,10 +25,9 @@ import numpy as np
 from scipy.sparse import csr_array
 from sparsecast.formats.dia import DIA
 from sparsecast.devices.cpu.kernels import dia
-for dtype in ("float64", "float32"):
-    out = np.empty(70, dtype=dtype)
-    dia._bind(DIA.from_csr(csr_array(np.eye(70, dtype=dtype))), "chunks", 1)(np.ones(70, dtype=dtype), out)
-    assert (out == 1).all()
+out = np.empty(70)
+dia._bind(DIA.from_csr(csr_array(np.eye(70))), "chunks", 1)(np.ones(70), out)
+assert (out == 1).all()
 print(sum(dia._product.stats.cache_hits.values()), sum(dia._product.stats.cache_misses.values()))
 """
 
@@ -71,8 +70,7 @@ def test_diagonals_that_enter_and_leave_within_a_chunk(chunk_rows, dtype):
             assert (buffer[:128] == 7).all() and (buffer[128 + rows :] == 7).all()
 
 
-@pytest.mark.parametrize("bits", (32, 64))
-@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("dtype, bits", list(zip(TYPES, (64, 32, 64, 32), strict=True)))
 def test_every_index_and_type_gives_the_dense_product(bits, dtype):
     A = on_diagonals((333, 300), (-200, -33, -1, 0, 2, 64, 299), dtype)
     A.indices, A.indptr = A.indices.astype(f"int{bits}"), A.indptr.astype(f"int{bits}")
@@ -117,4 +115,4 @@ def test_a_second_process_compiles_nothing(tmp_path):
         ).stdout.split()
         for _ in range(2)
     ]
-    assert said == [["0", "2"], ["2", "0"]]
+    assert said == [["0", "1"], ["1", "0"]]

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -56,14 +55,10 @@ every_tiled_kernel = pytest.mark.parametrize("kernel", TILED, ids="-".join)
 
 
 @pytest.fixture(autouse=True, scope="module")
-def short_turns_on_one_core():
-    """The simulator's Python threads wait for each other, six times as long on several cores as on one."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-3)
+def on_one_core():
+    """The simulator's Python threads take turns, which lasts longer on several cores than on one."""
     if SIMULATED and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-    yield
-    sys.setswitchinterval(before)
 
 
 def bound(kernel, A, storage=None):
@@ -434,3 +429,41 @@ def test_a_plan_of_several_blocks_is_built_there_and_checked():
     assert isinstance(operator, DeviceOperator) and len(operator.blocks) == 2
     checked = check_plan(A, plan, lambda: operator, ONCE, NvidiaGPU())
     assert checked.time_s > 0 and checked.baseline_s > 0 and checked.scipy_s > 0
+
+
+if SIMULATED:
+
+    def launched(kernel, *arrays):
+        cuda.jit(kernel)[2, 64](*arrays)
+
+    def test_the_simulator_tells_a_kernel_that_lacks_a_barrier():
+        # `conftest.py` has the threads of a block take turns: in another order after each barrier.
+        def reversed_in_pairs(y, has_barriers):
+            shared, place = cuda.shared.array(64, np.float64), cuda.threadIdx.x
+            for step in range(2):
+                shared[place] = y[64 * cuda.blockIdx.x + place] + step
+                if has_barriers:
+                    cuda.syncthreads()
+                y[64 * cuda.blockIdx.x + place] = shared[place ^ 1]
+                if has_barriers:
+                    cuda.syncthreads()
+
+        given = np.arange(128.0)
+        y, spoilt = cuda.to_device(given), cuda.to_device(given)
+        launched(reversed_in_pairs, y, True)
+        assert y.copy_to_host().tolist() == (given + 1).tolist()
+        launched(reversed_in_pairs, spoilt, False)
+        assert spoilt.copy_to_host().tolist() != (given + 1).tolist()
+
+    def test_the_simulator_tells_what_fails_in_one_thread_and_goes_on_after_it():
+        def failing(y):
+            if cuda.threadIdx.x == 5 and cuda.blockIdx.x == 1:
+                raise ValueError("failed on purpose")
+            cuda.syncthreads()
+            y[64 * cuda.blockIdx.x + cuda.threadIdx.x] = 1.0
+
+        y = cuda.to_device(np.zeros(128))
+        with pytest.raises(ValueError, match="on purpose"):
+            launched(failing, y)
+        launched(lambda y: y.__setitem__(cuda.threadIdx.x, 2.0), y)
+        assert set(y.copy_to_host()[:64]) == {2.0}

@@ -18,20 +18,17 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def run(simulator, which=""):
+def run(simulator):
     tests = Path(__file__).with_name("on_device.py")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(tests)]
-    command += ["-k", which]
     environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": simulator}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-1000:]
     assert "passed" in done.stdout and "skipped" not in done.stdout, done.stdout
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("which", ("equals_oracle", "not equals_oracle"))
-def test_every_kernel_in_the_simulator(which):
-    run("1", which)  # in halves, one beside the other
+def test_every_kernel_in_the_simulator():
+    run("1")
 
 
 def test_every_kernel_on_the_device():
