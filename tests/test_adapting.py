@@ -16,7 +16,7 @@ from sparsecast.errors import InputError, MatrixSizeError
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
 from sparsecast.planning import adapting
-from sparsecast.planning.adapting import HORIZON, LOST_SHARE, Adapting, Loader, Option, Ways
+from sparsecast.planning.adapting import HORIZON, LOST_SHARE, SHORT_S, Adapting, Loader, Option, Ways
 from sparsecast.records import Candidate
 
 
@@ -87,12 +87,22 @@ def test_a_wrong_forecast_costs_little(monkeypatch, truth, convert_s, high_s):
 
 
 def test_what_pays_too_late_is_not_waited_for(monkeypatch):
-    made = Made(monkeypatch, {"csr": 1e-6, "sell": 0.5e-6}, {"sell": 0.1}, {"sell": (0.5e-6, None, 0.1)})
-    assert made.run(100) == pytest.approx(1e-4)
-    assert made.block.product == made.block._kept  # nothing is counted any more
-    late = Made(monkeypatch, {"csr": 1.0, "sell": 0.5}, {"sell": 100.0}, {"sell": (0.5, None, 100.0)})
-    late.run(4 * HORIZON + 100)
-    assert late.built[1] == ("sell", pytest.approx(100.0 / LOST_SHARE, abs=2))
+    for csr_s, cost in ((1.0, 1e5), (SHORT_S / 2, 1.0)):
+        option = 0.5 * csr_s, None, cost * csr_s
+        made = Made(monkeypatch, {"csr": csr_s, "sell": 0.5 * csr_s}, {"sell": option[2]}, {"sell": option})
+        assert made.run(HORIZON) == pytest.approx(HORIZON * csr_s) and len(made.built) == 1
+        assert made.block.product == made.block._kept  # nothing is counted any more
+    late = Made(monkeypatch, {"csr": 1.0, "sell": 0.5}, {"sell": 20.0}, {"sell": (0.5, None, 20.0)})
+    late.run(5 * HORIZON)
+    name, after = late.built[1]
+    assert name == "sell" and 20.0 / LOST_SHARE <= after < 5 * HORIZON
+
+
+def test_of_two_the_one_that_is_worth_it_first_is_tried_first(monkeypatch):
+    takes, unsure = {"csr": 1.0, "sell": 0.6, "jad": 0.5}, (0.5, 3.0, 20.0)
+    made = Made(monkeypatch, takes, {"sell": 4.0, "jad": 20.0}, {"jad": unsure, "sell": (0.6, 0.8, 4.0)})
+    made.run(100)
+    assert [trial.candidate.format for trial in made.block.tried] == ["sell"]
 
 
 def test_of_two_the_better_is_kept_and_what_cannot_be_built_is_named(monkeypatch):
@@ -123,15 +133,9 @@ def own(recorded_complex):
 @pytest.fixture
 def eager(monkeypatch):
     """Let every cost be paid at once, so that small matrices adapt too, and any format win."""
-    monkeypatch.setattr(adapting, "LOST_SHARE", 1e9)
-    monkeypatch.setattr(adapting, "MOST_PRODUCTS", 1 << 60)
-    monkeypatch.setattr(Adapting, "_is_paid", paid)
+    monkeypatch.setattr(adapting, "SHORT_S", 0.0)
+    monkeypatch.setattr(Adapting, "_wait", lambda self, option, best_s: 0)
     monkeypatch.setattr(adapting, "_HOPELESS", 1e9)
-
-
-def paid(self, *costs):
-    return True
-    yield
 
 
 @pytest.mark.parametrize("name", ("circuit", "poisson2d", "helmholtz2d", "random"))
