@@ -340,6 +340,9 @@ class Forecast:
         Seconds to build the format from CSR; None where no conversion was ever timed.
     why : tuple of (str, float)
         As in an Estimate.
+    basis : str
+        What the time rests on: ``"model"``; ``"measured"`` by a probe of this matrix, where the interval is
+        the noise; or ``"corrected"``, the model's forecast corrected by the measured time of CSR.
     """
 
     candidate: Candidate
@@ -353,6 +356,7 @@ class Forecast:
     why: tuple[tuple[str, float], ...] = ()
     energy_low_j: float | None = None
     energy_high_j: float | None = None
+    basis: str = "model"
 
     @property
     def gflops(self) -> float:

@@ -184,6 +184,30 @@ def test_plan(any_way, foreign):
     assert "check" not in plan
 
 
+def test_predict_and_plan_with_a_probe(any_way, calibrated):
+    outcome = any_way("predict", SMALL, "--threads", "1", "--probe", "--json")
+    found = json.loads(outcome.out)
+    assert outcome.status == 0 and outcome.err == f"Note: {found['notes'][-1]}\n"
+    has(found["probe"], {"used_s": float, "csr_ratio": float, "measured": list})
+    bases = {each["format"]: each["basis"] for each in found["forecasts"]}
+    assert bases["csr"] == "measured" and set(bases.values()) <= {"measured", "corrected"}
+    assert {name for name, basis in bases.items() if basis == "measured"} == set(found["probe"]["measured"])
+    outcome = any_way("plan", SMALL, "--threads", "1", "--probe", "0.01", "--json")
+    plan = json.loads(outcome.out)["plan"]
+    assert outcome.status == 0 and "csr" in plan["probe"]["measured"] and plan["time_s"] > 0
+
+
+def test_a_structure_and_another_machine_are_not_probed(run, calibrated, foreign, tmp_path):
+    path = tmp_path / "S.json"
+    path.write_text(run("structure", SMALL, "--json").out)
+    for arguments, why in (
+        ((path,), "without the matrix: expected the matrix"),
+        ((SMALL, "--profile", foreign), "expected this machine"),
+    ):
+        outcome = run("predict", *arguments, "--probe")
+        assert outcome.status == 2 and len(outcome.err.splitlines()) == 1 and why in outcome.err
+
+
 def test_plan_and_check(run, calibrated):
     document = document_of(run("plan", SMALL, "--threads", "1", "--check", "--json"))
     check = dict.fromkeys(("time_s", "baseline_s", "scipy_s", "noise", "convert_s", "error", "gain"), float)

@@ -16,12 +16,14 @@ from sparsecast.api.calibrating import (
 from sparsecast.api.evaluating import evaluate, replay
 from sparsecast.api.executing import check, compile, measure, measure_here, measuring_steps
 from sparsecast.api.forecasting import (
+    PROBE_S,
     choice,
     forecasts_at_hand,
     place,
     plan,
     predict,
     predict_table,
+    refuse_probe,
     threads_of,
     uncalibrated_devices,
 )
@@ -30,6 +32,7 @@ from sparsecast.api.resolving import contents, machine_of, read_matrix, read_que
 from sparsecast.api.trust import disturbances
 
 __all__ = [
+    "PROBE_S",
     "QUICK_BUDGET_S",
     "bench",
     "bench_result",
@@ -58,6 +61,7 @@ __all__ = [
     "read_matrix",
     "read_question",
     "read_table",
+    "refuse_probe",
     "replay",
     "structure",
     "threads_of",

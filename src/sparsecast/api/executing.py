@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from sparsecast.api.adapting import Knowledge
 from sparsecast.api.forecasting import choice, threads_of
 from sparsecast.api.forecasting import plan as plan_of  # `compile` has a parameter of that name
 from sparsecast.api.resolving import (
@@ -27,6 +28,7 @@ from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.surroundings import Surroundings
 from sparsecast.measuring.timing import DEFAULT_EFFORT, Effort
 from sparsecast.operators import BlockOperator, RowProduct, Transposed
+from sparsecast.planning.adapting import AdaptingOperator
 from sparsecast.planning.plan import Plan
 from sparsecast.planning.prediction import Prediction
 from sparsecast.records import Candidate, Forecast, Record
@@ -40,6 +42,7 @@ def compile(
     dtype: str | None = None,
     device: str | None = None,
     transpose: bool | Plan = False,
+    adapt: bool = False,
 ) -> BlockOperator:
     """Build a matrix as a plan says; the result is a SciPy LinearOperator.
 
@@ -57,20 +60,30 @@ def compile(
     transpose : bool or Plan
         Whether to plan and build the transpose now, for as many products; or a plan for it, to build now.
         Without a plan, the transpose is planned by the profile of this machine.
+    adapt : bool
+        Whether to begin with plain CSR, and to try the two formats with the best forecasts while the first
+        products are done; what is faster is kept. Conversions and trials happen within calls of the operator,
+        once the products before have paid for them. The operator keeps `A`, which must not change; its
+        `describe` says what was tried. Not with a `plan`, nor on a GPU.
 
     Returns
     -------
     BlockOperator
-        On a GPU a DeviceOperator: it takes vectors on the GPU as they are, and queues all row blocks
-        without waiting between them.
+        With `adapt` an AdaptingOperator. On a GPU a DeviceOperator: it takes vectors on the GPU as they are,
+        and queues all row blocks without waiting between them.
 
     Raises
     ------
     InputError
-        If the plan is for other rows, for more threads than the machine has, or for others than asked for.
+        If the plan is for other rows, for more threads than the machine has, or for others than asked for;
+        if a plan, or a device that does not compute on the host, comes with `adapt`.
     DeviceError
         If the device of the plan cannot be found.
     """
+    if adapt:
+        if plan is not None or isinstance(transpose, Plan):
+            raise InputError("adapt with a plan: expected one of them; leave one out")
+        return _adapting(Problem.of(A), threads, dtype, device or PROCESSOR, transpose)
     problem = Problem.of(A)
     matrix = problem.matrix
     made = plan or plan_of(problem, threads=threads, dtype=dtype, device=device)
@@ -83,10 +96,29 @@ def compile(
     _select(device, made)
     blocks = _built(matrix, made)
     planned_transpose = None if isinstance(transpose, bool) else transpose
-    transposed = partial(_transposed, problem, blocks, made, planned_transpose)
+    built = partial(_built_transpose, made=made, planned=planned_transpose)
+    transposed = partial(_transposed, problem, blocks, built)
     operator = DEVICES.get(first.device).operator_type()(
         matrix.shape, np.dtype(first.dtype), blocks, transposed
     )
+    if transpose:
+        operator.transpose()
+    return operator
+
+
+def _adapting(
+    A: Problem, threads: int | None, dtype: str | None, device: str, transpose: bool
+) -> AdaptingOperator:
+    """Return an operator that adapts, on a device that computes on the host."""
+    if DEVICES.get(parse_device(device)[0]).operator_type() is not BlockOperator:
+        raise InputError(f"adapt on {device}: expected a device that computes on the host; plan instead")
+    known = Knowledge.of(A, threads, dtype, device)
+    blocks = [known.block(A)]
+
+    def transposed() -> Transposed:
+        return _transposed(A, blocks, lambda matrix: [known.block(Problem.of(matrix))])
+
+    operator = AdaptingOperator(A.matrix.shape, np.dtype(known.target.dtype), blocks, transposed)
     if transpose:
         operator.transpose()
     return operator
@@ -112,7 +144,9 @@ def _built(matrix: csr_array[Any], made: Plan) -> list[RowProduct]:
 
 
 def _transposed(
-    problem: Problem, blocks: Sequence[RowProduct], made: Plan, planned: Plan | None
+    problem: Problem,
+    blocks: Sequence[Any],
+    built: Callable[[csr_array[Any]], Sequence[Any]],
 ) -> Transposed:
     """Return what does products with the transpose: the blocks of the matrix where they can, else its own."""
     if problem.structure.symmetry.triangle_nnz is not None:
@@ -121,6 +155,11 @@ def _transposed(
     transpose = csr_array(A.T)
     if A.dtype.kind == "c" and _are_equal(transpose, A.conjugate()):
         return Transposed(blocks, conjugated=True)
+    return Transposed(built(transpose))
+
+
+def _built_transpose(transpose: csr_array[Any], made: Plan, planned: Plan | None) -> list[RowProduct]:
+    """Return the row blocks of the transpose of a matrix with a plan, by one of its own."""
     first = made.baseline.candidate
     if planned is None:
         threads = threads_of(first.device, first.threads)
@@ -132,7 +171,7 @@ def _transposed(
             f"a plan for {own.device} {own.dtype} of the transpose: expected {first.device} {first.dtype}, "
             f"as of the matrix; plan it so"
         )
-    return Transposed(_built(transpose, planned))
+    return _built(transpose, planned)
 
 
 def _are_equal(A: csr_array[Any], B: csr_array[Any]) -> bool:

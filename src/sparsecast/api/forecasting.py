@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -15,7 +16,6 @@ from sparsecast.api.resolving import (
     asked_machine,
     calibrated_profile,
     energy_model,
-    fitted_model,
     machine_of,
     model_records,
     records_for,
@@ -25,28 +25,33 @@ from sparsecast.api.resolving import (
     training_for,
 )
 from sparsecast.api.trust import disturbed, drift_since
+from sparsecast.benchmark.probing import Question
+from sparsecast.benchmark.probing import probe as measure_probe
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import parse_device, parse_devices
 from sparsecast.errors import InputError, MatrixSizeError, ProfileError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
-from sparsecast.machines.machine import PROCESSOR
+from sparsecast.machines.machine import PROCESSOR, detect
 from sparsecast.machines.profile import Profile, find_profile
 from sparsecast.machines.strips import strip_rows
 from sparsecast.matrices.problem import Problem
 from sparsecast.models import DEFAULT_MODEL, MODELS
 from sparsecast.models.knowledge import Withheld
 from sparsecast.models.model import Model
-from sparsecast.models.store import fitted
+from sparsecast.models.store import fitted, probe_correction
 from sparsecast.models.training import TrainingSet
 from sparsecast.planning.candidates import Choice, Target, published_choice, whole_matrix
 from sparsecast.planning.drift import NO_DRIFT, Drift
 from sparsecast.planning.dynamic_programme import strip_statistics
 from sparsecast.planning.placement import Placement, Placements, compare
 from sparsecast.planning.plan import Plan, make_plan
-from sparsecast.planning.prediction import Prediction
+from sparsecast.planning.prediction import Prediction, Probe
 from sparsecast.planning.transfer import transfer_s
 from sparsecast.records import Candidate, Forecast
+
+#: Seconds that `predict --probe` measures for.
+PROBE_S = 2.0
 
 
 def predict(
@@ -58,6 +63,7 @@ def predict(
     device: str | None = None,
     model: str | None = None,
     as_met: bool = False,
+    probe_s: float | None = None,
 ) -> Prediction:
     """Forecast the product of a matrix in every format that suits it.
 
@@ -82,30 +88,44 @@ def predict(
         Whether to forecast for the machine as it was in the calibration. Otherwise, on the machine of the
         profile, reference products are timed again, for some tenths of a second, and the forecasts are scaled
         by what has changed beyond their noise.
+    probe_s : float, optional
+        Seconds to measure for. CSR is measured here, whatever it takes, and the other forecasts are corrected
+        by it; then those whose intervals still overlap with that of the fastest are built and measured, the
+        fastest first. It tells how fast the machine is now, so no reference products are timed. The first
+        probe with a profile learns how to correct, which takes some seconds once.
 
     Raises
     ------
     InputError
-        If the matrix, threads, dtype, device or model cannot be, or a complex matrix is asked for as real.
+        If the matrix, threads, dtype, device or model cannot be, or a complex matrix is asked for as real; if
+        `probe_s` is not above 0, comes with `as_met`, or with a Structure or a profile that is not this
+        machine's.
     ProfileError
         If `profile` has no Records for them.
     """
     name = time_model(model)  # an unknown name is refused before anything is measured
+    refuse_probe(probe_s, as_met, device, has_matrix=not isinstance(A, Structure))
     A = A if isinstance(A, Structure) else Problem.of(A)
     profile, target = _question(A, profile, threads, dtype, device)
+    if probe_s is not None:
+        _require_here(profile, device)
     machine = profile.machine
     start = perf_counter()
     found = structure(A)
     asked = _asked(found, profile, target, name, is_whole=not isinstance(A, Structure))
+    probe = None
+    if probe_s is not None:
+        corrected, probe = _probed(A, asked.model, asked.training, target, probe_s)
+        asked = replace(asked, model=corrected)
     forecasts, refused = asked.answer(found, target)
     energy = energy_model(asked.training)
     if energy is not None:
         forecasts = _with_energy(forecasts, energy, asked.reduced(found))
-    drift, notes = _trust(profile, target, as_met)
+    drift, notes = _trust(profile, target, as_met or probe is not None)
     forecasts = sorted((drift.forecast(each, machine) for each in forecasts), key=lambda each: each.time_s)
-    took = perf_counter() - start
-    notes = tuple(filter(None, (asked.note, *notes)))
-    return Prediction(tuple(forecasts), refused, found, profile.name, asked.model.name, took, notes)
+    took = perf_counter() - start - (probe.used_s if probe else 0.0)
+    notes = tuple(filter(None, (asked.note, *notes, probe.sentence() if probe else "")))
+    return Prediction(tuple(forecasts), refused, found, profile.name, asked.model.name, took, notes, probe)
 
 
 def predict_table(
@@ -259,14 +279,16 @@ def plan(
     device: str | None = None,
     model: str | None = None,
     as_met: bool = False,
+    probe_s: float | None = None,
 ) -> Plan:
     """Find the best way of doing `iterations` products with a matrix, conversion paid.
 
     Parameters
     ----------
     A : sparse matrix
-    profile, threads, dtype, device, model, as_met
-        As in `predict`; a `device` of several, such as ``"cpu,cuda"``, is the best that `place` finds.
+    profile, threads, dtype, device, model, as_met, probe_s
+        As in `predict`; a `device` of several, such as ``"cpu,cuda"``, is the best that `place` finds, and
+        cannot be probed.
     iterations : int
         Products that will be done, at least 1.
 
@@ -280,6 +302,7 @@ def plan(
     if iterations < 1:
         raise InputError(f"iterations {iterations}: expected at least 1; name the products you will do")
     name = time_model(model)
+    refuse_probe(probe_s, as_met, device)
     matrix = Problem.of(A)
     if device is not None and "," in device:
         profiles = () if profile is None else (profile,)
@@ -294,11 +317,58 @@ def plan(
             f"a plan for the published results {profile.name}: expected a profile that calibrate wrote, with "
             f"kernels of ours and times of conversions; name another one, or ask predict"
         )
+    if probe_s is not None:
+        _require_here(profile, device)
+    training = training_for(profile, target)
+    fit, probe = fitted(MODELS.get(name)(), training), None
+    if probe_s is not None:
+        fit, probe = _probed(matrix, fit, training, target, probe_s)
     statistics = strip_statistics(matrix.matrix.indptr, found, strip_rows(machine, target.threads))
-    made = make_plan(statistics, fitted_model(profile, target, name), target, machine, iterations)
-    drift, notes = _trust(profile, target, as_met)
+    made = make_plan(statistics, fit, target, machine, iterations)
+    drift, notes = _trust(profile, target, as_met or probe is not None)
     size = int(target.format_bytes("csr", RowBlocks.of(found))[0])
-    return replace(drift.plan(made, size, machine), notes=notes)
+    notes = (*notes, probe.sentence()) if probe else notes
+    return replace(drift.plan(made, size, machine), notes=notes, probe=probe)
+
+
+def refuse_probe(probe_s: float | None, as_met: bool, device: str | None, *, has_matrix: bool = True) -> None:
+    """Raise an InputError if no probe can be as it is asked for."""
+    if probe_s is None:
+        return
+    if not 0 < probe_s < math.inf:
+        raise InputError(f"a probe of {probe_s:g} s: expected seconds above 0; name how long to measure")
+    if as_met:
+        raise InputError(
+            "a probe of the machine as it was calibrated: expected one of --probe and --as-met; leave one out"
+        )
+    if not has_matrix:
+        raise InputError(
+            "a probe without the matrix: expected the matrix, whose products are measured; name its file, or "
+            "leave --probe out"
+        )
+    if device is not None and "," in device:
+        raise InputError(f"a probe on {device}: expected one device; name one, or leave --probe out")
+
+
+def _require_here(profile: Profile, device: str | None) -> None:
+    """Raise an InputError if a profile is not of this machine, where a probe measures."""
+    own = profile.machine.device
+    here = (machine_of(device or own) if own in DEVICES.names() else detect()).name
+    if profile.name != here:
+        raise InputError(
+            f"a probe for {profile.name}: expected this machine, {here}, where the products are measured; "
+            f"use its own profile, or leave --probe out"
+        )
+
+
+def _probed(
+    matrix: Problem, fit: Model, training: TrainingSet, target: Target, probe_s: float
+) -> tuple[Model, Probe]:
+    """Return a model corrected by what is measured of a matrix here, and what that was."""
+    correction = probe_correction(fit, training)
+    choice = whole_matrix(matrix.structure, target, training.machine, fit.kernels)
+    asked = Question(matrix, matrix.structure, choice.candidates, fit, correction)
+    return measure_probe(asked, DEVICES.get(target.device), probe_s)
 
 
 def place(

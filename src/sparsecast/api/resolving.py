@@ -165,11 +165,6 @@ def training_for(profile: Profile, target: Target) -> TrainingSet:
     return TrainingSet.of(whole, model_records(whole, target))
 
 
-def fitted_model(profile: Profile, target: Target, name: str) -> Model:
-    """Return the model of that name, fitted to the Records for a target."""
-    return fitted(MODELS.get(name)(), training_for(profile, target))
-
-
 def energy_model(training: TrainingSet) -> Model | None:
     """Return the first model of energy for which the Records suffice; None if there is no such model."""
     for name in MODELS.names():

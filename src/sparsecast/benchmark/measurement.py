@@ -140,7 +140,7 @@ def measure_candidates(
             energy_j = energy_of(calls[key], used.meter, clock) if used.meter else None
             if energy_j is not None:
                 on_sample()
-            record = _record(problem, suite, device, item, timings[key])
+            record = record_of(problem, suite, device, item, timings[key])
             source = used.meter.source if used.meter and energy_j is not None else None
             records.append(replace(record, energy_j=energy_j, energy_source=source, conditions=conditions))
     return records
@@ -171,7 +171,8 @@ def _alone(A: csr_array[Any], candidate: Candidate, x: Any, out: Any, device: De
     return device.call(candidate, device.bind(A, candidate)[0], x, out)
 
 
-def _record(problem: Problem, suite: str, device: Device, item: Prepared, timing: Timing) -> Record:
+def record_of(problem: Problem, suite: str, device: Device, item: Prepared, timing: Timing) -> Record:
+    """Return the Record of what was built and timed."""
     return Record(
         candidate=item.candidate,
         matrix=problem.specification,

@@ -23,12 +23,20 @@ def command(
     device: options.DevicesOption = None,
     model: options.ModelOption = None,
     as_met: options.AsMetOption = False,
+    probe: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            help="Measure CSR here, correct the others by it, and measure what may be fastest, for so long.",
+        ),
+    ] = None,
     as_json: options.JsonOption = False,
 ) -> None:
     """Find the best way of doing a number of products, conversion paid: a format for each row block."""
     from sparsecast import api
     from sparsecast.reports import documents, tables
 
+    api.refuse_probe(probe, as_met, device)
     found = api.read_matrix(matrix)
     profiles = profiles_for(found, profile, threads, dtype, device)
     asked: dict[str, Any] = {"iterations": iterations, "threads": threads, "dtype": dtype, "model": model}
@@ -37,7 +45,7 @@ def command(
         placements = api.place(found, device, profiles, **asked)
         made, on = placements.best.plan, placements.best.profile
     else:
-        made = api.plan(found, *profiles, **asked, device=device, as_met=as_met)
+        made = api.plan(found, *profiles, **asked, device=device, as_met=as_met, probe_s=probe)
         on = profiles[0].name
     options.warn(made.notes)
     checked = api.check(found, made, device=device) if check else None

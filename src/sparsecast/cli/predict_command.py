@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from sparsecast.cli import options
 from sparsecast.cli.profile_choice import profile_for
@@ -16,21 +18,31 @@ def command(
     device: options.ForecastDeviceOption = None,
     model: options.ModelOption = None,
     as_met: options.AsMetOption = False,
+    probe: Annotated[
+        bool,
+        typer.Option(
+            "--probe", help="Measure CSR here, correct the others by it, and measure what may be fastest."
+        ),
+    ] = False,
     as_json: options.JsonOption = False,
 ) -> None:
     """Forecast the time of one product in every format that suits the matrix, fastest first."""
     from sparsecast import api
+    from sparsecast.features.structure import Structure
     from sparsecast.reports import documents, tables
 
+    probe_s = api.PROBE_S if probe else None
     if api.is_table(matrix):
-        asked = {"threads": threads, "dtype": dtype, "device": device}
-        _table(matrix, profile, asked, model, as_met, as_json)
+        api.refuse_probe(probe_s, as_met, device, has_matrix=False)
+        _table(
+            matrix, profile, {"threads": threads, "dtype": dtype, "device": device}, model, as_met, as_json
+        )
         return
     name, found = api.read_question(matrix)
+    api.refuse_probe(probe_s, as_met, device, has_matrix=not isinstance(found, Structure))
     chosen = profile_for(found, profile, threads, dtype, device)
-    prediction = api.predict(
-        found, chosen, threads=threads, dtype=dtype, device=device, model=model, as_met=as_met
-    )
+    asked: dict[str, Any] = {"threads": threads, "dtype": dtype, "device": device, "model": model}
+    prediction = api.predict(found, chosen, **asked, as_met=as_met, probe_s=probe_s)
     options.warn(prediction.notes)
     title = f"Forecast of y = A x: {name} on {prediction.profile}"
     table = tables.forecasts(title, prediction, prediction.refused)

@@ -57,6 +57,14 @@ class ConversionCost:
         self.coefficients_ = {name: np.array(costs, dtype=float) for name, costs in state.items()}
         return self
 
+    def scaled(self, factors: Mapping[str, float]) -> ConversionCost:
+        """Return the costs, those of some formats multiplied by a factor."""
+        other = ConversionCost()
+        other._last_cache = self._last_cache
+        costs = self.coefficients_.items()
+        other.coefficients_ = {name: factors.get(name, 1.0) * own for name, own in costs}
+        return other
+
     def seconds(self, candidate: Candidate, blocks: RowBlocks) -> NDArray[np.float64]:
         """Return the forecast seconds to build each block.
 

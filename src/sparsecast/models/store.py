@@ -6,11 +6,13 @@ import hashlib
 import json
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from sparsecast.errors import StorageError
 from sparsecast.features import FEATURES
 from sparsecast.machines.storage import home, write_atomically
 from sparsecast.models.model import Model
+from sparsecast.models.probing import Correction
 from sparsecast.models.training import TrainingSet
 from sparsecast.version import VERSION
 
@@ -28,17 +30,45 @@ def fitted(model: Model, training: TrainingSet) -> Model:
     """
     training = model.used(training)
     key, path = _key(model, training), _path(model, training)
-    try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
-        if stored["key"] == key:
-            return model.restored(stored["state"], training.machine)
-    except (OSError, AttributeError, KeyError, TypeError, ValueError):
-        pass  # it is missing or damaged: a new fit replaces it below
+    with _unreadable:
+        return model.restored(_read(path, key), training.machine)
     model.fit(training)
-    stored = {"key": key, "model": model.name, "settings": model.settings(), "state": model.to_state()}
+    _write(path, key, model, model.to_state())
+    return model
+
+
+def probe_correction(model: Model, training: TrainingSet) -> Correction:
+    """Return what a probe corrects the forecasts of `model` by: read from the data folder, as in `fitted`.
+
+    Raises
+    ------
+    ProfileError
+        If the Records do not suffice.
+    """
+    training = model.used(training)
+    key, path = _key(model, training), _path(model, training, "-probe")
+    with _unreadable:
+        return Correction.from_state(_read(path, key))
+    found = Correction.learned(model, training)
+    _write(path, key, model, found.to_state())
+    return found
+
+
+#: What is stored is missing, damaged, or of something else: it is learned anew, and replaced.
+_unreadable = suppress(OSError, AttributeError, KeyError, TypeError, ValueError)
+
+
+def _read(path: Path, key: str) -> Any:
+    stored = json.loads(path.read_text(encoding="utf-8"))
+    if stored["key"] != key:
+        raise ValueError("stored for something else")
+    return stored["state"]
+
+
+def _write(path: Path, key: str, model: Model, state: Any) -> None:
+    stored = {"key": key, "model": model.name, "settings": model.settings(), "state": state}
     with suppress(StorageError):  # a forecast does not need a folder that can be written
         write_atomically(path, lambda temporary: temporary.write_text(json.dumps(stored), encoding="utf-8"))
-    return model
 
 
 def _key(model: Model, training: TrainingSet) -> str:
@@ -48,8 +78,8 @@ def _key(model: Model, training: TrainingSet) -> str:
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
 
 
-def _path(model: Model, training: TrainingSet) -> Path:
+def _path(model: Model, training: TrainingSet, what: str = "") -> Path:
     first = training.records[0].candidate if training.records else None
     kind = f"{first.device}-{first.dtype}-{first.threads}t" if first else "empty"
     without = f"-without-{'+'.join(training.withheld)}".replace(" ", "_") if training.withheld else ""
-    return home() / "models" / training.machine.name / f"{model.name}-{kind}{without}.json"
+    return home() / "models" / training.machine.name / f"{model.name}-{kind}{without}{what}.json"

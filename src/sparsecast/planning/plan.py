@@ -14,6 +14,7 @@ from sparsecast.machines.machine import Machine
 from sparsecast.models.model import Model
 from sparsecast.planning.candidates import Target, refuse_beyond_memory
 from sparsecast.planning.dynamic_programme import Costs, PlannedBlock, best_blocks, best_single_block
+from sparsecast.planning.prediction import Probe
 
 #: A plan must be forecast to be faster than a simpler one by this share. Repeated measurements of one product
 #: differ by 1 % in the median and by 8 % at the 90th percentile (docs/facts.md).
@@ -38,6 +39,7 @@ class Plan:
         Products from which on the conversion has paid for itself against the baseline's: 0 where it takes no
         longer, None where the plan is not faster.
     notes : tuple of str
+    probe : Probe or None
         As in a Prediction.
     """
 
@@ -50,6 +52,7 @@ class Plan:
     baseline: PlannedBlock
     break_even_iterations: int | None
     notes: tuple[str, ...] = ()
+    probe: Probe | None = None
 
     @property
     def device(self) -> str:

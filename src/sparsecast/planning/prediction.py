@@ -10,6 +10,33 @@ from sparsecast.features.structure import Structure
 from sparsecast.records import Forecast
 
 
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What was measured of a matrix to correct its forecasts.
+
+    Attributes
+    ----------
+    used_s : float
+        Seconds that it took, without compiling.
+    csr_ratio : float
+        Measured time of CSR over its forecast.
+    measured : tuple of str
+        The formats that were measured, fastest first.
+    """
+
+    used_s: float
+    csr_ratio: float
+    measured: tuple[str, ...]
+
+    def sentence(self) -> str:
+        """Return in words which times are measured, and how the others are corrected."""
+        return (
+            f"{', '.join(name.upper() for name in self.measured)} measured; a product of CSR took "
+            f"{self.csr_ratio:.2f} times its forecast, and the forecasts of the other formats are corrected "
+            f"by that."
+        )
+
+
 @dataclass(frozen=True)
 class Prediction(Sequence[Forecast]):
     """The Forecasts of a matrix, fastest first; a sequence of them.
@@ -26,6 +53,8 @@ class Prediction(Sequence[Forecast]):
         Seconds that the forecast took, the Structure included.
     notes : tuple of str
         Sentences on how far to trust it: a disturbed calibration, a machine that has changed since.
+    probe : Probe or None
+        None where nothing was measured for it.
     """
 
     forecasts: tuple[Forecast, ...]
@@ -35,6 +64,7 @@ class Prediction(Sequence[Forecast]):
     model: str
     predict_s: float
     notes: tuple[str, ...] = ()
+    probe: Probe | None = None
 
     @overload
     def __getitem__(self, index: int) -> Forecast: ...

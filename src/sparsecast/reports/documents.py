@@ -21,7 +21,7 @@ from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import Machine
 from sparsecast.planning.placement import Placements
 from sparsecast.planning.plan import Plan
-from sparsecast.planning.prediction import Prediction
+from sparsecast.planning.prediction import Prediction, Probe
 from sparsecast.records import VALUE_BYTES, Bandwidth, Candidate, Forecast, Record
 from sparsecast.version import VERSION
 
@@ -52,7 +52,11 @@ def forecast(item: Forecast) -> Document:
     """Return one forecast."""
     times = _fields(item, "time_s", "low_s", "high_s", "bytes", "gflops")
     others = _fields(item, "energy_j", "energy_low_j", "energy_high_j", "convert_s")
-    return {**_candidate(item.candidate), **times, **others, "why": dict(item.why)}
+    return {**_candidate(item.candidate), **times, **others, "why": dict(item.why), "basis": item.basis}
+
+
+def _probe(found: Probe | None) -> Document | None:
+    return None if found is None else {**dataclasses.asdict(found), "measured": list(found.measured)}
 
 
 def prediction(name: str, found: Prediction) -> Document:
@@ -63,6 +67,7 @@ def prediction(name: str, found: Prediction) -> Document:
         "forecasts": [forecast(item) for item in found],
         "refused": found.refused,
         "notes": list(found.notes),
+        "probe": _probe(found.probe),
     }
 
 
@@ -131,6 +136,7 @@ def plan(made: Plan, check: PlanCheck | None) -> Document:
         "baseline": {"format": made.baseline.candidate.format, "time_s": made.baseline.time_s},
         "break_even_iterations": made.break_even_iterations,
         "notes": list(made.notes),
+        "probe": _probe(made.probe),
         **checked,
     }
 

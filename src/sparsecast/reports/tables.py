@@ -92,11 +92,13 @@ def structure(name: str, found: Structure) -> Table:
 def forecasts(title: str, items: Sequence[Forecast], refused: Mapping[str, str]) -> Table:
     """Return Forecasts, fastest first, and below them the formats that do not suit."""
     energies = ["energy"] if any(item.energy_j is not None for item in items) else []
-    table = _numbers(title, *_WAY, "time", "interval", "GFLOP/s", "bytes", "to convert", *energies)
+    bases = ["basis"] if any(item.basis != "model" for item in items) else []
+    table = _numbers(title, *_WAY, "time", *bases, "interval", "GFLOP/s", "bytes", "to convert", *energies)
     for item in items:
         table.add_row(
             *_way(item.candidate),
             time(item.time_s),
+            *(item.basis for _ in bases),
             _interval(item.low_s, item.high_s),
             f"{item.gflops:.2f}",
             size(item.bytes),

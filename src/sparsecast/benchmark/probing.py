@@ -1,0 +1,152 @@
+"""Probes: measure CSR on a matrix, correct the other forecasts by it, measure those that may be fastest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+
+import numpy as np
+
+from sparsecast.benchmark.journal import USER_SUITE
+from sparsecast.benchmark.measurement import Prepared, prepare, record_of, right_hand_side
+from sparsecast.devices.binding import prepared
+from sparsecast.devices.device import Device
+from sparsecast.devices.reference import ReferenceProduct
+from sparsecast.errors import FormatError, MatrixSizeError, ProfileError
+from sparsecast.features.structure import Structure
+from sparsecast.matrices.problem import Problem
+from sparsecast.measuring.timing import Effort, Timing, measure
+from sparsecast.models.model import Model
+from sparsecast.models.probing import PROBED, Correction, ProbedModel
+from sparsecast.planning.prediction import Probe
+from sparsecast.records import Candidate, Forecast, Record
+
+#: What a probe takes of one Candidate: a few products, or some tens of short ones.
+PROBE_EFFORT = Effort(samples=16, sample_s=0.0005, most_s=0.1)
+
+#: Products that `PROBE_EFFORT` takes of the longest ones: trials, untimed ones, and three samples.
+_LEAST_PRODUCTS = 8
+
+
+@dataclass
+class Bench:
+    """Builds Candidates of one matrix, checks each against the oracle, and times them in turn.
+
+    `compiling_s` are the seconds that compiling took, or loading what was compiled before.
+    """
+
+    problem: Problem
+    device: Device
+    like: Candidate
+    compiling_s: float = 0.0
+    _ready: dict[Candidate, Prepared] = field(default_factory=dict)
+    _samples_s: dict[Candidate, tuple[float, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._A = prepared(self.problem.matrix, self.like.dtype, self.like.index_bits)
+        x = right_hand_side(self._A.shape[1], self.like.dtype)
+        self._reference = ReferenceProduct.of(self._A, x)
+        self._x = self.device.put(x)
+        self._out = self.device.put(np.empty(self._A.shape[0], dtype=self._A.dtype))
+
+    def measure(self, new: Candidate, known: Candidate | None = None) -> None:
+        """Build a Candidate and take samples of it, in turn with one that was measured before.
+
+        Raises
+        ------
+        FormatError, MatrixSizeError
+            If it does not suit the matrix, or does not fit.
+        WrongResultError
+            If its result is wrong.
+        """
+        start = perf_counter()
+        self.device.warm_up(new)
+        self.compiling_s += perf_counter() - start
+        self._ready[new] = prepare(self._A, new, self._x, self._reference, self.device)
+        together = [new] if known is None else [known, new]
+        calls = {
+            str(number): self.device.call(each, self._ready[each].bound, self._x, self._out)
+            for number, each in enumerate(together)
+        }
+        timings = measure(calls, PROBE_EFFORT, clock=self.device.clock())
+        for each, timing in zip(together, timings.values(), strict=True):
+            self._samples_s[each] = self._samples_s.get(each, ()) + timing.samples_s
+
+    def records(self) -> list[Record]:
+        """Return what was measured, fastest first."""
+        found = [
+            record_of(self.problem, USER_SUITE, self.device, self._ready[each], Timing.of(samples))
+            for each, samples in self._samples_s.items()
+        ]
+        return sorted(found, key=lambda record: record.time_s)
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a probe is to answer: which of the Candidates of a matrix is the fastest, for a fitted model."""
+
+    problem: Problem
+    structure: Structure
+    candidates: Sequence[Candidate]
+    model: Model
+    correction: Correction
+
+
+def probe(asked: Question, device: Device, seconds: float) -> tuple[ProbedModel, Probe]:
+    """Measure CSR, correct the forecasts by it, and measure those whose intervals still overlap.
+
+    The fastest comes first. Another one is measured while the forecast of its conversion and of its
+    products fits in what is left of `seconds`. CSR is measured whatever it takes; to compile, or to load what
+    was compiled before, does not count.
+
+    Raises
+    ------
+    ProfileError
+        If the model forecasts no CSR.
+    DeviceError, MatrixSizeError, WrongResultError
+        As in a measurement.
+    """
+    csr = next((each for each in asked.candidates if each.format == PROBED), None)
+    if csr is None or not asked.model.serves(csr):
+        raise ProfileError(
+            f"the {asked.model.name} model has no forecast of CSR for this matrix: expected one, which a "
+            f"probe compares with its measurement; choose another model, or leave --probe out"
+        )
+    start = perf_counter()
+    with device.errors():
+        bench = Bench(asked.problem, device, csr)
+        bench.measure(csr)
+    unmeasurable: set[Candidate] = set()
+    while True:
+        records = bench.records()
+        corrected = ProbedModel(asked.model, asked.structure, asked.correction, records)
+        used_s = perf_counter() - start - bench.compiling_s
+        left_s = seconds - used_s
+        open_ = [
+            forecast
+            for forecast in _contenders(corrected.forecast(asked.structure, asked.candidates))
+            if forecast.candidate not in unmeasurable and _cost_s(forecast, records[0]) <= left_s
+        ]
+        if not open_:
+            measured = tuple(record.candidate.format for record in records)
+            return corrected, Probe(used_s, corrected.csr_factor, measured)
+        try:
+            with device.errors():
+                bench.measure(open_[0].candidate, records[0].candidate)
+        except (FormatError, MatrixSizeError):
+            unmeasurable.add(open_[0].candidate)
+
+
+def _contenders(forecasts: Sequence[Forecast]) -> list[Forecast]:
+    """Return those that may be the fastest and were not measured, fastest first."""
+    most_s = forecasts[0].high_s
+    may_be = [f for f in forecasts if most_s is None or f.low_s is None or f.low_s <= most_s]
+    return [f for f in may_be if f.basis != "measured"] if len(may_be) > 1 else []
+
+
+def _cost_s(new: Forecast, known: Record) -> float:
+    """Return the forecast seconds to build a Candidate and to take samples of it, in turn with another."""
+    least_s = PROBE_EFFORT.samples * PROBE_EFFORT.sample_s
+    products_s = sum(max(least_s, _LEAST_PRODUCTS * each.time_s) for each in (new, known))
+    return (new.convert_s or 0.0) + products_s

@@ -1,0 +1,236 @@
+"""Probes: measured CSR corrects the other forecasts, and what may be fastest is measured too."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+import sparsecast as sc
+from sparsecast import api
+from sparsecast.benchmark import probing
+from sparsecast.devices.cpu.processor import Processor
+from sparsecast.errors import InputError, MatrixSizeError, ProfileError
+from sparsecast.machines.machine import detect
+from sparsecast.machines.profile import Profile
+from sparsecast.measuring.timing import Timing
+from sparsecast.models import MODELS
+from sparsecast.models.model import LEAST_RANKED
+from sparsecast.models.probing import Correction, _Left, _share
+from sparsecast.models.store import fitted, probe_correction
+from sparsecast.models.training import TrainingSet
+
+
+@pytest.fixture
+def own(recorded):
+    """This machine's profile: the recorded times as its own."""
+    profile = Profile(detect(), recorded.records, recorded.matrices)
+    profile.save()
+    return profile
+
+
+@pytest.fixture
+def takes(own, monkeypatch):
+    """Let every product take so many times what the profile's model forecasts, by format; count them."""
+    A = sc.gallery("circuit", n=3000)  # where SELL, JAD, symmetric CSR and HYB may each be the fastest
+    expected = {f.candidate.format: f.time_s for f in sc.predict(A, own, threads=1)}
+    measured = []
+
+    def let(**factors):
+        def measure(calls, effort, clock=None):
+            for call in calls.values():
+                call()
+            found = {}
+            for key in calls:
+                name = names[key if len(calls) == 2 else "0"]
+                time_s = expected[name] * factors.get(name, factors["others"])
+                found[key] = Timing.of((time_s,) * 8 + (1.02 * time_s,) * 8)
+            return found
+
+        real = probing.Bench.measure
+        names = {}
+
+        def counted(self, new, known=None):
+            measured.append(new.format)
+            names.clear()
+            together = [new] if known is None else [known, new]
+            names.update({str(number): each.format for number, each in enumerate(together)})
+            real(self, new, known)
+
+        monkeypatch.setattr(probing, "measure", measure)
+        monkeypatch.setattr(probing.Bench, "measure", counted)
+        return A, own, expected, measured
+
+    return let
+
+
+def test_csr_is_measured_and_corrects_the_others(takes):
+    A, profile, expected, _ = takes(others=2.0)
+    table = sc.predict(A, profile, threads=1, probe_s=1e-9)  # no time for anything but CSR
+    by_format = {f.candidate.format: f for f in table}
+    assert table.probe.measured == ("csr",) and table.probe.csr_ratio == pytest.approx(2.0)
+    assert by_format["csr"].basis == "measured"
+    assert by_format["csr"].time_s == pytest.approx(2 * expected["csr"])
+    assert by_format["csr"].high_s == pytest.approx(1.02 * by_format["csr"].time_s)
+    training = TrainingSet.of(profile, list(profile.select(dtype="float64", threads=1)))
+    correction = Correction.learned(MODELS.get("linear")(), training)
+    for name in expected.keys() - {"csr"}:
+        assert by_format[name].basis == "corrected"
+        assert by_format[name].time_s == pytest.approx(expected[name] * 2 ** correction.share(name))
+        assert sum(dict(by_format[name].why).values()) == pytest.approx(by_format[name].time_s)
+    assert [f.time_s for f in table] == sorted(f.time_s for f in table)
+    [note] = table.notes
+    assert note.startswith("CSR measured; a product of CSR took 2.00 times its forecast")
+
+
+def test_what_may_be_fastest_is_measured_within_the_seconds(takes):
+    A, profile, expected, measured = takes(others=1.0)
+    table = sc.predict(A, profile, threads=1, probe_s=1000.0)
+    assert measured[0] == "csr" and len(measured) == len(set(measured)) > 1
+    assert set(table.probe.measured) == set(measured)
+    assert {f.candidate.format for f in table if f.basis == "measured"} == set(measured)
+    for forecast in table:
+        if forecast.basis == "measured":
+            assert forecast.time_s == pytest.approx(expected[forecast.candidate.format])
+        else:  # it cannot be the fastest any more
+            assert forecast.low_s > table[0].high_s
+    assert table[0].basis == "measured"
+
+
+def test_a_contender_that_is_slower_than_forecast_is_not_chosen(takes):
+    A, profile, expected, _ = takes(others=1.0)
+    first = min(expected, key=expected.__getitem__)
+    assert first != "csr"
+    A, profile, expected, measured = takes(**{first: 50.0, "others": 1.0})
+    table = sc.predict(A, profile, threads=1, probe_s=1000.0)
+    assert first in measured and table[0].candidate.format != first
+    plan = sc.plan(A, profile, threads=1, probe_s=1000.0, iterations=10**9)
+    assert first not in {block.candidate.format for block in plan.blocks}
+
+
+def test_a_plan_has_the_measured_times(takes):
+    A, profile, _, _ = takes(others=3.0)
+    plan = sc.plan(A, profile, threads=1, probe_s=1000.0, iterations=1)
+    table = sc.predict(A, profile, threads=1, probe_s=1000.0)
+    csr = next(f for f in table if f.candidate.format == "csr")
+    assert plan.baseline.time_s == pytest.approx(csr.time_s)
+    assert plan.probe.measured == table.probe.measured and plan.notes == (plan.probe.sentence(),)
+    assert [b.candidate.format for b in plan.blocks] == ["csr"]
+
+
+def test_a_format_that_does_not_fit_after_all_is_left_as_corrected(takes, monkeypatch):
+    A, profile, expected, measured = takes(others=1.0)
+    real = probing.prepare
+
+    def prepare(A, candidate, *others):
+        if candidate.format != "csr":
+            raise MatrixSizeError("too large")
+        return real(A, candidate, *others)
+
+    monkeypatch.setattr(probing, "prepare", prepare)
+    table = sc.predict(A, profile, threads=1, probe_s=1000.0)
+    assert table.probe.measured == ("csr",) and len(measured) == len(set(measured)) > 1
+    assert {f.candidate.format for f in table} == set(expected)
+
+
+def test_a_probe_times_no_references(own, monkeypatch):
+    def timed(self, machine, threads):
+        raise AssertionError("the measured CSR says how fast the machine is now")
+
+    monkeypatch.setattr(Processor, "references", timed)
+    table = sc.predict(sc.gallery("poisson2d", n=30), own, threads=1, probe_s=0.05)
+    assert table.probe.used_s < 2.0 and table[0].time_s > 0
+
+
+def test_every_model_is_probed(own, served_model):
+    table = sc.predict(sc.gallery("circuit", n=3000), own, threads=1, model=served_model, probe_s=1e-9)
+    assert table.model == served_model
+    assert {f.basis for f in table} == {"measured", "corrected"}
+    assert all(f.time_s > 0 for f in table)
+
+
+@pytest.mark.parametrize("shape", [(0, 5), (7, 5)])
+def test_a_matrix_without_entries_is_probed(own, shape):
+    from scipy.sparse import csr_array
+
+    assert sc.predict(csr_array(shape), own, threads=1, probe_s=0.01)[0].time_s > 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"probe_s": 0.0}, r"a probe of 0 s: expected seconds above 0"),
+        ({"probe_s": -1.0}, r"a probe of -1 s"),
+        ({"probe_s": math.nan}, r"a probe of nan s"),
+        ({"probe_s": math.inf}, r"a probe of inf s"),
+        ({"probe_s": 1.0, "as_met": True}, r"expected one of --probe and --as-met"),
+    ],
+)
+def test_a_probe_that_cannot_be_is_refused(own, changes, message):
+    for question in (sc.predict, sc.plan):
+        with pytest.raises(InputError, match=message) as error:
+            question(sc.gallery("banded", n=50), own, threads=1, **changes)
+        assert "\n" not in str(error.value)
+
+
+def test_a_structure_another_machine_and_several_devices_are_not_probed(own, recorded, gpu_profile):
+    A = sc.gallery("banded", n=50)
+    with pytest.raises(InputError, match="without the matrix"):
+        sc.predict(sc.structure(A), own, threads=1, probe_s=1.0)
+    with pytest.raises(InputError, match="expected one device"):
+        sc.plan(A, own, device="cpu,cuda", probe_s=1.0)
+    for question in (sc.predict, sc.plan):
+        with pytest.raises(InputError, match="expected this machine"):
+            question(A, recorded, threads=1, probe_s=1.0)
+
+
+def test_too_few_records_are_counted(own):
+    few = [r for r in own.select(dtype="float64", threads=1) if r.candidate.format in ("csr", "coo")]
+    training = TrainingSet.of(own, few)
+    with pytest.raises(ProfileError, match=rf"expected {LEAST_RANKED}, .*leave --probe out"):
+        Correction.learned(MODELS.get("guo")(), training.where(lambda r: r.nnz < 1e5))
+
+
+def test_the_correction_leaves_smaller_errors_and_narrower_intervals(own):
+    """On the matrices that were left out, CSR's error is in the others' too."""
+    training = TrainingSet.of(own, own.select(dtype="float64", threads=1))
+    for name in ("linear", "sparsecast"):
+        correction = Correction.learned(MODELS.get(name)(), training)
+        assert all(0 < share < 2 for share in correction.shares.values())
+        assert all(low < 0 < high for low, high in correction.widths.values())
+    again = Correction.from_state(correction.to_state())
+    assert again == correction
+
+
+def test_a_stored_correction_is_read_and_a_damaged_one_learned_anew(own, data_folder, monkeypatch):
+    training = TrainingSet.of(own, own.select(dtype="float64", threads=1))
+    model = fitted(MODELS.get("linear")(), training)
+    first = probe_correction(model, training)
+    [path] = data_folder.rglob("linear-*-probe.json")
+    learned = Correction.learned
+    monkeypatch.setattr(Correction, "learned", None)
+    assert probe_correction(model, training) == first
+    monkeypatch.setattr(Correction, "learned", learned)
+    path.write_text('{"key": 1')
+    assert probe_correction(model, training) == first
+
+
+def test_the_share_is_the_median_weighted_by_the_error_of_csr():
+    found = [_Left("ell", of_csr, own, 1.0) for of_csr, own in ((0.1, 0.9), (-0.5, -0.25), (1.0, 0.8))]
+
+    def lost(share):
+        return sum(abs(each.own - share * each.of_csr) for each in found)
+
+    assert _share(found) == pytest.approx(0.8)
+    assert lost(0.8) <= min(lost(share) for share in np.linspace(-1, 10, 12001))
+    assert _share([_Left("ell", 0.0, 0.3, 1.0)]) == 0.0
+
+
+def test_a_model_without_csr_cannot_be_probed(own, monkeypatch):
+    choice = api.choice(sc.gallery("banded", n=50), threads=1)
+    without = dataclasses.replace(choice, candidates=tuple(c for c in choice.candidates if c.format != "csr"))
+    monkeypatch.setattr("sparsecast.api.forecasting.whole_matrix", lambda *_: without)
+    with pytest.raises(ProfileError, match="no forecast of CSR"):
+        sc.predict(sc.gallery("banded", n=50), own, threads=1, probe_s=1.0)
