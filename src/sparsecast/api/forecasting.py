@@ -172,7 +172,7 @@ class _Asked:
         else:
             choice = published_choice(found, self.published, machine)
         forecasts = self.model.forecast(found, choice.candidates)
-        return forecasts, choice.refused | _without_forecast(choice, forecasts, self.model.name)
+        return forecasts, choice.refused | _without_forecast(choice, forecasts, self.model)
 
 
 def _asked(found: Structure, profile: Profile, target: Target, name: str, *, is_whole: bool) -> _Asked:
@@ -236,14 +236,11 @@ def _with_energy(forecasts: Sequence[Forecast], energy: Model, found: Structure)
     ]
 
 
-def _without_forecast(choice: Choice, forecasts: Sequence[Forecast], model: str) -> dict[str, str]:
+def _without_forecast(choice: Choice, forecasts: Sequence[Forecast], model: Model) -> dict[str, str]:
     """Return one line for each format that suits the matrix and that the model has no fit for."""
     known = {forecast.candidate.format for forecast in forecasts}
     return {
-        candidate.format: (
-            f"{candidate.format.upper()} has no forecast: expected a {model} model that was fitted to it; "
-            f"calibrate with a larger budget, or choose another model"
-        )
+        candidate.format: f"{candidate.format.upper()} has no forecast: {model.lacking(candidate.format)}"
         for candidate in choice.candidates
         if candidate.format not in known
     }

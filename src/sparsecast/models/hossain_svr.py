@@ -61,10 +61,13 @@ class HossainSVR(Model):
     fits_ : dict of str to dict
         For each format C, gamma, the least and greatest, the mean and the deviation of features and of the
         target, support vectors, their coefficients, the intercept and the least time.
+    most_ : int
+        Records of the format that had most.
     """
 
     name: ClassVar[str] = "hossain-svr"
     devices: ClassVar[tuple[str, ...] | None] = (PROCESSOR,)
+    covers: ClassVar[tuple[str, ...] | None] = FORMATS_OF_THE_PAPER
     compared: ClassVar[tuple[Mapping[str, Any], ...]] = ({}, {"as_printed": True})
 
     def __init__(self, as_printed: bool = False) -> None:
@@ -132,10 +135,10 @@ class HossainSVR(Model):
         }
 
     def _state(self) -> dict[str, Any]:
-        return {"fits": self.fits_}
+        return {"fits": self.fits_, "most": self.most_}
 
     def _restore(self, learned: Mapping[str, Any]) -> None:
-        self.fits_ = dict(learned["fits"])
+        self.fits_, self.most_ = dict(learned["fits"]), learned["most"]
 
 
 def best_regression(x: Floats, y: Floats) -> Any:
