@@ -184,6 +184,18 @@ def test_plan(any_way, foreign):
     assert "check" not in plan
 
 
+def test_plan_as_printed(run, foreign):
+    document = document_of(run("plan", DENSE_ROW, "--profile", foreign, "--iterations", "1", "--json"))
+    assert document["plan"]["as_printed"] is False and document["plan"]["convert_s"] == 0
+    asked = ("plan", DENSE_ROW, "--profile", foreign, "--iterations", "1", "--as-printed")
+    printed = document_of(run(*asked, "--json"))["plan"]
+    assert printed["as_printed"] is True
+    assert printed["time_s"] <= document["plan"]["time_s"]
+    assert "no conversion counted" in run(*asked).out
+    status, _, error = run(*asked, "--device", "cpu,cuda")
+    assert (status, error.count("\n")) == (2, 1) and "expected one of them" in error
+
+
 def test_plan_and_check(run, calibrated):
     document = document_of(run("plan", SMALL, "--threads", "1", "--check", "--json"))
     check = dict.fromkeys(("time_s", "baseline_s", "scipy_s", "noise", "convert_s", "error", "gain"), float)

@@ -256,6 +256,7 @@ def plan(
     device: str | None = None,
     model: str | None = None,
     as_met: bool = False,
+    as_printed: bool = False,
 ) -> Plan:
     """Find the best way of doing `iterations` products with a matrix, conversion paid.
 
@@ -266,11 +267,14 @@ def plan(
         As in `predict`; a `device` of several, such as ``"cpu,cuda"``, is the best that `place` finds.
     iterations : int
         Products that will be done, at least 1.
+    as_printed : bool
+        Whether to plan as Guo et al. (2014), section 4, print it: the least time of one product on strips as
+        theirs, with no conversion counted and no gain asked for. With the model ``"guo"`` it is their tool.
 
     Raises
     ------
     InputError
-        If `iterations`, or what `predict` reads, cannot be.
+        If `iterations`, or what `predict` reads, cannot be, or a plan as printed is for several devices.
     ProfileError
         If `profile` has no Records for the question.
     """
@@ -279,6 +283,8 @@ def plan(
     name = time_model(model)
     matrix = Problem.of(A)
     if device is not None and "," in device:
+        if as_printed:
+            raise InputError(f"devices '{device}' for a plan as printed: expected one of them; name it")
         profiles = () if profile is None else (profile,)
         places = place(
             matrix, device, profiles, iterations=iterations, threads=threads, dtype=dtype, model=model
@@ -291,8 +297,9 @@ def plan(
             f"a plan for the published results {profile.name}: expected a profile that calibrate wrote, with "
             f"kernels of ours and times of conversions; name another one, or ask predict"
         )
-    statistics = strip_statistics(matrix.matrix.indptr, found, strip_rows(machine, target.threads))
-    made = make_plan(statistics, fitted_model(profile, target, name), target, machine, iterations)
+    strip = strip_rows(machine, target.threads)
+    statistics = strip_statistics(matrix.matrix.indptr, found, strip, as_printed)
+    made = make_plan(statistics, fitted_model(profile, target, name), target, machine, iterations, as_printed)
     drift, notes = _trust(profile, target, as_met)
     size = int(target.format_bytes("csr", RowBlocks.of(found))[0])
     return replace(drift.plan(made, size, machine), notes=notes)

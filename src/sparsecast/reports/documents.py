@@ -131,6 +131,7 @@ def plan(made: Plan, check: PlanCheck | None) -> Document:
         "baseline": {"format": made.baseline.candidate.format, "time_s": made.baseline.time_s},
         "break_even_iterations": made.break_even_iterations,
         "notes": list(made.notes),
+        "as_printed": made.as_printed,
         **checked,
     }
 
