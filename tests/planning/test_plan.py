@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+import sparsecast as sc
+from sparsecast.errors import InputError
 from sparsecast.features.analysis import structure
 from sparsecast.machines.machine import detect
 from sparsecast.matrices.gallery import gallery
@@ -179,6 +181,11 @@ def test_as_printed_the_cut_is_at_the_strip_where_the_rows_change(two_kinds):
     ours = make_plan(strip_statistics(A.indptr, structure(A), 1), model, SETTING, HERE, 1)
     assert [block.first_row for block in printed.blocks] == [0, 299]
     assert [block.first_row for block in ours.blocks] in ([0, 298], [0, 300])
+
+
+def test_a_plan_as_printed_is_for_one_device():
+    with pytest.raises(InputError, match="'cpu,cuda' for a plan as printed: expected one of them; name it"):
+        sc.plan(csr_array((3, 3)), device="cpu,cuda", as_printed=True)
 
 
 @pytest.mark.parametrize(("strips", "printed"), [(1, 1), (713, 713), (1489, 1489), (1490, 47)])
