@@ -5,7 +5,7 @@ MATRIX ?= gallery:elasticity3d?n=32
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-SOURCES := src tests benchmarks
+SOURCES := src tests benchmarks examples
 
 .PHONY: demo test check clean gpu-campaign
 

@@ -208,6 +208,16 @@ def test_a_structure_and_another_machine_are_not_probed(run, calibrated, foreign
         assert outcome.status == 2 and len(outcome.err.splitlines()) == 1 and why in outcome.err
 
 
+def test_plan_as_printed(run, foreign):
+    document = document_of(run("plan", DENSE_ROW, "--profile", foreign, "--iterations", "1", "--json"))
+    assert document["plan"]["as_printed"] is False and document["plan"]["convert_s"] == 0
+    asked = ("plan", DENSE_ROW, "--profile", foreign, "--iterations", "1", "--as-printed")
+    printed = document_of(run(*asked, "--json"))["plan"]
+    assert printed["as_printed"] is True
+    assert printed["time_s"] <= document["plan"]["time_s"]
+    assert "no conversion counted" in run(*asked).out
+
+
 def test_plan_and_check(run, calibrated):
     document = document_of(run("plan", SMALL, "--threads", "1", "--check", "--json"))
     check = dict.fromkeys(("time_s", "baseline_s", "scipy_s", "noise", "convert_s", "error", "gain"), float)

@@ -14,8 +14,18 @@ from sparsecast.machines.machine import Cache
 from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.synthesis import varied_matrix
 from sparsecast.measuring.references import reference_bytes, words_a_call
+from sparsecast.models import hossain_svr
 from sparsecast.models.hossain_linear import HossainLinear
 from sparsecast.models.hossain_micro import LINE_BYTES, HossainMicro
+from sparsecast.models.hossain_svr import (
+    FOLDS,
+    GRID_C,
+    GRID_GAMMA,
+    LEAST_RECORDS,
+    HossainSVR,
+    best_regression,
+    features_of,
+)
 from sparsecast.models.training import TrainingSet
 from sparsecast.records import Bandwidth, Conditions
 
@@ -151,14 +161,120 @@ def test_without_bandwidths_it_says_so(machine, make_record, of_lengths, train):
         HossainMicro().fit(made)
 
 
-def test_both_say_which_formats_they_cannot_forecast(linear, micro, way):
-    for model in (linear, micro()):
+#: Rows, and entries of each, of matrices that the regression learns from; short of a whole grid.
+SHAPES = [(rows, length) for rows in (500, 900, 1500, 2500, 4000) for length in range(2, 40, 5)]
+
+
+def lengths_of(rows, length):
+    """Give rows whose lengths deviate by about half of their mean."""
+    return [length - length // 2, length + length // 2] * (rows // 2)
+
+
+def time_of(rows, length):
+    return 1e-6 + 1e-9 * rows + 2e-9 * rows * length
+
+
+@pytest.fixture(scope="module")
+def training(of_lengths, make_record, train):
+    return train(
+        [
+            make_record(name, of_lengths(lengths_of(rows, length)), time_of(rows, length), "varied")
+            for name in ("csr", "coo")
+            for rows, length in SHAPES
+        ]
+    )
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["ours", "as printed"])
+def svr(request, training):
+    return HossainSVR(as_printed=request.param).fit(training)
+
+
+def standardised(model, training):
+    """Give the features of CSR's Records as the regression sees them, and the logarithms of their times."""
+    own = [record for record in training.records if record.candidate.format == "csr"]
+    x = np.concatenate([features_of(RowBlocks.of(training.structure(record))) for record in own])
+    y = np.array([record.time_s for record in own])
+    if not model.as_printed:
+        x, y = np.log(x + np.array([1, 1, 1, 1e-12, 1])), np.log(y)
+    return (x - x.mean(axis=0)) / x.std(axis=0), (y - y.mean()) / y.std(), y
+
+
+def test_forecasts_are_those_of_scikit_learn(svr, training, way):
+    x, y, target = standardised(svr, training)
+    expected = target.mean() + target.std() * best_regression(x, y).predict(x)
+    expected = np.where(expected > 0, expected, target.min()) if svr.as_printed else np.exp(expected)
+    own = [record for record in training.records if record.candidate.format == "csr"]
+    found = [svr.values(way("csr"), RowBlocks.of(training.structure(record)))[0] for record in own]
+    assert np.array(found) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("A", [gallery("rmat", scale=9), gallery("poisson2d", n=20)], ids=["rmat", "mesh"])
+def test_features_are_those_of_the_structure(A):
+    found = structure(A)
+    lengths = np.diff(A.indptr)
+    rows, nnz, mean, density, deviation = features_of(RowBlocks.of(found))[0]
+    assert (rows, nnz) == (found.rows, found.nnz)
+    assert (mean, density) == pytest.approx((nnz / rows, nnz / rows / found.cols), rel=1e-12)
+    # Lengths from 64 on are known to an eighth of an octave.
+    assert deviation == pytest.approx(lengths.std(), rel=1e-12 if lengths.max() < 64 else 0.02)
+
+
+def test_the_search_of_the_paper_is_that_of_scikit_learn(training, monkeypatch):
+    from sklearn.model_selection import GridSearchCV, PredefinedSplit
+    from sklearn.svm import SVR
+
+    x, y, _ = standardised(HossainSVR(), training)
+    monkeypatch.setattr(hossain_svr, "GRID_C", GRID_C)
+    monkeypatch.setattr(hossain_svr, "GRID_GAMMA", GRID_GAMMA)
+    assert (GRID_C[0], GRID_C[-1], GRID_GAMMA[0], GRID_GAMMA[-1]) == (2**-2, 2**5, 0.01, 0.3)
+    found = best_regression(x, y)
+    search = GridSearchCV(
+        SVR(kernel="poly", degree=3, coef0=1, epsilon=0.1, max_iter=5_000),
+        {"C": GRID_C, "gamma": GRID_GAMMA},
+        scoring="neg_mean_squared_error",
+        cv=PredefinedSplit(np.random.default_rng(0).permutation(len(y)) % FOLDS),
+    )
+    assert len(y) % FOLDS == 0, "the mean of parts is the mean of all"
+    assert search.fit(x, y).best_params_ == {"C": found.C, "gamma": found.gamma}
+
+
+@pytest.mark.parametrize("name", ["csr", "coo"])
+@pytest.mark.parametrize(("rows", "length"), [(700, 10), (2000, 20), (3000, 30)])
+def test_between_what_was_measured_it_is_near_the_law(training, seconds, of_lengths, name, rows, length):
+    found = of_lengths(lengths_of(rows, length))
+    assert seconds(HossainSVR().fit(training), name, found) == pytest.approx(time_of(rows, length), rel=0.2)
+
+
+def test_features_beyond_the_records_are_taken_to_their_end_and_counted(svr, way, of_lengths):
+    def terms(rows, length):
+        found = svr.terms(way("csr"), RowBlocks.of(of_lengths(lengths_of(rows, length))))
+        return {name: float(values[0]) for name, values in found.items()}
+
+    assert terms(500, 2)["features_beyond"] == 0
+    assert terms(700, 10)["features_beyond"] == 0
+    # Rows, entries and density.
+    far, farther = terms(80_000, 37), terms(160_000, 37)
+    assert far["features_beyond"] == farther["features_beyond"] == 3
+    assert far["time_s"] == farther["time_s"]
+
+
+def test_too_few_records_are_counted_and_the_remedy_named(of_lengths, make_record, train):
+    records = [
+        make_record("csr", of_lengths([3] * rows), 1e-6, "varied") for rows in range(2, LEAST_RECORDS + 1)
+    ]
+    with pytest.raises(ProfileError, match=r"expected 25 of one format, of which they have 24; add them by"):
+        HossainSVR().fit(train(records))
+
+
+def test_all_say_which_formats_they_cannot_forecast(linear, micro, svr, way):
+    for model in (linear, micro(), svr):
         assert model.formats() == ["csr", "coo"]
         assert not any(model.serves(way(name)) for name in ("ell", "jad", "hyb", "sell", "bcsr", "dia"))
 
 
-def test_state_comes_back(linear, micro, machine, way):
+def test_state_comes_back(linear, micro, svr, machine, way):
     blocks = RowBlocks.of(structure(gallery("rmat", scale=9)))
-    for model in (linear, micro()):
-        again = type(model)().restored(model.to_state(), machine)
+    for model in (linear, micro(), svr):
+        again = type(model)(**model.settings()).restored(model.to_state(), machine)
         assert np.array_equal(again.values(way("coo"), blocks), model.values(way("coo"), blocks))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 
 import numpy as np
 import pytest
@@ -80,7 +81,16 @@ OF_THE_PAPERS = {
 
 def test_the_profile_suffices_for_every_format(fitted):
     expected = OF_THE_PAPERS.get(fitted.name.partition("-")[0], set(FORMATS.names()))
-    assert set(fitted.formats()) == expected
+    assert set(fitted.formats()) == expected == set(fitted.covers or FORMATS.names())
+
+
+def test_a_format_without_forecast_is_refused_in_one_line_with_the_remedy(fitted):
+    for name in FORMATS.names():
+        sentence = fitted.lacking(name)
+        assert fitted.name in sentence and "; " in sentence and "\n" not in sentence
+        is_covered = name in fitted.formats()
+        assert ("choose another model" not in sentence) == is_covered
+        assert (re.search("calibrat", sentence) is not None) == is_covered
 
 
 def test_the_title_names_the_settings_that_are_not_usual(model_class):

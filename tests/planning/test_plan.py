@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+import sparsecast as sc
+from sparsecast.errors import InputError
 from sparsecast.features.analysis import structure
 from sparsecast.machines.machine import detect
 from sparsecast.matrices.gallery import gallery
@@ -130,6 +132,68 @@ def test_the_plans_time_is_the_sum_of_its_blocks(served_fits):
         assert plan.time_s == pytest.approx(sum(block.time_s for block in plan.blocks))
         assert plan.convert_s == pytest.approx(sum(block.convert_s for block in plan.blocks))
         assert plan.time_s <= plan.baseline.time_s
+
+
+class Padded(PerRow):
+    """A model that pays 10 ns a block, and for padding: ELL for each place, CSR for each entry."""
+
+    def terms(self, candidate, blocks):
+        entries = blocks.nnz if candidate.format == "csr" else blocks.rows * blocks.row_length_max
+        return {"time_s": 10e-9 + self.costs[candidate.format] * entries}
+
+
+@pytest.fixture(scope="module")
+def two_kinds():
+    """Give a matrix of 300 rows of three entries, then 300 of one or nine."""
+    lengths = np.array([3] * 300 + [1, 9] * 150)
+    indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+    return csr_array((np.ones(indptr[-1]), np.zeros(indptr[-1], np.int32), indptr), (600, 600))
+
+
+@pytest.mark.parametrize(
+    ("ell_s", "convert_s", "iterations"),
+    [(0.6e-9, 1e-6, 1), (0.9e-9, 0.0, 10**9)],
+    ids=["conversion unpaid", "gain below 5 %"],
+)
+def test_as_printed_a_plan_takes_the_fastest_product_whatever_it_costs(
+    two_kinds, ell_s, convert_s, iterations
+):
+    model = Padded({"csr": 1e-9, "ell": ell_s}, {"ell": convert_s})
+    ours, printed = (
+        make_plan(statistics(two_kinds, 1), model, SETTING, HERE, iterations, as_printed)
+        for as_printed in (False, True)
+    )
+    assert (ours.as_printed, printed.as_printed) == (False, True)
+    assert [block.candidate.format for block in ours.blocks] == ["csr"]
+    ways = [(block.first_row, block.last_row, block.candidate.format) for block in printed.blocks]
+    assert ways == [(0, 299, "ell"), (300, 599, "csr")]
+    assert printed.time_s < ours.time_s
+    assert printed.convert_s == pytest.approx(300 * convert_s)
+
+
+def test_as_printed_the_cut_is_at_the_strip_where_the_rows_change(two_kinds):
+    """600 strips of one row: ours are of two rows, those of the paper are as they are."""
+    A = two_kinds[1:]
+    model = Padded({"csr": 1e-9, "ell": 0.6e-9}, {})
+    printed = make_plan(
+        strip_statistics(A.indptr, structure(A), 1, as_printed=True), model, SETTING, HERE, 1, True
+    )
+    ours = make_plan(strip_statistics(A.indptr, structure(A), 1), model, SETTING, HERE, 1)
+    assert [block.first_row for block in printed.blocks] == [0, 299]
+    assert [block.first_row for block in ours.blocks] in ([0, 298], [0, 300])
+
+
+def test_a_plan_as_printed_is_for_one_device():
+    with pytest.raises(InputError, match="'cpu,cuda' for a plan as printed: expected one of them; name it"):
+        sc.plan(csr_array((3, 3)), device="cpu,cuda", as_printed=True)
+
+
+@pytest.mark.parametrize(("strips", "printed"), [(1, 1), (713, 713), (1489, 1489), (1490, 47)])
+def test_as_printed_there_are_as_many_strips_as_in_table_3(strips, printed):
+    A = csr_array((strips * 4, 3))
+    found = structure(A)
+    assert strip_statistics(A.indptr, found, 4, as_printed=True).strips == printed
+    assert strip_statistics(A.indptr, found, 4).strips <= 512
 
 
 @pytest.mark.parametrize("shape", [(0, 5), (0, 0), (7, 5), (7, 0)])

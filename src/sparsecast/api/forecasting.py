@@ -192,7 +192,7 @@ class _Asked:
         else:
             choice = published_choice(found, self.published, machine)
         forecasts = self.model.forecast(found, choice.candidates)
-        return forecasts, choice.refused | _without_forecast(choice, forecasts, self.model.name)
+        return forecasts, choice.refused | _without_forecast(choice, forecasts, self.model)
 
 
 def _asked(found: Structure, profile: Profile, target: Target, name: str, *, is_whole: bool) -> _Asked:
@@ -256,14 +256,11 @@ def _with_energy(forecasts: Sequence[Forecast], energy: Model, found: Structure)
     ]
 
 
-def _without_forecast(choice: Choice, forecasts: Sequence[Forecast], model: str) -> dict[str, str]:
+def _without_forecast(choice: Choice, forecasts: Sequence[Forecast], model: Model) -> dict[str, str]:
     """Return one line for each format that suits the matrix and that the model has no fit for."""
     known = {forecast.candidate.format for forecast in forecasts}
     return {
-        candidate.format: (
-            f"{candidate.format.upper()} has no forecast: expected a {model} model that was fitted to it; "
-            f"calibrate with a larger budget, or choose another model"
-        )
+        candidate.format: f"{candidate.format.upper()} has no forecast: {model.lacking(candidate.format)}"
         for candidate in choice.candidates
         if candidate.format not in known
     }
@@ -280,6 +277,7 @@ def plan(
     model: str | None = None,
     as_met: bool = False,
     probe_s: float | None = None,
+    as_printed: bool = False,
 ) -> Plan:
     """Find the best way of doing `iterations` products with a matrix, conversion paid.
 
@@ -291,11 +289,14 @@ def plan(
         cannot be probed.
     iterations : int
         Products that will be done, at least 1.
+    as_printed : bool
+        Whether to plan as Guo et al. (2014), section 4, print it: the least time of one product on strips as
+        theirs, with no conversion counted and no gain asked for. With the model ``"guo"`` it is their tool.
 
     Raises
     ------
     InputError
-        If `iterations`, or what `predict` reads, cannot be.
+        If `iterations`, or what `predict` reads, cannot be, or a plan as printed is for several devices.
     ProfileError
         If `profile` has no Records for the question.
     """
@@ -305,6 +306,8 @@ def plan(
     refuse_probe(probe_s, as_met, device)
     matrix = Problem.of(A)
     if device is not None and "," in device:
+        if as_printed:
+            raise InputError(f"devices '{device}' for a plan as printed: expected one of them; name it")
         profiles = () if profile is None else (profile,)
         places = place(
             matrix, device, profiles, iterations=iterations, threads=threads, dtype=dtype, model=model
@@ -323,8 +326,9 @@ def plan(
     fit, probe = fitted(MODELS.get(name)(), training), None
     if probe_s is not None:
         fit, probe = _probed(matrix, fit, training, target, probe_s)
-    statistics = strip_statistics(matrix.matrix.indptr, found, strip_rows(machine, target.threads))
-    made = make_plan(statistics, fit, target, machine, iterations)
+    strip = strip_rows(machine, target.threads)
+    statistics = strip_statistics(matrix.matrix.indptr, found, strip, as_printed)
+    made = make_plan(statistics, fit, target, machine, iterations, as_printed)
     drift, notes = _trust(profile, target, as_met or probe is not None)
     size = int(target.format_bytes("csr", RowBlocks.of(found))[0])
     notes = (*notes, probe.sentence()) if probe else notes

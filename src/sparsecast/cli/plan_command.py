@@ -30,6 +30,12 @@ def command(
             help="Measure CSR here, correct the others by it, and measure what may be fastest, for so long.",
         ),
     ] = None,
+    as_printed: Annotated[
+        bool,
+        typer.Option(
+            "--as-printed", help="As Guo et al. (2014): the fastest product, no conversion counted."
+        ),
+    ] = False,
     as_json: options.JsonOption = False,
 ) -> None:
     """Find the best way of doing a number of products, conversion paid: a format for each row block."""
@@ -41,11 +47,13 @@ def command(
     profiles = profiles_for(found, profile, threads, dtype, device)
     asked: dict[str, Any] = {"iterations": iterations, "threads": threads, "dtype": dtype, "model": model}
     placements = None
-    if device is not None and "," in device:
+    if device is not None and "," in device and not as_printed:
         placements = api.place(found, device, profiles, **asked)
         made, on = placements.best.plan, placements.best.profile
     else:
-        made = api.plan(found, *profiles, **asked, device=device, as_met=as_met, probe_s=probe)
+        made = api.plan(
+            found, *profiles, **asked, device=device, as_met=as_met, probe_s=probe, as_printed=as_printed
+        )
         on = profiles[0].name
     options.warn(made.notes)
     checked = api.check(found, made, device=device) if check else None

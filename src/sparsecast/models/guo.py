@@ -270,6 +270,7 @@ class GuoModel(Model):
 
     name: ClassVar[str] = "guo"
     version: ClassVar[int] = 2
+    covers: ClassVar[tuple[str, ...] | None] = ("csr", "ell", "coo", "hyb")
     compared: ClassVar[tuple[Mapping[str, Any], ...]] = ({}, {"as_printed": True})
 
     def __init__(self, as_printed: bool = False) -> None:
@@ -332,6 +333,19 @@ class GuoModel(Model):
             name: Grid.restored(arrays, self.as_printed) for name, arrays in learned["grids"].items()
         }
         self._establish()
+
+    def needed(self) -> str:
+        """Return which matrices are missing, and what adds them."""
+        count = max(len(grid.time_s) for grid in self.grids_.values())
+        if not self.is_on_grid_:
+            return (
+                f"{LEAST_SCATTERED} matrices of one format, in two sizes and with two row lengths, of which "
+                f"they name {count}; name a profile with more results"
+            )
+        return (
+            f"matrices of whole strips with rows of one length, in two sizes with two lengths in each, of "
+            f"which they name at most {count} for a format; add them by `sparsecast calibrate --suites guo`"
+        )
 
     def kernels(self, format_name: str) -> tuple[str, ...]:
         """Return the kernel of the paper for CSR on a GPU; the other formats have one each."""

@@ -50,6 +50,7 @@ class HossainLinear(Model):
 
     name: ClassVar[str] = "hossain-linear"
     devices: ClassVar[tuple[str, ...] | None] = (PROCESSOR,)
+    covers: ClassVar[tuple[str, ...] | None] = FORMATS_OF_THE_PAPER
     suite: ClassVar[str | None] = "hossain"
     compared: ClassVar[tuple[Mapping[str, Any], ...]] = ({}, {"as_printed": True})
 

@@ -65,6 +65,7 @@ class HossainMicro(Model):
 
     name: ClassVar[str] = "hossain-micro"
     devices: ClassVar[tuple[str, ...] | None] = (PROCESSOR,)
+    covers: ClassVar[tuple[str, ...] | None] = FORMATS_OF_THE_PAPER
     groups: ClassVar[tuple[str, ...]] = ("row_lengths", "locality")
     compared: ClassVar[tuple[Mapping[str, Any], ...]] = ({}, {"as_printed": True})
 

@@ -52,6 +52,8 @@ class Model(ABC):
         Those that it can forecast; None is all.
     groups : tuple of str
         Feature groups without which it can neither learn nor forecast.
+    covers : tuple of str or None
+        Formats that its paper models; None is all.
     suite : str or None
         What `calibrate --suites` calls the benchmark matrices of its paper; None where a usual calibration
         measures all that it needs.
@@ -70,6 +72,7 @@ class Model(ABC):
     quantity: ClassVar[str] = "time"
     devices: ClassVar[tuple[str, ...] | None] = None
     groups: ClassVar[tuple[str, ...]] = ("row_lengths",)
+    covers: ClassVar[tuple[str, ...] | None] = None
     suite: ClassVar[str | None] = None
     compared: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
     version: ClassVar[int] = 1
@@ -135,6 +138,12 @@ class Model(ABC):
     def needed(self) -> str:
         """Return in words what the Records lack, and after a semicolon the remedy: of a fit that failed."""
         return "a calibration that ran to its end; calibrate with a larger budget"
+
+    def lacking(self, format_name: str) -> str:
+        """Return in words why it does not forecast a format, and after a semicolon the remedy."""
+        if self.covers is not None and format_name not in self.covers:
+            return f"the {self.name} model covers {', '.join(self.covers)}; choose another model"
+        return f"the {self.name} model expected {self.needed()}"
 
     @property
     def title(self) -> str:

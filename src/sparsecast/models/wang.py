@@ -65,6 +65,7 @@ class WangModel(Model):
     """
 
     version: ClassVar[int] = 1
+    covers: ClassVar[tuple[str, ...] | None] = ("csr", "ell", "jad")
     suite: ClassVar[str | None] = "wang"
     compared: ClassVar[tuple[Mapping[str, Any], ...]] = ({}, {"as_printed": True})
     lengths: ClassVar[str]

@@ -137,6 +137,7 @@ def plan(made: Plan, check: PlanCheck | None) -> Document:
         "break_even_iterations": made.break_even_iterations,
         "notes": list(made.notes),
         "probe": _probe(made.probe),
+        "as_printed": made.as_printed,
         **checked,
     }
 

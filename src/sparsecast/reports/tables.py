@@ -173,6 +173,10 @@ def plan_sentences(made: Plan, profile: str) -> list[str]:
         f"One product on {profile}: {time(made.time_s)} {_bracketed(made.low_s, made.high_s)}, "
         f"plain CSR {time(made.baseline.time_s)}."
     ]
+    if made.as_printed:
+        sentences.append(
+            "This is the plan of Guo et al. (2014): the fastest product, with no conversion counted."
+        )
     if not DEVICES.get(made.device).shares_host:
         sentences.append(_device_sentence(made))
     elif made.convert_s == 0:

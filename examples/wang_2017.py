@@ -1,0 +1,102 @@
+"""The experiment of Wang, Gu and Li (2017): benchmark matrices whose rows vary in length, or do not.
+
+    python examples/wang_2017.py [--profile NAME|PATH] [--threads N] [MATRIX...]
+
+Models of normal, uniform and binomial row lengths, and the model of one length that the paper compares with,
+are fitted to their benchmark matrices, as they were measured on a machine. They are tried on each MATRIX,
+which is measured here, or on the gallery matrices of the profile, which no model is fitted to. Without
+--profile it is this machine's; where it has no such times, the matrices are measured first, for two minutes.
+
+Published results do not suffice: no one has times of matrices with such row lengths, nor of JAD.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from statistics import fmean
+
+import sparsecast as sc
+from sparsecast.api.resolving import calibrated_profile, machine_of, model_records, read_matrix, stored_target
+from sparsecast.errors import SparsecastError
+from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.features.structure import Structure
+from sparsecast.machines.profile import Profile
+from sparsecast.models import MODELS
+from sparsecast.models.model import HELD_OUT_SUITE
+from sparsecast.models.training import TrainingSet
+from sparsecast.records import Record
+
+#: Section 4 and figures 8 to 10: mean errors on 30 matrices, on a GeForce GTX 540M, of CSR with a thread
+#: a row (as on a processor), ELL and JAD. "wang-fixed" is the model of its reference 16.
+OF_THE_PAPER = {
+    "wang-normal": {"csr": 0.0352, "ell": 0.0326, "jad": 0.0394},
+    "wang-uniform": {"csr": 0.0321, "ell": 0.0353, "jad": 0.0428},
+    "wang-binomial": {},
+    "wang-fixed": {"csr": 0.0544, "ell": 0.0579, "jad": 0.0597},
+}
+
+
+def measured_profile(threads: int | None) -> Profile:
+    """Return this machine's profile with the paper's benchmark matrices; they are measured if it has none."""
+    profile = calibrated_profile(machine_of("cpu"))
+    records = model_records(profile, stored_target(profile.machine, "float64", threads))
+    if any(record.suite == "row lengths" for record in records):
+        return profile
+    print("This machine has no times of the paper's matrices: measuring them for 120 s", file=sys.stderr)
+    return sc.calibrate(120.0, threads=threads, dtype="float64", suites=["wang"])
+
+
+def tried_on(
+    profile: Profile, records: list[Record], threads: int, matrices: list[str]
+) -> Iterator[tuple[Record, Structure]]:
+    """Give what is measured, here or in the gallery of the profile, with the Structure of its matrix."""
+    for problem in map(read_matrix, matrices):
+        for record in sc.measure(problem, threads=threads, dtype="float64", keeps=False):
+            yield record, problem.structure
+    if not matrices:
+        for record in records:
+            if record.suite == HELD_OUT_SUITE and record.regime == "warm":
+                yield record, profile.structure(record)
+
+
+def show(profile: Profile, threads: int | None, matrices: list[str]) -> None:
+    """Print each model's mean of |forecast - time| / time (equation 7), and what the paper prints."""
+    target = stored_target(profile.machine, "float64", threads)
+    records = model_records(profile, target)
+    training = TrainingSet.of(profile, records)
+    models = {name: MODELS.get(name)().fit(training) for name in OF_THE_PAPER}
+    tested = list(tried_on(profile, records, target.threads, matrices))
+    print(f"{profile.name}\nmodel          format  measured     here  the paper")
+    for name, model in models.items():
+        errors = defaultdict(list)
+        for record, found in tested:
+            if model.serves(record.candidate):
+                time_s = float(model.values(record.candidate, RowBlocks.of(found))[0])
+                errors[record.candidate.format].append(abs(time_s - record.time_s) / record.time_s)
+        for format_name, each in sorted(errors.items()):
+            papers = OF_THE_PAPER[name].get(format_name)
+            printed = "-" if papers is None else f"{papers:.1%}"
+            print(f"{name:15}{format_name:6}{len(each):10}{fmean(each):9.1%}{printed:>11}")
+
+
+def main() -> int:
+    """Run the experiment and return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("matrices", nargs="*", metavar="MATRIX")
+    parser.add_argument("--profile")
+    parser.add_argument("--threads", type=int)
+    asked = parser.parse_args()
+    try:
+        profile = sc.profile(asked.profile) if asked.profile else measured_profile(asked.threads)
+        show(profile, asked.threads, asked.matrices)
+    except SparsecastError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,62 @@
+"""The scripts of examples/, each in a process of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PROFILE = ROOT / "tests/data/recorded-profile.parquet"
+
+
+def run(script, *arguments):
+    line = [sys.executable, "-W", "error", ROOT / "examples" / script, *arguments]
+    return subprocess.run(list(map(str, line)), capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_guo_on_the_gallery_of_a_profile(data_folder):
+    done = run("guo_2014.py", "--profile", PROFILE, "--threads", "1")
+    assert done.returncode == 0, done.stderr
+    rows = [line.split() for line in done.stdout.splitlines()[2:]]
+    assert [row[0] for row in rows] == ["csr", "ell", "coo", "hyb"]
+    assert [row[4] for row in rows] == ["6.3%", "4.4%", "2.2%", "4.7%"]
+    assert all(int(count) > 0 and float(error[:-1]) > 0 for _, count, error, *_ in rows)
+    assert any(row[2] != row[3] for row in rows), "fits as printed are others"
+
+
+def test_guo_on_published_results(tmp_path, data_folder):
+    """Ten groups with times on a straight line: the models are exact, whatever half they are fitted to."""
+    lines = [
+        "machine,executor,group,matrix,rows,cols,nnz,rd_min,rd_q1,rd_median,rd_q3,rd_max,rd_variance,format,time_s"
+    ]
+    for group in range(10):
+        for rows, length in ((20_000, 3 + group), (200_000, 5), (900_000, 7)):
+            nnz = rows * length
+            described = ",".join([str(float(length))] * 5)
+            lines += [
+                f"V100_SXM2,cuda,g{group},m{rows},{rows},{rows},{nnz},{described},0,{name},{1e-5 + nnz / 1e9}"
+                for name in ("csr", "ell", "coo")
+            ]
+    table = tmp_path / "table.csv"
+    table.write_text("\n".join(lines))
+    done = run("guo_2014.py", "--published", table)
+    assert done.returncode == 0, done.stderr
+    rows = [line.split() for line in done.stdout.splitlines()[2:]]
+    assert [row[:2] for row in rows] == [["csr", "15"], ["ell", "15"], ["coo", "15"]]
+    assert all(float(row[2][:-1]) < 30 for row in rows)
+
+
+def test_wang_without_its_matrices_says_what_adds_them(data_folder):
+    done = run("wang_2017.py", "--profile", PROFILE, "--threads", "1")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert "add them by `sparsecast calibrate --suites wang`" in done.stderr
+
+
+@pytest.mark.parametrize("script", ["guo_2014.py", "wang_2017.py"])
+def test_an_unknown_profile_is_one_line(script, data_folder):
+    done = run(script, "--profile", "nowhere")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "nowhere" in done.stderr
