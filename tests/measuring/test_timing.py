@@ -197,3 +197,43 @@ def test_summary_scales_with_the_samples(samples, factor):
     assert scaled.time_s == pytest.approx(found.time_s * factor)
     assert scaled.spread == pytest.approx(found.spread, rel=1e-9, abs=1e-9)
     assert scaled.noise == pytest.approx(found.noise, rel=1e-9, abs=1e-9)
+
+
+class Cores:
+    """Cores at full speed but for a stretch of the clock; a wait lasts as long as it may."""
+
+    def __init__(self, clock, slow):
+        self.clock, self.slow = clock, slow
+
+    def is_full(self):
+        return not self.slow[0] <= self.clock.now < self.slow[1]
+
+    def wait(self, most_s):
+        waited_s = 0.0 if self.is_full() else min(max(most_s, 0.0), self.slow[1] - self.clock.now)
+        self.clock.now += waited_s
+        return self.is_full(), waited_s
+
+
+def test_samples_at_full_speed_count_alone(clock):
+    # Most of the time is slow, and the low quantile of all samples would be of it.
+    cores = Cores(clock, (0.05, 0.9))
+    found = measure(
+        {"a": clock.call("a", 0.01, lambda now: 0.005 * (not cores.is_full()))}, EFFORT, cores=cores
+    )
+    timing = found["a"]
+    assert timing.time_s == pytest.approx(0.01)
+    assert 0.0 < timing.slow_share < 1.0
+    assert len(timing.samples_s) >= EFFORT.samples
+
+
+def test_where_the_cores_stay_slow_all_samples_count_and_waiting_ends(clock):
+    cores = Cores(clock, (0.0, 1e9))
+    found = measure({"a": clock.call("a", 0.015), "b": clock.call("b", 0.03)}, EFFORT, cores=cores)
+    assert found["a"].time_s == pytest.approx(0.015) and found["b"].time_s == pytest.approx(0.03)
+    assert found["a"].slow_share == 1.0
+    sampled_s = sum(sum(each.samples_s) for each in found.values())
+    assert clock.now < 3 * sampled_s  # as many samples again, and no more waiting than sampling
+
+
+def test_without_a_look_at_the_cores_nothing_is_said_of_them(clock):
+    assert measure({"a": clock.call("a", 0.01)}, EFFORT)["a"].slow_share is None

@@ -130,7 +130,7 @@ def measure_candidates(
         csr = next((i for i, each in enumerate(ready) if _is_parallel_csr(each.candidate)), None)
         alone = {} if csr is None else {_ALONE: _alone(A, ready[csr].candidate, placed, out, device)}
         surroundings.begin()
-        timings = measure(calls | alone, effort, watch, clock, surroundings.cores)
+        timings = measure(calls | alone, effort, watch, clock, device.core_speed(first.threads))
         conditions = surroundings.conditions()
         if csr is not None:
             waited = waited_for_cores(timings[str(csr)], timings[_ALONE], conditions)

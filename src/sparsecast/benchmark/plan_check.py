@@ -79,11 +79,11 @@ def check_plan(
         plain = device.call(baseline, device.bind(ready, baseline)[0], placed, out)
         calls = {"plan": lambda: operator.matvec(placed, out), "baseline": plain}
         scipy = {"scipy": lambda: ready @ x}
-        clock = device.clock()
+        clock, cores = device.clock(), device.core_speed(baseline.threads)
         if device.shares_host:
-            timings = measure(calls | scipy, effort, clock=clock)
+            timings = measure(calls | scipy, effort, clock=clock, cores=cores)
         else:
-            timings = measure(calls, effort, clock=clock) | measure(scipy, effort)
+            timings = measure(calls, effort, clock=clock, cores=cores) | measure(scipy, effort)
         return PlanCheck(
             timings["plan"].time_s,
             timings["baseline"].time_s,

@@ -58,9 +58,9 @@ def replay(
             scoring.add_again(names[record.matrix], [record])
     for make in models:
         try:
-            groups_of = make().groups
+            groups_of = (*make().groups, *make().optional_groups)
             # Once for all parts: features that are new are computed from each matrix anew.
-            known, asked = make().used(training).completed(groups_of), scored.having(groups_of)
+            known, asked = make().used(training).completed(groups_of), scored.having(make().groups)
             for part in (groups[first::folds] for first in range(min(folds, len(groups)))):
                 _score_part(known, asked, make(), part, names, scoring)
                 on_fold()

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from sparsecast.matrices.benchmark_matrices import SuiteMatrix
+    from sparsecast.measuring.core_speed import CoreSpeed
     from sparsecast.measuring.energy import Meter
     from sparsecast.measuring.references import ReferenceMonitor
     from sparsecast.measuring.timing import Call, Clock
@@ -94,6 +95,10 @@ class Device(ABC):
 
     def references(self, machine: Machine, threads: int) -> ReferenceMonitor | None:
         """Return what times reference products of so many threads; None where there are none."""
+        return None
+
+    def core_speed(self, threads: int) -> CoreSpeed | None:
+        """Return what tells whether so many cores run at full speed; None where nothing does."""
         return None
 
     @abstractmethod

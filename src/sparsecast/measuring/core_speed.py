@@ -37,10 +37,17 @@ class CoreSpeed:
         Does the work and returns its seconds.
     pause : callable
         Waits for so many seconds.
+    clock_s : callable
+        Returns the seconds since some moment.
     """
 
-    def __init__(self, read_s: Callable[[], float], pause: Callable[[float], None] = time.sleep) -> None:
-        self._read_s, self._pause = read_s, pause
+    def __init__(
+        self,
+        read_s: Callable[[], float],
+        pause: Callable[[float], None] = time.sleep,
+        clock_s: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self._read_s, self._pause, self._clock_s = read_s, pause, clock_s
         self._fastest_s = math.inf
         for _ in range(_FIRST_READINGS):
             self.is_full()
@@ -53,11 +60,11 @@ class CoreSpeed:
         return seconds <= _TOLERANCE * self._fastest_s
 
     def wait(self, most_s: float) -> tuple[bool, float]:
-        """Wait for full speed; return whether it was reached, and the seconds that it took."""
-        start = time.perf_counter()
-        while not (is_full := self.is_full()) and time.perf_counter() - start < most_s:
+        """Wait for full speed, so long at most; return whether it was reached, and the seconds used."""
+        start = self._clock_s()
+        while not (is_full := self.is_full()) and self._clock_s() - start < most_s:
             self._pause(_PAUSE_S)
-        return is_full, time.perf_counter() - start
+        return is_full, self._clock_s() - start
 
 
 @functools.cache

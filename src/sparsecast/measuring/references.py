@@ -146,7 +146,7 @@ class ReferenceMonitor:
         cores: CoreSpeed | None = None,
     ) -> None:
         self._references, self._clock, self._clock_s = references, clock or HostClock(), clock_s
-        self.cores = cores
+        self._cores = cores
         self._last_s = -math.inf
         self.readings: dict[str, list[tuple[float, float]]] = {level: [] for level in references}
 
@@ -160,8 +160,8 @@ class ReferenceMonitor:
     def time(self) -> None:
         """Time all references now."""
         for level, reference in self._references.items():
-            if self.cores is not None:
-                self.cores.wait(_MOST_S)
+            if self._cores is not None:
+                self._cores.wait(_MOST_S)
             self.readings[level].append((self._clock_s(), reference.seconds(self._clock)))
         self._last_s = self._clock_s()
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
-from sparsecast.measuring.core_speed import CoreSpeed
 from sparsecast.measuring.references import ReferenceMonitor
 from sparsecast.records import Conditions
 
@@ -60,11 +59,6 @@ class Surroundings:
         self._readings: deque[_Reading] = deque()
         self.read()
         self._start_s = self._readings[0].at_s
-
-    @property
-    def cores(self) -> CoreSpeed | None:
-        """What tells whether the cores run at full speed; None where nothing does."""
-        return self._monitor.cores if self._monitor else None
 
     def begin(self) -> None:
         """Begin a stretch; the references are timed first, unless that was a short time ago."""

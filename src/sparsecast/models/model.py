@@ -54,6 +54,8 @@ class Model(ABC):
         Feature groups without which it can neither learn nor forecast.
     covers : tuple of str or None
         Formats that its paper models; None is all.
+    optional_groups : tuple of str
+        Feature groups that it uses where they are known.
     suite : str or None
         What `calibrate --suites` calls the benchmark matrices of its paper; None where a usual calibration
         measures all that it needs.
@@ -72,6 +74,7 @@ class Model(ABC):
     quantity: ClassVar[str] = "time"
     devices: ClassVar[tuple[str, ...] | None] = None
     groups: ClassVar[tuple[str, ...]] = ("row_lengths",)
+    optional_groups: ClassVar[tuple[str, ...]] = ()
     covers: ClassVar[tuple[str, ...] | None] = None
     suite: ClassVar[str | None] = None
     compared: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
@@ -88,7 +91,7 @@ class Model(ABC):
             If they are not of the device that the machine describes.
         """
         warm = self.used(training)
-        used = warm.having(self.groups)
+        used = warm.completed(self.optional_groups).having(self.groups)
         self.machine_, described = training.machine, training.machine.device
         self.device_ = training.records[0].candidate.device if training.records else described
         if self.device_ != described:

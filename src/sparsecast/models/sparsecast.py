@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.errors import ProfileError
+from sparsecast.features.blocks import BLOCK_SIZES
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
@@ -38,6 +39,9 @@ _NEIGHBOURS = 3
 
 #: Fewest matrices that are learned from.
 LEAST_MATRICES = 20
+
+#: Octaves of the distance of reuse up to which its shares are features.
+_REUSE_LEVELS = [1, 3, 5, 7, 9, 12, 15, 18]
 
 #: Settings of the forest that were not searched for: scikit-learn's but for smaller trees.
 FOREST: dict[str, Any] = {"n_estimators": 60, "min_samples_leaf": 2, "max_features": 0.5, "random_state": 0}
@@ -196,7 +200,7 @@ class SparsecastModel(Model):
     """
 
     name: ClassVar[str] = "sparsecast"
-    groups: ClassVar[tuple[str, ...]] = ("row_lengths", "locality", "bands", "blocks")
+    optional_groups: ClassVar[tuple[str, ...]] = ("locality", "bands", "blocks")
 
     @classmethod
     def learns_from(cls, suite: str) -> bool:
@@ -289,11 +293,12 @@ class SparsecastModel(Model):
 
 
 def _of_matrix(structure: Structure) -> list[float]:
-    """Return the features of a matrix that the trees and the distances see."""
-    lengths, locality = structure.row_lengths, structure.locality
-    rows, nnz = max(structure.rows, 1), max(structure.nnz, 1)
+    """Return the features of a matrix that the trees and the distances see; 0 where a group is not known.
+
+    Those who are asked know as much as those who were learned from: where a group is unknown, all are 0.
+    """
+    lengths, rows, nnz = structure.row_lengths, max(structure.rows, 1), max(structure.nnz, 1)
     mean = nnz / rows
-    reuse = np.cumsum(locality.reuse_histogram)[[1, 3, 5, 7, 9, 12, 15, 18]]
     return [
         np.log10(nnz),
         np.log10(rows),
@@ -305,13 +310,24 @@ def _of_matrix(structure: Structure) -> list[float]:
         (lengths.mispredicted or 0) / rows,
         lengths.empty_rows / rows,
         (lengths.changes or 0) / rows,
-        locality.line_changes / nnz,
-        *(reuse / max(float(np.sum(locality.reuse_histogram)), 1e-9)).tolist(),
-        float(locality.reuse_histogram[-1]),
-        np.log10(1 + structure.bands.half_bandwidth),
-        np.log10(1 + structure.bands.diagonals),
-        *np.log(np.maximum(structure.blocks.fill, 1.0)).tolist(),
+        *_of_entries(structure),
     ]
+
+
+def _of_entries(structure: Structure) -> list[float]:
+    """Return the features that say where the entries lie."""
+    found = [0.0] * (len(_REUSE_LEVELS) + 2)
+    if not structure.lacks(["locality"]):
+        locality = structure.locality
+        reuse = np.cumsum(locality.reuse_histogram)[_REUSE_LEVELS]
+        total = max(float(np.sum(locality.reuse_histogram)), 1e-9)
+        changes = locality.line_changes / max(structure.nnz, 1)
+        found = [changes, *(reuse / total).tolist(), float(locality.reuse_histogram[-1])]
+    is_known = not structure.lacks(["bands"])
+    bands = (structure.bands.half_bandwidth, structure.bands.diagonals) if is_known else (0, 0)
+    found += np.log10(1 + np.array(bands)).tolist()
+    fill = structure.blocks.fill if not structure.lacks(["blocks"]) else [1.0] * len(BLOCK_SIZES)
+    return [*found, *np.log(np.maximum(fill, 1.0)).tolist()]
 
 
 def _kinds_of(candidate: Candidate) -> tuple[str, str]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from sparsecast.matrices.benchmark_matrices import SuiteMatrix
+    from sparsecast.measuring.core_speed import CoreSpeed
     from sparsecast.measuring.references import ReferenceMonitor
     from sparsecast.planning.candidates import Target
 
@@ -58,11 +59,16 @@ class Processor(Device):
 
     def references(self, machine: Machine, threads: int) -> ReferenceMonitor:
         """Return what times reads and gathers in the second cache, the third, and memory."""
-        from sparsecast.measuring.core_speed import core_speed
         from sparsecast.measuring.references import ReferenceMonitor, reference_bytes, references
 
         sizes = reference_bytes(*machine.shared_cache_bytes(threads))
-        return ReferenceMonitor(references(sizes, threads), cores=core_speed(threads))
+        return ReferenceMonitor(references(sizes, threads), cores=self.core_speed(threads))
+
+    def core_speed(self, threads: int) -> CoreSpeed:
+        """Return what tells whether so many cores run at full speed."""
+        from sparsecast.measuring.core_speed import core_speed
+
+        return core_speed(threads)
 
     def array_sizes(self, machine: Machine, threads: int) -> list[int]:
         """Return half of each cache that so many threads have together, and twice the last.

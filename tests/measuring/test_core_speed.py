@@ -1,0 +1,63 @@
+"""Whether the cores run at full speed, on a machine whose speed is told to it."""
+
+from __future__ import annotations
+
+import pytest
+
+from sparsecast.measuring.core_speed import CoreSpeed, core_speed
+
+
+class Machine:
+    """Work of 10 us at full speed; `slowness` tells how many times longer it takes at some moment."""
+
+    def __init__(self, slowness=lambda now: 1.0):
+        self.now, self.slowness = 0.0, slowness
+
+    def read_s(self):
+        seconds = 1e-5 * self.slowness(self.now)
+        self.now += seconds
+        return seconds
+
+    def pause(self, seconds):
+        self.now += seconds
+
+    def cores(self):
+        return CoreSpeed(self.read_s, self.pause, lambda: self.now)
+
+
+def test_a_slow_phase_is_told_from_full_speed():
+    machine = Machine()
+    cores = machine.cores()
+    assert cores.is_full()
+    machine.slowness = lambda now: 1.5
+    assert not cores.is_full()
+    machine.slowness = lambda now: 1.05
+    assert cores.is_full()
+
+
+def test_full_speed_is_found_though_the_first_moments_are_slow():
+    cores = Machine(lambda now: 1.5 if now < 0.02 else 1.0).cores()
+    assert cores.is_full()
+    assert not Machine(lambda now: 1.0 if 0.01 < now < 0.02 else 1.5).cores().is_full()
+
+
+def test_a_wait_ends_with_the_slow_phase_or_when_it_must():
+    machine = Machine(lambda now: 1.5 if 0.1 < now < 0.2 else 1.0)
+    cores = machine.cores()
+    assert cores.wait(1.0) == (True, pytest.approx(2e-5))  # no longer than the look itself
+    machine.now = 0.15
+    is_full, waited_s = cores.wait(1.0)
+    assert is_full and waited_s == pytest.approx(0.05, abs=2e-3)
+    machine.now = 0.15
+    is_full, waited_s = cores.wait(0.01)
+    assert not is_full and waited_s == pytest.approx(0.01, abs=2e-3)
+    machine.now = 0.15
+    assert cores.wait(-1.0) == (False, pytest.approx(3e-5))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_work_of_this_machine_takes_microseconds(threads):
+    cores = core_speed(threads)
+    assert cores is core_speed(threads)
+    assert 1e-6 < cores._fastest_s < 1e-3
+    assert cores.wait(0.0)[1] < 0.1
