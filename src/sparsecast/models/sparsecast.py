@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.errors import ProfileError
-from sparsecast.features.blocks import BLOCK_SIZES
+from sparsecast.features.levels import BLOCK_SIZES
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
