@@ -39,7 +39,7 @@ def takes(own, monkeypatch):
     measured = []
 
     def let(**factors):
-        def measure(calls, effort, clock=None):
+        def measure(calls, effort, clock=None, cores=None):
             for call in calls.values():
                 call()
             found = {}

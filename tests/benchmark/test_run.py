@@ -471,14 +471,14 @@ def test_for_the_figures_the_synthetic_suite_comes_first(run, measured, suites):
     assert ratings(taken.records, taken.machine)[0].figures.unblocked_median_mflops > 0
 
 
-def test_the_same_suite_follows_what_the_models_need_and_both_keep_it(run, measured, suites):
+def test_the_same_suite_follows_what_the_models_learn_from(run, measured, suites):
     profile = run(budget_s=400.0, series=(UNBLOCKED,)).run()
-    assert profile_matrices(profile) == [*NAMES[:2], Point(UNBLOCKED, 512, 29).name, *NAMES[2:]]
-    assert suites[0].limit_s == pytest.approx((400 - 2) / 2)
+    assert profile_matrices(profile) == [*NAMES, Point(UNBLOCKED, 512, 29).name]
+    assert suites[0].limit_s == pytest.approx(400 - len(NAMES))
 
 
 def test_a_quick_calibration_has_no_time_for_it(run, measured, suites):
-    profile = run(budget_s=55.0, series=(UNBLOCKED,)).run()
+    profile = run(budget_s=35.0, series=(UNBLOCKED,)).run()
     assert profile_matrices(profile) == NAMES
     assert suites == []
 

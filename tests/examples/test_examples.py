@@ -28,12 +28,13 @@ def test_guo_on_the_gallery_of_a_profile(data_folder):
 
 
 def test_guo_on_published_results(tmp_path, data_folder):
-    """Ten groups with times on a straight line: the models are exact, whatever half they are fitted to."""
+    """Ten groups of whole strips with times on a straight line: the models fit the other half."""
     lines = [
         "machine,executor,group,matrix,rows,cols,nnz,rd_min,rd_q1,rd_median,rd_q3,rd_max,rd_variance,format,time_s"
     ]
+    strip = 80 * 64 * 32  # threads that a V100 has on its way
     for group in range(10):
-        for rows, length in ((20_000, 3 + group), (200_000, 5), (900_000, 7)):
+        for rows, length in ((strip, 3 + group), (2 * strip, 5), (5 * strip, 7)):
             nnz = rows * length
             described = ",".join([str(float(length))] * 5)
             lines += [
@@ -46,7 +47,7 @@ def test_guo_on_published_results(tmp_path, data_folder):
     assert done.returncode == 0, done.stderr
     rows = [line.split() for line in done.stdout.splitlines()[2:]]
     assert [row[:2] for row in rows] == [["csr", "15"], ["ell", "15"], ["coo", "15"]]
-    assert all(float(row[2][:-1]) < 30 for row in rows)
+    assert all(float(row[2][:-1]) < 2 for row in rows)
 
 
 def test_wang_without_its_matrices_says_what_adds_them(data_folder):

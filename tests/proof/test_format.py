@@ -26,7 +26,7 @@ def test_a_format_is_calibrated_forecast_planned_and_measured(install, document)
     measured = formats(document("measure", SMALL, "--no-keep", *asked)["measurements"])
     assert measured["short_csr"]["error"] < 1e-15 and measured["short_csr"]["forecast_s"] is None
 
-    met = document("calibrate", "--budget", "59", "--dtype", "float64", *asked)
+    met = document("calibrate", "--budget", "20", "--dtype", "float64", *asked)
     assert met["records"] == 28  # 12 matrices and 2 held out, in both formats
 
     forecast = formats(document("predict", SMALL, "--as-met", *asked)["forecasts"])

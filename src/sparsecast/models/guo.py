@@ -264,8 +264,8 @@ class GuoModel(Model):
     Parameters
     ----------
     as_printed : bool
-        Whether the lines are ordinary least squares without a floor. Published results lie on no grid, for
-        which nothing is printed: it makes no difference to them.
+        Whether the lines are ordinary least squares without a floor. Of published results, which lie on no
+        grid, it changes COO's line alone.
     """
 
     name: ClassVar[str] = "guo"

@@ -253,7 +253,8 @@ class SparsecastModel(Model):
         """
         learned, matrix = self.learned_, blocks.matrix
         physics = learned.physics.terms(candidate, blocks)
-        whole = physics if len(blocks.rows) == 1 else learned.physics.terms(candidate, RowBlocks.of(matrix))
+        is_whole = len(blocks.rows) == 1 and blocks.rows[0] == matrix.rows
+        whole = physics if is_whole else learned.physics.terms(candidate, RowBlocks.of(matrix))
         factor = float(np.exp(learned.correction(candidate, matrix, whole)))
         time_s = physics.pop("time_s")
         return {**physics, "correction": time_s * (factor - 1.0), "time_s": time_s * factor}
