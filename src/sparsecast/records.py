@@ -136,6 +136,9 @@ class Conditions:
     waited_for_cores : bool or None
         Whether plain CSR took longer with all threads than with one, although it is large and the machine was
         busy: its threads waited for cores. None where that was not looked at.
+    slow_share : float or None
+        Share of the samples during which the cores were slower than they can be; None where that was not
+        looked at.
     """
 
     other_processes: float | None = None
@@ -143,6 +146,7 @@ class Conditions:
     pressure_share: float | None = None
     references_s: Mapping[str, float] = field(default_factory=dict)
     waited_for_cores: bool | None = None
+    slow_share: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +270,12 @@ class Record:
 
 def _columns(row: Mapping[str, Any], kind: type) -> dict[str, Any]:
     nested = "candidate", "conditions"
-    return {each.name: row[each.name] for each in dataclasses.fields(kind) if each.name not in nested}
+    fields = [each for each in dataclasses.fields(kind) if each.name not in nested]
+    # A column that came later has a default, which holds of the Records of before.
+    return {
+        each.name: row[each.name] if each.default is dataclasses.MISSING else row.get(each.name, each.default)
+        for each in fields
+    }
 
 
 @dataclass(frozen=True, slots=True)

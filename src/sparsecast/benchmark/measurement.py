@@ -142,7 +142,8 @@ def measure_candidates(
                 on_sample()
             record = record_of(problem, suite, device, item, timings[key])
             source = used.meter.source if used.meter and energy_j is not None else None
-            records.append(replace(record, energy_j=energy_j, energy_source=source, conditions=conditions))
+            seen = replace(conditions, slow_share=timings[key].slow_share)
+            records.append(replace(record, energy_j=energy_j, energy_source=source, conditions=seen))
     return records
 
 

@@ -23,7 +23,7 @@ from sparsecast.planning.prediction import Probe
 from sparsecast.records import Candidate, Forecast, Record
 
 #: What a probe takes of one Candidate: a few products, or some tens of short ones.
-PROBE_EFFORT = Effort(samples=16, sample_s=0.0005, most_s=0.1)
+PROBE_EFFORT = Effort(samples=16, sample_s=0.0005, most_s=0.1, wait_s=0.05)
 
 #: Products that `PROBE_EFFORT` takes of the longest ones: trials, untimed ones, and three samples.
 _LEAST_PRODUCTS = 8

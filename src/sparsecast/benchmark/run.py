@@ -52,8 +52,8 @@ MEMORY_SHARE = 0.25
 #: format, and the oracle's terms in extended precision.
 _VALUES_AN_ENTRY, _MORE_BYTES = 3, 36
 
-QUICK_EFFORT = Effort(samples=24, sample_s=0.0005, most_s=0.1)
-FULL_EFFORT = Effort(samples=40, sample_s=0.0005, most_s=0.2)
+QUICK_EFFORT = Effort(samples=24, sample_s=0.0005, most_s=0.1, wait_s=0.05)
+FULL_EFFORT = Effort(samples=40, sample_s=0.0005, most_s=0.2, wait_s=0.2)
 
 #: Seconds that it takes to tell how many calls a sample has, and the calls a sample that are not timed.
 _TRIALS_S, _UNTIMED = 0.003, 0.25

@@ -15,14 +15,15 @@ from importlib.resources import files
 from typing import Any
 
 import numpy as np
-from scipy.sparse import block_diag, csr_array
+from scipy.sparse import block_diag, csr_array, diags_array, tril, triu
 
 from sparsecast.errors import InputError
 from sparsecast.features.structure import Structure
 from sparsecast.matrices.twin_synthesis import twin
 
-#: Sizes of twins, and their entries over those of the original.
-SIZES = {"third": 1 / 3, "whole": 1.0, "triple": 3.0}
+#: Sizes of twins, and their entries over those of the original. Twins are not symmetric, but for these.
+MIRRORED = "mirrored"
+SIZES = {"third": 1 / 3, "whole": 1.0, "triple": 3.0, MIRRORED: 1.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,8 @@ def atlas_matrix(name: str, size: str) -> csr_array:
     """Return a twin of an entry of the atlas, in one of SIZES.
 
     A third has the first rows of the twin; columns beyond a third are folded back, so that rows keep their
-    lengths. A triple has the twin three times on its diagonal.
+    lengths. A triple has the twin three times on its diagonal. The mirrored one has one triangle of the twin,
+    that with more entries, and its mirror image.
 
     Raises
     ------
@@ -98,7 +100,18 @@ def atlas_matrix(name: str, size: str) -> csr_array:
     whole = twin(entry.structure, entry.block, seed=0)
     if size == "triple":
         return csr_array(block_diag((whole, whole, whole), format="csr"))
+    if size == MIRRORED:
+        return _mirrored(whole)
     return _third(whole) if size == "third" else whole
+
+
+def _mirrored(whole: csr_array) -> csr_array:
+    lower, upper = tril(whole, -1, format="csr"), triu(whole, 1, format="csr")
+    half = max(lower, upper, key=lambda each: each.nnz)
+    found = csr_array(half + half.T + diags_array(whole.diagonal(), format="csr"))
+    found.eliminate_zeros()
+    found.sort_indices()
+    return found
 
 
 def _third(whole: csr_array) -> csr_array:

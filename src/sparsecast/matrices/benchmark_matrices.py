@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from urllib.parse import quote
 
-from sparsecast.matrices.atlas import atlas
+from sparsecast.matrices.atlas import MIRRORED, atlas
 from sparsecast.matrices.families import FAMILIES, specification
 from sparsecast.matrices.problem import Problem
 
@@ -194,8 +194,17 @@ def suites_beside_strips() -> tuple[list[SuiteMatrix], list[SuiteMatrix]]:
 
 
 def atlas_benchmarks() -> list[SuiteMatrix]:
-    """Return the twins of the atlas, in an order that covers the space of features at every length."""
-    return [suite_matrix("atlas", quote(name, safe=""), size) for name, size in atlas().order]
+    """Return the twins of the atlas, in an order that covers the space of features at every length.
+
+    Symmetric ones are measured in what only symmetric matrices can be stored in, beside plain CSR.
+    """
+    found = []
+    for name, size in atlas().order:
+        found.append(suite_matrix("atlas", quote(name, safe=""), size))
+        if size == "whole" and atlas().entries[name].structure.symmetry.triangle_nnz:
+            formats = ("csr", "symmetric_csr")
+            found.append(suite_matrix("atlas", quote(name, safe=""), MIRRORED, formats=formats))
+    return found
 
 
 def strips_benchmark(

@@ -36,10 +36,7 @@ _SAMPLES_A_TURN = 4
 _LEAST_SAMPLES = 3
 
 #: Samples of a callable, of those asked for, that should be at full speed; else as many again are taken.
-_FULL_SHARE = 0.25
-
-#: Seconds that samples may wait for full speed beyond the time that they have taken so far.
-_FIRST_WAIT_S = 0.02
+_FULL_SHARE = 0.125
 
 #: Runs that tell the number of calls in a sample, fewer where they take longer than so many samples.
 _TRIALS, _TRIAL_SAMPLES = 3, 10
@@ -59,11 +56,14 @@ class Effort:
     most_s : float
         Seconds after which a callable gets no more samples, once it has three: it is long, or its threads
         wait for cores that other programs use.
+    wait_s : float
+        Seconds for each callable that the samples of all together may wait for full speed of the cores.
     """
 
     samples: int = 80
     sample_s: float = 0.0005
     most_s: float = 0.5
+    wait_s: float = 0.4
 
 
 #: What a measurement for its own sake takes.
@@ -166,7 +166,8 @@ def measure(
         Tells whether the cores run at full speed; without it, all samples count.
     """
     clock = clock or HostClock()
-    series = {name: _Series(call, effort, clock, cores) for name, call in calls.items()}
+    patience = _Patience(cores, effort.wait_s * len(calls)) if cores else None
+    series = {name: _Series(call, effort, clock, patience) for name, call in calls.items()}
     for first in range(0, effort.samples, _SAMPLES_A_TURN):
         wanted = min(_SAMPLES_A_TURN, effort.samples - first)
         for each in series.values():
@@ -181,18 +182,31 @@ def measure(
 
 
 @dataclass
+class _Patience:
+    """The speed of the cores, and the seconds that all samples together may still wait for it."""
+
+    cores: CoreSpeed
+    left_s: float
+
+    def wait(self) -> tuple[bool, float]:
+        """Wait for full speed; return whether it was reached, and the seconds used."""
+        is_full, used_s = self.cores.wait(self.left_s)
+        self.left_s -= used_s
+        return is_full, used_s
+
+
+@dataclass
 class _Series:
     """The samples of one callable."""
 
     call: Call
     effort: Effort
     clock: Clock
-    cores: CoreSpeed | None = None
+    patience: _Patience | None = None
     _alpha_s: list[float] = field(default_factory=list)
     _beta_s: list[float] = field(default_factory=list)
     _is_full: list[bool] = field(default_factory=list)
     _used_s: float = 0.0
-    _waited_s: float = 0.0
 
     def __post_init__(self) -> None:
         self.alpha = self.clock.least_calls
@@ -201,30 +215,33 @@ class _Series:
     @property
     def is_slow(self) -> bool:
         """Whether too few of the samples were at full speed."""
-        return self.cores is not None and sum(self._is_full) < _FULL_SHARE * self.effort.samples
+        return self.patience is not None and sum(self._is_full) < _FULL_SHARE * self.effort.samples
 
     def take(self, samples: int) -> None:
         """Take so many samples in a row, fewer where there is no time left for them."""
-        start, waited_s = perf_counter(), self._waited_s
+        start, waited_s = perf_counter(), 0.0
         for number in range(samples):
-            used_s = self._used_s + perf_counter() - start - (self._waited_s - waited_s)
+            used_s = self._used_s + perf_counter() - start - waited_s
             if used_s > self.effort.most_s and len(self._beta_s) >= _LEAST_SAMPLES:
                 break
             if number == 0:
                 self.call()  # untimed: otherwise the first run would pay for the caches that others filled
                 self._alpha_s.append(self.clock.seconds(self.call, self.alpha))
-            self._sample(used_s)
-        self._used_s += perf_counter() - start - (self._waited_s - waited_s)
+            waited_s += self._sample()
+        self._used_s += perf_counter() - start - waited_s
 
-    def _sample(self, used_s: float) -> None:
-        """Take one sample; where the speed of the cores is told, it must be full before and after."""
-        if self.cores is None:
+    def _sample(self) -> float:
+        """Take one sample and return the seconds that it waited.
+
+        Where the speed of the cores is told, it must be full before and after.
+        """
+        if self.patience is None:
             self._beta_s.append(self.clock.seconds(self.call, self.beta))
-            return
-        before, waited_s = self.cores.wait(_FIRST_WAIT_S + used_s - self._waited_s)
-        self._waited_s += waited_s
+            return 0.0
+        before, waited_s = self.patience.wait()
         self._beta_s.append(self.clock.seconds(self.call, self.beta))
-        self._is_full.append(before and self.cores.is_full())
+        self._is_full.append(before and self.patience.cores.is_full())
+        return waited_s
 
     def timing(self) -> Timing:
         """Return the summary; where every run of alpha calls was disturbed, plain means bound the time."""
@@ -232,7 +249,7 @@ class _Series:
         if alpha_s >= min(self._beta_s):
             alpha, alpha_s = 0, 0.0
         samples_s = tuple((seconds - alpha_s) / (self.beta - alpha) for seconds in self._beta_s)
-        return Timing.of(samples_s, self._is_full if self.cores else None)
+        return Timing.of(samples_s, self._is_full if self.patience else None)
 
 
 def _calls_of(call: Call, sample_s: float, clock: Clock) -> int:

@@ -30,8 +30,9 @@ class Drift:
     def since(cls, records: Iterable[Record], now: Mapping[str, Pooled]) -> Drift:
         """Return the drift between the reference products of some Records and those of now, by level."""
         readings: dict[str, list[float]] = {}
-        for seen in {id(r.conditions): r.conditions for r in records if r.conditions is not None}.values():
-            for level, seconds in seen.references_s.items():
+        told = [record.conditions.references_s for record in records if record.conditions is not None]
+        for seen in {tuple(each.items()): each for each in told}.values():  # one for those measured together
+            for level, seconds in seen.items():
                 readings.setdefault(level, []).append(seconds)
         then = {level: Pooled.of(found) for level, found in readings.items()}
         return cls(scale_since(then, now))

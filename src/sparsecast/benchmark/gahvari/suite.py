@@ -27,7 +27,7 @@ from sparsecast.records import Candidate, Record
 
 #: Many matrices and few samples of each: medians are taken over the matrices. Of those without blocks and of
 #: the symmetric ones, which have figures of their own, there are few.
-EFFORT, EFFORT_OF_FEW = Effort(20, 0.0005, most_s=0.05), Effort(40, 0.0005, most_s=0.1)
+EFFORT, EFFORT_OF_FEW = Effort(20, 0.0005, 0.05, 0.02), Effort(40, 0.0005, 0.1, 0.05)
 
 #: Share of the time limit that compiling may take, beyond which the block sizes that are left are left out.
 COMPILING_SHARE = 0.6
