@@ -137,8 +137,8 @@ class Conditions:
         Whether plain CSR took longer with all threads than with one, although it is large and the machine was
         busy: its threads waited for cores. None where that was not looked at.
     slow_share : float or None
-        Share of the samples during which the cores were slower than they can be; None where that was not
-        looked at.
+        Share of the samples during which the cores were slower than they can be, 1.0 where the time is that
+        of slow cores; None where that was not looked at.
     """
 
     other_processes: float | None = None
@@ -220,6 +220,11 @@ class Record:
     def gflops(self) -> float:
         """Speed in 1e9 floating-point operations a second."""
         return product_flops(self.nnz, self.candidate.dtype) / self.time_s / 1e9
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether the time is that of cores that were slower than they can be."""
+        return self.conditions is not None and self.conditions.slow_share == 1.0
 
     @property
     def impossible(self) -> dict[str, float]:

@@ -77,4 +77,4 @@ def test_twins_of_symmetric_matrices_are_mirrored_for_the_format_that_needs_it()
     small = next(each for each in mirrored if each.entries < 20_000)
     found = small.problem.structure
     assert found.symmetry.triangle_nnz > 0 and found.rows == found.cols
-    assert found.nnz == pytest.approx(small.entries, rel=0.3)
+    assert small.entries < found.nnz < 2 * small.entries

@@ -78,8 +78,8 @@ def test_even_rows_are_rows_that_a_matrix_can_have(rows, nnz):
 
 
 def test_what_the_model_cannot_do_without_is_said(asked, monkeypatch):
-    from sparsecast.models import MODELS
+    from sparsecast.models import DEFAULT_MODEL, MODELS
 
-    monkeypatch.setattr(MODELS.get("linear"), "groups", ("row_lengths", "locality"))
+    monkeypatch.setattr(MODELS.get(DEFAULT_MODEL), "groups", ("row_lengths", "locality"))
     with pytest.raises(FeatureError, match="without the feature group 'locality'"):
         asked(COUNTS)

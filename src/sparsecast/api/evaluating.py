@@ -23,6 +23,7 @@ from sparsecast.api.resolving import (
 )
 from sparsecast.benchmark.evaluation import Evaluation, Scoring, distinct_names
 from sparsecast.benchmark.journal import AGAIN_SUITE, USER_SUITE, keep, kept, refuse_to_lose
+from sparsecast.benchmark.replay import FOLDS
 from sparsecast.benchmark.replay import replay as replay_records
 from sparsecast.benchmark.run import Progress, no_progress
 from sparsecast.devices import DEVICES
@@ -35,6 +36,7 @@ from sparsecast.matrices.reading import collected
 from sparsecast.models import MODELS
 from sparsecast.models.model import Model
 from sparsecast.models.store import fitted
+from sparsecast.models.training import TrainingSet
 from sparsecast.planning.candidates import Target, whole_matrix
 from sparsecast.records import Candidate, Record
 from sparsecast.version import VERSION
@@ -72,7 +74,7 @@ def evaluate(
     """Forecast a collection of matrices with every model, and measure them on this machine.
 
     No model learns from a matrix that it is scored on, nor from one of its group, whatever the profile and
-    the kept Records hold. A matrix or a model that refuses is left out with its reason; an interrupted run
+    the kept Records hold: the groups that are known are left out in turn, in FOLDS parts. A matrix or a model that refuses is left out with its reason; an interrupted run
     gives what was done. At the end every fourth matrix, twelve at most, is measured once more: what a
     repeated measurement differs by is the error of a perfect forecast.
 
@@ -116,7 +118,8 @@ def evaluate(
 class _Run:
     """One evaluation.
 
-    `groups` are those of its matrices, `recent` the Records that it takes over, by what they are of.
+    `groups` are those of its matrices, `recent` the Records that it takes over, by what they are of,
+    `trainings` those of before it measured anything, and `models` are by target and part of the groups.
     """
 
     question: _Question
@@ -129,7 +132,8 @@ class _Run:
     problems: dict[str, Problem] = field(default_factory=dict)
     groups: set[str] = field(default_factory=set)
     recent: dict[tuple[str, str, Candidate], Record] = field(default_factory=dict)
-    models: dict[Target, list[Model]] = field(default_factory=dict)
+    trainings: dict[Target, TrainingSet] = field(default_factory=dict)
+    models: dict[tuple[Target, int | None], list[Model]] = field(default_factory=dict)
 
     def begin(self, matrices: Sequence[Any], takes_over: bool) -> None:
         """Look at what is to be measured, and at what of it was measured a short time ago."""
@@ -185,7 +189,7 @@ class _Run:
         table = dict.fromkeys(whole_matrix(problem.structure, target, self.here).candidates)
         analysis_s = _least_seconds(partial(structure, problem.matrix))
         estimates = []
-        for model in self._models(profile, target):
+        for model in self._models(profile, target, problem.group):
             # A model may know other kernels than those that the rules choose.
             known = whole_matrix(problem.structure, target, profile.machine, model.kernels).candidates
             try:
@@ -200,21 +204,30 @@ class _Run:
         for model, found in estimates:
             self.scoring.add_estimates(name, model.name, model.quantity, found)
 
-    def _models(self, profile: Profile, target: Target) -> list[Model]:
-        """Return every model for a target, fitted once, before it can learn from what this run measures."""
-        if target not in self.models:
-            training = training_for(profile, target)
-            unseen = training.where(lambda record: training.group(record) not in self.groups)
-            is_whole = len(unseen.records) == len(training.records)
-            self.models[target] = []
-            for name in MODELS.names():
-                model = MODELS.get(name)()
-                try:
-                    # What is fitted for this evaluation alone is not stored in place of the usual fit.
-                    self.models[target].append(fitted(model, unseen) if is_whole else model.fit(unseen))
-                except InputError as error:
-                    self.scoring.refused.setdefault(f"model {name}", str(error))
-        return self.models[target]
+    def _models(self, profile: Profile, target: Target, group: str) -> list[Model]:
+        """Return every model for a target, fitted without a part of the known groups that has this one."""
+        if target not in self.trainings:
+            self.trainings[target] = training_for(profile, target)
+        training = self.trainings[target]
+        known = sorted(self.groups & set(training.groups()))
+        part = known.index(group) % FOLDS if group in known else None
+        if (target, part) not in self.models:
+            out = () if part is None else known[part::FOLDS]
+            self.models[target, part] = self._fitted(training, out)
+        return self.models[target, part]
+
+    def _fitted(self, training: TrainingSet, out: Sequence[str]) -> list[Model]:
+        """Return every model, fitted to Records without those of some groups."""
+        unseen = training.where(lambda record: training.group(record) not in out)
+        found = []
+        for name in MODELS.names():
+            model = MODELS.get(name)()
+            try:
+                # What is fitted for this evaluation alone is not stored in place of the usual fit.
+                found.append(model.fit(unseen) if out else fitted(model, unseen))
+            except InputError as error:
+                self.scoring.refused.setdefault(f"model {name}", str(error))
+        return found
 
     def _measure_again(self, name: str, problem: Problem) -> None:
         """Measure what was measured of a matrix once more."""

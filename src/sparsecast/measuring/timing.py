@@ -84,8 +84,8 @@ class Timing:
         Interquartile range over `time_s`, and relative difference between the low quantiles of the earlier
         and of the later half: how well a repeated measurement agrees. None of a single sample.
     slow_share : float or None
-        Share of all samples that were taken while the cores were slower than they can be; None where that
-        was not looked at.
+        Share of all samples that were taken while the cores were slower than they can be, 1.0 where the
+        others were too few to count; None where that was not looked at.
     """
 
     samples_s: tuple[float, ...]
@@ -99,8 +99,9 @@ class Timing:
         """Summarise samples in the order taken; those at full speed alone, where they suffice."""
         if is_full is not None:
             fast = tuple(compress(samples_s, is_full))
-            counted = cls.of(fast if len(fast) >= _LEAST_SAMPLES else samples_s)
-            return replace(counted, samples_s=samples_s, slow_share=1.0 - len(fast) / len(samples_s))
+            if len(fast) < _LEAST_SAMPLES:
+                return replace(cls.of(samples_s), slow_share=1.0)
+            return replace(cls.of(fast), samples_s=samples_s, slow_share=1.0 - len(fast) / len(samples_s))
         time_s = low(samples_s)
         half = len(samples_s) // 2
         if not half:

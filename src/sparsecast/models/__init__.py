@@ -14,4 +14,4 @@ MODELS: Registry[type[Model]] = Registry(
 )
 
 #: The model that forecasts where none is named.
-DEFAULT_MODEL = "linear"
+DEFAULT_MODEL = "sparsecast"

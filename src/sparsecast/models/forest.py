@@ -2,41 +2,44 @@
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+Integers = NDArray[np.int32]
+
+#: Types of the arrays as they are stored, in the bytes of which JSON holds a text.
+_STORED = {"roots": "<i4", "feature": "<i2", "threshold": "<f8", "right": "<i4", "value": "<f4"}
 
 
 @dataclass(frozen=True, slots=True)
 class Forest:
-    """Trees that give numbers, their nodes one after another.
+    """Trees that give numbers, their nodes one after another, each followed by its left child.
 
     Attributes
     ----------
-    roots : int64 array of shape (trees,)
+    roots : int32 array of shape (trees,)
         Node at which each tree begins.
-    feature : int64 array of shape (nodes,)
-        Feature that a node asks for; -1 in a leaf.
+    feature : int16 array of shape (nodes,)
+        Feature that a node asks for.
     threshold : float64 array of shape (nodes,)
-        Where the feature is at most this, the next node is `left`, else `left` + `right`.
-    left, right : int64 arrays of shape (nodes,)
-        The next nodes; a leaf is its own.
-    value : float64 array of shape (nodes,)
-        Mean of what was learned there.
+        Where the feature is at most this, the next node is the following one, else `right`; -inf in a leaf.
+    right : int32 array of shape (nodes,)
+        A leaf is its own.
+    value : float32 array of shape (nodes,)
+        What was learned there, the mean where it is several samples.
     """
 
     roots: Integers
-    feature: Integers
+    feature: NDArray[np.int16]
     threshold: Floats
-    left: Integers
     right: Integers
-    value: Floats
+    value: NDArray[np.float32]
 
     @classmethod
     def grown(cls, features: Floats, values: Floats, **settings: Any) -> Forest:
@@ -48,38 +51,42 @@ class Forest:
 
         trees = [tree.tree_ for tree in ExtraTreesRegressor(**settings).fit(features, values).estimators_]
         sizes = [tree.node_count for tree in trees]
-        roots = np.concatenate(([0], np.cumsum(sizes)[:-1])).astype(np.int64)
+        roots = np.concatenate(([0], np.cumsum(sizes)[:-1]))
 
         def joined(name: str) -> NDArray[Any]:
             return np.concatenate([getattr(tree, name) for tree in trees])
 
-        feature = joined("feature").astype(np.int64)
+        feature = joined("feature")
         is_leaf, own = feature < 0, np.arange(sum(sizes))
         first = np.repeat(roots, sizes)
+        if not np.array_equal((joined("children_left") + first)[~is_leaf], own[~is_leaf] + 1):
+            raise AssertionError("scikit-learn no longer stores a left child after its node")
         return cls(
-            roots,
-            np.where(is_leaf, -1, feature),
-            np.where(is_leaf, 0.0, joined("threshold")),
-            np.where(is_leaf, own, joined("children_left") + first),
-            np.where(is_leaf, own, joined("children_right") + first),
-            joined("value").reshape(-1),
+            roots.astype(np.int32),
+            np.where(is_leaf, 0, feature).astype(np.int16),
+            np.where(is_leaf, -np.inf, joined("threshold")),
+            np.where(is_leaf, own, joined("children_right") + first).astype(np.int32),
+            joined("value").reshape(-1).astype(np.float32),
         )
 
     def of(self, features: Floats) -> Floats:
-        """Return the mean of the trees for features of shape (samples, features)."""
+        """Return the median of the trees for features of shape (samples, features).
+
+        A disturbed measurement is in the leaves of some trees. It moves their mean, and hardly their median.
+        """
         samples = np.arange(len(features))
         node = np.repeat(self.roots[:, None], len(features), axis=1)
         while True:
-            asked = self.feature[node]
-            is_inner = asked >= 0
-            if not is_inner.any():
-                return np.asarray(self.value[node].mean(axis=0))
-            goes_left = features[samples, asked] <= self.threshold[node]
-            node = np.where(goes_left, self.left[node], self.right[node])
+            goes_left = features[samples, self.feature[node]] <= self.threshold[node]
+            following = np.where(goes_left, node + 1, self.right[node])
+            if np.array_equal(following, node):
+                return np.asarray(np.median(self.value[node].astype(np.float64), axis=0))
+            node = following
 
     def to_state(self) -> dict[str, Any]:
         """Return the forest as plain data."""
-        return {name: array.tolist() for name, array in asdict(self).items()}
+        arrays = {name: getattr(self, name).astype(kind) for name, kind in _STORED.items()}
+        return {name: b64encode(array.tobytes()).decode() for name, array in arrays.items()}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Forest:
@@ -90,9 +97,10 @@ class Forest:
         KeyError, TypeError, ValueError
             If it is something else.
         """
-        floats = ("threshold", "value")
         arrays: dict[str, Any] = {
-            name: np.array(state[name], dtype=np.float64 if name in floats else np.int64)
-            for name in cls.__slots__
+            name: np.frombuffer(b64decode(state[name], validate=True), dtype=kind)
+            for name, kind in _STORED.items()
         }
+        if len({len(arrays[name]) for name in ("feature", "threshold", "right", "value")}) != 1:
+            raise ValueError("arrays of nodes: expected as many of each")
         return cls(**arrays)

@@ -106,10 +106,7 @@ class Model(ABC):
             )
         self._fit(used.where(lambda record: self.learns_from(record.suite)))
         if not self.formats():
-            raise ProfileError(
-                f"the profile's {len(used.records)} records do not suffice for the {self.name} model: "
-                f"expected {self.needed()}"
-            )
+            raise self.insufficient(used)
         self.conversion_ = ConversionCost().fit(warm)
         self.ratios_ = {
             label: prediction_interval(found) for label, found in self._ratios(used).items() if len(found) > 1
@@ -125,7 +122,7 @@ class Model(ABC):
             is_warm = record.regime == "warm" and _is_predicted(record.candidate)
             return is_of_suite and is_warm and cls.measured(record) is not None
 
-        return training.where(is_used)
+        return training.where(is_used).at_full_speed()
 
     @classmethod
     def measured(cls, record: Record) -> float | None:
@@ -141,6 +138,13 @@ class Model(ABC):
     def needed(self) -> str:
         """Return in words what the Records lack, and after a semicolon the remedy: of a fit that failed."""
         return "a calibration that ran to its end; calibrate with a larger budget"
+
+    def insufficient(self, training: TrainingSet) -> ProfileError:
+        """Return what is raised where Records suffice for no format."""
+        return ProfileError(
+            f"the profile's {len(training.records)} records do not suffice for the {self.name} model: "
+            f"expected {self.needed()}"
+        )
 
     def lacking(self, format_name: str) -> str:
         """Return in words why it does not forecast a format, and after a semicolon the remedy."""

@@ -19,7 +19,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.errors import ProfileError
 from sparsecast.features.levels import BLOCK_SIZES
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
@@ -37,14 +36,12 @@ _FOLDS = 5
 #: As many of the known matrices tell how far a new one is from them.
 _NEIGHBOURS = 3
 
-#: Fewest matrices that are learned from.
-LEAST_MATRICES = 20
-
 #: Octaves of the distance of reuse up to which its shares are features.
 _REUSE_LEVELS = [1, 3, 5, 7, 9, 12, 15, 18]
 
-#: Settings of the forest that were not searched for: scikit-learn's but for smaller trees.
-FOREST: dict[str, Any] = {"n_estimators": 60, "min_samples_leaf": 2, "max_features": 0.5, "random_state": 0}
+#: Settings of the forest: scikit-learn's, but for fewer trees that look at half of the features, for the time
+#: of a fit.
+FOREST: dict[str, Any] = {"n_estimators": 60, "max_features": 0.5, "random_state": 0}
 
 
 @dataclass(frozen=True)
@@ -161,9 +158,14 @@ class _Learned:
     terms: tuple[str, ...]
 
     @classmethod
-    def of(cls, physics: LinearModel, samples: _Samples, chosen: NDArray[np.bool_]) -> _Learned:
-        """Have the physics, and trees what it leaves, learn the chosen ones of the samples."""
+    def of(cls, physics: LinearModel, samples: _Samples, chosen: NDArray[np.bool_]) -> _Learned | None:
+        """Have the physics, and trees what it leaves, learn the chosen ones of the samples.
+
+        None where they do not suffice for the physics of any format.
+        """
         physics.fit_work([work.part(chosen) for work in samples.work])
+        if not physics.formats():
+            return None
         features, log_physics = samples.explained(physics)
         used = chosen & np.isfinite(log_physics)
         forest = Forest.grown(features[used], (samples.log_time - log_physics)[used], **FOREST)
@@ -195,12 +197,14 @@ class SparsecastModel(Model):
     Attributes
     ----------
     learned_ : _Learned
-    width_ : float
-        Half the width of an interval of logarithms of time, at distance 0 from the known matrices.
+    width_ : float or None
+        Half the width of an interval of logarithms of time, at distance 0 from the known matrices; None
+        where too few are left when a part of them is left out.
     """
 
     name: ClassVar[str] = "sparsecast"
     optional_groups: ClassVar[tuple[str, ...]] = ("locality", "bands", "blocks")
+    version: ClassVar[int] = 2
 
     @classmethod
     def learns_from(cls, suite: str) -> bool:
@@ -208,20 +212,14 @@ class SparsecastModel(Model):
         return True
 
     def _fit(self, training: TrainingSet) -> None:
-        matrices = len({record.matrix for record in training.records})
-        if matrices < LEAST_MATRICES:
-            raise ProfileError(
-                f"the profile's {len(training.records)} records do not suffice for the {self.name} model: "
-                f"expected those of {LEAST_MATRICES} matrices, not of {matrices}; calibrate with a larger "
-                f"budget"
-            )
-        work = self._physics().counted(training)
-        samples = _Samples.of(training, work)
-        everything = np.ones(len(samples.log_time), dtype=bool)
-        self.learned_ = _Learned.of(self._physics(), samples, everything)
+        samples = _Samples.of(training, self._physics().counted(training))
+        learned = _Learned.of(self._physics(), samples, np.ones(len(samples.log_time), dtype=bool))
+        if learned is None:
+            raise self.insufficient(training)
+        self.learned_ = learned
         scores = np.sort(self._scores_left_out(samples))
-        rank = int(np.ceil(INTERVAL_SHARE * (len(scores) + 1))) - 1
-        self.width_ = float(scores[min(rank, len(scores) - 1)])
+        rank = min(int(np.ceil(INTERVAL_SHARE * (len(scores) + 1))), len(scores)) - 1
+        self.width_ = float(scores[rank]) if len(scores) else None
 
     def _physics(self) -> LinearModel:
         physics = LinearModel()
@@ -234,8 +232,10 @@ class SparsecastModel(Model):
         scores = []
         for first in range(_FOLDS):
             is_out = np.isin(samples.group, groups[first::_FOLDS])
-            scores.append(_Learned.of(self._physics(), samples, ~is_out).scores(samples, is_out))
-        return np.concatenate(scores)
+            learned = _Learned.of(self._physics(), samples, ~is_out)
+            if learned is not None:
+                scores.append(learned.scores(samples, is_out))
+        return np.concatenate(scores) if scores else np.empty(0)
 
     def formats(self) -> list[str]:
         """Return the formats that the physics was fitted to."""
@@ -259,8 +259,12 @@ class SparsecastModel(Model):
         time_s = physics.pop("time_s")
         return {**physics, "correction": time_s * (factor - 1.0), "time_s": time_s * factor}
 
-    def interval(self, candidate: Candidate, value: float, matrix: Structure) -> tuple[float, float]:
+    def interval(
+        self, candidate: Candidate, value: float, matrix: Structure
+    ) -> tuple[float | None, float | None]:
         """Return the low and high end of a forecast; farther apart the farther all known matrices are."""
+        if self.width_ is None:
+            return None, None
         factor = float(np.exp(self.width_ * self.learned_.known.widening(matrix)))
         return value / factor, value * factor
 
@@ -290,7 +294,7 @@ class SparsecastModel(Model):
         known = _Known(**arrays, typical=float(learned["known"]["typical"]))
         forest, names = Forest.from_state(learned["forest"]), (learned["kinds"], learned["terms"])
         self.learned_ = _Learned(physics, forest, known, *map(tuple, names))
-        self.width_ = float(learned["width"])
+        self.width_ = None if learned["width"] is None else float(learned["width"])
 
 
 def _of_matrix(structure: Structure) -> list[float]:

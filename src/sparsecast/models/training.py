@@ -58,6 +58,11 @@ class TrainingSet:
         """Return the part of the Records for which `chosen` holds."""
         return dataclasses.replace(self, records=tuple(record for record in self.records if chosen(record)))
 
+    def at_full_speed(self) -> TrainingSet:
+        """Return the Records without those of slow cores, unless they are the most: then that is the machine."""
+        slow = sum(record.is_slow for record in self.records)
+        return self if 2 * slow > len(self.records) else self.where(lambda record: not record.is_slow)
+
     def completed(self, groups: Sequence[str]) -> TrainingSet:
         """Return the same Records with the feature groups of these names, wherever they can be had.
 
