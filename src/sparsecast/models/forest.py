@@ -1,9 +1,9 @@
-"""Extremely randomised trees as plain arrays: scikit-learn grows them, numpy alone asks them."""
+"""Randomised and boosted trees as plain arrays: scikit-learn grows them, numpy alone asks them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -46,7 +46,43 @@ class Forest:
         """
         from sklearn.ensemble import ExtraTreesRegressor
 
-        trees = [tree.tree_ for tree in ExtraTreesRegressor(**settings).fit(features, values).estimators_]
+        grown = ExtraTreesRegressor(**settings).fit(features, values)
+        return cls._of_trees([tree.tree_ for tree in grown.estimators_])
+
+    @classmethod
+    def boosted(cls, features: Floats, values: Floats, **settings: Any) -> Forest:
+        """Return trees that learned as `grown`, each what those before it leave.
+
+        `settings` are those of scikit-learn's GradientBoostingRegressor (Friedman 2001).
+        """
+        from sklearn.ensemble import GradientBoostingRegressor
+
+        grown = GradientBoostingRegressor(**settings).fit(features, values)
+        trees = cls._of_trees([tree.tree_ for tree in grown.estimators_[:, 0]])
+        first = float(grown.init_.predict(features[:1])[0])
+        # The mean of so many trees is then the sum that boosting gives.
+        return replace(trees, value=first + grown.learning_rate * len(trees.roots) * trees.value)
+
+    @classmethod
+    def joined(cls, forests: Sequence[Forest]) -> Forest:
+        """Return the trees of several forests, each with as many, whose mean is that of the forests."""
+        before = np.cumsum([0, *(len(each.feature) for each in forests[:-1])])
+
+        def together(name: str, is_place: bool = False) -> NDArray[Any]:
+            arrays = (getattr(each, name) for each in forests)
+            return np.concatenate([a + b * is_place for a, b in zip(arrays, before, strict=True)])
+
+        return cls(
+            together("roots", True),
+            together("feature"),
+            together("threshold"),
+            together("left", True),
+            together("right", True),
+            together("value"),
+        )
+
+    @classmethod
+    def _of_trees(cls, trees: Sequence[Any]) -> Forest:
         sizes = [tree.node_count for tree in trees]
         roots = np.concatenate(([0], np.cumsum(sizes)[:-1])).astype(np.int64)
 

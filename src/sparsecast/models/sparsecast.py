@@ -8,6 +8,9 @@ one forest serves them better than one for each.
 Intervals come from conformal prediction: whole groups of matrices are left out in turn, and forecast by what
 was learned from the others. An interval is so wide that nine tenths of these errors were within it. It is
 wider in proportion for a matrix that is farther from all known ones.
+
+From published results, which tell of a matrix no more than counts, something else is learned
+(`published_trees.py`).
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ from sparsecast.models import MODELS
 from sparsecast.models.forest import Floats, Forest
 from sparsecast.models.linear import CountedWork, LinearModel
 from sparsecast.models.model import INTERVAL_SHARE, Model
+from sparsecast.models.published_trees import PublishedTrees
 from sparsecast.models.training import TrainingSet
 from sparsecast.records import Candidate
 
@@ -197,9 +201,12 @@ class SparsecastModel(Model):
     learned_ : _Learned
     width_ : float
         Half the width of an interval of logarithms of time, at distance 0 from the known matrices.
+    published_ : PublishedTrees or None
+        What was learned in place of these from published results; None from our own.
     """
 
     name: ClassVar[str] = "sparsecast"
+    version: ClassVar[int] = 2
     optional_groups: ClassVar[tuple[str, ...]] = ("locality", "bands", "blocks")
 
     @classmethod
@@ -208,6 +215,10 @@ class SparsecastModel(Model):
         return True
 
     def _fit(self, training: TrainingSet) -> None:
+        self.published_ = None
+        if training.machine.published_as is not None:
+            self.published_ = PublishedTrees.learned(training, self._physics())
+            return
         matrices = len({record.matrix for record in training.records})
         if matrices < LEAST_MATRICES:
             raise ProfileError(
@@ -237,13 +248,17 @@ class SparsecastModel(Model):
             scores.append(_Learned.of(self._physics(), samples, ~is_out).scores(samples, is_out))
         return np.concatenate(scores)
 
+    @property
+    def _fitted_physics(self) -> LinearModel:
+        return self.published_.physics if self.published_ else self.learned_.physics
+
     def formats(self) -> list[str]:
         """Return the formats that the physics was fitted to."""
-        return self.learned_.physics.formats()
+        return self._fitted_physics.formats()
 
     def kernels(self, format_name: str) -> tuple[str, ...]:
         """Return a format's kernels that the physics was fitted to; none on a processor."""
-        return self.learned_.physics.kernels(format_name)
+        return self._fitted_physics.kernels(format_name)
 
     def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
         """Return the terms of the physics, the correction that the trees add, and the sum.
@@ -251,6 +266,8 @@ class SparsecastModel(Model):
         The correction is that of the whole matrix, in proportion: blocks as small as those of a plan were
         never measured.
         """
+        if self.published_:
+            return self.published_.terms(candidate, blocks)
         learned, matrix = self.learned_, blocks.matrix
         physics = learned.physics.terms(candidate, blocks)
         is_whole = len(blocks.rows) == 1 and blocks.rows[0] == matrix.rows
@@ -261,6 +278,8 @@ class SparsecastModel(Model):
 
     def interval(self, candidate: Candidate, value: float, matrix: Structure) -> tuple[float, float]:
         """Return the low and high end of a forecast; farther apart the farther all known matrices are."""
+        if self.published_:
+            return self.published_.interval(candidate, value)
         factor = float(np.exp(self.width_ * self.learned_.known.widening(matrix)))
         return value / factor, value * factor
 
@@ -268,6 +287,8 @@ class SparsecastModel(Model):
         return {}  # it learns from what others hold out: `width_` is for its intervals
 
     def _state(self) -> dict[str, Any]:
+        if self.published_:
+            return {"published": self.published_.to_state()}
         learned, known = self.learned_, self.learned_.known
         return {
             "physics": learned.physics._state(),
@@ -284,7 +305,10 @@ class SparsecastModel(Model):
         }
 
     def _restore(self, learned: Mapping[str, Any]) -> None:
-        physics = self._physics()
+        physics, self.published_ = self._physics(), None
+        if "published" in learned:
+            self.published_ = PublishedTrees.from_state(learned["published"], physics)
+            return
         physics._restore(learned["physics"])
         arrays = {name: np.array(learned["known"][name]) for name in ("mean", "deviation", "points")}
         known = _Known(**arrays, typical=float(learned["known"]["typical"]))
