@@ -40,8 +40,8 @@ LEAST_RESULTS = 20
 #: each of which sees a part of the results and of the features.
 BOOSTING: dict[str, Any] = {
     "loss": "absolute_error",
-    "n_estimators": 300,
-    "learning_rate": 0.05,
+    "n_estimators": 150,
+    "learning_rate": 0.1,
     "max_depth": 5,
     "min_samples_leaf": 5,
     "max_features": 0.3,
