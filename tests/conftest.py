@@ -24,7 +24,7 @@ from sparsecast.formats import FORMATS
 from sparsecast.machines.gpu import GPU
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.gallery import gallery, gallery_names, gallery_parameters
-from sparsecast.models import MODELS
+from sparsecast.models import MODELS, published_trees
 from sparsecast.models import sparsecast as sparsecast_model
 from sparsecast.records import Bandwidth, Candidate, Parameters
 
@@ -128,6 +128,8 @@ def few_trees() -> Iterator[None]:
     """Have the project's own model grow few trees: what it learns with all is tested in its own file."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sparsecast_model.FOREST, "n_estimators", 6)
+        patch.setitem(published_trees.BOOSTING, "n_estimators", 30)
+        patch.setitem(published_trees.BOOSTING, "learning_rate", 0.2)
         yield
 
 

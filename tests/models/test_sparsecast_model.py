@@ -51,10 +51,10 @@ def test_a_forest_gives_what_scikit_learn_gives():
     forest = Forest.grown(x, y, **settings)
     trees = ExtraTreesRegressor(**settings).fit(x, y).estimators_
     theirs = np.median([tree.predict(asked.astype(np.float32)) for tree in trees], axis=0)
-    np.testing.assert_allclose(forest.of(asked), theirs, rtol=1e-6)
+    np.testing.assert_allclose(forest.median(asked), theirs, rtol=1e-6)
     restored = Forest.from_state(forest.to_state())
-    assert restored.of(asked).tolist() == forest.of(asked).tolist()
-    assert forest.of(asked[:0]).shape == (0,)
+    assert restored.median(asked).tolist() == forest.median(asked).tolist()
+    assert forest.median(asked[:0]).shape == (0,)
 
 
 def test_the_trees_learn_what_the_physics_does_not_know(training):

@@ -1,10 +1,10 @@
-"""Extremely randomised trees as plain arrays: scikit-learn grows them, numpy alone asks them."""
+"""Randomised and boosted trees as plain arrays: scikit-learn grows them, numpy alone asks them."""
 
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -49,7 +49,45 @@ class Forest:
         """
         from sklearn.ensemble import ExtraTreesRegressor
 
-        trees = [tree.tree_ for tree in ExtraTreesRegressor(**settings).fit(features, values).estimators_]
+        grown = ExtraTreesRegressor(**settings).fit(features, values)
+        return cls._of_trees([tree.tree_ for tree in grown.estimators_])
+
+    @classmethod
+    def boosted(cls, features: Floats, values: Floats, **settings: Any) -> Forest:
+        """Return trees that learned as `grown`, each what those before it leave.
+
+        `settings` are those of scikit-learn's GradientBoostingRegressor (Friedman 2001).
+        """
+        from sklearn.ensemble import GradientBoostingRegressor
+
+        grown = GradientBoostingRegressor(**settings).fit(features, values)
+        trees = cls._of_trees([tree.tree_ for tree in grown.estimators_[:, 0]])
+        first = float(grown.init_.predict(features[:1])[0])
+        # The mean of so many trees is then the sum that boosting gives.
+        value = first + grown.learning_rate * len(trees.roots) * trees.value.astype(np.float64)
+        return replace(trees, value=value.astype(np.float32))
+
+    @classmethod
+    def joined(cls, forests: Sequence[Forest]) -> Forest:
+        """Return the trees of several forests, each with as many, whose mean is that of the forests."""
+        before = np.cumsum([0, *(len(each.feature) for each in forests[:-1])], dtype=np.int32)
+
+        def together(name: str, is_place: bool = False) -> NDArray[Any]:
+            arrays = [getattr(each, name) for each in forests]
+            return np.concatenate(
+                [a + b for a, b in zip(arrays, before, strict=True)] if is_place else arrays
+            )
+
+        return cls(
+            together("roots", True),
+            together("feature"),
+            together("threshold"),
+            together("right", True),
+            together("value"),
+        )
+
+    @classmethod
+    def _of_trees(cls, trees: Sequence[Any]) -> Forest:
         sizes = [tree.node_count for tree in trees]
         roots = np.concatenate(([0], np.cumsum(sizes)[:-1]))
 
@@ -69,18 +107,26 @@ class Forest:
             joined("value").reshape(-1).astype(np.float32),
         )
 
-    def of(self, features: Floats) -> Floats:
+    def mean(self, features: Floats) -> Floats:
+        """Return the mean of the trees for features of shape (samples, features)."""
+        return np.asarray(self._leaves(features).mean(axis=0))
+
+    def median(self, features: Floats) -> Floats:
         """Return the median of the trees for features of shape (samples, features).
 
         A disturbed measurement is in the leaves of some trees. It moves their mean, and hardly their median.
         """
+        return np.asarray(np.median(self._leaves(features), axis=0))
+
+    def _leaves(self, features: Floats) -> Floats:
+        """Return the value of each tree, shape (trees, samples)."""
         samples = np.arange(len(features))
         node = np.repeat(self.roots[:, None], len(features), axis=1)
         while True:
             goes_left = features[samples, self.feature[node]] <= self.threshold[node]
             following = np.where(goes_left, node + 1, self.right[node])
             if np.array_equal(following, node):
-                return np.asarray(np.median(self.value[node].astype(np.float64), axis=0))
+                return self.value[node].astype(np.float64)
             node = following
 
     def to_state(self) -> dict[str, Any]:

@@ -8,6 +8,9 @@ one forest serves them better than one for each.
 Intervals come from conformal prediction: whole groups of matrices are left out in turn, and forecast by what
 was learned from the others. An interval is so wide that nine tenths of these errors were within it. It is
 wider in proportion for a matrix that is farther from all known ones.
+
+From published results, which tell of a matrix no more than counts, something else is learned
+(`published_trees.py`).
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from sparsecast.models import MODELS
 from sparsecast.models.forest import Floats, Forest
 from sparsecast.models.linear import CountedWork, LinearModel
 from sparsecast.models.model import INTERVAL_SHARE, Model
+from sparsecast.models.published_trees import PublishedTrees
 from sparsecast.models.training import TrainingSet
 from sparsecast.records import Candidate
 
@@ -176,7 +180,7 @@ class _Learned:
         """Return |log(measured / forecast)| of samples that are not known, over their matrices' widening."""
         features, log_physics = samples.explained(self.physics)
         used = chosen & np.isfinite(log_physics)
-        errors = samples.log_time[used] - log_physics[used] - self.forest.of(features[used])
+        errors = samples.log_time[used] - log_physics[used] - self.forest.median(features[used])
         places, of_record = np.unique(samples.matrix[used], return_inverse=True)
         widening = np.array([self.known.widening(samples.matrices[place]) for place in places])
         return np.asarray(np.abs(errors) / widening[of_record])
@@ -187,7 +191,7 @@ class _Learned:
         shares = [float(terms[name][0]) / time_s if name in terms else 0.0 for name in self.terms]
         own = _of_candidate(candidate, RowBlocks.of(matrix), self.kinds)
         features = np.array([[*_of_matrix(matrix), *own, *shares, np.log(time_s)]])
-        return float(self.forest.of(features)[0])
+        return float(self.forest.median(features)[0])
 
 
 @MODELS.register("sparsecast")
@@ -200,6 +204,8 @@ class SparsecastModel(Model):
     width_ : float or None
         Half the width of an interval of logarithms of time, at distance 0 from the known matrices; None
         where too few are left when a part of them is left out.
+    published_ : PublishedTrees or None
+        What was learned in place of these from published results; None from our own.
     """
 
     name: ClassVar[str] = "sparsecast"
@@ -212,6 +218,10 @@ class SparsecastModel(Model):
         return True
 
     def _fit(self, training: TrainingSet) -> None:
+        self.published_ = None
+        if training.machine.published_as is not None:
+            self.published_ = PublishedTrees.learned(training, self._physics())
+            return
         samples = _Samples.of(training, self._physics().counted(training))
         learned = _Learned.of(self._physics(), samples, np.ones(len(samples.log_time), dtype=bool))
         if learned is None:
@@ -237,13 +247,17 @@ class SparsecastModel(Model):
                 scores.append(learned.scores(samples, is_out))
         return np.concatenate(scores) if scores else np.empty(0)
 
+    @property
+    def _fitted_physics(self) -> LinearModel:
+        return self.published_.physics if self.published_ else self.learned_.physics
+
     def formats(self) -> list[str]:
         """Return the formats that the physics was fitted to."""
-        return self.learned_.physics.formats()
+        return self._fitted_physics.formats()
 
     def kernels(self, format_name: str) -> tuple[str, ...]:
         """Return a format's kernels that the physics was fitted to; none on a processor."""
-        return self.learned_.physics.kernels(format_name)
+        return self._fitted_physics.kernels(format_name)
 
     def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
         """Return the terms of the physics, the correction that the trees add, and the sum.
@@ -251,6 +265,8 @@ class SparsecastModel(Model):
         The correction is that of the whole matrix, in proportion: blocks as small as those of a plan were
         never measured.
         """
+        if self.published_:
+            return self.published_.terms(candidate, blocks)
         learned, matrix = self.learned_, blocks.matrix
         physics = learned.physics.terms(candidate, blocks)
         is_whole = len(blocks.rows) == 1 and blocks.rows[0] == matrix.rows
@@ -263,6 +279,8 @@ class SparsecastModel(Model):
         self, candidate: Candidate, value: float, matrix: Structure
     ) -> tuple[float | None, float | None]:
         """Return the low and high end of a forecast; farther apart the farther all known matrices are."""
+        if self.published_:
+            return self.published_.interval(candidate, value)
         if self.width_ is None:
             return None, None
         factor = float(np.exp(self.width_ * self.learned_.known.widening(matrix)))
@@ -272,6 +290,8 @@ class SparsecastModel(Model):
         return {}  # it learns from what others hold out: `width_` is for its intervals
 
     def _state(self) -> dict[str, Any]:
+        if self.published_:
+            return {"published": self.published_.to_state()}
         learned, known = self.learned_, self.learned_.known
         return {
             "physics": learned.physics._state(),
@@ -288,7 +308,10 @@ class SparsecastModel(Model):
         }
 
     def _restore(self, learned: Mapping[str, Any]) -> None:
-        physics = self._physics()
+        physics, self.published_ = self._physics(), None
+        if "published" in learned:
+            self.published_ = PublishedTrees.from_state(learned["published"], physics)
+            return
         physics._restore(learned["physics"])
         arrays = {name: np.array(learned["known"][name]) for name in ("mean", "deviation", "points")}
         known = _Known(**arrays, typical=float(learned["known"]["typical"]))
