@@ -21,7 +21,11 @@ from sparsecast.parallel import ENTRIES_PER_THREAD
 
 
 def structure(
-    A: csr_array[Any] | csr_matrix[Any], *, threads: int | None = None, groups: Sequence[str] | None = None
+    A: csr_array[Any] | csr_matrix[Any],
+    *,
+    threads: int | None = None,
+    groups: Sequence[str] | None = None,
+    is_sampled: bool = False,
 ) -> Structure:
     """Return the Structure of a matrix.
 
@@ -38,6 +42,9 @@ def structure(
         depend on it; one thread starts no pool.
     groups : sequence of str, optional
         Names of the feature groups to compute; by default all that are registered.
+    is_sampled : bool
+        Whether a sample of a large matrix will do, as it does for a forecast: row lengths, symmetry, and as
+        many diagonals as can be stored are exact then, too.
 
     Raises
     ------
@@ -52,7 +59,8 @@ def structure(
     if threads < 1:
         raise InputError(f"threads = {threads}: expected an integer of at least 1; give a larger one")
     workers = max(1, min(threads, int(A.indptr[-1]) // ENTRIES_PER_THREAD))
-    source = MatrixSource(A, workers)
+    source = MatrixSource(A, workers, is_sampled)
     wanted = [FEATURES.get(name) for name in (FEATURES.names() if groups is None else groups)]
     found = {group.name: group.compute(source) for group in wanted}
-    return Structure(*source.shape, source.nnz, found)
+    looked_at = source.sweep.entries if source.ranges else None
+    return Structure(*source.shape, source.nnz, found, looked_at)

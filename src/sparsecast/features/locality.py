@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from sparsecast.features import FEATURES
 from sparsecast.features.feature_group import FeatureGroup
-from sparsecast.features.levels import X_REUSE_ELEMENTS
+from sparsecast.features.levels import X_LINE_COLUMNS, X_REUSE_ELEMENTS
 from sparsecast.features.source import MatrixSource
+from sparsecast.features.sweep import Sweep
 
 
 @FEATURES.register("locality")
@@ -30,9 +35,13 @@ class Locality(FeatureGroup):
     def compute(cls, source: MatrixSource) -> Self:
         """Return the features of a matrix; the histogram is estimated above 262,144 entries.
 
-        The reads in one of up to 16 runs of 512 entries are looked up, against the history of all reads.
+        The reads in one of up to 16 runs of 512 entries are looked up, against the history of all reads. Of a
+        sample both are estimated, longer reuse than its ranges show by `sampled_reuse`.
         """
         found = source.sweep
+        if source.ranges:
+            changes = round(found.line_changes * source.nnz / found.entries)
+            return cls(changes, tuple(sampled_reuse(found, changes, source.shape).tolist()))
         return cls(found.line_changes, tuple((found.reuse / max(int(found.reuse.sum()), 1)).tolist()))
 
     def contradiction(self, rows: int, cols: int, nnz: int) -> str | None:
@@ -45,3 +54,64 @@ class Locality(FeatureGroup):
         if min(self.reuse_histogram) < 0 or abs(total - (self.line_changes > 0)) > 1e-6:
             return f"the shares of the reuse of x add up to {total:g}"
         return None
+
+
+def sampled_reuse(found: Sweep, changes: int, shape: tuple[int, int]) -> NDArray[np.float64]:
+    """Return the shares of the reuse histogram of a matrix, from a sample of it.
+
+    A read of a line that was not read before in its range was last read before the range: so many changes ago
+    or more. The share of each octave follows as in a life table of such censored observations (Kaplan and
+    Meier 1958). What is left reaches beyond the ranges: as many reads as there are lines are first ones, and
+    the others are divided as `_far_reuse` says.
+
+    Parameters
+    ----------
+    found : Sweep
+        Of the sample.
+    changes : int
+        Line changes of the whole matrix.
+    shape : (int, int)
+        Rows and columns.
+
+    Returns
+    -------
+    float array of shape (X_REUSE_ELEMENTS,)
+        They add up to 1, or are 0 without changes.
+    """
+    shares = np.zeros(X_REUSE_ELEMENTS)
+    if not changes:
+        return shares
+    seen, unseen = found.reuse[:-1], found.unseen[:-1]
+    at_risk = np.cumsum((seen + unseen)[::-1])[::-1]
+    octaves = max(int(np.count_nonzero(at_risk)) - 1, 0)  # the last one reaches beyond the ranges
+    left = 1.0
+    for octave in range(octaves):
+        # Those whose range begins within the octave were exposed to half of it.
+        exposed = max(at_risk[octave] - unseen[octave] / 2, 1.0)
+        shares[octave] = left * min(seen[octave] / exposed, 1.0)
+        left -= shares[octave]
+    lines = -(-shape[1] // X_LINE_COLUMNS)
+    # As many of them are read as if the reads were spread evenly.
+    read = -lines * math.expm1(-changes / lines)
+    shares[-1] = min(left, read / changes)
+    farthest = min(1.0, 2 * found.half_bandwidth / shape[0]) * changes
+    near = 1.5 * float(shares[:octaves] @ 2.0 ** np.arange(octaves))
+    mean = (read - near) / left if left else 0.0
+    shares += (left - shares[-1]) * _far_reuse(octaves, mean, farthest)
+    return shares
+
+
+def _far_reuse(octaves: int, mean: float, farthest: float) -> NDArray[np.float64]:
+    """Return how reuse is distributed of which is known that it reaches over so many octaves.
+
+    Beyond them the distances are taken for exponentially distributed, as those of lines that are drawn at
+    random. Their mean follows from that of all reads: between two reads of a line there are as many changes
+    as there are lines (Kac 1947). Both reads are in rows within the half-bandwidth, so no distance is above
+    `farthest`.
+    """
+    shares = np.zeros(X_REUSE_ELEMENTS)
+    last = min(max(int(farthest).bit_length(), octaves + 1), X_REUSE_ELEMENTS - 1)
+    edges = 2.0 ** np.arange(octaves, last + 1)
+    beyond = np.exp(-(edges - edges[0]) / max(mean - edges[0], edges[0]))
+    shares[octaves:last] = (beyond[:-1] - beyond[1:]) / (1.0 - beyond[-1])
+    return shares
