@@ -103,9 +103,10 @@ def row(matrix: str, models: list[Model], target: Target) -> tuple[list[str], li
         f"{product_s * 1e3:.2f}",
         f"{exact_s / product_s:.2f}",
         f"{sample_s / product_s:.2f}",
-        *(f"{each / product_s:.2f}" for each in forecasts_s),
-        *(f"{(sample_s + each) / product_s:.2f}" for each in forecasts_s),
-        *(f"{100 * np.median(each):.1f}, {100 * max(each):.1f}" for each in changes),
+        ", ".join(f"{each / product_s:.2f}" for each in forecasts_s),
+        ", ".join(f"{(sample_s + each) / product_s:.2f}" for each in forecasts_s),
+        ", ".join(f"{100 * np.median(each):.1f}" for each in changes),
+        ", ".join(f"{100 * max(each):.1f}" for each in changes),
     ], changes
 
 
@@ -120,20 +121,18 @@ def main() -> None:
     target = Target("cpu", "float64", 32, 1)
     training = training_for(profile, target)
     models = [MODELS.get(name)().fit(training) for name in arguments.models.split(",")]
-    table = Table(title="Cost of forecasts in products of our CSR, one thread")
-    parts = ("forecasts, {}", "together, {}", "difference in %: median, most, {}")
-    table.add_column("matrix")
-    for heading in ("million entries", "symmetric", "product, ms", "Structure, all", "Structure, sample"):
+    table = Table(title=f"Cost in products of our CSR, one thread; models: {arguments.models}")
+    table.add_column("matrix", no_wrap=True)
+    for heading in ("million entries", "symmetric", "product, ms", "Structure", "of a sample", "forecasts"):
         table.add_column(heading, justify="right")
-    for part in parts:
-        for model in models:
-            table.add_column(part.format(model.name), justify="right")
+    for heading in ("sample and forecasts", "difference in %, median", "greatest"):
+        table.add_column(heading, justify="right")
     found: list[list[list[float]]] = []
     for matrix in arguments.matrices or [f"gallery:{each}" for each in SPECIFICATIONS]:
         cells, changes = row(matrix, models, target)
         table.add_row(*cells)
         found.append(changes)
-    Console(width=200).print(table)
+    Console(width=150).print(table)
     for number, model in enumerate(models):
         pooled = np.array([each for changes in found for each in changes[number]])
         print(

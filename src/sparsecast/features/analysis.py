@@ -2,7 +2,8 @@
 
 The result depends neither on the number of threads nor on the machine. Two features are estimated, on parts
 chosen by position alone: the fill of blocks and the histogram of reuse, both of large matrices. Everything
-else is exact, symmetry but for one chance in 2**64.
+else is exact, symmetry but for one chance in 2**64. Of a sample, locality, bands and stored values are
+estimated, and the diagonals where they are many.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ def structure(
     groups : sequence of str, optional
         Names of the feature groups to compute; by default all that are registered.
     is_sampled : bool
-        Whether a sample of a large matrix will do, as it does for a forecast: row lengths, symmetry, and as
-        many diagonals as can be stored are exact then, too.
+        Whether a sample of a large matrix will do, as it does for a forecast. Row lengths, block fill and
+        symmetry are those of all entries then, too, and the diagonals where they are few.
 
     Raises
     ------
@@ -62,5 +63,5 @@ def structure(
     source = MatrixSource(A, workers, is_sampled)
     wanted = [FEATURES.get(name) for name in (FEATURES.names() if groups is None else groups)]
     found = {group.name: group.compute(source) for group in wanted}
-    looked_at = source.sweep.entries if source.ranges else None
-    return Structure(*source.shape, source.nnz, found, looked_at)
+    sampled_nnz = sum(last - first for first, last in source.ranges) or None
+    return Structure(*source.shape, source.nnz, found, sampled_nnz)

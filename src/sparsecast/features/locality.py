@@ -61,8 +61,9 @@ def sampled_reuse(found: Sweep, changes: int, shape: tuple[int, int]) -> NDArray
 
     A read of a line that was not read before in its range was last read before the range: so many changes ago
     or more. The share of each octave follows as in a life table of such censored observations (Kaplan and
-    Meier 1958). What is left reaches beyond the ranges: as many reads as there are lines are first ones, and
-    the others are divided as `_far_reuse` says.
+    Meier 1958). Beyond the ranges the chance to come back within a change goes on as it was in the last
+    octaves. As many reads as there are lines are first ones and never come back. The others do so within the
+    half-bandwidth: most columns have an entry on the diagonal, and no other farther away.
 
     Parameters
     ----------
@@ -81,37 +82,35 @@ def sampled_reuse(found: Sweep, changes: int, shape: tuple[int, int]) -> NDArray
     shares = np.zeros(X_REUSE_ELEMENTS)
     if not changes:
         return shares
+    lines = -(-shape[1] // X_LINE_COLUMNS)
+    # As many of them are read as if the reads were spread evenly.
+    first_reads = -lines * math.expm1(-changes / lines) / changes
+    left, rates = 1.0, [0.0, 0.0, 0.0]
+    for octave, returned in enumerate(_returned(found)):
+        shares[octave] = min(left * returned, max(left - first_reads, 0.0))
+        # The chance within a change of those that come back at all.
+        coming = max(left - first_reads, shares[octave], 1e-12)
+        rates.append(-math.log1p(-min(shares[octave] / coming, 1 - 1e-12)) / 2.0**octave)
+        left -= shares[octave]
+    octaves = len(rates) - 3
+    farthest = max(found.half_bandwidth / shape[0] * changes, 2.0**octaves)
+    last = min(int(farthest).bit_length() - 1, X_REUSE_ELEMENTS - 2)
+    trend = min(1.0, math.sqrt(rates[-1] / rates[-3])) if rates[-3] else 1.0
+    for octave in range(octaves, last):
+        rates.append(rates[-1] * trend)
+        shares[octave] = -max(left - first_reads, 0.0) * math.expm1(-rates[-1] * 2.0**octave)
+        left -= shares[octave]
+    shares[-1] = min(left, first_reads)
+    shares[last] += left - shares[-1]
+    return shares
+
+
+def _returned(found: Sweep) -> list[float]:
+    """Return for each octave that the ranges cover the share of lines that come back in it, of those left."""
     seen, unseen = found.reuse[:-1], found.unseen[:-1]
     at_risk = np.cumsum((seen + unseen)[::-1])[::-1]
     octaves = max(int(np.count_nonzero(at_risk)) - 1, 0)  # the last one reaches beyond the ranges
-    left = 1.0
-    for octave in range(octaves):
-        # Those whose range begins within the octave were exposed to half of it.
-        exposed = max(at_risk[octave] - unseen[octave] / 2, 1.0)
-        shares[octave] = left * min(seen[octave] / exposed, 1.0)
-        left -= shares[octave]
-    lines = -(-shape[1] // X_LINE_COLUMNS)
-    # As many of them are read as if the reads were spread evenly.
-    read = -lines * math.expm1(-changes / lines)
-    shares[-1] = min(left, read / changes)
-    farthest = min(1.0, 2 * found.half_bandwidth / shape[0]) * changes
-    near = 1.5 * float(shares[:octaves] @ 2.0 ** np.arange(octaves))
-    mean = (read - near) / left if left else 0.0
-    shares += (left - shares[-1]) * _far_reuse(octaves, mean, farthest)
-    return shares
-
-
-def _far_reuse(octaves: int, mean: float, farthest: float) -> NDArray[np.float64]:
-    """Return how reuse is distributed of which is known that it reaches over so many octaves.
-
-    Beyond them the distances are taken for exponentially distributed, as those of lines that are drawn at
-    random. Their mean follows from that of all reads: between two reads of a line there are as many changes
-    as there are lines (Kac 1947). Both reads are in rows within the half-bandwidth, so no distance is above
-    `farthest`.
-    """
-    shares = np.zeros(X_REUSE_ELEMENTS)
-    last = min(max(int(farthest).bit_length(), octaves + 1), X_REUSE_ELEMENTS - 1)
-    edges = 2.0 ** np.arange(octaves, last + 1)
-    beyond = np.exp(-(edges - edges[0]) / max(mean - edges[0], edges[0]))
-    shares[octaves:last] = (beyond[:-1] - beyond[1:]) / (1.0 - beyond[-1])
-    return shares
+    # Those whose range begins within the octave were exposed to half of it.
+    exposed = np.maximum(at_risk - unseen / 2, 1.0)[:octaves]
+    returned: list[float] = np.minimum(seen[:octaves] / exposed, 1.0).tolist()
+    return returned
