@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from sparsecast.errors import PaddingError
+from sparsecast.errors import InputError, PaddingError
 from sparsecast.features.analysis import structure
 from sparsecast.features.levels import DIAGONALS_AN_ENTRY
 from sparsecast.features.row_blocks import RowBlocks
@@ -19,6 +19,7 @@ from sparsecast.features.structure import Structure
 from sparsecast.features.sweep import LEAST_SAMPLED_NNZ, SAMPLE_RANGES, cut, sampled_ranges, sweep
 from sparsecast.formats.dia import DIA
 from sparsecast.matrices.gallery import gallery_from_specification
+from sparsecast.matrices.structure_files import read_structure
 from sparsecast.records import VALUE_BYTES
 
 #: Matrices of 0.3 to 0.5 million entries, one of each kind.
@@ -186,3 +187,20 @@ def test_a_stored_structure_says_that_it_is_of_a_sample(matrices):
     assert found.having(exact.bands).sampled_nnz == found.sampled_nnz == found.to_dict()["sampled_nnz"]
     assert "sampled_nnz" not in exact.to_dict()  # as all that were stored before there were samples
     assert Structure.from_dict(exact.to_dict()).sampled_nnz is None
+
+
+@pytest.mark.parametrize(
+    ("sampled_nnz", "message"),
+    [
+        ("many", "has 'many' as sampled_nnz, which is no whole number"),
+        (-3, "has -3 as sampled_nnz, which is no whole number"),
+        (0, "a sample of 0 entries"),
+        (10**9, "a sample of 1,000,000,000 entries"),
+    ],
+)
+def test_a_file_with_an_impossible_sample_is_refused_in_one_line(matrices, tmp_path, sampled_nnz, message):
+    stored = {**structure(matrices["banded?n=30000"]).to_dict(), "sampled_nnz": sampled_nnz}
+    (tmp_path / "found.json").write_text(json.dumps(stored))
+    with pytest.raises(InputError, match=message) as caught:
+        read_structure(tmp_path / "found.json")
+    assert "\n" not in str(caught.value)

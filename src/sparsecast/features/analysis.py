@@ -30,8 +30,8 @@ def structure(
 ) -> Structure:
     """Return the Structure of a matrix.
 
-    On two cores it costs about as much as one to three products of SciPy; on one, up to five where the
-    product runs from the caches. Above 1,000,000 entries the work arrays take at most a tenth of the bytes of
+    On one core it costs about as much as two to six products of SciPy, most where the product runs from the
+    caches. Above 1,000,000 entries the work arrays take at most a tenth of the bytes of
     the CSR arrays.
 
     Parameters

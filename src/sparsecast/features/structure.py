@@ -122,6 +122,8 @@ class Structure:
     def _contradiction(self) -> str | None:
         if min(self.rows, self.cols, self.nnz) < 0:
             return "a count is negative"
+        if self.sampled_nnz is not None and not 0 < self.sampled_nnz <= self.nnz:
+            return f"a sample of {self.sampled_nnz:,} entries"
         if self.nnz and not (self.rows and self.cols):
             return "there are non-zeros without rows or columns"
         found = (group.contradiction(self.rows, self.cols, self.nnz) for group in self.groups.values())
