@@ -23,6 +23,7 @@ from sparsecast.formats import FORMATS
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.gallery import gallery_names, gallery_parameters
+from sparsecast.matrices.problem import Problem
 from sparsecast.planning.candidates import Target
 
 #: Parameters that keep every gallery matrix small, whichever of them it takes.
@@ -84,10 +85,19 @@ def test_predict_forecasts_every_format_fastest_first(A, recorded):
 
 
 def test_predict_reads_structure_alone(A, recorded):
-    from_structure = sc.predict(sc.structure(A), recorded)
+    found = Problem.of(A).sampled_structure
+    from_structure = sc.predict(found, recorded)
     dtype = "complex128" if A.dtype.kind == "c" else "float64"
-    assert list(sc.predict(sc.structure(A), recorded, dtype=dtype)) == list(sc.predict(A, recorded))
+    assert list(sc.predict(found, recorded, dtype=dtype)) == list(sc.predict(A, recorded))
     assert {forecast.candidate.dtype for forecast in from_structure} == {"float64"}
+
+
+def test_forecasts_and_plans_of_a_large_matrix_look_at_the_same_sample(recorded):
+    A = sc.gallery("circuit", n=70_000)
+    table, made = sc.predict(A, recorded, threads=1), sc.plan(A, recorded, threads=1)
+    assert sc.structure(A).sampled_nnz is None and 0 < table.structure.sampled_nnz < A.nnz / 3
+    (planned,) = (each for each in table if each.candidate == made.baseline.candidate)
+    assert planned.time_s == pytest.approx(made.baseline.time_s, rel=1e-9)
 
 
 def test_predict_takes_every_model_by_name(recorded, served_model):

@@ -200,7 +200,7 @@ def test_the_rule_takes_the_square_that_streams_the_fewest_bytes(fill, side):
 @given(st.lists(st.floats(1.0, 70.0), min_size=5, max_size=5))
 def test_the_rule_is_the_least_of_the_bytes_an_entry(fill):
     streamed = {b: f * (8 + 4 / b**2) for b, f in zip(BLOCK_SIZES, fill, strict=True)}
-    assert streamed[best_block(fill)] == min(streamed.values())
+    assert streamed[best_block(tuple(fill))] == min(streamed.values())
 
 
 @pytest.mark.parametrize(

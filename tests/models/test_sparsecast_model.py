@@ -123,3 +123,24 @@ def test_few_matrices_are_refused_and_a_few_more_tell_no_interval(training):
     record = by_group[0]
     (found,) = SparsecastModel().fit(more).estimates(own.structure(record), [record.candidate])
     assert found.value > 0 and (found.low, found.high) == (None, None)
+
+
+def test_candidates_that_are_asked_about_together_get_what_each_gets_alone(fitted, training):
+    first = training.records[0]
+    candidates = list(dict.fromkeys(r.candidate for r in training.records if r.matrix == first.matrix))
+    found = training.structure(first)
+    alone = [fitted.estimates(found, [candidate])[0] for candidate in candidates]
+    assert len(candidates) > 3 and fitted.estimates(found, candidates) == alone
+    assert fitted.estimates(found, []) == []
+
+
+def test_a_part_of_the_rows_is_corrected_as_the_whole_matrix_is(fitted):
+    A = gallery("poisson2d", n=60)
+    found = structure(A)
+    candidate = Target("cpu", "float64", 32, 1).candidate("csr", RowBlocks.of(found), fitted.machine_)
+    part = strip_statistics(A.indptr, found, 512).blocks(np.array([1]), np.array([3]))
+    shares = []
+    for blocks in (part, RowBlocks.of(found)):
+        terms = fitted.terms(candidate, blocks)
+        shares.append(float(terms["correction"][0] / terms["time_s"][0]))
+    assert shares[0] == pytest.approx(shares[1], rel=1e-9) and shares[0] != 0.0

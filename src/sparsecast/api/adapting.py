@@ -42,9 +42,10 @@ class Knowledge:
     def block(self, problem: Problem) -> Adapting:
         """Return all rows of a matrix, done in CSR at first, with forecasts of what may be tried."""
         A = prepared(problem.matrix, self.target.dtype, self.target.index_bits)
-        blocks, conversion = RowBlocks.of(problem.structure), self.model.conversion_
-        choice = whole_matrix(problem.structure, self.target, self.machine, self.model.kernels)
-        estimates = self.model.estimates(problem.structure, choice.candidates)
+        found, conversion = problem.sampled_structure, self.model.conversion_
+        blocks = RowBlocks.of(found)
+        choice = whole_matrix(found, self.target, self.machine, self.model.kernels)
+        estimates = self.model.estimates(found, choice.candidates)
         convert_s = {
             each.candidate: float(conversion.seconds(each.candidate, blocks)[0])
             for each in estimates

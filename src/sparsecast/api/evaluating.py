@@ -38,7 +38,7 @@ from sparsecast.models.model import Model
 from sparsecast.models.store import fitted
 from sparsecast.models.training import TrainingSet
 from sparsecast.planning.candidates import Target, whole_matrix
-from sparsecast.records import Candidate, Record
+from sparsecast.records import Candidate, Estimate, Record
 from sparsecast.version import VERSION
 
 #: What was kept so many seconds ago, or later, is taken over instead of being measured again.
@@ -186,23 +186,28 @@ class _Run:
         asked = self.question
         profile = self.profile or own_profile(problem, **dataclasses.asdict(asked))
         target = target_of(problem, profile.machine, asked.threads, asked.dtype)
-        table = dict.fromkeys(whole_matrix(problem.structure, target, self.here).candidates)
-        analysis_s = _least_seconds(partial(structure, problem.matrix))
+        found = problem.sampled_structure
+        table = dict.fromkeys(whole_matrix(found, target, self.here).candidates)
+        analysis_s = _least_seconds(lambda: structure(problem.matrix, threads=asked.threads, is_sampled=True))
+
+        def forecast(model: Model) -> list[Estimate]:
+            # A model may know other kernels than those that the rules choose.
+            known = whole_matrix(found, target, profile.machine, model.kernels).candidates
+            return model.estimates(found, known)
+
         estimates = []
         for model in self._models(profile, target, problem.group):
-            # A model may know other kernels than those that the rules choose.
-            known = whole_matrix(problem.structure, target, profile.machine, model.kernels).candidates
             try:
-                estimates.append((model, model.estimates(problem.structure, known)))
-                forecast_s = _least_seconds(partial(model.estimates, problem.structure, known))
+                estimates.append((model, forecast(model)))
+                forecast_s = _least_seconds(partial(forecast, model))
                 self.scoring.costs_s[name, model.name] = analysis_s + forecast_s
             except InputError as error:
                 self.scoring.refused.setdefault(f"model {model.name}", str(error))
-        table |= dict.fromkeys(each.candidate for _, found in estimates for each in found)
+        table |= dict.fromkeys(each.candidate for _, own in estimates for each in own)
         records = self._measured(problem, list(table), USER_SUITE)
         self.scoring.add_records(name, records)
-        for model, found in estimates:
-            self.scoring.add_estimates(name, model.name, model.quantity, found)
+        for model, own in estimates:
+            self.scoring.add_estimates(name, model.name, model.quantity, own)
 
     def _models(self, profile: Profile, target: Target, group: str) -> list[Model]:
         """Return every model for a target, fitted without a part of the known groups that has this one."""

@@ -149,7 +149,7 @@ def _transposed(
     built: Callable[[csr_array[Any]], Sequence[Any]],
 ) -> Transposed:
     """Return what does products with the transpose: the blocks of the matrix where they can, else its own."""
-    if problem.structure.symmetry.triangle_nnz is not None:
+    if problem.sampled_structure.symmetry.triangle_nnz is not None:
         return Transposed(blocks)
     A = problem.matrix
     transpose = csr_array(A.T)

@@ -111,7 +111,7 @@ def predict(
         _require_here(profile, device)
     machine = profile.machine
     start = perf_counter()
-    found = structure(A)
+    found = A if isinstance(A, Structure) else A.sampled_structure
     asked = _asked(found, profile, target, name, is_whole=not isinstance(A, Structure))
     probe = None
     if probe_s is not None:
@@ -314,7 +314,7 @@ def plan(
         )
         return places.best.plan
     profile, target = _question(matrix, profile, threads, dtype, device)
-    machine, found = profile.machine, matrix.structure
+    machine, found = profile.machine, matrix.sampled_structure
     if machine.published_as is not None:
         raise ProfileError(
             f"a plan for the published results {profile.name}: expected a profile that calibrate wrote, with "
@@ -370,8 +370,9 @@ def _probed(
 ) -> tuple[Model, Probe]:
     """Return a model corrected by what is measured of a matrix here, and what that was."""
     correction = probe_correction(fit, training)
-    choice = whole_matrix(matrix.structure, target, training.machine, fit.kernels)
-    asked = Question(matrix, matrix.structure, choice.candidates, fit, correction)
+    found = matrix.sampled_structure
+    choice = whole_matrix(found, target, training.machine, fit.kernels)
+    asked = Question(matrix, found, choice.candidates, fit, correction)
     return measure_probe(asked, DEVICES.get(target.device), probe_s)
 
 

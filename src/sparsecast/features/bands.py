@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
+import numba
+import numpy as np
+
 from sparsecast.features import FEATURES
 from sparsecast.features.feature_group import FeatureGroup
-from sparsecast.features.levels import BANDS
+from sparsecast.features.levels import BANDS, DIAGONALS_AN_ENTRY
 from sparsecast.features.source import MatrixSource
+from sparsecast.features.sweep import Sweep
+from sparsecast.integers import unsigned
+
+#: Rows that are compared at once with those before.
+_GROUP = 16
+
+_ONE = np.uint64(1)
 
 
 @FEATURES.register("bands")
@@ -34,8 +45,13 @@ class Bands(FeatureGroup):
 
         A band of a rectangular matrix is found in double precision, which can put an entry that lies on the
         edge of two bands into the wrong one when rows * cols / gcd(rows, cols) exceeds 1e14.
+        Of a sample the half-bandwidth is that of its entries. The diagonals are counted in the whole matrix
+        if they may be at most DIAGONALS_AN_ENTRY for each entry of a row, and estimated if they are more.
         """
         found = source.sweep
+        if source.ranges:
+            shares = tuple((found.bands / found.entries).tolist())
+            return cls(found.half_bandwidth, shares, _diagonals(found, source))
         shares = tuple((found.bands / max(source.nnz, 1)).tolist())
         return cls(found.half_bandwidth, shares, found.diagonals)
 
@@ -50,3 +66,47 @@ class Bands(FeatureGroup):
         if min(self.histogram) < 0 or abs(sum(self.histogram) - (nnz > 0)) > 1e-6:
             return f"the shares of the bands add up to {sum(self.histogram):g}"
         return None
+
+
+def _diagonals(found: Sweep, source: MatrixSource) -> int:
+    """Return the diagonals of a matrix, from a sample: counted if they may be few, else estimated."""
+    most = int(DIAGONALS_AN_ENTRY * source.nnz / source.shape[0])
+    if found.diagonals <= most:
+        is_known = np.zeros(sum(source.shape), dtype=np.uint8)
+        counted = int(_count_diagonals(unsigned(source.indptr), unsigned(source.indices), is_known, most))
+        if counted <= most:
+            return counted
+    # They grow with a power of the entries, as from the first half of the sample to the whole.
+    power = math.log2(found.diagonals / found.diagonals_of_half)
+    estimate = found.diagonals * (source.nnz / found.entries) ** min(power, 1.0)
+    return max(most + 1, min(int(estimate), source.nnz, sum(source.shape) - 1))
+
+
+@numba.njit(cache=True, nogil=True)
+def _count_diagonals(indptr, indices, is_known, most):  # type: ignore[no-untyped-def]
+    """Count the diagonals, until they are more than `most`; `is_known` has an element for each, all 0.
+
+    Most rows of a mesh have the diagonals of the row before: many rows are compared with those at once.
+    """
+    rows, count, row = np.uint64(len(indptr) - 1), 0, np.uint64(0)
+    while row < rows and count <= most:
+        end = min(row + np.uint64(_GROUP), rows)
+        first, stop = np.uint64(indptr[row]), np.uint64(indptr[end])
+        length = first - np.uint64(indptr[row - min(row, _ONE)])
+        differing = np.uint64(row == np.uint64(0))
+        for each in range(row, end):
+            differing |= np.uint64(indptr[each + _ONE]) - np.uint64(indptr[each]) ^ length
+        if differing == np.uint64(0):
+            for entry in range(first, stop):
+                differing |= np.uint64(indices[entry]) ^ np.uint64(indices[entry - length]) + _ONE
+        if differing != np.uint64(0):
+            for each in range(row, end):
+                shift, known = rows - _ONE - each, np.uint8(1)
+                for entry in range(np.uint64(indptr[each]), np.uint64(indptr[each + _ONE])):
+                    known &= is_known[np.uint64(indices[entry]) + shift]
+                if known == 0:
+                    for entry in range(np.uint64(indptr[each]), np.uint64(indptr[each + _ONE])):
+                        count += is_known[np.uint64(indices[entry]) + shift] == 0
+                        is_known[np.uint64(indices[entry]) + shift] = 1
+        row = end
+    return count

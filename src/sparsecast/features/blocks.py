@@ -87,7 +87,7 @@ def block_fill(indptr: Indices, indices: Indices) -> tuple[float, ...]:
     wanted = indices[entries[drawn]].astype(np.uint64)
     arrays = unsigned(indptr), unsigned(indices)
     blocks = np.zeros((groups.size, len(BLOCK_SIZES) + 1), dtype=np.int64)
-    places = np.zeros((2, _EXACT_FILL_NNZ if exact else _FILL_BUFFER), dtype=np.uint64)
+    places = np.zeros((3, _EXACT_FILL_NNZ if exact else _FILL_BUFFER), dtype=np.uint64)
     table = np.zeros(2 * places.shape[1], dtype=np.uint64)
     _count_blocks(arrays, groups, wanted, places, table, blocks)
     stored = blocks[:, :-1] * np.square(BLOCK_SIZES)
@@ -109,6 +109,9 @@ def _count_blocks(arrays, groups, wanted, places, table, blocks):  # type: ignor
     """Write, for every group of rows, its distinct blocks of each size and the entries looked at."""
     for each in range(groups.size):
         found = _gather(arrays, groups[each], wanted[each], places)
+        for place in range(found):
+            span = places[1, place] // np.uint64(_SPAN)
+            places[1, place], places[2, place] = span, places[1, place] - span * np.uint64(_SPAN)
         blocks[each, len(_BLOCK_OF)] = found
         width = 1
         while width < 2 * found:
@@ -158,15 +161,20 @@ def _thin(places, wanted, mask):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def _distinct_blocks(places, size, table):  # type: ignore[no-untyped-def]
-    """Return the distinct blocks of one size among the places, with a hash table of a power of two slots."""
+    """Return the distinct blocks of one size among the places, with a hash table of a power of two slots.
+
+    A place is a row of the group, a span of columns, and a column of the span.
+    """
     table[:] = _ZERO
     last_slot = np.uint64(table.size - 1)
-    distinct = 0
+    distinct, before = 0, _ZERO
     for place in range(places.shape[1]):
-        span = places[1, place] // np.uint64(_SPAN)
-        column = span * _BLOCKS_A_SPAN[size] + _BLOCK_OF[size, places[1, place] - span * np.uint64(_SPAN)]
+        column = places[1, place] * _BLOCKS_A_SPAN[size] + _BLOCK_OF[size, places[2, place]]
         # A group has at most 12 block rows; 0 marks a free slot.
         key = (column << np.uint64(4) | _BLOCK_OF[size, places[0, place]]) + _ONE
+        if key == before:
+            continue
+        before = key
         slot = ((key * GOLDEN) >> np.uint64(32)) & last_slot
         while table[slot] != _ZERO and table[slot] != key:
             slot = (slot + _ONE) & last_slot

@@ -16,6 +16,10 @@ BLOCK_SIZES: tuple[int, ...] = (2, 3, 4, 6, 8)
 #: Bands of a tenth of the dimension each (Gahvari et al. 2007, section III).
 BANDS = 10
 
+#: A matrix with more diagonals for each entry of a row streams more bytes on diagonals than in CSR, with any
+#: types: values of 4 bytes at least, against those and 8 bytes of index at most. Up to so many are counted.
+DIAGONALS_AN_ENTRY = 3.0
+
 #: Entries of x that share a cache line: 64 bytes of float64. Other types share it with more or fewer, which
 #: features, counted before the type is known, leave aside.
 X_LINE_COLUMNS = 8

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from sparsecast.features import FEATURES
 from sparsecast.features.feature_group import FeatureGroup
-from sparsecast.features.levels import X_REUSE_ELEMENTS
+from sparsecast.features.levels import X_LINE_COLUMNS, X_REUSE_ELEMENTS
 from sparsecast.features.source import MatrixSource
+from sparsecast.features.sweep import Sweep
 
 
 @FEATURES.register("locality")
@@ -30,9 +35,13 @@ class Locality(FeatureGroup):
     def compute(cls, source: MatrixSource) -> Self:
         """Return the features of a matrix; the histogram is estimated above 262,144 entries.
 
-        The reads in one of up to 16 runs of 512 entries are looked up, against the history of all reads.
+        The reads in one of up to 16 runs of 512 entries are looked up, against the history of all reads. Of a
+        sample both are estimated, longer reuse than its ranges show by `sampled_reuse`.
         """
         found = source.sweep
+        if source.ranges:
+            changes = round(found.line_changes * source.nnz / found.entries)
+            return cls(changes, tuple(sampled_reuse(found, changes, source.shape).tolist()))
         return cls(found.line_changes, tuple((found.reuse / max(int(found.reuse.sum()), 1)).tolist()))
 
     def contradiction(self, rows: int, cols: int, nnz: int) -> str | None:
@@ -45,3 +54,63 @@ class Locality(FeatureGroup):
         if min(self.reuse_histogram) < 0 or abs(total - (self.line_changes > 0)) > 1e-6:
             return f"the shares of the reuse of x add up to {total:g}"
         return None
+
+
+def sampled_reuse(found: Sweep, changes: int, shape: tuple[int, int]) -> NDArray[np.float64]:
+    """Return the shares of the reuse histogram of a matrix, from a sample of it.
+
+    A read of a line that was not read before in its range was last read before the range: so many changes ago
+    or more. The share of each octave follows as in a life table of such censored observations (Kaplan and
+    Meier 1958). Beyond the ranges the chance to come back within a change goes on as it was in the last
+    octaves. As many reads as there are lines are first ones and never come back. The others do so within the
+    half-bandwidth: most columns have an entry on the diagonal, and no other farther away.
+
+    Parameters
+    ----------
+    found : Sweep
+        Of the sample.
+    changes : int
+        Line changes of the whole matrix.
+    shape : (int, int)
+        Rows and columns.
+
+    Returns
+    -------
+    float array of shape (X_REUSE_ELEMENTS,)
+        They add up to 1, or are 0 without changes.
+    """
+    shares = np.zeros(X_REUSE_ELEMENTS)
+    if not changes:
+        return shares
+    lines = -(-shape[1] // X_LINE_COLUMNS)
+    # As many of them are read as if the reads were spread evenly.
+    first_reads = -lines * math.expm1(-changes / lines) / changes
+    left, rates = 1.0, [0.0, 0.0, 0.0]
+    for octave, returned in enumerate(_returned(found)):
+        shares[octave] = min(left * returned, max(left - first_reads, 0.0))
+        # The chance within a change of those that come back at all.
+        coming = max(left - first_reads, shares[octave], 1e-12)
+        rates.append(-math.log1p(-min(shares[octave] / coming, 1 - 1e-12)) / 2.0**octave)
+        left -= shares[octave]
+    octaves = len(rates) - 3
+    farthest = max(found.half_bandwidth / shape[0] * changes, 2.0**octaves)
+    last = min(int(farthest).bit_length() - 1, X_REUSE_ELEMENTS - 2)
+    trend = min(1.0, math.sqrt(rates[-1] / rates[-3])) if rates[-3] else 1.0
+    for octave in range(octaves, last):
+        rates.append(rates[-1] * trend)
+        shares[octave] = -max(left - first_reads, 0.0) * math.expm1(-rates[-1] * 2.0**octave)
+        left -= shares[octave]
+    shares[-1] = min(left, first_reads)
+    shares[last] += left - shares[-1]
+    return shares
+
+
+def _returned(found: Sweep) -> list[float]:
+    """Return for each octave that the ranges cover the share of lines that come back in it, of those left."""
+    seen, unseen = found.reuse[:-1], found.unseen[:-1]
+    at_risk = np.cumsum((seen + unseen)[::-1])[::-1]
+    octaves = max(int(np.count_nonzero(at_risk)) - 1, 0)  # the last one reaches beyond the ranges
+    # Those whose range begins within the octave were exposed to half of it.
+    exposed = np.maximum(at_risk - unseen / 2, 1.0)[:octaves]
+    returned: list[float] = np.minimum(seen[:octaves] / exposed, 1.0).tolist()
+    return returned

@@ -24,6 +24,8 @@ MISPREDICTED_SHARE, MISPREDICTED_SHARE_AN_ENTRY, GREATEST_MISPREDICTED_SHARE = 0
 
 Integers = NDArray[np.int64]
 
+_LEVELS: Integers = np.array(ROW_LENGTH_LEVELS, dtype=np.int64)
+
 
 @dataclass(frozen=True, slots=True)
 class RowBlocks:
@@ -59,7 +61,7 @@ class RowBlocks:
     @property
     def levels(self) -> Integers:
         """The row lengths that the second axis of `rows_at_least` stands for."""
-        return np.asarray(ROW_LENGTH_LEVELS[: self.rows_at_least.shape[1]], dtype=np.int64)
+        return _LEVELS[: self.rows_at_least.shape[1]]
 
     @classmethod
     def of(cls, structure: Structure) -> RowBlocks:
@@ -106,8 +108,7 @@ class StripStatistics:
         bounds = np.append(np.arange(0, max(rows, 1), strip_rows), rows).astype(np.int64)
         lengths = np.diff(indptr)
         highest = int(lengths.max(initial=0))
-        levels = np.array(ROW_LENGTH_LEVELS, dtype=np.int64)
-        levels = levels[: int(np.searchsorted(levels, highest)) + 1]
+        levels = _LEVELS[: int(np.searchsorted(_LEVELS, highest)) + 1]
         counts, entries = np.zeros((2, len(bounds) - 1, len(levels)), dtype=np.int64)
         longest = np.zeros(len(bounds) - 1, dtype=np.int64)
         _count_strips(lengths, bounds, levels, counts, entries, longest)
@@ -135,7 +136,7 @@ class StripStatistics:
         at_least = self.rows_at_least[last] - self.rows_at_least[first]
         exactly = at_least.copy()
         exactly[:, :-1] -= at_least[:, 1:]
-        levels = np.asarray(ROW_LENGTH_LEVELS[: at_least.shape[1]], dtype=np.int64)
+        levels = _LEVELS[: at_least.shape[1]]
         power = np.frexp(last - first)[1] - 1  # floor of the binary logarithm
         return RowBlocks(
             rows=self.bounds[last] - self.bounds[first],

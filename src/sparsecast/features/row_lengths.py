@@ -52,9 +52,9 @@ class RowLengths(FeatureGroup):
     @classmethod
     def compute(cls, source: MatrixSource) -> Self:
         """Return the features of a matrix, exactly."""
-        found = source.sweep
-        statistics = row_length_statistics(found.lengths, found.length_counts)
-        return cls(**statistics, changes=found.length_changes, mispredicted=found.mispredicted_rows)
+        found = source.rows
+        statistics = row_length_statistics(found.lengths, found.counts)
+        return cls(**statistics, changes=found.changes, mispredicted=found.mispredicted)
 
     def contradiction(self, rows: int, cols: int, nnz: int) -> str | None:
         """Return the first statement about row lengths that the others rule out."""

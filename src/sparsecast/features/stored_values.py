@@ -29,7 +29,11 @@ class StoredValues(FeatureGroup):
 
     @classmethod
     def compute(cls, source: MatrixSource) -> Self:
-        """Return the features of a matrix."""
+        """Return the features of a matrix; of a sample the zeros are as many as it has in proportion."""
+        if source.ranges:
+            found = sum(_count_zeros(source.data[first:last]) for first, last in source.ranges)
+            looked_at = sum(last - first for first, last in source.ranges)
+            return cls(round(found * source.nnz / looked_at))
         parts = equal_parts(source.nnz, source.workers)
         return cls(sum(on_threads(lambda first, last: _count_zeros(source.data[first:last]), parts)))
 

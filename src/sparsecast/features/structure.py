@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -26,21 +26,27 @@ class Structure:
 
     Its `nnz` stored entries include explicit zeros. A group that is not known is absent from `groups`, and a
     question that needs it is refused.
+
+    Attributes
+    ----------
+    sampled_nnz : int or None
+        Entries that locality, bands and stored values were estimated from; None where all were looked at.
     """
 
     rows: int
     cols: int
     nnz: int
     groups: Mapping[str, FeatureGroup] = field(default_factory=dict)
+    sampled_nnz: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "groups", MappingProxyType(dict(sorted(self.groups.items()))))
 
     def __hash__(self) -> int:
-        return hash((self.rows, self.cols, self.nnz, tuple(self.groups.items())))
+        return hash((self.rows, self.cols, self.nnz, tuple(self.groups.items()), self.sampled_nnz))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.rows, self.cols, self.nnz, dict(self.groups))
+        return type(self), (self.rows, self.cols, self.nnz, dict(self.groups), self.sampled_nnz)
 
     def lacks(self, names: Iterable[str]) -> list[str]:
         """Return those of `names` that are not known."""
@@ -49,7 +55,7 @@ class Structure:
     def having(self, *groups: FeatureGroup) -> Structure:
         """Return a Structure that knows these groups, too."""
         added = {**self.groups, **{group.name: group for group in groups}}
-        return Structure(self.rows, self.cols, self.nnz, added)
+        return replace(self, groups=added)
 
     def require(self, name: str) -> FeatureGroup:
         """Return the group of this name.
@@ -116,6 +122,8 @@ class Structure:
     def _contradiction(self) -> str | None:
         if min(self.rows, self.cols, self.nnz) < 0:
             return "a count is negative"
+        if self.sampled_nnz is not None and not 0 < self.sampled_nnz <= self.nnz:
+            return f"a sample of {self.sampled_nnz:,} entries"
         if self.nnz and not (self.rows and self.cols):
             return "there are non-zeros without rows or columns"
         found = (group.contradiction(self.rows, self.cols, self.nnz) for group in self.groups.values())
@@ -124,7 +132,8 @@ class Structure:
     def to_dict(self) -> dict[str, Any]:
         """Return the Structure as plain data: the counts, then each group under its name."""
         groups = {name: group.to_dict() for name, group in self.groups.items()}
-        return {"rows": self.rows, "cols": self.cols, "nnz": self.nnz, **groups}
+        sample = {} if self.sampled_nnz is None else {"sampled_nnz": self.sampled_nnz}
+        return {"rows": self.rows, "cols": self.cols, "nnz": self.nnz, **sample, **groups}
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Structure:
@@ -138,4 +147,5 @@ class Structure:
         known = set(FEATURES.names()) & set(stored)
         read = {name: FEATURES.get(name).from_dict(stored[name]) for name in known}
         groups = {name: group for name, group in read.items() if group is not None}
-        return cls(int(stored["rows"]), int(stored["cols"]), int(stored["nnz"]), groups)
+        rows, cols, nnz = (int(stored[name]) for name in ("rows", "cols", "nnz"))
+        return cls(rows, cols, nnz, groups, stored.get("sampled_nnz"))

@@ -1,15 +1,18 @@
-"""One parallel sweep over the rows and entries of a matrix that counts what its Structure says.
+"""A sweep over the entries of a matrix that counts where they lie: all of them in parallel, or a sample.
 
 The rows are cut into contiguous pieces, one a thread. Every tally of a piece is an integer that adds up
 with those of the others, and what reaches across pieces (the line of x read last, the last read of each
-line, what followed four row lengths the last time) is joined afterwards. So the counts depend neither on
-the pieces nor on the threads.
+line) is joined afterwards. So the counts depend neither on the pieces nor on the threads.
+
+A sample consists of ranges of entries, evenly spaced, each as long as the others. They are swept one after
+the other, and each knows only what it read itself.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numba
@@ -17,39 +20,41 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, csr_matrix
 
-from sparsecast.features.levels import (
-    BANDS,
-    HISTORIES,
-    LONGEST_REMEMBERED,
-    X_LINE_COLUMNS,
-    X_REUSE_ELEMENTS,
-)
+from sparsecast.features.levels import BANDS, X_LINE_COLUMNS, X_REUSE_ELEMENTS
 from sparsecast.integers import GOLDEN, unsigned
 from sparsecast.parallel import balanced_parts_by, on_threads
 
 #: Work arrays may take this share of the CSR arrays, or this many bytes where the matrix is small.
 _WORK_SHARE, _SMALL_WORK_BYTES, _SMALL_NNZ = 0.1, 4_000_000, 1_000_000
-#: Bytes of work arrays that do not grow with the matrix: a piece's histories and counts; and those of the
-#: block fill, which is found at the same time.
+#: Bytes of work arrays that do not grow with the matrix: a piece's counts; and those of the row lengths and
+#: the block fill, which are found apart.
 _PIECE_BYTES, _OTHER_BYTES = 300_000, 130_000
 #: More pieces than this stop paying.
 _MAX_PIECES = 16
 
 #: Entries, and rows, that are looked at from several sides before the next ones; entries written at once.
-CHUNK, SPREAD = 4096, 8
-#: Rows of at least this many entries are listed one by one, shorter ones are counted by length.
-_LONG_ROW = 1024
+CHUNK, SPREAD = 1024, 8
+#: A sample has this many ranges, and together so many entries and this share of all.
+SAMPLE_RANGES, _SAMPLE_ENTRIES, _SAMPLE_SHARE = 8, 2**16, 1 / 64
+#: From so many entries on a sample is less than a third of them.
+LEAST_SAMPLED_NNZ = 2**18
+
 #: Reuse is looked at in one of up to 2**_MAX_REUSE_SHIFT runs of 2**_REUSE_RUN_BITS entries.
 _REUSE_RUN_BITS, _MAX_REUSE_SHIFT, _REUSE_ENTRIES = np.uint64(9), 4, 2**17
+#: The same of a sample, which has fewer of them.
+_SAMPLE_REUSE_SHIFT = 2
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 _NO_LINE = np.uint64(2**64 - 1)
+_GOLDEN_RATIO = (math.sqrt(5.0) - 1.0) / 2.0
 _LINE_BITS = np.uint64(X_LINE_COLUMNS.bit_length() - 1)
 # Places of a piece's totals.
-_TIME, _LINE, _LENGTH_CHANGES, _MISPREDICTED, _LONG_ROWS = range(5)
+_TIME, _LINE, _SINCE = range(3)
 
 Indices = NDArray[np.integer[Any]]
 Counts = NDArray[np.int64]
+#: First and last + 1 of entries that lie one after the other.
+Range = tuple[int, int]
 
 
 class _View(NamedTuple):
@@ -69,21 +74,18 @@ class _Tallies(NamedTuple):
     """What one piece counts; `last`, `first` and `diagonals` cover one window of lines and diagonals.
 
     `last` and `first` hold times, in line changes of x from 1 on, of the last and of the first looked-at
-    read of each line; `follower` and `first_follower` hold 1 + the row length that came after a history.
-    A 0 means that there was none in this piece. `steps` and `away` are scratch:
-    the rows after the first of a chunk, and the bands, of its entries.
+    read of each line; a 0 means that there was none in this piece. `unseen` counts the reads of lines that
+    were not read before, by the changes since the beginning. `steps` and `away` are scratch: the rows after
+    the first of a chunk, and the bands, of its entries.
     """
 
     totals: NDArray[np.uint64]
-    short_rows: NDArray[np.uint64]
-    long_rows: NDArray[np.uint64]
     bands: NDArray[np.uint64]
     reuse: NDArray[np.uint64]
+    unseen: NDArray[np.uint64]
     last: NDArray[np.unsignedinteger[Any]]
     first: NDArray[np.unsignedinteger[Any]]
     diagonals: NDArray[np.uint8]
-    follower: NDArray[np.uint16]
-    first_follower: NDArray[np.uint16]
     steps: NDArray[np.uint32]
     away: NDArray[np.uint8]
 
@@ -98,17 +100,48 @@ class Work(NamedTuple):
 
 
 class Sweep(NamedTuple):
-    """The joined tallies of all pieces and windows."""
+    """The joined tallies of all pieces and windows.
 
-    lengths: Counts
-    length_counts: Counts
-    length_changes: int
-    mispredicted_rows: int
+    Attributes
+    ----------
+    entries : int
+        That were looked at.
+    bands : int64 array of shape (BANDS,)
+    half_bandwidth, diagonals, line_changes : int
+        As in Bands and Locality, of the entries that were looked at.
+    diagonals_of_half : int
+        Those that the first half of the ranges of a sample holds; 0 of a whole matrix.
+    reuse : int64 array of shape (X_REUSE_ELEMENTS,)
+        Reads by the octave of the changes since the same line was read last; the last element counts those
+        of lines that were not read before.
+    unseen : int64 array of shape (X_REUSE_ELEMENTS,)
+        The latter in a sample, by the octave of the changes since the beginning of their range; else 0.
+    """
+
+    entries: int
     bands: Counts
     half_bandwidth: int
     diagonals: int
+    diagonals_of_half: int
     line_changes: int
     reuse: Counts
+    unseen: Counts
+
+
+def sampled_ranges(nnz: int) -> list[Range]:
+    """Return the ranges of entries that a sample of a matrix consists of, every other one first.
+
+    They are evenly spaced but for a step of the golden ratio: at equal distances they could keep step with a
+    mesh.
+    """
+    length = int(_SAMPLE_ENTRIES + _SAMPLE_SHARE * nnz) // SAMPLE_RANGES
+    bounds = list(pairwise(each * nnz // SAMPLE_RANGES for each in range(SAMPLE_RANGES + 1)))
+    starts = [
+        first + int(number * _GOLDEN_RATIO % 1.0 * (last - first - length))
+        for number, (first, last) in enumerate(bounds)
+    ]
+    ranges = [(start, start + length) for start in starts]
+    return ranges[::2] + ranges[1::2]
 
 
 def cut(A: csr_array | csr_matrix, nnz: int, threads: int) -> Work:
@@ -142,68 +175,108 @@ def _time_type(nnz: int) -> np.dtype[np.unsignedinteger[Any]]:
     return np.dtype(np.uint32 if nnz < 2**32 else np.uint64)
 
 
-def sweep(indptr: Indices, indices: Indices, shape: tuple[int, int], work: Work) -> Sweep:
-    """Return what rows and entries show, swept in the pieces and windows of `work`."""
-    nnz = indices.size
-    pointers, columns = unsigned(indptr), unsigned(indices)
-    # A row costs about as much as an entry.
-    bounds = balanced_parts_by(lambda row: row + int(indptr[row]), len(indptr) - 1, work.pieces)
+class _Span(NamedTuple):
+    """Rows first to last - 1 of these row pointers, whose row 0 is row `offset` of the matrix."""
+
+    pointers: NDArray[Any]
+    rows: tuple[int, int]
+    offset: int
+
+
+def _pieces(indptr: Indices, count: int) -> list[_Span]:
+    """Cut the rows into pieces that are about the same work: a row costs about as much as an entry."""
+    bounds = balanced_parts_by(lambda row: row + int(indptr[row]), len(indptr) - 1, count).tolist()
+    return [_Span(unsigned(indptr), rows, 0) for rows in pairwise(bounds)]
+
+
+def _sampled(indptr: Indices, entries: Range) -> list[_Span]:
+    """Return a range of entries as rows, of which the first and the last may be cut off."""
+    start, stop = np.array(entries, dtype=indptr.dtype)
+    first = int(np.searchsorted(indptr, start, side="right")) - 1
+    last = int(np.searchsorted(indptr, stop))
+    pointers = np.clip(indptr[first : last + 1], start, stop)
+    return [_Span(unsigned(pointers), (0, last - first), first)]
+
+
+def sweep(
+    indptr: Indices, indices: Indices, shape: tuple[int, int], work: Work, ranges: Sequence[Range] = ()
+) -> Sweep:
+    """Return what the entries show, swept in the pieces and windows of `work`.
+
+    Without ranges these are all entries, else those in the ranges; `work` then has one piece.
+    """
     # A piece that is alone needs no first reads: nothing was read before it.
-    history = np.zeros((min(2, work.pieces), work.pieces, work.lines), dtype=_time_type(nnz))
+    history = np.zeros((min(2, work.pieces), work.pieces, work.lines), dtype=_time_type(indices.size))
     maps = np.zeros((work.pieces, work.diagonals // 8), dtype=np.uint8)
-    followers = np.zeros((2, work.pieces, HISTORIES), dtype=np.uint16)
-    entries = np.diff(indptr[bounds])
-    tallies = [_tallies(int(entries[p]), history[:, p], maps[p], followers[:, p]) for p in range(work.pieces)]
-    starts = np.zeros(work.pieces, dtype=np.uint64)
-    reuse = np.zeros(X_REUSE_ELEMENTS, dtype=np.uint64)
-    diagonals, ends = 0, [shape[0] - 1]
+    tallies = [_tallies(history[:, piece], maps[piece]) for piece in range(work.pieces)]
+    reuse, unseen = np.zeros((2, X_REUSE_ELEMENTS), dtype=np.uint64)
+    steps = [_sampled(indptr, each) for each in ranges] or [_pieces(indptr, work.pieces)]
+    found, found_by_half, ends = 0, 0, [shape[0] - 1]
     for window in range(work.windows):
-        view = _view(shape, nnz, window, work)
-
-        def sweep_piece(piece: int, _: int, view: _View = view) -> None:
-            for counts in tallies[piece] if view.first_diagonal else ():
-                counts.fill(0)
-            _scan(pointers, columns, bounds[piece], bounds[piece + 1], view, tallies[piece])
-
-        on_threads(sweep_piece, np.arange(work.pieces + 1))
-        for piece in range(1, work.pieces):
-            starts[piece] = starts[piece - 1] + tallies[piece - 1].totals[_TIME]
-            maps[0] |= maps[piece]
-        if work.pieces > 1:
-            _join_reuse(history[0], history[1], starts, reuse)
-        for each in tallies:
-            reuse += each.reuse
+        view = _view(shape, indices.size, window, work, bool(ranges))
+        for counts in [each for one in tallies for each in one] if window else ():
+            counts.fill(0)
+        for number, spans in enumerate(steps, 1):
+            _scan_all(spans, unsigned(indices), view, tallies)
+            if 2 * number == len(steps):
+                found_by_half += _read_map(maps[0])[0]
+        for each in maps[1:]:
+            maps[0] |= each
+        reuse += _joined_reuse(history, tallies)
+        unseen += tallies[0].unseen if ranges else 0
         marked, lowest, highest = _read_map(maps[0])
-        diagonals += marked
+        found += marked
         ends += [int(view.first_diagonal) + end for end in (lowest, highest) if marked]
-    half_bandwidth = max(abs(each - (shape[0] - 1)) for each in ends)
-    mispredicted = _joined_mispredicted(followers[0], followers[1])
-    return _joined(tallies, mispredicted, (diagonals, half_bandwidth), reuse.astype(np.int64))
+    bands = np.array([each.bands for each in tallies]).astype(np.int64).reshape(-1, 16)
+    return Sweep(
+        entries=sum(last - first for first, last in ranges) if ranges else indices.size,
+        bands=bands.sum(axis=0)[:BANDS],
+        half_bandwidth=max(abs(each - (shape[0] - 1)) for each in ends),
+        diagonals=found,
+        diagonals_of_half=found_by_half,
+        line_changes=int(sum(int(each.totals[_TIME]) for each in tallies)),
+        reuse=reuse.astype(np.int64),
+        unseen=unseen.astype(np.int64),
+    )
 
 
-def _tallies(
-    entries: int, history: NDArray[Any], diagonals: NDArray[np.uint8], followers: NDArray[np.uint16]
-) -> _Tallies:
+def _scan_all(spans: Sequence[_Span], indices: Indices, view: _View, tallies: Sequence[_Tallies]) -> None:
+    def scan(piece: int, _: int) -> None:
+        span = spans[piece]
+        _scan(span.pointers, indices, span.rows, span.offset, view, tallies[piece])
+
+    on_threads(scan, np.arange(len(spans) + 1))
+
+
+def _tallies(history: NDArray[Any], diagonals: NDArray[np.uint8]) -> _Tallies:
     return _Tallies(
-        totals=np.zeros(5, dtype=np.uint64),
-        short_rows=np.zeros(_LONG_ROW, dtype=np.uint64),
-        long_rows=np.zeros(entries // _LONG_ROW, dtype=np.uint64),
+        totals=np.zeros(3, dtype=np.uint64),
         bands=np.zeros(8 * 16, dtype=np.uint64),
         reuse=np.zeros(X_REUSE_ELEMENTS, dtype=np.uint64),
+        unseen=np.zeros(X_REUSE_ELEMENTS, dtype=np.uint64),
         last=history[0],
         first=history[1] if len(history) > 1 else history[0, :0],
         diagonals=diagonals,
-        follower=followers[0],
-        first_follower=followers[1],
         steps=np.zeros(CHUNK + SPREAD, dtype=np.uint32),
         away=np.zeros(CHUNK, dtype=np.uint8),
     )
 
 
-def _view(shape: tuple[int, int], nnz: int, window: int, work: Work) -> _View:
+def _joined_reuse(history: NDArray[Any], tallies: Sequence[_Tallies]) -> NDArray[np.uint64]:
+    """Return the reuse that the pieces counted, with the reads that are the first of their piece."""
+    reuse: NDArray[np.uint64] = np.array([each.reuse for each in tallies]).sum(axis=0)
+    reuse[-1] += sum(each.unseen.sum() for each in tallies)
+    if len(tallies) > 1:
+        changes = np.array([each.totals[_TIME] for each in tallies])
+        _join_reuse(history[0], history[1], np.cumsum(changes) - changes, reuse)
+    return reuse
+
+
+def _view(shape: tuple[int, int], nnz: int, window: int, work: Work, is_sample: bool) -> _View:
     rows, cols = shape
     common = math.gcd(rows, cols) or 1
     shift = max(0, min(_MAX_REUSE_SHIFT, (nnz // _REUSE_ENTRIES).bit_length() - 1))
+    shift = min(shift, _SAMPLE_REUSE_SHIFT) if is_sample else shift
     return _View(
         rows=np.uint64(rows),
         row_step=np.uint64(cols // common),
@@ -216,64 +289,30 @@ def _view(shape: tuple[int, int], nnz: int, window: int, work: Work) -> _View:
     )
 
 
-def _joined(
-    tallies: Sequence[_Tallies], mispredicted: int, diagonals: tuple[int, int], reuse: Counts
-) -> Sweep:
-    totals = np.array([each.totals for each in tallies]).astype(np.int64)
-    short = np.array([each.short_rows for each in tallies]).sum(axis=0).astype(np.int64)
-    listed = [each.long_rows[: int(each.totals[_LONG_ROWS])] for each in tallies]
-    long, long_counts = np.unique(np.concatenate(listed).astype(np.int64), return_counts=True)
-    present = np.flatnonzero(short)
-    bands = np.array([each.bands for each in tallies]).astype(np.int64).reshape(-1, 16)
-    return Sweep(
-        lengths=np.concatenate((present, long)),
-        length_counts=np.concatenate((short[present], long_counts)),
-        length_changes=int(totals[:, _LENGTH_CHANGES].sum()),
-        mispredicted_rows=int(totals[:, _MISPREDICTED].sum()) + mispredicted,
-        bands=bands.sum(axis=0)[:BANDS],
-        half_bandwidth=diagonals[1],
-        diagonals=diagonals[0],
-        line_changes=int(totals[:, _TIME].sum()),
-        reuse=reuse,
-    )
-
-
 @numba.njit(cache=True, nogil=True)
-def _joined_mispredicted(last, first):  # type: ignore[no-untyped-def]
-    """Count the mispredicted rows among those whose history is the first of its kind in their piece."""
-    mispredicted = 0
-    for place in range(last.shape[1]):
-        before = np.uint16(0)
-        for piece in range(last.shape[0]):
-            if first[piece, place] != 0:
-                mispredicted += first[piece, place] != before
-                before = last[piece, place]
-    return mispredicted
-
-
-@numba.njit(cache=True, nogil=True)
-def _scan(indptr, indices, first_row, last_row, view, tallies):  # type: ignore[no-untyped-def]
-    """Count what the rows from first_row up to last_row show, one chunk after the other.
+def _scan(indptr, indices, rows, offset, view, tallies):  # type: ignore[no-untyped-def]
+    """Count what the rows of a span show, one chunk after the other.
 
     A chunk fits the first-level cache, so each count is a loop of its own: one loop for all of them runs out
     of registers. The loops know nothing of rows, whose ends would be mispredicted in each of them.
     """
-    start = np.uint64(indptr[first_row])
+    row, last_row = rows
+    start = np.uint64(indptr[row])
     tallies.totals[_LINE] = _NO_LINE if start == _ZERO else np.uint64(indices[start - _ONE]) >> _LINE_BITS
-    row = first_row
+    tallies.totals[_SINCE] = tallies.totals[_TIME]
     while row < last_row:
         end = chunk_end(indptr, row, last_row)
         start, stop = np.uint64(indptr[row]), np.uint64(indptr[end])
-        _count_lengths(indptr, row, end, tallies)
         if stop - start <= np.uint64(CHUNK):
             spread(indptr, row, end, tallies.steps)
         else:
             tallies.steps[:] = 0
         while start < stop:
             part = min(stop, start + np.uint64(CHUNK))
-            rows, columns = (np.uint64(row), np.uint64(end - 1)), _extremes(indices, start, part)
-            _mark_diagonals(indices, (start, part), rows, columns, view, tallies)
-            _count_bands(indices, (start, part), rows, columns, view, tallies)
+            of_matrix = np.uint64(row + offset), np.uint64(end - 1 + offset)
+            columns = _extremes(indices, start, part)
+            _mark_diagonals(indices, (start, part), of_matrix, columns, view, tallies)
+            _count_bands(indices, (start, part), of_matrix, columns, view, tallies)
             _count_lines(indices, (start, part), columns, view, tallies)
             start = part
         row = end
@@ -302,35 +341,6 @@ def spread(indptr, first_row, last_row, steps):  # type: ignore[no-untyped-def]
         for each in range(place + np.uint64(SPREAD), stop):
             steps[each] = step
         place = stop
-
-
-@numba.njit(cache=True, nogil=True)
-def _count_lengths(indptr, first_row, last_row, tallies):  # type: ignore[no-untyped-def]
-    totals, follower = tallies.totals, tallies.follower
-    history, before = _ZERO, np.uint64(indptr[first_row + 1]) - np.uint64(indptr[first_row])
-    for row in range(max(first_row - 4, 0), first_row):
-        before = np.uint64(indptr[row + 1]) - np.uint64(indptr[row])
-        history = history << np.uint64(16) | min(before, np.uint64(LONGEST_REMEMBERED)) + _ONE
-    start = np.uint64(indptr[first_row])
-    for row in range(first_row, last_row):
-        stop = np.uint64(indptr[row + 1])
-        length = stop - start
-        start = stop
-        totals[_LENGTH_CHANGES] += np.uint64(length != before)
-        before = length
-        remembered = min(length, np.uint64(LONGEST_REMEMBERED)) + _ONE
-        place = (history * GOLDEN) >> np.uint64(48)
-        known = np.uint64(follower[place])
-        totals[_MISPREDICTED] += np.uint64(known != remembered) & np.uint64(known != _ZERO)
-        if known == _ZERO:
-            tallies.first_follower[place] = remembered
-        follower[place] = remembered
-        history = history << np.uint64(16) | remembered
-        if length < np.uint64(_LONG_ROW):
-            tallies.short_rows[length] += _ONE
-        else:
-            tallies.long_rows[totals[_LONG_ROWS]] = length
-            totals[_LONG_ROWS] += _ONE
 
 
 @numba.njit(cache=True, nogil=True)
@@ -428,7 +438,7 @@ def _count_reuse(indices, start, stop, view, tallies):  # type: ignore[no-untype
     The loop over the same entries that follows leaves `last` as this one does.
     """
     last = tallies.last
-    before, time = tallies.totals[_LINE], tallies.totals[_TIME]
+    before, time, since = tallies.totals[_LINE], tallies.totals[_TIME], tallies.totals[_SINCE]
     for entry in range(start, stop):
         line = np.uint64(indices[entry]) >> _LINE_BITS
         if line == before:
@@ -437,10 +447,10 @@ def _count_reuse(indices, start, stop, view, tallies):  # type: ignore[no-untype
         time += _ONE
         slot = line - view.first_line
         if slot < np.uint64(last.size):
-            if last[slot] != 0:
+            if np.uint64(last[slot]) > since:
                 tallies.reuse[_octave(time - np.uint64(last[slot]))] += _ONE
             elif tallies.first.size == 0:
-                tallies.reuse[X_REUSE_ELEMENTS - 1] += _ONE
+                tallies.unseen[_octave(time - since)] += _ONE
             else:
                 tallies.first[slot] = time
             last[slot] = time

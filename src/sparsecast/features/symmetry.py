@@ -17,7 +17,7 @@ from sparsecast.integers import GOLDEN, unsigned
 from sparsecast.parallel import balanced_parts, on_threads
 
 #: Entries whose mirror image is looked for first: one of them betrays most matrices that are not symmetric.
-_SAMPLE = 64
+_SAMPLE = 256
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 # An odd multiplier, as GOLDEN: a bijection of 64 bits that carries low bits upwards.
@@ -71,15 +71,15 @@ def triangle_nnz(
     if not _sample_is_mirrored(pointers, columns, values):
         return None
     bounds = balanced_parts(indptr, pieces)
-    tallies = np.zeros((pieces, 3), dtype=np.uint64)
+    tallies = np.zeros((pieces, 2), dtype=np.uint64)
 
     def compare(piece: int, _: int) -> bool:
         return bool(_compare(pointers, columns, values, bounds[piece], bounds[piece + 1], tallies[piece]))
 
     if not all(on_threads(compare, np.arange(pieces + 1))):
         return None
-    difference, below, diagonal = tallies.sum(axis=0)
-    return int(below + diagonal) if difference == 0 else None
+    difference, diagonal = tallies.sum(axis=0)
+    return (len(indices) + int(diagonal)) // 2 if difference == 0 else None
 
 
 def words(data: NDArray[Any]) -> tuple[NDArray[Any], ...]:
@@ -152,13 +152,13 @@ def _compare(indptr, indices, words, first_row, last_row, tally):  # type: ignor
 @numba.njit(nogil=True, cache=True)
 def _compare_chunk(indices, words, entries, first_row, steps, tally):  # type: ignore[no-untyped-def]
     start, stop = entries
-    descents = _ZERO
+    descents = np.uint32(0)
     for entry in range(start + _ONE, stop):
-        same_row = np.uint64(steps[entry - start] == steps[entry - start - _ONE])
-        descents += same_row & np.uint64(indices[entry] <= indices[entry - _ONE])
-    if descents != _ZERO:
+        same_row = np.uint32(steps[entry - start] == steps[entry - start - _ONE])
+        descents |= same_row & np.uint32(indices[entry] <= indices[entry - _ONE])
+    if descents != 0:
         return False
-    difference, below, diagonal = _ZERO, _ZERO, _ZERO
+    difference, diagonal = _ZERO, _ZERO
     for entry in range(start, stop):
         row, column = first_row + np.uint64(steps[entry - start]), np.uint64(indices[entry])
         fingerprint = min(row, column) * GOLDEN + max(row, column)
@@ -167,12 +167,10 @@ def _compare_chunk(indices, words, entries, first_row, steps, tally):  # type: i
             fingerprint ^= fingerprint >> np.uint64(32)
         fingerprint *= GOLDEN
         fingerprint ^= fingerprint >> np.uint64(29)
-        is_below, is_diagonal = np.uint64(column < row), np.uint64(column == row)
-        # Modulo 2**64: 1 above, 0 on, -1 below the diagonal.
-        difference += fingerprint * (_ONE - is_diagonal - is_below - is_below)
-        below += is_below
-        diagonal += is_diagonal
+        # Modulo 2**64; on the diagonal nothing is added.
+        signed = fingerprint if column > row else _ZERO - fingerprint
+        difference += _ZERO if column == row else signed
+        diagonal += np.uint64(column == row)
     tally[0] += difference
-    tally[1] += below
-    tally[2] += diagonal
+    tally[1] += diagonal
     return True

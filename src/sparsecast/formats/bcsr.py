@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -161,7 +161,8 @@ class BCSR(StorageFormat):
         cls.refuse_unless_below_csr(blocks, streamed, value_bytes, index_bytes, how)
 
 
-def best_block(fill: Sequence[float]) -> int:
+@functools.lru_cache(maxsize=16)  # a forecast asks many times
+def best_block(fill: tuple[float, ...]) -> int:
     """Return the side of the square blocks that stream the fewest bytes for each entry of the matrix.
 
     A product streams, of b x b blocks, fill(b) values for each entry and one index for every b * b of
@@ -170,7 +171,7 @@ def best_block(fill: Sequence[float]) -> int:
 
     Parameters
     ----------
-    fill : sequence of float
+    fill : tuple of float
         Values stored over entries, for each size of BLOCK_SIZES.
     """
     streamed = [

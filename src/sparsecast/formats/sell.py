@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError
+from sparsecast.features.levels import ROW_LENGTH_LEVELS
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.storage_format import StorageFormat
@@ -154,13 +156,20 @@ def _most_entries(blocks: RowBlocks) -> Integers:
 
 def _least_entries(blocks: RowBlocks) -> NDArray[np.float64]:
     """Return what a sort of all rows stores: for each length, the rows that reach it, in whole chunks."""
-    steps = np.diff(blocks.levels).astype(float)
-    # Between two levels the chunks fall from one count to the other: on average their mean.
-    weights = np.append(np.where(steps > 1, steps / 2, 0.0), 0.0)
-    weights[1:] += np.where(steps > 1, steps / 2, 1.0)
+    weights = _weights(len(blocks.levels))
     chunks = (blocks.rows_at_least + (CHUNK_ROWS - 1)) // CHUNK_ROWS
     one_chunk = CHUNK_ROWS * blocks.row_length_max
     return np.asarray(np.maximum(CHUNK_ROWS * (chunks @ weights), np.maximum(blocks.nnz, one_chunk)))
+
+
+@functools.cache
+def _weights(levels: int) -> NDArray[np.float64]:
+    """Return how many lengths the chunks at each of the first levels of ROW_LENGTH_LEVELS stand for."""
+    steps = np.diff(ROW_LENGTH_LEVELS[:levels]).astype(float)
+    # Between two levels the chunks fall from one count to the other: on average their mean.
+    weights = np.append(np.where(steps > 1, steps / 2, 0.0), 0.0)
+    weights[1:] += np.where(steps > 1, steps / 2, 1.0)
+    return weights
 
 
 def best_window(row_lengths: NDArray[Any]) -> int:

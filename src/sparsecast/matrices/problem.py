@@ -170,8 +170,13 @@ class Problem:
 
     @cached_property
     def structure(self) -> Structure:
-        """What models read of the matrix."""
+        """What models read of the matrix, and learn from: all entries are looked at."""
         return structure(self.matrix)
+
+    @cached_property
+    def sampled_structure(self) -> Structure:
+        """What a forecast reads of the matrix: a sample where that is large."""
+        return structure(self.matrix, is_sampled=True)
 
     @cached_property
     def specification(self) -> str:

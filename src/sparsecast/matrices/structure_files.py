@@ -77,6 +77,8 @@ def _wrong(stored: Mapping[str, Any]) -> str | None:
     for name in _COUNTS:
         if not _is_of(stored.get(name), int):
             return f"has {_shown(stored.get(name))} as {name}, which is no whole number from 0 on"
+    if not _is_of(stored.get("sampled_nnz"), int | None):
+        return f"has {_shown(stored['sampled_nnz'])} as sampled_nnz, which is no whole number from 0 on"
     for name in sorted(set(FEATURES.names()) & set(stored)):
         group, kind = stored[name], FEATURES.get(name)
         if not isinstance(group, dict) or not isinstance(group.get("version"), int):

@@ -54,7 +54,7 @@ class Withheld:
         lengths = groups.get("row_lengths")
         if ROW_ORDER in self.names and isinstance(lengths, RowLengths):
             groups["row_lengths"] = dataclasses.replace(lengths, changes=None, mispredicted=None)
-        return with_even_rows(Structure(found.rows, found.cols, found.nnz, groups))
+        return with_even_rows(dataclasses.replace(found, groups=groups))
 
     def training(self, training: TrainingSet) -> TrainingSet:
         """Return a training set whose Structures lack what is withheld.

@@ -185,13 +185,18 @@ class _Learned:
         widening = np.array([self.known.widening(samples.matrices[place]) for place in places])
         return np.asarray(np.abs(errors) / widening[of_record])
 
-    def correction(self, candidate: Candidate, matrix: Structure, terms: Mapping[str, Floats]) -> float:
-        """Return log(measured / physics) as the trees expect it, by the terms of the whole matrix."""
-        time_s = float(terms["time_s"][0])
-        shares = [float(terms[name][0]) / time_s if name in terms else 0.0 for name in self.terms]
-        own = _of_candidate(candidate, RowBlocks.of(matrix), self.kinds)
-        features = np.array([[*_of_matrix(matrix), *own, *shares, np.log(time_s)]])
-        return float(self.forest.median(features)[0])
+    def corrections(
+        self, candidates: Sequence[Candidate], whole: RowBlocks, terms: Sequence[Mapping[str, Floats]]
+    ) -> Floats:
+        """Return log(measured / physics) of Candidates as the trees expect it, by the terms of the matrix."""
+        features, of_matrix = [], _of_matrix(whole.matrix)
+        for candidate, own in zip(candidates, terms, strict=True):
+            time_s = float(own["time_s"][0])
+            shares = [float(own[name][0]) / time_s if name in own else 0.0 for name in self.terms]
+            features.append(
+                [*of_matrix, *_of_candidate(candidate, whole, self.kinds), *shares, np.log(time_s)]
+            )
+        return self.forest.median(np.array(features)) if features else np.empty(0)
 
 
 @MODELS.register("sparsecast")
@@ -265,26 +270,38 @@ class SparsecastModel(Model):
         The correction is that of the whole matrix, in proportion: blocks as small as those of a plan were
         never measured.
         """
+        return self.terms_of_all([candidate], blocks)[0]
+
+    def terms_of_all(self, candidates: Sequence[Candidate], blocks: RowBlocks) -> list[dict[str, Floats]]:
+        """Return the terms of several Candidates: the trees are asked once."""
         if self.published_:
-            return self.published_.terms(candidate, blocks)
-        learned, matrix = self.learned_, blocks.matrix
-        physics = learned.physics.terms(candidate, blocks)
-        is_whole = len(blocks.rows) == 1 and blocks.rows[0] == matrix.rows
-        whole = physics if is_whole else learned.physics.terms(candidate, RowBlocks.of(matrix))
-        factor = float(np.exp(learned.correction(candidate, matrix, whole)))
-        time_s = physics.pop("time_s")
-        return {**physics, "correction": time_s * (factor - 1.0), "time_s": time_s * factor}
+            return [self.published_.terms(candidate, blocks) for candidate in candidates]
+        learned, is_whole = self.learned_, blocks.rows.tolist() == [blocks.matrix.rows]
+        whole = blocks if is_whole else RowBlocks.of(blocks.matrix)
+        found = [learned.physics.terms(candidate, blocks) for candidate in candidates]
+        of_matrix = found if is_whole else [learned.physics.terms(each, whole) for each in candidates]
+        factors = np.exp(learned.corrections(candidates, whole, of_matrix))
+        for terms, factor in zip(found, factors.tolist(), strict=True):
+            time_s = terms.pop("time_s")
+            terms |= {"correction": time_s * (factor - 1.0), "time_s": time_s * factor}
+        return found
 
     def interval(
         self, candidate: Candidate, value: float, matrix: Structure
     ) -> tuple[float | None, float | None]:
         """Return the low and high end of a forecast; farther apart the farther all known matrices are."""
+        return self.intervals([candidate], [value], matrix)[0]
+
+    def intervals(
+        self, candidates: Sequence[Candidate], values: Sequence[float], matrix: Structure
+    ) -> list[tuple[float | None, float | None]]:
+        """Return the intervals of several Candidates: the known matrices are looked through once."""
         if self.published_:
-            return self.published_.interval(candidate, value)
+            return [self.published_.interval(*each) for each in zip(candidates, values, strict=True)]
         if self.width_ is None:
-            return None, None
+            return [(None, None)] * len(values)
         factor = float(np.exp(self.width_ * self.learned_.known.widening(matrix)))
-        return value / factor, value * factor
+        return [(value / factor, value * factor) for value in values]
 
     def _ratios(self, used: TrainingSet) -> dict[str, list[float]]:
         return {}  # it learns from what others hold out: `width_` is for its intervals

@@ -104,7 +104,8 @@ def make_plan(
         blocks = _simplest(statistics, costs, baseline)
     time_s = math.fsum(block.time_s for block in blocks)
     convert_s = math.fsum(block.convert_s for block in blocks)
-    intervals = [model.interval(block.candidate, block.time_s, statistics.matrix) for block in blocks]
+    asked = [block.candidate for block in blocks], [block.time_s for block in blocks]
+    intervals = model.intervals(*asked, statistics.matrix)
     return Plan(
         blocks=tuple(blocks),
         iterations=iterations,

@@ -1,0 +1,206 @@
+"""Structures of which a sample was looked at, against those of all entries."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+from sparsecast.errors import InputError, PaddingError
+from sparsecast.features.analysis import structure
+from sparsecast.features.levels import DIAGONALS_AN_ENTRY
+from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.features.structure import Structure
+from sparsecast.features.sweep import LEAST_SAMPLED_NNZ, SAMPLE_RANGES, cut, sampled_ranges, sweep
+from sparsecast.formats.dia import DIA
+from sparsecast.matrices.gallery import gallery_from_specification
+from sparsecast.matrices.structure_files import read_structure
+from sparsecast.records import VALUE_BYTES
+
+#: Matrices of 0.3 to 0.5 million entries, one of each kind.
+SPECIFICATIONS = (
+    "poisson3d?n=38",
+    "elasticity3d?n=18",
+    "banded?n=30000",
+    "circuit?n=70000",
+    "rmat?scale=15",
+    "random?n=50000",
+    "random?n=150000&cols=40000&nnz_per_row=2",
+    "arrow?n=100000",
+)
+
+
+@pytest.fixture(scope="module")
+def matrices():
+    return {name: gallery_from_specification(name) for name in SPECIFICATIONS}
+
+
+def sampled(A, threads=1):
+    return structure(A, threads=threads, is_sampled=True)
+
+
+@st.composite
+def small_matrices(draw):
+    rows, cols = draw(st.integers(1, 60)), draw(st.integers(1, 200))
+    lengths = np.array(draw(st.lists(st.integers(0, 12), min_size=rows, max_size=rows)))
+    generator = np.random.default_rng(draw(st.integers(0, 2**32)))
+    indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+    indices = generator.integers(0, cols, indptr[-1]).astype(np.int32)
+    return csr_array((np.ones(indptr[-1]), indices, indptr), shape=(rows, cols))
+
+
+@given(small_matrices(), st.integers(1, 5), st.integers(0, 100))
+@settings(deadline=None, max_examples=60)
+def test_ranges_that_cover_all_entries_show_what_a_whole_sweep_does(A, count, cut_at):
+    if A.nnz == 0:
+        return
+    work = cut(A, A.nnz, 1)
+    whole = sweep(A.indptr, A.indices, A.shape, work)
+    one = sweep(A.indptr, A.indices, A.shape, work, [(0, A.nnz)])
+    np.testing.assert_array_equal(one.reuse, whole.reuse)
+    inner = sorted({(cut_at * each + each) % A.nnz for each in range(1, count)} - {0})
+    bounds = [0, *inner, A.nnz]
+    several = sweep(A.indptr, A.indices, A.shape, work, list(itertools.pairwise(bounds)))
+    for found in (one, several):
+        assert (found.entries, found.diagonals) == (A.nnz, whole.diagonals)
+        assert (found.half_bandwidth, found.line_changes) == (whole.half_bandwidth, whole.line_changes)
+        np.testing.assert_array_equal(found.bands, whole.bands)
+        assert found.reuse.sum() == found.line_changes == found.reuse[:-1].sum() + found.unseen.sum()
+
+
+@pytest.mark.parametrize("nnz", [LEAST_SAMPLED_NNZ, 1_000_003, 50_000_000, 3_000_000_000])
+def test_ranges_are_disjoint_inside_and_a_small_part(nnz):
+    ranges = sorted(sampled_ranges(nnz))
+    ends = [0, *(end for pair in ranges for end in pair), nnz]
+    assert len(ranges) == SAMPLE_RANGES and ends == sorted(ends)
+    assert sum(last - first for first, last in ranges) < nnz / 3
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 5), (5, 0), (1, 1), (1, 400), (400, 1)])
+def test_small_matrices_are_looked_at_in_full(shape):
+    for A in (csr_array(shape), csr_array(np.ones(shape))):
+        found = sampled(A)
+        assert found == structure(A, threads=1) and found.sampled_nnz is None
+
+
+@pytest.mark.parametrize("shape", [(1, 400_000), (400_000, 1)])
+def test_large_matrices_with_more_rows_and_columns_than_entries_are_looked_at_in_full(shape):
+    A = csr_array(np.ones(shape))
+    assert sampled(A) == structure(A, threads=1) and sampled(A).sampled_nnz is None
+
+
+@pytest.mark.parametrize("shape", [(2, 200_000), (200_000, 2), (3, 150_000)])
+def test_a_row_longer_than_a_range_is_cut_off(shape):
+    A = csr_array(np.ones(shape))
+    found, exact = sampled(A), structure(A, threads=1)
+    assert 0 < found.sampled_nnz < A.nnz / 3
+    assert found.row_lengths == exact.row_lengths and found.checked() is found
+    assert found.locality.line_changes == pytest.approx(exact.locality.line_changes, rel=0.02, abs=8)
+    assert found.blocks == exact.blocks
+
+
+def test_samples_are_near_the_whole(matrices):
+    for name, A in matrices.items():
+        found, exact = sampled(A).checked(), structure(A, threads=1)
+        assert exact.sampled_nnz is None and found.sampled_nnz < A.nnz / 3
+        same = ("row_lengths", "symmetry", "blocks")
+        assert all(found.groups[group] == exact.groups[group] for group in same), name
+        changes = found.locality.line_changes / exact.locality.line_changes
+        assert changes == pytest.approx(1.0, abs=0.06), name
+        # The share of reads that come back within so many changes, give or take an octave.
+        here, there = (np.cumsum(each.locality.reuse_histogram) for each in (found, exact))
+        lower, upper = np.append(0.0, there[:-2]), np.append(there[1:-1], there[-2])
+        beyond = np.maximum(lower - here[:-1], here[:-1] - upper)
+        # Of the three long rows of the arrow the ranges hold more than their part, and none returns in them.
+        assert beyond.max() < (0.12 if name.startswith("arrow") else 0.04), name
+        if not name.startswith("arrow"):
+            assert found.bands.histogram == pytest.approx(exact.bands.histogram, abs=0.06), name
+        assert found.bands.half_bandwidth == pytest.approx(exact.bands.half_bandwidth, rel=0.08), name
+        assert 0.6 < found.bands.diagonals / exact.bands.diagonals < 1.7, name
+
+
+def test_few_diagonals_are_counted_exactly(matrices):
+    for name in ("poisson3d?n=38", "elasticity3d?n=18", "banded?n=30000"):
+        assert sampled(matrices[name]).bands.diagonals == structure(matrices[name]).bands.diagonals
+
+
+def test_a_diagonal_outside_of_the_sample_is_counted(matrices):
+    A = matrices["banded?n=30000"].copy()
+    first, last = sorted(sampled_ranges(A.nnz))[0][1], sorted(sampled_ranges(A.nnz))[1][0]
+    row = np.searchsorted(A.indptr, (first + last) // 2)
+    A.indices[A.indptr[row + 1] - 1] += 5_000
+    assert sampled(A).bands.diagonals == structure(A).bands.diagonals == 18
+
+
+def test_many_diagonals_outside_of_the_sample_are_noticed(matrices):
+    A = matrices["banded?n=30000"].copy()
+    first, last = sorted(sampled_ranges(A.nnz))[0][1], sorted(sampled_ranges(A.nnz))[1][0]
+    generator = np.random.default_rng(0)
+    rows = np.searchsorted(A.indptr, np.arange(first + 100, last - 100, 100))
+    A.indices[A.indptr[rows + 1] - 1] = generator.integers(0, A.shape[1], rows.size)
+    found = sampled(A)
+    assert found.bands.diagonals > DIAGONALS_AN_ENTRY * A.nnz / A.shape[0]
+    with pytest.raises(PaddingError):
+        DIA.refuse_unsuited(RowBlocks.of(found), 8, 4)
+
+
+@pytest.mark.parametrize("value_bytes", sorted(set(VALUE_BYTES.values())))
+@pytest.mark.parametrize("index_bytes", [4, 8])
+def test_diagonals_that_are_not_counted_exactly_are_refused_by_their_format(value_bytes, index_bytes):
+    # Rows of one entry, of which each four lie on diagonals of their own.
+    A = csr_array((np.ones(4000), np.arange(4000) // 4 % 4, np.arange(4001)), shape=(4000, 4))
+    found = structure(A, groups=("row_lengths", "bands", "symmetry"))
+    assert found.bands.diagonals > DIAGONALS_AN_ENTRY * found.nnz / found.rows
+    with pytest.raises(PaddingError):
+        DIA.refuse_unsuited(RowBlocks.of(found), value_bytes, index_bytes)
+
+
+def test_one_entry_outside_of_the_sample_that_mirrors_none_is_found(matrices):
+    A = matrices["poisson3d?n=38"].copy()
+    assert sampled(A).symmetry.triangle_nnz is not None
+    outside = sorted(sampled_ranges(A.nnz))[2][1] + 1_001
+    A.data[outside] = np.nextafter(A.data[outside], 9.0)
+    assert sampled(A).symmetry.triangle_nnz is None
+
+
+def test_samples_are_the_same_every_time_and_with_any_threads(matrices):
+    for A in matrices.values():
+        assert sampled(A) == sampled(A.copy(), threads=3)
+
+
+def test_indices_of_64_bits_change_nothing(matrices):
+    A = matrices["circuit?n=70000"].copy()
+    narrow = sampled(A)
+    A.indptr, A.indices = A.indptr.astype(np.int64), A.indices.astype(np.int64)
+    assert sampled(A) == narrow
+
+
+def test_a_stored_structure_says_that_it_is_of_a_sample(matrices):
+    A = matrices["rmat?scale=15"]
+    found, exact = sampled(A), structure(A)
+    assert Structure.from_dict(json.loads(json.dumps(found.to_dict()))) == found != exact
+    assert found.having(exact.bands).sampled_nnz == found.sampled_nnz == found.to_dict()["sampled_nnz"]
+    assert "sampled_nnz" not in exact.to_dict()  # as all that were stored before there were samples
+    assert Structure.from_dict(exact.to_dict()).sampled_nnz is None
+
+
+@pytest.mark.parametrize(
+    ("sampled_nnz", "message"),
+    [
+        ("many", "has 'many' as sampled_nnz, which is no whole number"),
+        (-3, "has -3 as sampled_nnz, which is no whole number"),
+        (0, "a sample of 0 entries"),
+        (10**9, "a sample of 1,000,000,000 entries"),
+    ],
+)
+def test_a_file_with_an_impossible_sample_is_refused_in_one_line(matrices, tmp_path, sampled_nnz, message):
+    stored = {**structure(matrices["banded?n=30000"]).to_dict(), "sampled_nnz": sampled_nnz}
+    (tmp_path / "found.json").write_text(json.dumps(stored))
+    with pytest.raises(InputError, match=message) as caught:
+        read_structure(tmp_path / "found.json")
+    assert "\n" not in str(caught.value)
