@@ -9,7 +9,18 @@ from sparsecast.registry import Registry
 MODELS: Registry[type[Model]] = Registry(
     "model",
     "sparsecast.models",
-    helpers=("model", "conversion", "fitting", "forest", "knowledge", "probing", "store", "training", "wang"),
+    helpers=(
+        "model",
+        "conversion",
+        "fitting",
+        "forest",
+        "knowledge",
+        "probing",
+        "store",
+        "training",
+        "transfer",
+        "wang",
+    ),
     separator="-",
 )
 
