@@ -5,8 +5,9 @@
 For each two settings that a profile has Records of, the linear model of the first forecasts the gallery in
 the second, which no fit has seen, as if the profile had nothing of the second. Prints the errors of the
 times, the share within the intervals, and beside them the errors of the model that was fitted to the second.
-The last line is the 90th percentile of the factor that all transfers were wrong by, from the measured times
-of one setting to those of the other: UNTRIED_FACTOR of `sparsecast.models.transfer`, rounded up.
+The lines below are the factors that transfers were wrong by, from the measured times of one setting to those
+of the other, by what changes, and of all. The 90th percentile of all, rounded up, is UNTRIED_FACTOR of
+`sparsecast.models.transfer`.
 """
 
 from __future__ import annotations
@@ -59,11 +60,12 @@ def main() -> None:
     table = Table(title=f"Forecasts from the Records of another setting: {profile.name}")
     for column in ("from", "for", "median", "90th percentile", "within", "factor", "own fit: median", "90th"):
         table.add_column(column, justify="left" if column in ("from", "for") else "right")
-    factors: list[float] = []
+    factors: dict[str, list[float]] = {}
     for source, asked in permutations(sets, 2):
         transfer = Transfer.to(asked, fits[source], sets[source])
         errors = transfer_errors(transfer, sets[source], sets[asked].records)
-        factors += [math.exp(abs(error)) for error in errors]
+        for name in (" and ".join(sorted(source.changes(asked))), "all"):
+            factors.setdefault(name, []).extend(math.exp(abs(error)) for error in errors)
         others = [r for setting, own in sets.items() if setting != asked for r in own.records]
         factor = widening(transfer, sets[source], others) or UNTRIED_FACTOR
         held_out = sets[asked].where(lambda record: record.suite == HELD_OUT_SUITE)
@@ -73,7 +75,9 @@ def main() -> None:
         shares = [f"{100 * each:.0f} %" for each in (median, p90, within)]
         table.add_row(*names, *shares, f"{factor:.2f}", *(f"{100 * each:.0f} %" for each in own[:2]))
     Console(width=110).print(table)
-    print(f"90th percentile of the factor of {len(factors)} transfers: {np.quantile(factors, 0.9):.2f}")
+    for name, found in sorted(factors.items(), key=lambda item: len(item[0])):
+        median, p90 = np.quantile(found, (0.5, 0.9))
+        print(f"{name}: {len(found)} transfers, factor {median:.2f} in the median, 90th percentile {p90:.2f}")
 
 
 if __name__ == "__main__":

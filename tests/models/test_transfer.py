@@ -123,8 +123,8 @@ def test_other_settings_are_ordered_by_what_is_carried_over_worst():
         Setting("complex128", 1),
         Setting("complex64", 1),
         Setting("complex128", 2),
-        Setting("complex64", 4),
         Setting("float64", 1),
+        Setting("complex64", 4),
         Setting("float32", 2),
     ]
     farthest = nearest[::-1]

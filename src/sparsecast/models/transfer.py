@@ -33,7 +33,7 @@ from sparsecast.records import VALUE_BYTES, Candidate, Record
 
 #: Factor by which an interval grows at both ends where a profile has no settings to try the transfer on: the
 #: 90th percentile of its errors between all settings of one machine, rounded up (decision 30).
-UNTRIED_FACTOR = 2.0
+UNTRIED_FACTOR = 2.4
 
 #: Terms of the linear model that count entries.
 _OF_ENTRIES = ("entries", "overflow entries", "padding", "longest row")
@@ -71,10 +71,10 @@ class Setting:
         return frozenset(name for name, is_other in found.items() if is_other)
 
     def distance(self, other: Setting) -> tuple[float, ...]:
-        """Return how far another setting is, in the order of what is carried over worst."""
+        """Return how far another setting is: by how much changes, then by what is carried over worst."""
         changed = self.changes(other)
         of_threads = abs(math.log(self.threads / other.threads))
-        return float("complex" in changed), of_threads, float("precision" in changed)
+        return float(len(changed)), float("complex" in changed), of_threads, float("precision" in changed)
 
     @property
     def operations(self) -> int:
