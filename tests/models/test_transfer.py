@@ -121,8 +121,9 @@ def test_other_settings_are_ordered_by_what_is_carried_over_worst():
     asked = Setting("complex128", 1)
     nearest = [
         Setting("complex128", 1),
-        Setting("complex64", 1),
         Setting("complex128", 2),
+        Setting("complex128", 4),
+        Setting("complex64", 1),
         Setting("float64", 1),
         Setting("complex64", 4),
         Setting("float32", 2),

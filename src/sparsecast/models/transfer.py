@@ -74,7 +74,7 @@ class Setting:
         """Return how far another setting is: by how much changes, then by what is carried over worst."""
         changed = self.changes(other)
         of_threads = abs(math.log(self.threads / other.threads))
-        return float(len(changed)), float("complex" in changed), of_threads, float("precision" in changed)
+        return float(len(changed)), float("complex" in changed), float("precision" in changed), of_threads
 
     @property
     def operations(self) -> int:
