@@ -230,29 +230,33 @@ def test_a_file_that_is_no_profile_is_not_taken_for_a_name(run, tmp_path, monkey
 def test_a_question_that_a_profile_has_no_records_for(run, recorded, tmp_path):
     import dataclasses
 
-    double = dataclasses.replace(recorded, records=tuple(recorded.select(dtype="float64")))
-    path = double.save(tmp_path / "double.parquet")
+    one = dataclasses.replace(recorded, records=recorded.records[:1])
+    few = one.save(tmp_path / "few.parquet")
+    too_few = "1 records do not suffice.*calibrate with a larger budget"
+    for asked in ((), ("--dtype", "complex64")):
+        complains(run("predict", SMALL, "--profile", few, *asked), too_few)
+    machine = dataclasses.replace(recorded.machine, published_as="somebody")
+    path = dataclasses.replace(one, machine=machine).save(tmp_path / "published.parquet")
     complains(
-        run("predict", SMALL, "--profile", path, "--dtype", "float32"),
-        r"no records for cpu float32.*it has cpu float64 1 thread \(\d+ records\); calibrate for it",
-    )
-    few = dataclasses.replace(double, records=double.records[:1]).save(tmp_path / "few.parquet")
-    complains(
-        run("predict", SMALL, "--profile", few), "1 records do not suffice.*calibrate with a larger budget"
+        run("predict", SMALL, "--profile", path, "--dtype", "complex64"),
+        r"no records for cpu complex64.*it has cpu float\d\d 1 thread \(1 records\); calibrate for it",
     )
 
 
 @pytest.mark.parametrize(
-    ("dtype", "why"),
+    ("dtype", "records", "why"),
     [
-        ("complex128", "'complex128' on cuda: expected one of float64, float32"),
-        ("float32", r"no records for cuda float32: it has cuda float64 \(\d+ records\)"),
+        ("complex128", None, "'complex128' on cuda: expected one of float64, float32"),
+        ("float32", 0, r"no records for cuda float32: it has no records"),
     ],
 )
 def test_what_one_of_two_devices_cannot_do_is_said_before_the_other_is_met(
-    run, gpu_profile, tmp_path, dtype, why
+    run, gpu_profile, tmp_path, dtype, records, why
 ):
-    path = gpu_profile.save(tmp_path / "gpu.parquet")
+    import dataclasses
+
+    known = dataclasses.replace(gpu_profile, records=gpu_profile.records[:records])
+    path = known.save(tmp_path / "gpu.parquet")
     asked = ("plan", SMALL, "--device", "cpu,cuda", "--profile", path, "--dtype", dtype)
     complains(run(*asked), why)
 

@@ -184,6 +184,20 @@ def test_plan(any_way, foreign):
     assert "check" not in plan
 
 
+def test_another_type_is_forecast_from_what_was_measured_and_said(process, run, recorded, data_folder):
+    machine = dataclasses.replace(recorded.machine, processor="of float64 alone")
+    double = dataclasses.replace(recorded, machine=machine, records=tuple(recorded.select(dtype="float64")))
+    double.save()
+    asked = (SMALL, "--profile", double.name, "--dtype", "complex128", "--json")
+    for outcome in (process("predict", *asked), run("plan", *asked)):
+        document = json.loads(outcome.out)
+        assert outcome.status == 0 and document["transferred_from"] == {"dtype": "float64", "threads": 1}
+        assert "has no records of cpu complex128 1 thread; calibrate for it" in outcome.err
+    own = document_of(run("predict", SMALL, "--profile", double.name, "--json"))
+    assert own["transferred_from"] is None
+    assert document_of(run("plan", SMALL, "--profile", double.name, "--json"))["transferred_from"] is None
+
+
 def test_predict_and_plan_with_a_probe(any_way, calibrated):
     outcome = any_way("predict", SMALL, "--threads", "1", "--probe", "--json")
     found = json.loads(outcome.out)

@@ -22,8 +22,8 @@ from sparsecast.api.resolving import (
     require_own,
     structure,
     target_of,
-    training_for,
 )
+from sparsecast.api.transferring import Basis, answered, bases
 from sparsecast.api.trust import disturbed, drift_since
 from sparsecast.benchmark.probing import Question
 from sparsecast.benchmark.probing import probe as measure_probe
@@ -39,7 +39,7 @@ from sparsecast.matrices.problem import Problem
 from sparsecast.models import DEFAULT_MODEL, MODELS
 from sparsecast.models.knowledge import Withheld
 from sparsecast.models.model import Model
-from sparsecast.models.store import fitted, probe_correction
+from sparsecast.models.store import probe_correction
 from sparsecast.models.training import TrainingSet
 from sparsecast.planning.candidates import Choice, Target, published_choice, whole_matrix
 from sparsecast.planning.drift import NO_DRIFT, Drift
@@ -66,6 +66,9 @@ def predict(
     probe_s: float | None = None,
 ) -> Prediction:
     """Forecast the product of a matrix in every format that suits it.
+
+    A profile without Records of a type of values, or of a number of threads, answers from those that it has,
+    with wider intervals and a sentence that says so (`sparsecast.models.transfer`), but for a probe.
 
     Parameters
     ----------
@@ -101,7 +104,7 @@ def predict(
         `probe_s` is not above 0, comes with `as_met`, or with a Structure or a profile that is not this
         machine's.
     ProfileError
-        If `profile` has no Records for them.
+        If `profile` has no Records of the device that suffice, or for a probe none of the question itself.
     """
     name = time_model(model)  # an unknown name is refused before anything is measured
     refuse_probe(probe_s, as_met, device, has_matrix=not isinstance(A, Structure))
@@ -112,20 +115,30 @@ def predict(
     machine = profile.machine
     start = perf_counter()
     found = A if isinstance(A, Structure) else A.sampled_structure
-    asked = _asked(found, profile, target, name, is_whole=not isinstance(A, Structure))
+    asked = _asked(found, _bases(profile, target, probe_s), name, is_whole=not isinstance(A, Structure))
     probe = None
     if probe_s is not None:
         corrected, probe = _probed(A, asked.model, asked.training, target, probe_s)
         asked = replace(asked, model=corrected)
     forecasts, refused = asked.answer(found, target)
-    energy = energy_model(asked.training)
+    energy = None if asked.basis.transferred_from else energy_model(asked.training)
     if energy is not None:
         forecasts = _with_energy(forecasts, energy, asked.reduced(found))
-    drift, notes = _trust(profile, target, as_met or probe is not None)
+    drift, notes = _trust(asked.basis, as_met or probe is not None)
     forecasts = sorted((drift.forecast(each, machine) for each in forecasts), key=lambda each: each.time_s)
     took = perf_counter() - start - (probe.used_s if probe else 0.0)
-    notes = tuple(filter(None, (asked.note, *notes, probe.sentence() if probe else "")))
-    return Prediction(tuple(forecasts), refused, found, profile.name, asked.model.name, took, notes, probe)
+    notes = tuple(filter(None, (*asked.notes, *notes, probe.sentence() if probe else "")))
+    return Prediction(
+        tuple(forecasts),
+        refused,
+        found,
+        profile.name,
+        asked.model.name,
+        took,
+        notes,
+        probe,
+        asked.basis.transferred_from,
+    )
 
 
 def predict_table(
@@ -152,21 +165,25 @@ def predict_table(
     name = time_model(model)
     first = next(iter(matrices.values()))
     profile, target = _question(first, profile, threads, dtype, device)
-    drift, notes = _trust(profile, target, as_met)
+    known_bases = bases(profile, target)
     fits: dict[Any, _Asked] = {}
+    trust: dict[Target, tuple[Drift, tuple[str, ...]]] = {}
     for matrix, found in matrices.items():
         start = perf_counter()
         target = target_of(found, profile.machine, threads, dtype)
         known = frozenset(found.groups)
         if known not in fits:
-            fits[known] = _asked(found, profile, target, name, is_whole=False)
+            fits[known] = _asked(found, known_bases, name, is_whole=False)
         asked = fits[known]
+        if asked.basis.source not in trust:
+            trust[asked.basis.source] = _trust(asked.basis, as_met)
+        drift, notes = trust[asked.basis.source]
         forecasts, refused = asked.answer(found, target)
         drifted = (drift.forecast(each, profile.machine) for each in forecasts)
-        said = tuple(filter(None, (asked.note, *notes)))
+        said = tuple(filter(None, (*asked.notes, *notes)))
         ordered = tuple(sorted(drifted, key=lambda each: each.time_s))
-        took = perf_counter() - start
-        yield matrix, Prediction(ordered, refused, found, profile.name, name, took, said)
+        took, source = perf_counter() - start, asked.basis.transferred_from
+        yield matrix, Prediction(ordered, refused, found, profile.name, name, took, said, None, source)
 
 
 @dataclass(frozen=True)
@@ -176,10 +193,11 @@ class _Asked:
     `published` are the Candidates of published results; None where our own rules choose.
     """
 
+    basis: Basis
     model: Model
     training: TrainingSet
     unused: Withheld
-    note: str
+    notes: tuple[str, ...]
     published: tuple[Candidate, ...] | None
 
     def reduced(self, found: Structure) -> Structure:
@@ -195,19 +213,31 @@ class _Asked:
         return forecasts, choice.refused | _without_forecast(choice, forecasts, self.model)
 
 
-def _asked(found: Structure, profile: Profile, target: Target, name: str, *, is_whole: bool) -> _Asked:
+def _asked(found: Structure, known: Sequence[Basis], name: str, *, is_whole: bool) -> _Asked:
     """Return the model for a question; `is_whole` where all can be known of its matrix."""
-    training = training_for(profile, target)
-    is_published = profile.machine.published_as is not None
+    return answered(known, lambda basis: _asked_of(found, basis, name, is_whole=is_whole))
+
+
+def _asked_of(found: Structure, basis: Basis, name: str, *, is_whole: bool) -> _Asked:
+    training = basis.training
+    is_published = training.machine.published_as is not None
     withheld = Withheld() if is_whole else Withheld.of(found, training)
     unused = Withheld() if is_whole and not is_published else Withheld.of_question(found, training)
     for group in MODELS.get(name).groups:
         unused.structure(found).require(group)
     training = withheld.training(training)
     published = tuple(dict.fromkeys(record.candidate for record in training.records))
-    fit = fitted(MODELS.get(name)(), training)
-    note = withheld.sentence() or unused.unused_sentence()
-    return _Asked(fit, training, unused, note, published if is_published else None)
+    fit, transferred = basis.fitted(name, training)
+    notes = transferred, withheld.sentence() or unused.unused_sentence()
+    return _Asked(basis, fit, training, unused, notes, published if is_published else None)
+
+
+def _bases(profile: Profile, target: Target, probe_s: float | None) -> list[Basis]:
+    """Return what a question is answered from: with a probe, which learned from it, its own Records alone."""
+    if probe_s is None:
+        return bases(profile, target)
+    records_for(profile, target)
+    return [Basis(profile, target, target)]
 
 
 def _question(
@@ -224,11 +254,11 @@ def _question(
     return profile, target_of(A, asked_machine(profile, device), threads, dtype)
 
 
-def _trust(profile: Profile, target: Target, as_met: bool) -> tuple[Drift, tuple[str, ...]]:
+def _trust(basis: Basis, as_met: bool) -> tuple[Drift, tuple[str, ...]]:
     """Return how the machine has drifted, and what to say of that and of the calibration."""
-    records = records_for(profile, target)
-    drift = NO_DRIFT if as_met else drift_since(profile, target, records)
-    found = disturbed(profile, records)
+    records = records_for(basis.profile, basis.source)
+    drift = NO_DRIFT if as_met else drift_since(basis.profile, basis.source, records)
+    found = disturbed(basis.profile, records)
     said = (f"The calibration was {found.sentence()}" if found else "", drift.sentence())
     return drift, tuple(sentence for sentence in said if sentence)
 
@@ -298,7 +328,7 @@ def plan(
     InputError
         If `iterations`, or what `predict` reads, cannot be, or a plan as printed is for several devices.
     ProfileError
-        If `profile` has no Records for the question.
+        As in `predict`.
     """
     if iterations < 1:
         raise InputError(f"iterations {iterations}: expected at least 1; name the products you will do")
@@ -322,17 +352,20 @@ def plan(
         )
     if probe_s is not None:
         _require_here(profile, device)
-    training = training_for(profile, target)
-    fit, probe = fitted(MODELS.get(name)(), training), None
+    basis, (fit, transferred) = answered(
+        _bases(profile, target, probe_s), lambda basis: (basis, basis.fitted(name, basis.training))
+    )
+    probe = None
     if probe_s is not None:
-        fit, probe = _probed(matrix, fit, training, target, probe_s)
+        fit, probe = _probed(matrix, fit, basis.training, target, probe_s)
     strip = strip_rows(machine, target.threads)
     statistics = strip_statistics(matrix.matrix.indptr, found, strip, as_printed)
     made = make_plan(statistics, fit, target, machine, iterations, as_printed)
-    drift, notes = _trust(profile, target, as_met or probe is not None)
+    drift, notes = _trust(basis, as_met or probe is not None)
     size = int(target.format_bytes("csr", RowBlocks.of(found))[0])
-    notes = (*notes, probe.sentence()) if probe else notes
-    return replace(drift.plan(made, size, machine), notes=notes, probe=probe)
+    notes = tuple(filter(None, (transferred, *notes, probe.sentence() if probe else "")))
+    source = basis.transferred_from
+    return replace(drift.plan(made, size, machine), notes=notes, probe=probe, transferred_from=source)
 
 
 def refuse_probe(probe_s: float | None, as_met: bool, device: str | None, *, has_matrix: bool = True) -> None:
@@ -444,7 +477,7 @@ def uncalibrated_devices(
         machine = given[kind].machine if kind in given else machine_of(name)
         target = target_of(A, machine, threads_of(name, threads), dtype)
         if kind in given:
-            records_for(given[kind], target)
+            bases(given[kind], target)
         else:
             unmet.append(name)
     return unmet
@@ -478,7 +511,7 @@ def forecasts_at_hand(
     dtype: str | None = None,
     device: str = "cpu",
 ) -> Prediction | None:
-    """Return the forecasts of this machine without calibrating for them; None if it is not calibrated.
+    """Return the forecasts of this machine without calibrating for them; None if it has no Records of them.
 
     Raises
     ------
@@ -491,4 +524,5 @@ def forecasts_at_hand(
     target = target_of(A, machine, threads, dtype)
     if not model_records(profile, target):
         return None
-    return predict(A, profile, threads=threads, dtype=dtype, device=device)
+    found = predict(A, profile, threads=threads, dtype=dtype, device=device)
+    return None if found.transferred_from else found

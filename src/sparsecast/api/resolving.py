@@ -152,7 +152,7 @@ def records_for(profile: Profile, target: Target) -> list[Record]:
     records = model_records(profile, target)
     if not records:
         raise ProfileError(
-            f"profile {profile.name} has no records for {_described(target)}: "
+            f"profile {profile.name} has no records for {described(target)}: "
             f"it has {contents(profile)}; calibrate for it, or ask for what it has"
         )
     return records
@@ -178,9 +178,10 @@ def energy_model(training: TrainingSet) -> Model | None:
 
 def contents(profile: Profile) -> str:
     """Return in words what a profile has Records for."""
-    counts = Counter(_described(record.candidate) for record in profile.records)
+    counts = Counter(described(record.candidate) for record in profile.records)
     return ", ".join(f"{key} ({count} records)" for key, count in counts.items()) or "no records"
 
 
-def _described(about: Target | Candidate) -> str:
+def described(about: Target | Candidate) -> str:
+    """Return in words the device, the type of the values and the threads."""
     return f"{about.device} {about.dtype} {threads_text(about.device, about.threads)}".rstrip()

@@ -60,6 +60,7 @@ def command(
     document = {
         "matrix": documents.matrix(found.structure, found.name),
         "plan": documents.plan(made, checked),
+        "transferred_from": documents.transferred_from(made.transferred_from),
     }
     products = f"{iterations:,} products: {found.name}"
     shown: list[Table | str] = []

@@ -11,7 +11,7 @@ MODELS: Registry[type[Model]] = Registry(
     "sparsecast.models",
     helpers=(
         *("model", "conversion", "fitting", "forest", "knowledge", "probing", "published_trees", "store"),
-        *("training", "wang"),
+        *("training", "transfer", "wang"),
     ),
     separator="-",
 )

@@ -234,7 +234,7 @@ class LinearModel(Model):
         """Return the bytes beyond each cache but the first, which no matrix worth planning fits in."""
         return {
             f"bytes beyond L{cache.level}": streamed
-            * np.maximum(0.0, 1.0 - _capacity(cache, candidate) / working_set)
+            * np.maximum(0.0, 1.0 - capacity(cache, candidate.threads) / working_set)
             for cache in self.machine_.product_caches
             if cache.level > 1
         }
@@ -259,14 +259,14 @@ class LinearModel(Model):
         distance = np.minimum(x_bytes + matrix_bytes, working_set[:, None])
         distance[:, -1] = working_set  # first reads: the last time was in the product before
         for cache in caches:
-            beyond = (distance > _capacity(cache, candidate)) @ np.asarray(locality.reuse_histogram)
+            beyond = (distance > capacity(cache, candidate.threads)) @ np.asarray(locality.reuse_histogram)
             gathers[f"lines of x beyond L{cache.level}"] = changes * beyond
         return gathers
 
 
-def _capacity(cache: Cache, candidate: Candidate) -> float:
-    """Return the bytes of a cache level that the threads of a Candidate have together."""
-    return cache.bytes * max(1.0, candidate.threads / cache.shared_by)
+def capacity(cache: Cache, threads: int) -> float:
+    """Return the bytes of a cache level that so many threads have together."""
+    return cache.bytes * max(1.0, threads / cache.shared_by)
 
 
 def _rows_longer_than(blocks: RowBlocks, width: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -6,7 +6,7 @@ import hashlib
 import json
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sparsecast.errors import StorageError
 from sparsecast.features import FEATURES
@@ -16,8 +16,10 @@ from sparsecast.models.probing import Correction
 from sparsecast.models.training import TrainingSet
 from sparsecast.version import VERSION
 
+AnyModel = TypeVar("AnyModel", bound=Model)
 
-def fitted(model: Model, training: TrainingSet) -> Model:
+
+def fitted(model: AnyModel, training: TrainingSet) -> AnyModel:
     """Return `model` fitted to `training`: read from the user's data folder if it was fitted before.
 
     A stored model counts only for the same Records, hyper-parameters and versions (of the model, of its

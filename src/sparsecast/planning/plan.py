@@ -12,6 +12,7 @@ from sparsecast.errors import MatrixSizeError, ProfileError
 from sparsecast.features.row_blocks import StripStatistics
 from sparsecast.machines.machine import Machine
 from sparsecast.models.model import Model
+from sparsecast.models.transfer import Setting
 from sparsecast.planning.candidates import Target, refuse_beyond_memory
 from sparsecast.planning.dynamic_programme import Costs, PlannedBlock, best_blocks, best_single_block
 from sparsecast.planning.prediction import Probe
@@ -39,7 +40,7 @@ class Plan:
         Products from which on the conversion has paid for itself against the baseline's: 0 where it takes no
         longer, None where the plan is not faster.
     notes : tuple of str
-    probe : Probe or None
+    probe, transferred_from : Probe and Setting, or None
         As in a Prediction.
     as_printed : bool
         Whether it is the plan that Guo et al. (2014) print.
@@ -56,6 +57,7 @@ class Plan:
     notes: tuple[str, ...] = ()
     probe: Probe | None = None
     as_printed: bool = False
+    transferred_from: Setting | None = None
 
     @property
     def device(self) -> str:

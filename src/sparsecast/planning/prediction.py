@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import overload
 
 from sparsecast.features.structure import Structure
+from sparsecast.models.transfer import Setting
 from sparsecast.records import Forecast
 
 
@@ -55,6 +56,8 @@ class Prediction(Sequence[Forecast]):
         Sentences on how far to trust it: a disturbed calibration, a machine that has changed since.
     probe : Probe or None
         None where nothing was measured for it.
+    transferred_from : Setting or None
+        Type of values and threads of the Records that it is forecast from, where they are others.
     """
 
     forecasts: tuple[Forecast, ...]
@@ -65,6 +68,7 @@ class Prediction(Sequence[Forecast]):
     predict_s: float
     notes: tuple[str, ...] = ()
     probe: Probe | None = None
+    transferred_from: Setting | None = None
 
     @overload
     def __getitem__(self, index: int) -> Forecast: ...

@@ -19,6 +19,7 @@ from sparsecast.benchmark.published import Imported
 from sparsecast.benchmark.twin_comparison import Twins
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import Machine
+from sparsecast.models.transfer import Setting
 from sparsecast.planning.placement import Placements
 from sparsecast.planning.plan import Plan
 from sparsecast.planning.prediction import Prediction, Probe
@@ -59,6 +60,11 @@ def _probe(found: Probe | None) -> Document | None:
     return None if found is None else {**dataclasses.asdict(found), "measured": list(found.measured)}
 
 
+def transferred_from(found: Setting | None) -> Document | None:
+    """Return the setting of the Records that were forecast from; None where it is the one asked about."""
+    return None if found is None else dataclasses.asdict(found)
+
+
 def prediction(name: str, found: Prediction) -> Document:
     """Return the forecasts of a matrix, fastest first."""
     return {
@@ -68,6 +74,7 @@ def prediction(name: str, found: Prediction) -> Document:
         "refused": found.refused,
         "notes": list(found.notes),
         "probe": _probe(found.probe),
+        "transferred_from": transferred_from(found.transferred_from),
     }
 
 
@@ -88,6 +95,7 @@ def table_of_forecasts(found: Mapping[str, Prediction], refused: Mapping[str, st
         "rows": rows,
         "refused": dict(refused),
         "notes": list(dict.fromkeys(note for each in found.values() for note in each.notes)),
+        "transferred_from": transferred_from(first.transferred_from),
     }
 
 

@@ -1,0 +1,292 @@
+"""Forecasts for a type of values or a number of threads that a profile has no Records of.
+
+The costs of the linear model are those of rows, entries, bytes and lines of x, so they can be carried over:
+
+- another type: a byte and a row cost the same, the bytes are counted with the width that is asked for, and
+  an entry costs as much more as it has loads and multiply-adds more;
+- another number of threads: what a core does by itself takes the ratio of the threads, what comes from a
+  cache or from memory the ratio of the bandwidths that were measured with both numbers of threads. To start
+  a product costs the same.
+
+A forecast is then that of a fitted model for the setting that was measured, times the ratio of these costs.
+
+The intervals of that model are made wider by what such a ratio was wrong by where it could be tried: on
+matrices that are held out of every fit, and that were measured in both settings.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.features.structure import Structure
+from sparsecast.models.fitting import Floats
+from sparsecast.models.linear import LinearModel, capacity
+from sparsecast.models.model import HELD_OUT_SUITE, INTERVAL_SHARE, LEAST_RANKED, Model
+from sparsecast.models.training import TrainingSet
+from sparsecast.records import VALUE_BYTES, Candidate, Record
+
+#: Factor by which an interval grows at both ends where a profile has no settings to try the transfer on: the
+#: 90th percentile of its errors between all settings of one machine, rounded up (decision 30).
+UNTRIED_FACTOR = 2.4
+
+#: Terms of the linear model that count entries.
+_OF_ENTRIES = ("entries", "overflow entries", "padding", "longest row")
+
+#: What ends the names of the terms that come from beyond a cache, before the number of its level.
+_BEYOND = " beyond L"
+
+
+class _HasSetting(Protocol):
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def threads(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What the Records of one fit share: the type of the values and the number of threads."""
+
+    dtype: str
+    threads: int
+
+    @classmethod
+    def of(cls, item: _HasSetting) -> Setting:
+        """Return the setting of a Candidate, or of what a question is about."""
+        return cls(item.dtype, item.threads)
+
+    def changes(self, other: Setting) -> frozenset[str]:
+        """Return what differs in another setting: of ``"threads"``, ``"precision"`` and ``"complex"``."""
+        found = {
+            "threads": self.threads != other.threads,
+            "precision": self._real_bytes != other._real_bytes,
+            "complex": self._is_complex != other._is_complex,
+        }
+        return frozenset(name for name, is_other in found.items() if is_other)
+
+    def distance(self, other: Setting) -> tuple[float, ...]:
+        """Return how far another setting is: by how much changes, then by what is carried over worst."""
+        changed = self.changes(other)
+        of_threads = abs(math.log(self.threads / other.threads))
+        return float(len(changed)), float("complex" in changed), float("precision" in changed), of_threads
+
+    @property
+    def operations(self) -> int:
+        """For an entry: loads of the index, the value and x, and multiply-adds."""
+        return 1 + 2 + 2 + 4 if self._is_complex else 1 + 1 + 1 + 1
+
+    @property
+    def _is_complex(self) -> bool:
+        return self.dtype.startswith("complex")
+
+    @property
+    def _real_bytes(self) -> int:
+        return VALUE_BYTES[self.dtype] // (2 if self._is_complex else 1)
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """The ratio of the costs of products in one setting to those in another.
+
+    Attributes
+    ----------
+    physics : LinearModel
+        Fitted to Records of `source`.
+    source, asked : Setting
+    beyond : mapping of int to float
+        For each level of cache, seconds of a byte from beyond it in `asked`, over those in `source`.
+    is_measured : bool
+        Whether these are ratios of Bandwidths; else they are of threads, as far as there are cores.
+    """
+
+    physics: LinearModel
+    source: Setting
+    asked: Setting
+    beyond: Mapping[int, float]
+    is_measured: bool
+
+    @classmethod
+    def to(cls, asked: Setting, physics: LinearModel, training: TrainingSet) -> Transfer:
+        """Return the transfer from the setting of a training set, which `physics` was fitted to."""
+        source, cores = Setting.of(training.records[0].candidate), training.machine.cores
+        levels = [cache.level for cache in training.machine.product_caches]
+        measured = {level: _slowdown(training, level, source.threads, asked.threads) for level in levels}
+        of_threads = min(source.threads, cores) / min(asked.threads, cores)
+        beyond = {level: of_threads if found is None else found for level, found in measured.items()}
+        is_measured = source.threads == asked.threads or None not in measured.values()
+        return cls(physics, source, asked, beyond, is_measured)
+
+    def measured_as(self, candidate: Candidate) -> Candidate:
+        """Return the Candidate in the setting of the Records, for one in any other."""
+        return replace(candidate, dtype=self.source.dtype, threads=self.source.threads)
+
+    def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
+        """Return the seconds that each kind of work costs each block in the setting that is asked for."""
+        terms = self.physics.terms(candidate, blocks)
+        return {name: self._scale(name) * own for name, own in terms.items() if name != "time_s"}
+
+    def ratio(self, candidate: Candidate, blocks: RowBlocks) -> Floats:
+        """Return how many times longer each block takes than in the setting of the Records."""
+        asked_s = np.sum(list(self.terms(candidate, blocks).values()), axis=0)
+        return np.asarray(asked_s / self.physics.values(self.measured_as(candidate), blocks))
+
+    def _scale(self, term: str) -> float:
+        _, is_beyond, level = term.rpartition(_BEYOND)
+        if is_beyond:
+            return self.beyond[int(level)]
+        if term == "start":
+            return 1.0
+        of_entries = self.asked.operations / self.source.operations if term in _OF_ENTRIES else 1.0
+        return of_entries * self.source.threads / self.asked.threads
+
+
+def _slowdown(training: TrainingSet, level: int, threads: int, asked_threads: int) -> float | None:
+    """Return the seconds of a byte from beyond a cache over those with `threads`; None if not measured."""
+    speeds = [_bandwidth(training, level, each) for each in (threads, asked_threads)]
+    return None if speeds[0] is None or speeds[1] is None else speeds[0] / speeds[1]
+
+
+def _bandwidth(training: TrainingSet, level: int, threads: int) -> float | None:
+    """Return the bytes a second that so many threads read from just beyond a cache."""
+    (cache,) = (each for each in training.machine.product_caches if each.level == level)
+    least = capacity(cache, threads)
+    own = [b for b in training.bandwidths if (b.kind, b.threads) == ("read", threads) and b.bytes > least]
+    return min(own, key=lambda each: each.bytes).bandwidth_bytes_per_s if own else None
+
+
+def transfer_errors(transfer: Transfer, training: TrainingSet, records: Iterable[Record]) -> list[float]:
+    """Return log(measured / expected) of Records, from the measured times of the setting of `training`.
+
+    Parameters
+    ----------
+    transfer : Transfer
+        From that setting to the one of the Records.
+    training : TrainingSet
+    records : iterable of Record
+        Those of matrices and Candidates that `training` has no held-out Record of are left out.
+    """
+    physics = transfer.physics
+    measured_s = {_key(r, physics): r.time_s for r in training.records if _is_held_out(r)}
+    errors = []
+    for record in records:
+        own_s = measured_s.get(_key(record, physics))
+        if (
+            own_s is not None
+            and _is_held_out(record)
+            and physics.serves(transfer.measured_as(record.candidate))
+        ):
+            blocks = RowBlocks.of(training.structure(record))
+            expected_s = own_s * float(transfer.ratio(record.candidate, blocks)[0])
+            errors.append(math.log(record.time_s / expected_s))
+    return errors
+
+
+def _is_held_out(record: Record) -> bool:
+    return record.suite == HELD_OUT_SUITE and record.regime == "warm"
+
+
+def _key(record: Record, physics: LinearModel) -> tuple[Any, ...]:
+    return record.matrix, physics.label(record.candidate), record.candidate.parameters
+
+
+def widening(transfer: Transfer, training: TrainingSet, others: Iterable[Record]) -> float | None:
+    """Return the factor that nine tenths of the transfers, tried on the Records of `others`, were within.
+
+    Tried are those from the setting of `training` that change at least what `transfer` changes. The factor is
+    conformal: the next error is below the k-th smallest of n with probability k / (n + 1).
+
+    Returns
+    -------
+    float or None
+        At least 1; None where fewer than LEAST_RANKED errors are known.
+    """
+    by_setting: dict[Setting, list[Record]] = {}
+    for record in others:
+        by_setting.setdefault(Setting.of(record.candidate), []).append(record)
+    errors = []
+    for setting, records in by_setting.items():
+        if transfer.source.changes(setting) >= transfer.source.changes(transfer.asked):
+            tried = Transfer.to(setting, transfer.physics, training)
+            errors += np.abs(transfer_errors(tried, training, records)).tolist()
+    if len(errors) < LEAST_RANKED:
+        return None
+    rank = math.ceil(INTERVAL_SHARE * (len(errors) + 1))
+    return math.exp(sorted(errors)[rank - 1])
+
+
+class TransferredModel(Model):
+    """A model that was fitted in one setting, and forecasts for another.
+
+    Its intervals are those of the fitted model, wider by a factor at both ends.
+
+    Parameters
+    ----------
+    model : Model
+        Fitted, of time.
+    transfer : Transfer
+        From the setting that the model was fitted in.
+    factor : float
+        At least 1.
+    """
+
+    def __init__(self, model: Model, transfer: Transfer, factor: float) -> None:
+        self._model, self._transfer, self._factor = model, transfer, factor
+        self.machine_, self.device_, self.ratios_ = model.machine_, model.device_, model.ratios_
+        self.conversion_ = model.conversion_
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """As of the fitted model."""
+        return self._model.name
+
+    @property
+    def groups(self) -> tuple[str, ...]:  # type: ignore[override]
+        """As of the fitted model."""
+        return self._model.groups
+
+    def formats(self) -> list[str]:
+        """Return those that both the fitted model and the physics know."""
+        known = self._transfer.physics.formats()
+        return [name for name in self._model.formats() if name in known]
+
+    def kernels(self, format_name: str) -> tuple[str, ...]:
+        """Return those of the fitted model, or of the physics."""
+        return self._model.kernels(format_name) or self._transfer.physics.kernels(format_name)
+
+    def serves(self, candidate: Candidate) -> bool:
+        """Tell whether both know a Candidate, in the setting that was measured."""
+        own = self._transfer.measured_as(candidate)
+        return self._model.serves(own) and self._transfer.physics.serves(own)
+
+    def lacking(self, format_name: str) -> str:
+        """Return why the fitted model does not forecast a format."""
+        return self._model.lacking(format_name)
+
+    def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
+        """Return the terms of the transferred physics, what the fitted model adds to them, and the sum."""
+        own_s = self._model.values(self._transfer.measured_as(candidate), blocks)
+        time_s = own_s * self._transfer.ratio(candidate, blocks)
+        terms = self._transfer.terms(candidate, blocks)
+        return {**terms, "correction": time_s - np.sum(list(terms.values()), axis=0), "time_s": time_s}
+
+    def interval(
+        self, candidate: Candidate, value: float, matrix: Structure
+    ) -> tuple[float | None, float | None]:
+        """Return the ends of the fitted model's interval, wider by the factor; None where it has none."""
+        low, high = self._model.interval(self._transfer.measured_as(candidate), value, matrix)
+        return (None, None) if low is None or high is None else (low / self._factor, high * self._factor)
+
+    def _fit(self, training: TrainingSet) -> None:
+        raise NotImplementedError("it carries over a model that is fitted")
+
+    def _state(self) -> dict[str, Any]:
+        raise NotImplementedError("it is of one question, and not stored")
+
+    def _restore(self, learned: Mapping[str, Any]) -> None:
+        raise NotImplementedError("it is of one question, and not stored")

@@ -1,0 +1,139 @@
+"""Questions about a type of values, or a number of threads, that a profile has no Records of."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+import sparsecast as sc
+from sparsecast import api
+from sparsecast.errors import InputError, ProfileError
+from sparsecast.machines.machine import detect
+from sparsecast.machines.profile import Profile
+from sparsecast.models.transfer import UNTRIED_FACTOR, Setting
+
+
+@pytest.fixture(scope="module")
+def double(recorded):
+    """The profile of another machine with two threads: records of float64 and one thread."""
+    machine = dataclasses.replace(recorded.machine, processor="another one", threads=2, cores=2)
+    return dataclasses.replace(recorded, machine=machine, records=tuple(recorded.select(dtype="float64")))
+
+
+@pytest.fixture(name="A", scope="module")
+def small():
+    return sc.gallery("poisson2d", n=60)
+
+
+def by_format(found):
+    return {forecast.candidate.format: forecast for forecast in found}
+
+
+@pytest.mark.parametrize("asked", [("complex128", 1), ("float32", 1), ("float64", 2), ("complex64", 2)])
+def test_other_settings_are_forecast_with_wider_intervals_and_said(double, A, asked):
+    own = by_format(sc.predict(A, double, threads=1))
+    found = sc.predict(A, double, dtype=asked[0], threads=asked[1])
+    assert found.transferred_from == Setting("float64", 1)
+    (note,) = found.notes
+    assert f"Forecast from cpu float64 1 thread: this profile has no records of cpu {asked[0]} " in note
+    assert "learned on another machine" in note and ("stand for them" in note) == (asked[1] == 2)
+    assert set(by_format(found)) == set(own)
+    for name, forecast in by_format(found).items():
+        assert (forecast.candidate.dtype, forecast.candidate.threads) == asked
+        wider = forecast.high_s / forecast.low_s / (own[name].high_s / own[name].low_s)
+        assert wider == pytest.approx(UNTRIED_FACTOR**2)
+
+
+def test_more_bytes_take_longer_and_more_threads_less(double):
+    beyond_the_caches = sc.structure(sc.gallery("poisson2d", n=300))
+
+    def csr_s(dtype, threads):
+        return by_format(sc.predict(beyond_the_caches, double, dtype=dtype, threads=threads))["csr"].time_s
+
+    assert csr_s("complex128", 1) > csr_s("float64", 1) > csr_s("float32", 1)
+    assert csr_s("float64", 1) > csr_s("float64", 2)
+
+
+def test_what_was_measured_is_not_transferred(recorded, A):
+    found = sc.predict(A, recorded, dtype="float32")
+    assert found.transferred_from is None and found.notes == ()
+
+
+def test_the_width_is_learned_where_the_profile_can_try_it(recorded_complex, A):
+    others = tuple(r for r in recorded_complex.records if r.candidate.dtype != "float32")
+    without = dataclasses.replace(recorded_complex, records=others)
+    for profile, is_tried in ((recorded_complex, True), (without, False)):
+        found = sc.predict(A, profile, dtype="complex64")
+        assert found.transferred_from == Setting("complex128", 1)
+        # To float32, and not to float64, precision changes as well.
+        assert ("learned on another machine" not in found.notes[0]) == is_tried
+
+
+def test_too_few_records_of_its_own_are_said_to_be_too_few(double, recorded, A):
+    few = double.with_records(recorded.select(dtype="float32")[:3], ())
+    found = sc.predict(A, few, dtype="float32", threads=1)
+    assert found.transferred_from == Setting("float64", 1) and "has too few records" in found.notes[0]
+
+
+def test_where_nothing_suffices_the_question_is_refused_as_before(double, A):
+    one = dataclasses.replace(double, records=double.records[:1])
+    with pytest.raises(ProfileError, match=r"1 records do not suffice.*larger budget"):
+        sc.predict(A, one, dtype="complex128", threads=1)
+    none = dataclasses.replace(double, records=())
+    for question in (sc.predict, sc.plan):
+        with pytest.raises(ProfileError, match=r"no records for cpu complex128 1 thread: it has no records;"):
+            question(A, none, dtype="complex128", threads=1)
+
+
+def test_published_results_answer_for_nothing_else(double, A):
+    machine = dataclasses.replace(double.machine, published_as="somebody")
+    published = dataclasses.replace(double, machine=machine)
+    with pytest.raises(ProfileError, match="no records for cpu float32"):
+        sc.predict(A, published, dtype="float32")
+
+
+def test_a_plan_says_what_it_is_from(double, A):
+    made = sc.plan(A, double, dtype="complex128", threads=2)
+    assert made.transferred_from == Setting("float64", 1)
+    assert any("Forecast from cpu float64 1 thread" in note for note in made.notes)
+    assert made.low_s < made.time_s < made.high_s
+    assert {(b.candidate.dtype, b.candidate.threads) for b in made.blocks} == {("complex128", 2)}
+
+
+def test_a_table_is_answered_too(double, A):
+    structures = {"a": sc.structure(A), "b": sc.structure(sc.gallery("banded", n=500))}
+    found = dict(api.predict_table(structures, double, dtype="complex64", threads=1))
+    assert {each.transferred_from for each in found.values()} == {Setting("float64", 1)}
+    whole = sc.predict(A, double, dtype="complex64", threads=1)
+    assert [f.time_s for f in found["a"]] == pytest.approx([f.time_s for f in whole])
+
+
+def test_matrices_of_which_less_is_known_are_answered_too(double):
+    counted = api.read_question("counts:rows=5000&cols=5000&nnz=60000")[1]
+    found = sc.predict(counted, double, dtype="complex128", threads=1)
+    assert found.transferred_from == Setting("float64", 1)
+    assert any("without" in note for note in found.notes) and len(found) > 0
+
+
+def test_a_probe_and_measurements_keep_to_what_was_measured(double, A):
+    own = Profile(detect(), double.records, double.matrices)
+    own.save()
+    with pytest.raises(ProfileError, match="no records for cpu complex128 1 thread"):
+        sc.predict(A, own, dtype="complex128", threads=1, probe_s=0.1)
+    assert api.forecasts_at_hand(A, dtype="complex128", threads=1) is None
+    with pytest.raises(ProfileError, match="no records for cpu complex128 1 thread"):
+        api.replay(own, dtype="complex128", threads=1)
+    refused = api.evaluate([A], own, dtype="complex128", threads=1).refused
+    assert any("no records for cpu complex128 1 thread" in why for why in refused.values())
+
+
+def test_a_gpu_forecasts_another_type_by_kernel(gpu_profile, A):
+    own, found = (sc.predict(A, gpu_profile, dtype=dtype) for dtype in ("float64", "float32"))
+    assert found.transferred_from == Setting("float64", 1)
+    assert {f.candidate.kernel for f in found} == {f.candidate.kernel for f in own}
+    # Its times are made up of launches and bytes: those of a float32 are as many fewer.
+    for name, forecast in by_format(found).items():
+        assert forecast.time_s <= by_format(own)[name].time_s
+    with pytest.raises(InputError, match="'complex128' on cuda"):
+        sc.predict(A, gpu_profile, dtype="complex128")
