@@ -141,7 +141,9 @@ def test_boosted_trees_give_what_scikit_learn_gives_and_joined_ones_their_mean()
     one, two = (Forest.boosted(x, y, random_state=seed, **settings) for seed in (1, 2))
     theirs = GradientBoostingRegressor(random_state=1, **settings).fit(x, y).predict(asked)
     np.testing.assert_allclose(one.mean(asked), theirs, rtol=1e-5)
-    np.testing.assert_allclose(Forest.joined([one, two]).mean(asked), (one.mean(asked) + two.mean(asked)) / 2, rtol=1e-6)
+    np.testing.assert_allclose(
+        Forest.joined([one, two]).mean(asked), (one.mean(asked) + two.mean(asked)) / 2, rtol=1e-6
+    )
 
 
 def test_errors_are_those_near_a_forecast():

@@ -117,7 +117,7 @@ def test_few_matrices_are_refused_and_a_few_more_tell_no_interval(training):
         dataclasses.replace(own, records=tuple(by_group[:n])) for n in (LEAST_RECORDS - 1, LEAST_RECORDS)
     )
     with pytest.raises(
-        ProfileError, match="11 records do not suffice for the sparsecast model: expected .*; cal"
+        ProfileError, match=r"11 records do not suffice for the sparsecast model: expected .*; cal"
     ):
         SparsecastModel().fit(few)
     record = by_group[0]

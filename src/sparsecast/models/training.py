@@ -59,7 +59,7 @@ class TrainingSet:
         return dataclasses.replace(self, records=tuple(record for record in self.records if chosen(record)))
 
     def at_full_speed(self) -> TrainingSet:
-        """Return the Records without those of slow cores, unless they are the most: then that is the machine."""
+        """Return the Records without those of slow cores, unless these are the most."""
         slow = sum(record.is_slow for record in self.records)
         return self if 2 * slow > len(self.records) else self.where(lambda record: not record.is_slow)
 
