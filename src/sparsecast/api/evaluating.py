@@ -75,8 +75,9 @@ def evaluate(
 
     No model learns from a matrix that it is scored on, nor from one of its group, whatever the profile and
     the kept Records hold: the groups that are known are left out in turn, in FOLDS parts. A matrix or a
-    model that refuses is left out with its reason; an interrupted run gives what was done. At the end every fourth matrix, twelve at most, is measured once more: what a
-    repeated measurement differs by is the error of a perfect forecast.
+    model that refuses is left out with its reason; an interrupted run gives what was done. At the end every
+    fourth matrix, twelve at most, is measured once more: what a repeated measurement differs by is the error
+    of a perfect forecast.
 
     Parameters
     ----------
