@@ -16,7 +16,7 @@ from sparsecast.errors import InputError, MatrixSizeError, ProfileError
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
 from sparsecast.measuring.timing import Timing
-from sparsecast.models import MODELS
+from sparsecast.models import DEFAULT_MODEL, MODELS
 from sparsecast.models.model import LEAST_RANKED
 from sparsecast.models.probing import Correction, _Left, _share
 from sparsecast.models.store import fitted, probe_correction
@@ -75,7 +75,7 @@ def test_csr_is_measured_and_corrects_the_others(takes):
     assert by_format["csr"].time_s == pytest.approx(2 * expected["csr"])
     assert by_format["csr"].high_s == pytest.approx(1.02 * by_format["csr"].time_s)
     training = TrainingSet.of(profile, list(profile.select(dtype="float64", threads=1)))
-    correction = Correction.learned(MODELS.get("linear")(), training)
+    correction = Correction.learned(MODELS.get(DEFAULT_MODEL)(), training)
     for name in expected.keys() - {"csr"}:
         assert by_format[name].basis == "corrected"
         assert by_format[name].time_s == pytest.approx(expected[name] * 2 ** correction.share(name))

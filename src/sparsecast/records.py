@@ -273,14 +273,14 @@ class Record:
         return cls(candidate=Candidate.from_dict(candidate), conditions=told, **own)
 
 
+#: Columns that Records of today's schema may lack: they came later, and None holds of those of before.
+_LATER = ("slow_share",)
+
+
 def _columns(row: Mapping[str, Any], kind: type) -> dict[str, Any]:
     nested = "candidate", "conditions"
-    fields = [each for each in dataclasses.fields(kind) if each.name not in nested]
-    # A column that came later has a default, which holds of the Records of before.
-    return {
-        each.name: row[each.name] if each.default is dataclasses.MISSING else row.get(each.name, each.default)
-        for each in fields
-    }
+    names = [each.name for each in dataclasses.fields(kind) if each.name not in nested]
+    return {name: row.get(name) if name in _LATER else row[name] for name in names}
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,8 @@ import shutil
 import numpy as np
 import pytest
 
+from sparsecast.models import DEFAULT_MODEL
+
 HEADER = (
     "machine,executor,group,matrix,rows,cols,nnz,rd_min,rd_q1,rd_median,rd_q3,rd_max,rd_variance,"
     "format,time_s,completed"
@@ -90,7 +92,7 @@ def test_a_table_is_forecast_with_what_is_known_of_each_matrix(there, run, tmp_p
     done = run("predict", table, *there)
     assert done.status == 0
     found = json.loads(done.out)
-    assert (found["profile"], found["model"]) == ("elbrus", "linear")
+    assert (found["profile"], found["model"]) == ("elbrus", DEFAULT_MODEL)
     assert [row["matrix"] for row in found["rows"]] == ["A/even"] * len(FORMATS) + ["A/bare"] * len(FORMATS)
     assert set(found["rows"][0]) == {"matrix", "format", "kernel", "time_s", "low_s", "high_s"}
     assert (

@@ -27,7 +27,7 @@ def test_a_format_is_calibrated_forecast_planned_and_measured(install, document)
     assert measured["short_csr"]["error"] < 1e-15 and measured["short_csr"]["forecast_s"] is None
 
     met = document("calibrate", "--budget", "20", "--dtype", "float64", *asked)
-    assert met["records"] == 28  # 12 matrices and 2 held out, in both formats
+    assert met["records"] == 40  # 18 matrices and 2 held out, in both formats
 
     forecast = formats(document("predict", SMALL, "--as-met", *asked)["forecasts"])
     assert set(forecast) == {"csr", "short_csr"}

@@ -31,7 +31,7 @@ class FewMatrices(Processor):
         return replace(super().describe(index), device=self.name)
 
     def suites(self, target: Target, machine: Machine) -> tuple[list[SuiteMatrix], list[SuiteMatrix]]:
-        varied = [varied_benchmark(500 * (k + 1), 4 + k, "uniform", 0.1) for k in range(12)]
+        varied = [varied_benchmark(500 * (k + 1), 4 + k, "uniform", 0.1) for k in range(18)]
         return [*varied, *(gallery_benchmark(f"poisson2d?n={n}") for n in (20, 40))], []
 
 
