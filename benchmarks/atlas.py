@@ -22,7 +22,7 @@ from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.formats.bcsr import BCSR, best_block
-from sparsecast.matrices.atlas import SIZES, Atlas, AtlasEntry
+from sparsecast.matrices.atlas import MIRRORED, SIZES, Atlas, AtlasEntry
 from sparsecast.matrices.reading import load, matrix_name
 
 #: Twins beyond these numbers of entries are not made: the call takes most of the time of a smaller one, and a
@@ -88,7 +88,7 @@ def main() -> None:
         (name, size)
         for name, each in entries.items()
         for size, scale in SIZES.items()
-        if LEAST_ENTRIES <= scale * each.structure.nnz <= MOST_ENTRIES
+        if size != MIRRORED and LEAST_ENTRIES <= scale * each.structure.nnz <= MOST_ENTRIES
     ]
     points = np.array([features(entries[name].structure, SIZES[size]) for name, size in twins])
     source = {

@@ -67,6 +67,12 @@ def test_what_is_not_there_is_refused_in_one_line(name, size):
     assert group_of("atlas?name=unknown&size=whole") == "unknown"
 
 
+def test_a_twin_of_a_matrix_that_is_not_symmetric_is_not_mirrored():
+    name = next(n for n, each in atlas().entries.items() if each.structure.rows != each.structure.cols)
+    with pytest.raises(InputError, match=r"of size 'mirrored': expected a symmetric matrix for it; take"):
+        atlas_matrix(name, MIRRORED)
+
+
 def test_a_stored_atlas_is_read_back():
     assert Atlas.from_bytes(atlas().to_bytes()) == atlas()
 

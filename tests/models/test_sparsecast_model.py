@@ -144,3 +144,15 @@ def test_a_part_of_the_rows_is_corrected_as_the_whole_matrix_is(fitted):
         terms = fitted.terms(candidate, blocks)
         shares.append(float(terms["correction"][0] / terms["time_s"][0]))
     assert shares[0] == pytest.approx(shares[1], rel=1e-9) and shares[0] != 0.0
+
+
+def test_the_factors_of_another_matrix_or_fit_are_not_remembered(fitted, training):
+    candidate = next(r.candidate for r in training.records if r.candidate.format == "csr")
+    found = []
+    for n in (60, 30):
+        A = gallery("poisson2d", n=n)
+        blocks = strip_statistics(A.indptr, structure(A), 128).blocks(np.array([1]), np.array([3]))
+        found.append((blocks, fitted.values(candidate, blocks)[0]))
+    other = SparsecastModel().restored(fitted.to_state(), fitted.machine_)
+    for blocks, value in found:
+        assert other.values(candidate, blocks)[0] == fitted.values(candidate, blocks)[0] == value

@@ -120,7 +120,8 @@ class _Run:
     """One evaluation.
 
     `groups` are those of its matrices, `recent` the Records that it takes over, by what they are of,
-    `trainings` those of before it measured anything, and `models` are by target and part of the groups.
+    `trainings` are those of before it measured anything of the kind, `models` those of a target and a part of
+    the groups.
     """
 
     question: _Question
@@ -232,7 +233,8 @@ class _Run:
                 # What is fitted for this evaluation alone is not stored in place of the usual fit.
                 found.append(model.fit(unseen) if out else fitted(model, unseen))
             except InputError as error:
-                self.scoring.refused.setdefault(f"model {name}", str(error))
+                which = f"model {name} without {len(out)} groups" if out else f"model {name}"
+                self.scoring.refused.setdefault(which, str(error))
         return found
 
     def _measure_again(self, name: str, problem: Problem) -> None:

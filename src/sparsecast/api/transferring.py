@@ -52,10 +52,11 @@ class Basis:
         if self.transferred_from is None:
             return model, ""
         transfer = Transfer.to(Setting.of(self.asked), fitted(LinearModel(), training), training)
+        settings = [model_records(self.profile, each) for each in _targets(self.asked, self.profile)]
         others = chain.from_iterable(
-            model_records(self.profile, each) for each in _targets(self.asked, self.profile)
+            TrainingSet.of(self.profile, each).at_full_speed().records for each in settings
         )
-        factor = widening(transfer, training, others)
+        factor = widening(transfer, training.at_full_speed(), others)
         said = self._sentence(transfer, is_tried=factor is not None)
         return TransferredModel(model, transfer, factor or UNTRIED_FACTOR), said
 

@@ -50,15 +50,16 @@ def command(
     if device is not None and "," in device and not as_printed:
         placements = api.place(found, device, profiles, **asked)
         made, on = placements.best.plan, placements.best.profile
+        notes = tuple(dict.fromkeys(note for each in placements.placements for note in each.plan.notes))
     else:
         made = api.plan(
             found, *profiles, **asked, device=device, as_met=as_met, probe_s=probe, as_printed=as_printed
         )
-        on = profiles[0].name
-    options.warn(made.notes)
+        on, notes = profiles[0].name, made.notes
+    options.warn(notes)
     checked = api.check(found, made, device=device) if check else None
     document = {
-        "matrix": documents.matrix(found.structure, found.name),
+        "matrix": documents.matrix(found.sampled_structure, found.name),
         "plan": documents.plan(made, checked),
         "transferred_from": documents.transferred_from(made.transferred_from),
     }

@@ -89,7 +89,7 @@ def atlas_matrix(name: str, size: str) -> csr_array:
     Raises
     ------
     InputError
-        If there is no such entry or size.
+        If there is no such entry or size, or none that is mirrored: of a matrix that is not symmetric.
     """
     entry = _entry(name)
     if entry is None or size not in SIZES:
@@ -101,6 +101,11 @@ def atlas_matrix(name: str, size: str) -> csr_array:
     if size == "triple":
         return csr_array(block_diag((whole, whole, whole), format="csr"))
     if size == MIRRORED:
+        if not entry.structure.symmetry.triangle_nnz:
+            raise InputError(
+                f"atlas entry '{name}' of size '{size}': expected a symmetric matrix for it; take another "
+                f"size"
+            )
         return _mirrored(whole)
     return _third(whole) if size == "third" else whole
 

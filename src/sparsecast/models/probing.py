@@ -204,10 +204,18 @@ class ProbedModel(Model):
 
     def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, NDArray[np.float64]]:
         """Return the terms of the model, what the probe adds, and the sum."""
-        terms = dict(self._model.terms(candidate, blocks))
-        time_s = terms.pop("time_s")
-        factor = self.factor(candidate.format)
-        return {**terms, "probe": time_s * (factor - 1.0), "time_s": time_s * factor}
+        return self.terms_of_all([candidate], blocks)[0]
+
+    def terms_of_all(
+        self, candidates: Sequence[Candidate], blocks: RowBlocks
+    ) -> list[dict[str, NDArray[np.float64]]]:
+        """Return the terms of several Candidates: the model is asked once."""
+        found = []
+        for candidate, own in zip(candidates, self._model.terms_of_all(candidates, blocks), strict=True):
+            terms, factor = dict(own), self.factor(candidate.format)
+            time_s = terms.pop("time_s")
+            found.append({**terms, "probe": time_s * (factor - 1.0), "time_s": time_s * factor})
+        return found
 
     def interval(
         self, candidate: Candidate, value: float, matrix: Structure

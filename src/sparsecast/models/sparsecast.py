@@ -215,15 +215,17 @@ class SparsecastModel(Model):
 
     name: ClassVar[str] = "sparsecast"
     optional_groups: ClassVar[tuple[str, ...]] = ("locality", "bands", "blocks")
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
 
     @classmethod
     def learns_from(cls, suite: str) -> bool:
         """Tell whether it is fitted to the Records of a suite: to all; groups are left out in turn."""
         return True
 
+    _remembered: tuple[Structure, dict[Candidate, float]] | None = None
+
     def _fit(self, training: TrainingSet) -> None:
-        self.published_ = None
+        self.published_ = self._remembered = None
         if training.machine.published_as is not None:
             self.published_ = PublishedTrees.learned(training, self._physics())
             return
@@ -245,7 +247,7 @@ class SparsecastModel(Model):
         """Return the scores of groups of matrices, each by what was learned without it."""
         groups = list(dict.fromkeys(samples.group.tolist()))
         scores = []
-        for first in range(_FOLDS):
+        for first in range(min(_FOLDS, len(groups))):
             is_out = np.isin(samples.group, groups[first::_FOLDS])
             learned = _Learned.of(self._physics(), samples, ~is_out)
             if learned is not None:
@@ -276,15 +278,27 @@ class SparsecastModel(Model):
         """Return the terms of several Candidates: the trees are asked once."""
         if self.published_:
             return [self.published_.terms(candidate, blocks) for candidate in candidates]
-        learned, is_whole = self.learned_, blocks.rows.tolist() == [blocks.matrix.rows]
-        whole = blocks if is_whole else RowBlocks.of(blocks.matrix)
+        learned, matrix = self.learned_, blocks.matrix
         found = [learned.physics.terms(candidate, blocks) for candidate in candidates]
-        of_matrix = found if is_whole else [learned.physics.terms(each, whole) for each in candidates]
-        factors = np.exp(learned.corrections(candidates, whole, of_matrix))
-        for terms, factor in zip(found, factors.tolist(), strict=True):
+        if blocks.rows.tolist() == [matrix.rows]:
+            factors = np.exp(learned.corrections(candidates, blocks, found)).tolist()
+        else:
+            factors = self._factors_of_blocks(candidates, matrix)
+        for terms, factor in zip(found, factors, strict=True):
             time_s = terms.pop("time_s")
             terms |= {"correction": time_s * (factor - 1.0), "time_s": time_s * factor}
         return found
+
+    def _factors_of_blocks(self, candidates: Sequence[Candidate], matrix: Structure) -> list[float]:
+        """Return the factors of a matrix; they are remembered, because a plan asks for each strip."""
+        if self._remembered is None or self._remembered[0] is not matrix:
+            self._remembered = matrix, {}
+        factors, whole = self._remembered[1], RowBlocks.of(matrix)
+        if missing := [each for each in candidates if each not in factors]:
+            terms = [self.learned_.physics.terms(each, whole) for each in missing]
+            found = np.exp(self.learned_.corrections(missing, whole, terms))
+            factors |= dict(zip(missing, found.tolist(), strict=True))
+        return [factors[each] for each in candidates]
 
     def interval(
         self, candidate: Candidate, value: float, matrix: Structure
@@ -325,7 +339,7 @@ class SparsecastModel(Model):
         }
 
     def _restore(self, learned: Mapping[str, Any]) -> None:
-        physics, self.published_ = self._physics(), None
+        physics, self.published_, self._remembered = self._physics(), None, None
         if "published" in learned:
             self.published_ = PublishedTrees.from_state(learned["published"], physics)
             return

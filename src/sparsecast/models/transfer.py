@@ -17,7 +17,7 @@ matrices that are held out of every fit, and that were measured in both settings
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -270,17 +270,34 @@ class TransferredModel(Model):
 
     def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
         """Return the terms of the transferred physics, what the fitted model adds to them, and the sum."""
-        own_s = self._model.values(self._transfer.measured_as(candidate), blocks)
-        time_s = own_s * self._transfer.ratio(candidate, blocks)
-        terms = self._transfer.terms(candidate, blocks)
-        return {**terms, "correction": time_s - np.sum(list(terms.values()), axis=0), "time_s": time_s}
+        return self.terms_of_all([candidate], blocks)[0]
+
+    def terms_of_all(self, candidates: Sequence[Candidate], blocks: RowBlocks) -> list[dict[str, Floats]]:
+        """Return the terms of several Candidates: the fitted model is asked once."""
+        own = self._model.terms_of_all([self._transfer.measured_as(each) for each in candidates], blocks)
+        found = []
+        for candidate, fitted_terms in zip(candidates, own, strict=True):
+            time_s = fitted_terms["time_s"] * self._transfer.ratio(candidate, blocks)
+            terms = self._transfer.terms(candidate, blocks)
+            correction = time_s - np.sum(list(terms.values()), axis=0)
+            found.append({**terms, "correction": correction, "time_s": time_s})
+        return found
 
     def interval(
         self, candidate: Candidate, value: float, matrix: Structure
     ) -> tuple[float | None, float | None]:
         """Return the ends of the fitted model's interval, wider by the factor; None where it has none."""
-        low, high = self._model.interval(self._transfer.measured_as(candidate), value, matrix)
-        return (None, None) if low is None or high is None else (low / self._factor, high * self._factor)
+        return self.intervals([candidate], [value], matrix)[0]
+
+    def intervals(
+        self, candidates: Sequence[Candidate], values: Sequence[float], matrix: Structure
+    ) -> list[tuple[float | None, float | None]]:
+        """Return the intervals of several Candidates: the fitted model is asked once."""
+        own = [self._transfer.measured_as(each) for each in candidates]
+        return [
+            (None, None) if low is None or high is None else (low / self._factor, high * self._factor)
+            for low, high in self._model.intervals(own, values, matrix)
+        ]
 
     def _fit(self, training: TrainingSet) -> None:
         raise NotImplementedError("it carries over a model that is fitted")

@@ -158,6 +158,7 @@ def placements(found: Placements) -> Document:
             "profile": each.profile,
             **_fields(each.plan, "time_s", "convert_s"),
             **_fields(each, "transfer_s", "total_s", "travelling_s"),
+            "transferred_from": transferred_from(each.plan.transferred_from),
         }
         for each in found.placements
     ]
