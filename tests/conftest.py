@@ -343,7 +343,7 @@ def _bits(A: csr_array) -> tuple[bytes, bytes, bytes]:
 def corpus() -> Path:
     """The folder of real matrices; skips where there is none."""
     beside = Path(__file__).parents[2] / "shared" / "matrices"
-    folder = Path(os.environ.get("SPARSECAST_CORPUS", beside))
+    folder = Path(os.environ.get("SPARSECAST_CORPUS") or beside)
     if not folder.is_dir():
         pytest.skip(f"no corpus of real matrices at {folder}: set SPARSECAST_CORPUS to its folder")
     return folder
