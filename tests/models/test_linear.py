@@ -170,3 +170,17 @@ def test_without_caches_it_still_forecasts(recorded, structures, train, seconds)
 
 def test_the_models_are_found_by_name():
     assert {"linear", "guo"} <= set(MODELS.names())
+
+
+def test_bytes_beyond_a_cache_cost_a_format_that_was_never_measured_there_what_they_cost_others(recorded):
+    training = TrainingSet.of(recorded, recorded.select(dtype="float64", threads=1))
+    physics = LinearModel()
+    physics.machine_, physics.device_ = training.machine, "cpu"
+    counted = physics.counted(training)
+    kind = "bytes beyond L2"
+    (csr,) = (work for work in counted if work.format == "csr")
+    small = np.ones(len(training.records), dtype=bool)
+    small[csr.places[csr.counts[:, csr.kinds.index(kind)] > 0]] = False
+    physics.fit_work([work.part(small) if work.format == "csr" else work for work in counted])
+    others = [physics.costs_[w.label][kind] for w in counted if w.format != "csr" and w.knows(kind)]
+    assert others and physics.costs_["csr"][kind] == pytest.approx(np.median(others))

@@ -7,7 +7,8 @@ term can pay for another and every term can be read: seconds a row, seconds a by
 Where the strip models of Guo et al. (2014) see one row length, this sees
 
 - the cache level that a repeated product finds the matrix in. Of W bytes read over and over, a cache of C
-  bytes can keep C, so the share beyond it is max(0, 1 - C / W);
+  bytes can keep C, so the share beyond it is max(0, 1 - C / W). What a byte beyond a cache costs is shared
+  by the formats that were measured there with those that were not;
 - rows whose length is not foreseen, because the end of the row loop is then mispredicted;
 - reads of x that miss a cache: a line read again after d bytes of other traffic is found in a cache of more
   than d bytes. The distances come from the reuse histogram of the Structure;
@@ -45,6 +46,9 @@ from sparsecast.records import Candidate
 #: Fewest Records a format is fitted to: as many as it has costs.
 LEAST_RECORDS = 12
 
+#: Fewest Records with some work beyond a cache that tell what it costs a format.
+_LEAST_BEYOND = 3
+
 CACHE_LINE_BYTES = 64
 
 
@@ -75,6 +79,10 @@ class CountedWork:
         """Name of the fit, as `Model.label` gives it."""
         return f"{self.format} {self.kernel}".rstrip()
 
+    def knows(self, kind: str) -> bool:
+        """Tell whether enough Records have work of a kind."""
+        return bool(np.count_nonzero(self.counts[:, self.kinds.index(kind)]) >= _LEAST_BEYOND)
+
     def part(self, chosen: NDArray[np.bool_]) -> CountedWork:
         """Return the work of some Records; `chosen` has one element for each of the training set."""
         own = chosen[self.places]
@@ -93,7 +101,7 @@ class LinearModel(Model):
     """
 
     name: ClassVar[str] = "linear"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
 
     @classmethod
     def learns_from(cls, suite: str) -> bool:
@@ -130,7 +138,21 @@ class LinearModel(Model):
                 self.kernels_[work.format] = (*own, work.kernel) if work.kernel else ()
                 costs = fitted_costs(work.counts, work.time_s)
                 self.costs_[work.label] = dict(zip(work.kinds, costs.tolist(), strict=True))
+        self._share_costs_beyond([work for work in counted if work.label in self.costs_])
         return self
+
+    def _share_costs_beyond(self, counted: Sequence[CountedWork]) -> None:
+        """Give fits whose Records never went beyond a cache the median cost of those that did.
+
+        A byte from memory takes as long in every format. Without this, a matrix larger than all that a format
+        was measured on would be forecast at the speed of the cache.
+        """
+        for kind in sorted({kind for work in counted for kind in work.kinds if " beyond " in kind}):
+            known = {work.label: work.knows(kind) for work in counted if kind in work.kinds}
+            costs = [self.costs_[label][kind] for label, is_known in known.items() if is_known]
+            for label, is_known in known.items():
+                if costs and not is_known:
+                    self.costs_[label][kind] = float(np.median(costs))
 
     def _state(self) -> dict[str, Any]:
         return {"costs": self.costs_, "kernels": {name: list(own) for name, own in self.kernels_.items()}}
