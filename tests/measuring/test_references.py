@@ -203,3 +203,18 @@ def test_a_new_question_takes_a_moment():
         monitor.time()
     assert perf_counter() - start < 2.0  # a tenth of it where nothing else runs
     assert set(monitor.pooled()) == {"L2", "L3", "memory"}
+
+
+@pytest.mark.parametrize("is_full", [True, False])
+def test_a_reading_of_slow_cores_does_not_count(is_full):
+    class Cores:
+        def wait(self, most_s):
+            return is_full, 0.0
+
+        def is_full(self):
+            return is_full
+
+    reference = Reference(lambda: None, calls=1, warm=0)
+    monitor = ReferenceMonitor({"L2": reference}, cores=Cores())
+    monitor.time()
+    assert set(monitor.pooled()) == ({"L2"} if is_full else set())

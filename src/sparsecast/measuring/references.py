@@ -134,8 +134,9 @@ class ReferenceMonitor:
     """Times references, given by level, now and then, and pools the readings.
 
     `clock` times them, by default the host's. `clock_s` returns the seconds since some moment, for when a
-    reading was. `cores` tells when they run at full speed, which a reading waits for, a moment at most.
-    `readings` are, for each level, when and how many seconds.
+    reading was. `cores` tells when they run at full speed, which a reading waits for, a moment at most; one of
+    slow cores does not count, because samples wait for full speed, too. `readings` are, for each level, when
+    and how many seconds.
     """
 
     def __init__(
@@ -160,9 +161,10 @@ class ReferenceMonitor:
     def time(self) -> None:
         """Time all references now."""
         for level, reference in self._references.items():
-            if self._cores is not None:
-                self._cores.wait(_MOST_S)
-            self.readings[level].append((self._clock_s(), reference.seconds(self._clock)))
+            is_full = self._cores is None or self._cores.wait(_MOST_S)[0]
+            found = self._clock_s(), reference.seconds(self._clock)
+            if self._cores is None or (is_full and self._cores.is_full()):
+                self.readings[level].append(found)
         self._last_s = self._clock_s()
 
     def pooled(self) -> dict[str, Pooled]:
