@@ -134,9 +134,9 @@ class ReferenceMonitor:
     """Times references, given by level, now and then, and pools the readings.
 
     `clock` times them, by default the host's. `clock_s` returns the seconds since some moment, for when a
-    reading was. `cores` tells when they run at full speed, which a reading waits for, a moment at most; one of
-    slow cores does not count, because samples wait for full speed, too. `readings` are, for each level, when
-    and how many seconds.
+    reading was. `cores` tells when they run at full speed, which a reading waits for, a moment at most. One
+    of slow cores does not count, because samples wait for full speed, too. `readings` are, for each level,
+    when and how many seconds.
     """
 
     def __init__(
