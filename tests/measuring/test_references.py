@@ -133,15 +133,15 @@ def test_a_single_reading_tells_nothing_of_its_noise():
 @pytest.mark.parametrize(
     "then, now, scale",
     [
-        (Pooled(1.0, 0.01), Pooled(1.5, 0.02), 1.5),
-        (Pooled(1.0, 0.01), Pooled(0.5, 0.02), 0.5),
+        (Pooled(1.0, 0.01), Pooled(2.5, 0.02), 2.5),
+        (Pooled(1.0, 0.01), Pooled(0.4, 0.02), 0.4),
         (Pooled(1.0, 0.01), Pooled(3.9, 0.02), 3.9),
         (Pooled(1.0, 0.01), Pooled(120.0, 0.02), None),
         (Pooled(120.0, 0.01), Pooled(1.0, 0.02), None),
-        (Pooled(1.0, 0.01), Pooled(1.04, 0.02), 1.0),
-        (Pooled(1.0, 0.3), Pooled(1.5, 0.02), 1.0),
-        (Pooled(1.0, 0.01), Pooled(1.5, None), 1.0),
-        (Pooled(1.0, None), Pooled(1.5, 0.01), 1.0),
+        (Pooled(1.0, 0.01), Pooled(1.9, 0.02), 1.0),
+        (Pooled(1.0, 0.6), Pooled(2.5, 0.02), 1.0),
+        (Pooled(1.0, 0.01), Pooled(2.5, None), 1.0),
+        (Pooled(1.0, None), Pooled(2.5, 0.01), 1.0),
     ],
     ids=[
         "slower",

@@ -46,8 +46,9 @@ _MOST_S = 0.01
 #: then or now. That is no speed of the machine.
 MOST_DRIFT = 4.0
 
-#: A change counts beyond so many standard errors.
-_SIGMAS = 2.0
+#: A change counts beyond so many standard errors, and from this factor on. Smaller ones are not told from what
+#: a new process does: references just written lie in caches that a calibration has swept (decision 27).
+_SIGMAS, LEAST_DRIFT = 2.0, 2.0
 
 #: Words of the vector that is gathered from, 64 KiB, and of the pattern of places in it.
 _GATHERED, _PATTERN = 1 << 13, 1 << 15
@@ -180,7 +181,7 @@ class ReferenceMonitor:
 def scale_since(then: Mapping[str, Pooled], now: Mapping[str, Pooled]) -> dict[str, float | None]:
     """Return, for each level, how many times longer products take now; 1.0 where noise could be the reason.
 
-    It is None beyond MOST_DRIFT: threads waited for cores, then or now. A level is left as it was if one of
+    That is below LEAST_DRIFT, and within the noise of the readings. It is None beyond MOST_DRIFT: threads waited for cores, then or now. A level is left as it was if one of
     both lacks it, or cannot tell its noise.
     """
     return {level: _change(then.get(level), pooled) for level, pooled in now.items()}
@@ -192,7 +193,8 @@ def _change(then: Pooled | None, now: Pooled) -> float | None:
     ratio = now.time_s / then.time_s
     if max(ratio, 1 / ratio) > MOST_DRIFT:
         return None
-    return ratio if abs(math.log(ratio)) > _SIGMAS * math.hypot(then.noise, now.noise) else 1.0
+    least = max(math.log(LEAST_DRIFT), _SIGMAS * math.hypot(then.noise, now.noise))
+    return ratio if abs(math.log(ratio)) >= least else 1.0
 
 
 def level_of(working_set_bytes: float, l2_bytes: int, l3_bytes: int) -> str:
