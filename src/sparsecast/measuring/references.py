@@ -46,8 +46,8 @@ _MOST_S = 0.01
 #: then or now. That is no speed of the machine.
 MOST_DRIFT = 4.0
 
-#: A change counts beyond so many standard errors, and from this factor on. Smaller ones are not told from what
-#: a new process does: references just written lie in caches that a calibration has swept (decision 27).
+#: A change counts beyond so many standard errors, and from this factor on. Smaller ones are not told from
+#: what a new process does: references just written lie in caches that a calibration has swept (decision 27).
 _SIGMAS, LEAST_DRIFT = 2.0, 2.0
 
 #: Words of the vector that is gathered from, 64 KiB, and of the pattern of places in it.
@@ -181,8 +181,8 @@ class ReferenceMonitor:
 def scale_since(then: Mapping[str, Pooled], now: Mapping[str, Pooled]) -> dict[str, float | None]:
     """Return, for each level, how many times longer products take now; 1.0 where noise could be the reason.
 
-    That is below LEAST_DRIFT, and within the noise of the readings. It is None beyond MOST_DRIFT: threads waited for cores, then or now. A level is left as it was if one of
-    both lacks it, or cannot tell its noise.
+    That is below LEAST_DRIFT, and within the noise of the readings. It is None beyond MOST_DRIFT: threads
+    waited for cores, then or now. A level is left as it was if one of both lacks it, or cannot tell its noise.
     """
     return {level: _change(then.get(level), pooled) for level, pooled in now.items()}
 
