@@ -182,7 +182,8 @@ def scale_since(then: Mapping[str, Pooled], now: Mapping[str, Pooled]) -> dict[s
     """Return, for each level, how many times longer products take now; 1.0 where noise could be the reason.
 
     That is below LEAST_DRIFT, and within the noise of the readings. It is None beyond MOST_DRIFT: threads
-    waited for cores, then or now. A level is left as it was if one of both lacks it, or cannot tell its noise.
+    waited for cores, then or now. A level is left as it was if one of both lacks it, or cannot tell its
+    noise.
     """
     return {level: _change(then.get(level), pooled) for level, pooled in now.items()}
 
