@@ -16,6 +16,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 import sparsecast as sc
+from sparsecast.errors import ProfileError
 from sparsecast.features.row_blocks import StripStatistics
 from sparsecast.machines.machine import detect
 from sparsecast.models import DEFAULT_MODEL, MODELS
@@ -67,13 +68,17 @@ def row(strips: int, model: Model, target: Target) -> str:
 
 
 def main(profile_name: str | None = None) -> None:
-    """Print a table for every model."""
+    """Print a table for every model that the profile suffices for."""
     profile = sc.profile(profile_name)
     first = profile.records[0].candidate
     target = Target(first.device, first.dtype, first.index_bits, first.threads)
     records = profile.select(device=first.device, dtype=first.dtype, threads=first.threads)
     for name in MODELS.names():
-        model = MODELS.get(name)().fit(TrainingSet.of(profile, records))
+        try:
+            model = MODELS.get(name)().fit(TrainingSet.of(profile, records))
+        except ProfileError as error:
+            print(error)
+            continue
         print(f"model {name}{' (default)' if name == DEFAULT_MODEL else ''}, {len(model.formats())} formats")
         print(
             f"{'strips':>9} {'rows':>11} {'strips used':>12} {'blocks evaluated':>17} {'statistics, s':>14} "
