@@ -46,8 +46,8 @@ _MOST_S = 0.01
 #: then or now. That is no speed of the machine.
 MOST_DRIFT = 4.0
 
-#: A change counts beyond so many standard errors, and from this factor on. Smaller ones are not told from
-#: what a new process does: references just written lie in caches that a calibration has swept (decision 27).
+#: A change counts beyond so many standard errors, and from this factor on: where smaller ones were followed,
+#: forecasts became worse (decision 27).
 _SIGMAS, LEAST_DRIFT = 2.0, 2.0
 
 #: Words of the vector that is gathered from, 64 KiB, and of the pattern of places in it.
