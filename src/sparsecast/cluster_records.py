@@ -1,0 +1,121 @@
+"""The data of many processes that rooms exchange: Configuration, MicroBenchmark, DistributedRecord.
+
+Units are SI and stand in the name. Missing is ``None``, never 0 and never a default constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+#: Distributed products: those of Hossain and Saule, and the one that communicates while it computes.
+ALGORITHMS = ("global-1d", "local-1d", "local-1d-overlap", "2d")
+
+#: What a micro-benchmark of a machine with ranks measures.
+MICROBENCHMARK_KINDS = (
+    "fma",
+    "triad",
+    "ping-pong",
+    "allgatherv",
+    "reduce",
+    "bcast",
+    "neighbour exchange",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """One way to do a product on many ranks.
+
+    Attributes
+    ----------
+    algorithm : str
+        One of ALGORITHMS, or ``"petsc"``.
+    format, remote_format : str
+        Of the entries whose x the rank owns, and of those whose x comes from other ranks. 2D and global 1D
+        have one matrix: both names are the same.
+    partition : str
+        Method of the Partition.
+    ranks, nodes : int
+    dtype : str
+    index_bits : int
+        Of the column indices of the local matrices: 32 or 64.
+    """
+
+    algorithm: str
+    format: str
+    remote_format: str
+    partition: str
+    ranks: int
+    nodes: int
+    dtype: str = "float64"
+    index_bits: int = 32
+
+
+@dataclass(frozen=True, slots=True)
+class MicroBenchmark:
+    """One measured speed of a machine with several ranks (Hossain and Saule, section III.C).
+
+    Attributes
+    ----------
+    kind : str
+        One of MICROBENCHMARK_KINDS.
+    ranks, nodes : int
+        That took part. A ping-pong has 2 ranks, on one node or on two.
+    bytes : int
+        ``"triad"``: moved by one call of a rank, 3 arrays, while all ranks do the same. ``"ping-pong"``: of
+        the message. ``"allgatherv"``: that each rank contributes. ``"reduce"``, ``"bcast"``: of the vector.
+        ``"neighbour exchange"``: to each neighbour. ``"fma"``: 0.
+    neighbours : int or None
+        To which each rank sends in a neighbour exchange; None of other kinds.
+    time_s : float
+        Seconds a call until the last rank is done; one way for a ping-pong; of one fused multiply-add for
+        ``"fma"``.
+    noise : float or None
+    is_oversubscribed : bool
+        Whether more ranks than cores ran.
+    """
+
+    kind: str
+    ranks: int
+    nodes: int
+    bytes: int
+    neighbours: int | None
+    time_s: float
+    noise: float | None
+    is_oversubscribed: bool
+    measured_at: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class DistributedRecord:
+    """One measurement of a Configuration on a matrix; fields that a Record has mean the same.
+
+    Attributes
+    ----------
+    distribution : mapping
+        The Distribution of the matrix, as plain data.
+    samples_s : tuple of float
+        Seconds a product until the last rank is done, in the order taken.
+    parts_s : mapping of str to list of float
+        Seconds a rank spends in ``"local"``, ``"communication"`` and ``"remote"``, by rank; empty where that
+        was not looked at.
+    is_oversubscribed : bool
+        Whether more ranks than cores ran.
+    """
+
+    configuration: Configuration
+    matrix: str
+    nnz: int
+    distribution: Mapping[str, Any]
+    samples_s: tuple[float, ...]
+    time_s: float
+    spread: float | None
+    noise: float | None
+    error: float | None
+    is_oversubscribed: bool
+    measured_at: str
+    version: str
+    parts_s: Mapping[str, list[float]] = field(default_factory=dict)
