@@ -11,8 +11,8 @@ from sparsecast.partitioning.partition import Integers
 class Distribution:
     """Entries and messages of each rank: all that a model of a distributed product reads of a partition.
 
-    Arrays have an entry for each rank. In 2D the vector parts belong to the ranks of the diagonal, and `local`
-    means all entries of the block, because the whole part of x is there before the product.
+    Arrays have an entry for each rank. In 2D the parts of vectors belong to the ranks of the diagonal. All
+    entries of a block count as local there, because its part of x is on the rank before the product.
 
     Attributes
     ----------

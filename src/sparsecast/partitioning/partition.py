@@ -54,7 +54,7 @@ class Partition:
         return int(self.row_bounds[-1]), int(self.column_bounds[-1])
 
     def renumbered(self, A: csr_array[Any]) -> csr_array[Any]:
-        """Return the matrix with rows and columns in the order of the partition; `A` itself where that is its own."""
+        """Return the matrix in the order of the partition: `A` itself where nothing moves."""
         if self.order is None:
             return A
         renumbered = csr_array(A[self.order][:, self.order])
