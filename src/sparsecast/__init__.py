@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from sparsecast.api import (
         calibrate,
         compile,
+        distribute,
         evaluate,
         measure,
+        partition,
         plan,
         predict,
         profile,
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from sparsecast.matrices.gallery import gallery
     from sparsecast.matrices.reading import load
     from sparsecast.operators import Operator
+    from sparsecast.partitioning.distribution import Distribution
+    from sparsecast.partitioning.partition import Partition
     from sparsecast.planning.plan import Plan
     from sparsecast.planning.prediction import Prediction
     from sparsecast.records import Candidate, Forecast, Record
@@ -40,8 +44,10 @@ _HOMES = {
     "bench": "api",
     "calibrate": "api",
     "compile": "api",
+    "distribute": "api",
     "evaluate": "api",
     "measure": "api",
+    "partition": "api",
     "plan": "api",
     "predict": "api",
     "profile": "api",
@@ -50,8 +56,10 @@ _HOMES = {
     "gallery": "matrices.gallery",
     "load": "matrices.reading",
     "Candidate": "records",
+    "Distribution": "partitioning.distribution",
     "Forecast": "records",
     "Operator": "operators",
+    "Partition": "partitioning.partition",
     "Plan": "planning.plan",
     "Profile": "machines.profile",
     "Record": "records",
@@ -60,8 +68,10 @@ _HOMES = {
 
 __all__ = [
     "Candidate",
+    "Distribution",
     "Forecast",
     "Operator",
+    "Partition",
     "Plan",
     "Prediction",
     "Profile",
@@ -70,10 +80,12 @@ __all__ = [
     "bench",
     "calibrate",
     "compile",
+    "distribute",
     "evaluate",
     "gallery",
     "load",
     "measure",
+    "partition",
     "plan",
     "predict",
     "profile",

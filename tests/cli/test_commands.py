@@ -335,6 +335,7 @@ def test_gallery(run):
     "arguments",
     [
         ("structure", SMALL),
+        ("partition", SMALL, "--ranks", "4"),
         ("predict", SMALL, "--threads", "1"),
         ("plan", SMALL, "--threads", "1"),
         ("plan", SMALL, "--threads", "1", "--check"),

@@ -27,6 +27,7 @@ from sparsecast.api.forecasting import (
     threads_of,
     uncalibrated_devices,
 )
+from sparsecast.api.partitioning import distribute, keep_partition, kept_partition, partition, partitions
 from sparsecast.api.publishing import import_machine, is_table, read_table
 from sparsecast.api.resolving import contents, machine_of, read_matrix, read_question, structure
 from sparsecast.api.trust import disturbances
@@ -42,17 +43,22 @@ __all__ = [
     "choice",
     "compile",
     "contents",
+    "distribute",
     "disturbances",
     "evaluate",
     "forecasts_at_hand",
     "import_machine",
     "is_table",
+    "keep_partition",
+    "kept_partition",
     "machine_of",
     "machines",
     "measure",
     "measure_here",
     "measuring_steps",
     "own_profile",
+    "partition",
+    "partitions",
     "place",
     "plan",
     "predict",
