@@ -98,6 +98,22 @@ def products_are_right_on_awkward_shapes(comm, folder):
             same(comm, compiled(comm, algorithm, A, empties=rows > 3), A)
 
 
+def methods_of_partitioning(comm, folder):
+    """Made on rank 0 by the method that the Configuration names."""
+    A = csr_array(gallery("poisson2d", n=9) + random_matrix(81, 81, 20))
+    methods = ["nonzeros", *(["metis"] if importlib.util.find_spec("pymetis") else [])]
+    for method in methods:
+        asked = configuration("local-1d", comm.size, method=method)
+        same(comm, compile(A if comm.rank == 0 else None, asked, comm), A)
+    if "2d" in algorithms(comm.size):
+        same(comm, compile(A if comm.rank == 0 else None, configuration("2d", comm.size), comm), A)
+    same(
+        comm,
+        compile("gallery:poisson2d?n=5", configuration("global-1d", comm.size), comm),
+        gallery("poisson2d", n=5),
+    )
+
+
 def empty_matrices_give_zeros(comm, folder):
     for shape in ((0, 0), (7, 0), (0, 7)):
         A = csr_array(shape)
@@ -320,6 +336,7 @@ CASES = {
     for case in (
         products_are_right_in_every_type,
         products_are_right_on_awkward_shapes,
+        methods_of_partitioning,
         empty_matrices_give_zeros,
         formats_of_both_parts,
         vectors_stay_distributed,

@@ -18,8 +18,9 @@ from sparsecast.distributed.products import PRODUCTS
 from sparsecast.distributed.reading import file_digest, read_in_parts
 from sparsecast.errors import InputError
 from sparsecast.matrices.matrix_market import is_divisible
-from sparsecast.matrices.problem import Problem
+from sparsecast.matrices.problem import FILE_PREFIX, TWIN_PREFIX, Problem
 from sparsecast.matrices.values import require_imaginary
+from sparsecast.partitioning.methods import partition as partition_of
 from sparsecast.partitioning.partition import Partition
 from sparsecast.version import VERSION
 
@@ -111,8 +112,13 @@ def _described(A: Any, rank: int) -> str:
 
 def _part(comm: Any, A: Any, configuration: Configuration, given: Partition | None) -> RankPart:
     """Return this rank's part of the matrix, by the way that suits where it comes from."""
-    is_file = isinstance(A, str | Path) and configuration.partition == "rows"
-    if is_file and told_text(comm, "given" if given else "") == "" and _reads_in_parts(comm, Path(A)):
+    is_text_file = (
+        isinstance(A, str | Path)
+        and Path(A).suffix.lower() == ".mtx"
+        and not str(A).startswith((TWIN_PREFIX, FILE_PREFIX))
+    )
+    is_by_rows = configuration.partition == "rows" and not told_text(comm, "given" if given else "")
+    if is_text_file and is_by_rows and _reads_in_parts(comm, Path(A)):
         part = read_in_parts(comm, Path(A), configuration)
         in_step(comm, lambda: _check_partition(part.partition, part.partition.shape, configuration))
         return part
@@ -123,7 +129,7 @@ def _part(comm: Any, A: Any, configuration: Configuration, given: Partition | No
         problem = Problem.named(A) if isinstance(A, str | Path) else Problem.of(A)
         matrix = problem.matrix
         require_imaginary(matrix.dtype, configuration.dtype, problem.name)
-        made = given or _partition(matrix, configuration)
+        made = given or partition_of(matrix, comm.size, configuration.partition)
         _check_partition(made, matrix.shape, configuration)
         return csr_array(matrix.astype(configuration.dtype, copy=False)), made
 
@@ -150,9 +156,3 @@ def _check_partition(partition: Partition, shape: tuple[int, int], configuration
             f"ranks with {configuration.algorithm}: expected a {'2D' if needs_2d else '1D'} one of "
             f"{shape[0]:,} x {shape[1]:,} for {configuration.ranks}; partition it so"
         )
-
-
-def _partition(A: csr_array[Any], configuration: Configuration) -> Partition:
-    from sparsecast.partitioning.methods import partition
-
-    return partition(A, configuration.ranks, configuration.partition)
