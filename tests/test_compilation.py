@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numba
 import pytest
 from numba.core.caching import IndexDataCacheFile
 
@@ -95,3 +96,32 @@ def test_processes_that_keep_code_for_different_types_at_once_get_their_own(tmp_
     cache = IndexDataCacheFile(str(tmp_path), "function", "stamp")
     for who in ("one", "other"):
         assert [cache.load((who, number)) for number in range(200)] == [(who, n) for n in range(200)]
+
+
+def test_functions_begin_at_a_multiple_of_64_bytes():
+    def compiled(number):
+        """Compile another function each time, so that they would lie anywhere."""
+        return numba.njit(lambda x: x * number + 1)
+
+    for number in range(8):
+        function = compiled(number)
+        assert function(2) == 2 * number + 1
+        (overload,) = function.overloads.values()
+        assert overload.library.get_pointer_to_function(overload.fndesc.llvm_func_name) % 64 == 0
+
+
+def test_code_that_was_kept_before_functions_were_aligned_is_not_loaded(tmp_path, monkeypatch):
+    file = tmp_path / "kept.py"
+    file.write_text("import numba\n\n@numba.njit(cache=True)\ndef twice(x):\n    return 2 * x\n")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+
+    def hits(first: str) -> str:
+        code = f"{first}; import kept; kept.twice(2); print(sum(kept.twice.stats.cache_hits.values()))"
+        environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"}
+        done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    assert [hits("pass"), hits("pass")] == ["0", "1"]
+    aligned = "import sparsecast.integers"
+    assert [hits(aligned), hits(aligned)] == ["0", "1"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import psutil
 import pytest
 
@@ -109,3 +110,15 @@ def test_more_than_the_machine_has_is_not_there(groups):
 
 def test_this_machines_own_is_some_and_no_more_than_it_has():
     assert 0 < memory.free_bytes() <= psutil.virtual_memory().total
+
+
+@pytest.mark.parametrize("shape", (0, 1, 7, 1000, (3, 5), (0, 4), (100_000, 2)))
+@pytest.mark.parametrize("dtype", ("float32", "complex128", "int32"))
+def test_an_aligned_array_begins_with_a_line_and_is_like_any_other(shape, dtype):
+    arrays = [memory.aligned_empty(shape, dtype) for _ in range(5)]
+    plain = np.empty(shape, dtype)
+    for array in arrays:
+        assert (array.shape, array.dtype) == (plain.shape, plain.dtype)
+        assert not array.size or (array.ctypes.data % 64 == 0 and array.strides == plain.strides)
+        assert array.flags.c_contiguous and array.flags.writeable and array.nbytes == plain.nbytes
+    assert not any(np.shares_memory(one, other) for one in arrays for other in arrays if one is not other)

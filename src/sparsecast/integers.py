@@ -8,9 +8,11 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.compilation import keep_kernels_apart
+from sparsecast.compilation import align_functions, keep_kernels_apart
 
-keep_kernels_apart()  # here, since whatever takes or makes a matrix imports this file
+# Here, since whatever takes or makes a matrix imports this file.
+keep_kernels_apart()
+align_functions()
 
 #: The largest index of 32 bits.
 INT32_MAX = 2**31 - 1

@@ -16,7 +16,10 @@ from scipy import sparse
 from scipy.io import mmread, mmwrite, savemat
 
 from sparsecast.errors import InputError, MatrixFileError, MatrixSizeError
+from sparsecast.features import symmetry as symmetry_module
+from sparsecast.features.analysis import structure
 from sparsecast.matrices import matrix_market, sources
+from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.reading import load, matrix_name, read_file
 
 REAL = "%%MatrixMarket matrix coordinate real general\n"
@@ -111,6 +114,18 @@ def test_symmetric_equals_scipy(tmp_path_factory, coo, symmetry):
     assert_same(held, oracle)
     assert facts.duplicates == oracle.nnz - held.nnz
     assert facts.symmetry == symmetry
+    if symmetry == "symmetric" and not facts.duplicates:
+        assert facts.triangle_nnz == structure(held).symmetry.triangle_nnz is not None
+    else:
+        assert facts.triangle_nnz is None
+
+
+def test_a_forecast_takes_the_symmetry_that_the_file_was_read_with(tmp_path, monkeypatch):
+    path = write(tmp_path, text_of(sparse.coo_array([[2.0, 0.0], [1.0, 0.0]]), "real", "symmetric"))
+    problem = Problem.named(path)
+    assert problem.structure.symmetry.triangle_nnz == 2
+    monkeypatch.setattr(symmetry_module, "triangle_nnz", lambda *given: pytest.fail("it was looked for"))
+    assert problem.sampled_structure.symmetry.triangle_nnz == 2
 
 
 @settings(max_examples=100, deadline=None)

@@ -27,6 +27,7 @@ def structure(
     threads: int | None = None,
     groups: Sequence[str] | None = None,
     is_sampled: bool = False,
+    triangle_nnz: int | None = None,
 ) -> Structure:
     """Return the Structure of a matrix.
 
@@ -46,6 +47,9 @@ def structure(
     is_sampled : bool
         Whether a sample of a large matrix will do, as it does for a forecast. Row lengths, block fill and
         symmetry are those of all entries then, too, and the diagonals where they are few.
+    triangle_nnz : int, optional
+        Entries on and below the diagonal of a matrix that was made by mirroring them, and so is symmetric;
+        without it, symmetry is looked for.
 
     Raises
     ------
@@ -60,7 +64,7 @@ def structure(
     if threads < 1:
         raise InputError(f"threads = {threads}: expected an integer of at least 1; give a larger one")
     workers = max(1, min(threads, int(A.indptr[-1]) // ENTRIES_PER_THREAD))
-    source = MatrixSource(A, workers, is_sampled)
+    source = MatrixSource(A, workers, is_sampled, triangle_nnz)
     wanted = [FEATURES.get(name) for name in (FEATURES.names() if groups is None else groups)]
     found = {group.name: group.compute(source) for group in wanted}
     sampled_nnz = sum(last - first for first, last in source.ranges) or None

@@ -19,11 +19,18 @@ class MatrixSource:
     Its `indptr` and `indices` are of one native type: views of the matrix' own arrays in all usual cases.
     `ranges` are the entries that a sample consists of: empty where all entries are looked at, as in every
     matrix of fewer than LEAST_SAMPLED_NNZ entries, or of fewer than it has rows and columns: maps of these
-    would take more memory than a sample is worth.
+    would take more memory than a sample is worth. `triangle_nnz` is that of a matrix that was made symmetric,
+    None where nobody knows.
     """
 
-    def __init__(self, A: csr_array[Any] | csr_matrix[Any], workers: int, is_sampled: bool = False) -> None:
-        self.matrix, self.workers = A, workers
+    def __init__(
+        self,
+        A: csr_array[Any] | csr_matrix[Any],
+        workers: int,
+        is_sampled: bool = False,
+        triangle_nnz: int | None = None,
+    ) -> None:
+        self.matrix, self.workers, self.triangle_nnz = A, workers, triangle_nnz
         self.shape: tuple[int, int] = A.shape
         wide = max(A.indptr.dtype.itemsize, A.indices.dtype.itemsize) > 4
         index = np.dtype(np.int64 if wide else np.int32)

@@ -18,6 +18,7 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.integers import unsigned
+from sparsecast.memory import aligned_empty
 from sparsecast.parallel import balanced_parts, in_parts, on_threads
 
 #: What a block may be high and wide: the sizes of OSKI's register blocking that Gahvari et al. (2007) use.
@@ -107,7 +108,7 @@ class BCSR(StorageFormat):
         size = stored * A.data.itemsize + blocks * (A.indices.itemsize + r) + starts.nbytes
         cls.refuse_excess(nnz, stored, size + rows.order.nbytes)
         columns = np.empty(blocks, dtype=A.indices.dtype)
-        data = np.empty(stored, dtype=A.data.dtype)
+        data = aligned_empty(stored, A.data.dtype)
         present = np.empty((blocks, r), dtype=np.uint8)
         rows.fill(A.data, starts, (columns, data, present))
         return cls(A.shape, nnz, (r, c), starts, columns, data, present, rows.order)

@@ -16,6 +16,7 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.bcsr import sort_columns
 from sparsecast.formats.storage_format import MAX_PADDING_FACTOR, StorageFormat
+from sparsecast.memory import aligned_empty
 from sparsecast.parallel import balanced_parts, equal_parts, in_parts, on_threads, threads_for
 
 #: Rows that a chunk may have: one bit each in a word that tells entries from padding.
@@ -91,7 +92,7 @@ class DIA(StorageFormat):
         size = rows * len(offsets) * A.data.itemsize + offsets.nbytes + order.nbytes
         size += words[0] * words[1] * chunk_rows // 8
         cls.refuse_excess(nnz, rows * len(offsets), size)
-        data = np.empty(rows * len(offsets), dtype=A.data.dtype)
+        data = aligned_empty(rows * len(offsets), A.data.dtype)
         present = np.empty(words, dtype=f"uint{chunk_rows}")
         arrays = (A.indptr, indices, A.data, order, offsets, data, present)
         in_parts(_fill_chunks, arrays, balanced_parts(A.indptr[_first_rows(rows, chunk_rows)]))

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 
 from sparsecast.errors import MatrixSizeError, PaddingError
 from sparsecast.features.row_blocks import RowBlocks
-from sparsecast.memory import free_bytes
+from sparsecast.memory import aligned_empty, free_bytes
 
 #: A format that would store more than this many times the non-zeros is refused: beyond it the padding
 #: alone streams longer than any other format needs for the whole product.
@@ -144,7 +144,7 @@ class StorageFormat(ABC):
     @staticmethod
     def empty(shape: int | tuple[int, ...], like: csr_array[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return new arrays for columns and values, of the types of a matrix."""
-        return np.empty(shape, dtype=like.indices.dtype), np.empty(shape, dtype=like.data.dtype)
+        return aligned_empty(shape, like.indices.dtype), aligned_empty(shape, like.data.dtype)
 
     def empty_csr(self, indptr: NDArray[Any]) -> csr_array[Any]:
         """Return a matrix for `to_csr` to fill, from the entries of each row behind its place in `indptr`."""

@@ -30,12 +30,16 @@ HERMITIAN = MIRRORS["hermitian"]
 
 
 class Contents(NamedTuple):
-    """What a file holds: rows may be unsorted or hold duplicates; `field` and `symmetry` as in FileFacts."""
+    """What a file holds: rows may be unsorted or hold duplicates; `field` and `symmetry` as in FileFacts.
+
+    `triangle_nnz` is the number of triplets of which a symmetric matrix was made, None of any other one.
+    """
 
     matrix: csr_array[Any]
     field: str
     symmetry: str = "general"
     notes: tuple[str, ...] = ()
+    triangle_nnz: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +101,8 @@ class Header:
         if self.mirror == HERMITIAN and np.any(diagonal.imag != 0):
             notes += ("is called hermitian and holds a diagonal that is not real, kept as it is",)
         matrix = from_triplets(rows, cols, values, self.shape, self.mirror)
-        return Contents(matrix, self.field, self.symmetry, notes)
+        is_symmetric = self.mirror == MIRRORS["symmetric"]
+        return Contents(matrix, self.field, self.symmetry, notes, len(values) if is_symmetric else None)
 
 
 def from_triplets(

@@ -176,7 +176,8 @@ class Problem:
     @cached_property
     def sampled_structure(self) -> Structure:
         """What a forecast reads of the matrix: a sample where that is large."""
-        return structure(self.matrix, is_sampled=True)
+        known = self.facts.triangle_nnz if self.facts else None
+        return structure(self.matrix, is_sampled=True, triangle_nnz=known)
 
     @cached_property
     def specification(self) -> str:

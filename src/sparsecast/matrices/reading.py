@@ -45,6 +45,8 @@ class FileFacts:
     duplicates: int  # entries that were summed into another one at the same place
     nonfinite: int  # values that are NaN or infinite
     notes: tuple[str, ...]  # sentences for the user, such as "holds 3 NaN or infinite values"
+    #: Entries on and below the diagonal, where the file's triplets are those of one triangle; else None.
+    triangle_nnz: int | None = None
 
 
 def load(
@@ -159,7 +161,7 @@ def _kind(path: Path) -> str:
 
 
 def _finished(contents: Contents) -> tuple[csr_array[Any, tuple[int, int]], FileFacts]:
-    matrix, field, symmetry, found = contents
+    matrix, field, symmetry, found, triangle_nnz = contents
     notes, held = list(found), matrix.nnz
     if not matrix.has_sorted_indices:
         sort_rows(matrix.indptr, matrix.indices, matrix.data)
@@ -178,4 +180,6 @@ def _finished(contents: Contents) -> tuple[csr_array[Any, tuple[int, int]], File
         large = np.count_nonzero(np.abs(values) > _LARGEST_EXACT)
         if large:
             notes.append(f"holds {large} integers beyond 2**53, rounded to floating point")
-    return matrix, FileFacts(field, symmetry, zeros, duplicates, nonfinite, tuple(notes))
+    # With duplicates, some of the file's entries may lie in both triangles.
+    triangle = None if duplicates else triangle_nnz
+    return matrix, FileFacts(field, symmetry, zeros, duplicates, nonfinite, tuple(notes), triangle)
