@@ -99,7 +99,7 @@ class Published:
             configuration=self.configuration,
             matrix=f"published:{self.matrix}/{self.matrix}",
             nnz=MATRICES[self.matrix][1],
-            distribution=dataclasses.asdict(self.distribution),
+            distribution=self.distribution.to_dict(),
             samples_s=(self.actual_s,),
             time_s=self.actual_s,
             spread=None,
