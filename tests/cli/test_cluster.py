@@ -79,7 +79,12 @@ def test_a_matrix_at_hand_in_words(run, data_folder):
         (("--ranks", "4", "--formats", "csr,best"), "format 'best' is unknown: known are bcsr"),
         (("--ranks", "4", "--partitions", "luck"), "partition 'luck' is unknown: known are metis"),
         (("--ranks", "4", "--model", "luck"), "cluster model 'luck' is unknown: known are hossain-linear"),
-        (("--ranks", "4", "--model", "hossain-micro"), "expected micro-benchmarks of allgatherv"),
+        (
+            ("--ranks", "4", "--model", "hossain-micro", "--algorithms", "global-1d"),
+            "expected micro-benchmarks of allgatherv",
+        ),
+        (("--ranks", "5", "--algorithms", "2d"), "5 ranks for 2d: expected a square; name 4 or 9"),
+        (("--ranks", "4", "--formats", "dia"), "format dia has no forecast for a rank's part"),
         (("--ranks", "4", "--model", "hossain-svr"), "measure more by `mpirun -n N sparsecast measure"),
         (("--ranks", "4", "--figure", "time.txt"), "expected a name that ends in .png, .svg, .pdf"),
     ),

@@ -180,9 +180,8 @@ def test_nothing_measured_is_one_line_with_the_command(name):
 def test_matrices_of_next_to_nothing(fitted, name, rows, nnz):
     for algorithm in ("global-1d", "local-1d", "2d"):
         way = configuration(algorithm)
-        question = Question(
-            dataclasses.replace(estimate(dataclasses.replace(way, partition="uniform-2d"), rows, nnz))
-        )
+        bounded = estimated_distribution(rows, rows, nnz, way.ranks, way.partition)
+        question = Question(bounded)
         for each in fitted[name].forecast([way], question):
             assert 0 < each.time_s < math.inf
 
@@ -256,6 +255,24 @@ def test_the_node_model_takes_the_place_of_physics():
     assert terms["local"] == 1e-3 and terms["remote"] == 1e-4 and terms["waiting"] >= 0
     assert each.computation_s == pytest.approx(1.1e-3 + terms["waiting"])
     assert each.low_s < each.time_s < each.high_s
+
+
+def test_beside_the_node_model_communication_has_its_own_factor():
+    """Products that take their computation and three times the composed communication."""
+    way, plain = configuration("local-1d"), SparsecastClusterModel().fit(training())
+    known = []
+    for rows, nnz in RANDOM[:6]:
+        (each,) = plain.forecast([way], asked(way, rows, nnz))
+        parts = {"local": [7e-4] * 15 + [8e-4], "remote": [1e-4] * 15 + [2e-4]}
+        time_s = 1e-3 + 3 * each.communication_s
+        made = record(way, rows, nnz, time_s, f"gallery:a{rows}-{nnz}?n=1")
+        known.append(dataclasses.replace(made, parts_s=parts))
+    model = SparsecastClusterModel().fit(training(*known))
+    question = dataclasses.replace(asked(way), local={"csr": LocalTime(1e-3, 9e-4, 1.2e-3, 10)})
+    (before,), (after,) = (each.forecast([way], question) for each in (plain, model))
+    assert after.computation_s == before.computation_s
+    assert after.communication_s == pytest.approx(3 * before.communication_s)
+    assert after.low_s < after.time_s < after.high_s
 
 
 def test_overlap_takes_the_longer_of_both():
