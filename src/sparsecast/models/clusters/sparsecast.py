@@ -7,10 +7,10 @@ at a rank's share of memory, and mispredicted ends of rows. Communication is `ne
 latencies, memory and links, times the ratio by which measured collectives differ from that.
 
 Where distributed products were measured on the machine, factors for each algorithm and format are fitted to
-them: of computation by physics, and of each term of communication. Intervals come from matrices that were left
-out of that fit. The node model needs no factor; with it communication has one, from products whose parts were
-timed by rank. Without such products an interval is that of the node model, widened by the scatter of the measured
-collectives, where both are known; otherwise there is none.
+them: of computation by physics, and of each term of communication. Intervals come from matrices that were
+left out of that fit. The node model needs no factor; with it communication has one, from products whose parts
+were timed by rank. Without such products an interval is that of the node model, widened by the scatter of the
+measured collectives, where both are known; otherwise there is none.
 """
 
 from __future__ import annotations
