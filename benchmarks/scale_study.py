@@ -5,8 +5,8 @@
 The matrices are counts alone: a mesh in two dimensions with 5 entries a row, one in three with 7, and a
 graph with 32 entries a row whose partition finds nothing, so that each entry needs an x of another rank. That
 is how a power-law graph is bounded here; its hubs, which make ranks unequal, are left out. For each algorithm
-in CSR the table has the fewest ranks that are within a twentieth of its best time, the time there, the time on the
-most ranks, and the term that is largest on these: why it ended, where it did.
+in CSR the table has the fewest ranks that are within a twentieth of its best time, the time there, the time
+on the most ranks, and the term that is largest on these: why it ended, where it did.
 
 Nothing is measured: this is what `sparsecast.models.clusters.sparsecast` makes of the speeds of a profile.
 """

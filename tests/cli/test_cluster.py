@@ -95,6 +95,13 @@ def test_wrong_input_is_one_line(run, data_folder, arguments, complaint):
     assert complaint in done.err and done.err.count("\n") == 1
 
 
+def test_what_no_node_can_hold_is_refused(run, data_folder):
+    huge = "counts:rows=1000000000&cols=1000000000&nnz=100000000000"
+    done = run("cluster", huge, *PUBLISHED, "--ranks", "1")
+    assert done.status == 2 and done.err.count("\n") == 1
+    assert "1 ranks of a node take 1.62e+03 GB: expected at most 388 GB" in done.err
+
+
 def test_a_profile_without_microbenchmarks_names_the_command(run, calibrated):
     done = run("cluster", MESH, "--ranks", "4")
     assert done.status == 2 and done.err.count("\n") == 1
