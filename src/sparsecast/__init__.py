@@ -15,6 +15,7 @@ from sparsecast.version import VERSION
 if TYPE_CHECKING:
     from sparsecast.api import (
         calibrate,
+        cluster,
         compile,
         distribute,
         evaluate,
@@ -43,6 +44,7 @@ ensure_cache_folder()
 _HOMES = {
     "bench": "api",
     "calibrate": "api",
+    "cluster": "api",
     "compile": "api",
     "distribute": "api",
     "evaluate": "api",
@@ -79,6 +81,7 @@ __all__ = [
     "Structure",
     "bench",
     "calibrate",
+    "cluster",
     "compile",
     "distribute",
     "evaluate",

@@ -23,6 +23,7 @@ COMMANDS = (
     "machines",
     "predict",
     "plan",
+    "cluster",
     "measure",
     "evaluate",
 )
