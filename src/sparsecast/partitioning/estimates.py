@@ -61,9 +61,11 @@ def estimated_distribution(
         remote = entries * (words > 0)
         messages = np.minimum(words, ranks - 1)
     else:
-        halo, others = _mesh_halo(rows, ranks, method, dimension)
+        # Ranks without rows take no part.
+        sharing = min(ranks, max(rows, 1))
+        halo, others = _mesh_halo(rows, sharing, method, dimension)
         words = np.minimum(np.minimum(entries, cols - own_columns), halo)
-        messages = np.minimum(words, min(others, ranks - 1))
+        messages = np.minimum(words, min(others, sharing - 1))
         remote = np.minimum(
             entries, (words * max(1.0, nnz / max(1, rows) / (2 * dimension))).astype(np.int64)
         )
