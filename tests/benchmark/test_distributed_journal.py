@@ -56,6 +56,7 @@ def test_a_last_line_that_was_cut_short_is_dropped(recorded, path):
         (lambda line: line[:-9], "line 1 is damaged"),
         (lambda line: line.replace('"schema": 1', '"schema": 9'), "line 1 is damaged"),
         (lambda line: line.replace('"nnz"', '"entries"'), "line 1 is damaged"),
+        (lambda line: line.replace('"time_s": 1.25e-05', '"time_s": "long"'), "line 1 is damaged"),
         (lambda line: line.replace('"time_s": 1.25e-05', '"time_s": NaN'), "line 1 has time_s nan: expected"),
         (lambda line: line.replace('"time_s": 1.25e-05', '"time_s": -1'), "line 1 has time_s -1: expected"),
     ),
@@ -68,3 +69,6 @@ def test_a_damaged_line_is_named(recorded, path, damage, complaint):
     with pytest.raises(ProfileError, match=complaint) as refused:
         kept_distributed(recorded.machine)
     assert "\n" not in str(refused.value)
+    path.write_text(f"{damage(second)}\n")
+    with pytest.raises(ProfileError, match=complaint):  # the last line is whole, and not dropped in silence
+        kept_distributed(recorded.machine)

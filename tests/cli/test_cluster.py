@@ -68,9 +68,13 @@ def test_a_matrix_at_hand_in_words(run, data_folder):
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     (
-        (("--ranks", "0"), "ranks 0: expected 1 to "),
-        (("--ranks", "-4"), "ranks -4: expected 1 to "),
-        (("--ranks", "99999999999"), "ranks 99999999999: expected 1 to "),
+        (("--ranks", "0"), "ranks 0: expected a whole number from 1 to "),
+        (("--ranks", "-4"), "ranks -4: expected a whole number from 1 to "),
+        (("--ranks", "99999999999"), "ranks 99999999999: expected a whole number from 1 to 2,097,152; "),
+        (
+            ("--ranks", "4", "--algorithms", "2d", "--partitions", "rows"),
+            "partitions rows with algorithms 2d: expected uniform-2d for 2d",
+        ),
         (("--ranks", "4,,9"), "--ranks 4,,9: expected numbers with commas"),
         (("--ranks", "many"), "--ranks many: expected numbers with commas"),
         (("--ranks", "4", "--price", "-1"), "price -1: expected a finite number"),
@@ -95,11 +99,38 @@ def test_wrong_input_is_one_line(run, data_folder, arguments, complaint):
     assert complaint in done.err and done.err.count("\n") == 1
 
 
+def test_a_matrix_without_entries_has_no_forecast(run, data_folder):
+    """It was 2.2e-299 ns."""
+    done = run("cluster", "counts:rows=9&cols=9&nnz=0", *PUBLISHED, "--ranks", "4")
+    assert (done.status, done.out) == (2, "")
+    assert "a matrix without non-zeros: expected some to forecast" in done.err
+
+
 def test_what_no_node_can_hold_is_refused(run, data_folder):
     huge = "counts:rows=1000000000&cols=1000000000&nnz=100000000000"
     done = run("cluster", huge, *PUBLISHED, "--ranks", "1")
     assert done.status == 2 and done.err.count("\n") == 1
-    assert "1 ranks of a node take 1.62e+03 GB: expected at most 388 GB" in done.err
+    assert "csr on 1 ranks takes 1.62e+03 GB of a node: expected at most 388 GB" in done.err
+
+
+def test_more_ranks_than_rows_are_not_taken_for_faster(run, data_folder):
+    """A mesh of 100 points on 102,400 ranks was forecast in 32 ns: without a message."""
+    few = "counts:rows=100&cols=100&nnz=500"
+    done = run("cluster", few, *PUBLISHED, "--ranks", "4,102400", "--json")
+    document = json.loads(done.out)
+    assert document["enough_ranks"] == 4
+    assert all(each["communication_s"] > 1e-6 for each in document["choices"])
+    assert "On 102,400 ranks some have no row, because there are 100" in document["notes"][1]
+    page = run("cluster", few, *PUBLISHED, "--ranks", "4,102400")
+    assert "More than 4 ranks do not pay" in page.out
+
+
+def test_only_ranks_that_were_asked_about_are_said_not_to_pay(run, data_folder):
+    """Where the largest number is the best, nobody knows of larger ones."""
+    twice = ("--algorithms", "local-1d,local-1d", "--formats", "csr,csr", "--partitions", "metis,metis")
+    done = run("cluster", MESH, *PUBLISHED, "--ranks", "36,72,72", *twice)
+    assert done.status == 0 and "do not pay" not in done.out
+    assert done.out.count("│ local-1d ") == 2
 
 
 def test_a_profile_without_microbenchmarks_names_the_command(run, calibrated):

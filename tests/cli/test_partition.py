@@ -92,7 +92,11 @@ def test_the_pattern_is_drawn(run, tmp_path, suffix):
 
 
 def test_more_ranks_than_rows(run):
-    document = document_of(run("partition", "gallery:poisson2d?n=3", "--ranks", "100", "--json"))
+    outcome = run("partition", "gallery:poisson2d?n=3", "--ranks", "100", "--json")
+    document = json.loads(outcome.out)
+    (note,) = document["notes"]
+    assert note in " ".join(outcome.err.split())
+    assert note == "On 100 ranks some have no row, because there are 9: they only wait; take fewer"
     assert {each["rows_most"] for each in document["partitions"]} == {1}
     empty = {each["method"]: each["empty_ranks"] for each in document["partitions"]}
     assert empty["rows"] == 91

@@ -65,6 +65,13 @@ class Comm:
         self.shared, self.rank, self.size = shared, rank, shared.size
         self.aborted = None
         self.splits = 0
+        self.is_freed = False
+
+    def __bool__(self):
+        return not self.is_freed
+
+    def Free(self):
+        self.is_freed = True
 
     def Abort(self, status):
         self.aborted = status

@@ -7,7 +7,9 @@ type; a case that is about rounding says so.
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib.util
+import weakref
 import zlib
 from pathlib import Path
 
@@ -128,7 +130,7 @@ def formats_of_both_parts(comm, folder):
 
 
 def vectors_stay_distributed(comm, folder):
-    """Iterated, x never leaves the ranks; out is used; a complex x costs two products."""
+    """Iterated, x never leaves the ranks; out is used."""
     A = random_matrix(30, 30, 100)
     order = np.random.default_rng(2).permutation(30)
     for algorithm in algorithms(comm.size):
@@ -142,9 +144,50 @@ def vectors_stay_distributed(comm, folder):
         result = op.gather(last)
         if comm.rank == 0:
             np.testing.assert_array_equal(result, A @ (A @ (A @ whole)))
-        result = op.gather(op @ (x + 1j * x))
+
+
+def types_that_differ_hang_nobody(comm, folder):
+    """A rank with another type would wait for the others, or add other bytes; what comes after works."""
+    A = random_matrix(30, 30, 100)
+    last = comm.size - 1
+    for algorithm in algorithms(comm.size):
+        op = compiled(comm, algorithm, A)
+        x = op.scatter(integers(30) if comm.rank == 0 else None)
+        own = f"complex on rank {comm.rank}: expected .*apart"
+        raises(InputError, own, lambda op=op, x=x: op @ (1j * x))
+        raises(InputError, own, lambda op=op, x=x: op.domain.dot(x, 1j * x))
+        mixed = x.astype(["float64", "float32", "int64"][comm.rank % 3])
+        for kind in ("float16", ">f8", "bool"):
+            sent = op.scatter(integers(30).astype(kind) if comm.rank == 0 else None)
+            assert sent.dtype == ("float64" if kind == ">f8" else "float32")
+        assert op.domain.dot(mixed, mixed) == integers(30) @ integers(30)
+        result = op.gather(op @ mixed)
         if comm.rank == 0:
-            np.testing.assert_array_equal(result, A @ (whole + 1j * whole))
+            np.testing.assert_array_equal(result, A @ integers(30))
+        other, short = (op @ x).astype("float32"), x[:-1]
+        if comm.rank != last:
+            other, short = op @ x, x
+        raises(RanksError, f"rank {last}: y has shape", lambda op=op, y=short: op.gather(y))
+        if comm.size > 1:
+            said = f"rank {last} has y of type float32: expected float64.*convert it"
+            raises(RanksError, said, lambda op=op, y=other: op.gather(y))
+
+
+def nothing_stays_of_an_operator(comm, folder):
+    """Its matrix and its communicators go with its last use, not when somebody collects garbage."""
+    A = random_matrix(30, 30, 100)
+    for algorithm in algorithms(comm.size):
+        op = compiled(comm, algorithm, A)
+        same(comm, op, A)
+        product = weakref.ref(op.product)
+        along_row = op.product._along_row if algorithm == "2d" else None
+        gc.disable()
+        try:
+            del op
+            assert product() is None, algorithm
+        finally:
+            gc.enable()
+        assert not along_row
 
 
 def sums_are_those_of_whole_vectors(comm, folder):
@@ -262,6 +305,7 @@ def wrong_input_is_found_on_all_ranks(comm, folder):
         (asked(None), "rank 0.*no matrix.*give it"),
         (asked(asked=configuration("local-1d", comm.size + 1)), "configuration for .*expected as many"),
         (asked(asked=configuration("nope", comm.size)), "algorithm 'nope' is unknown"),
+        (asked(asked=configuration("local-1d", comm.size, "float16")), "dtype float16: expected one of"),
         (asked(partition=partition((9, 9), comm.size)), "partition of 9 x 9 .*expected a 1D one of 36 x 36"),
         (asked(str(Path(folder) / "missing.mtx")), "missing.mtx: there is no such file"),
         (asked(flat if comm.rank == 0 else None, configuration("local-1d", comm.size, formats=("nope",) * 2)),
@@ -340,6 +384,8 @@ CASES = {
         empty_matrices_give_zeros,
         formats_of_both_parts,
         vectors_stay_distributed,
+        types_that_differ_hang_nobody,
+        nothing_stays_of_an_operator,
         sums_are_those_of_whole_vectors,
         conjugate_gradients_run_unchanged,
         bits_repeat,

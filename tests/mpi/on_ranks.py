@@ -16,8 +16,11 @@ from pathlib import Path
 
 import numpy as np
 
+from sparsecast.cluster_records import Configuration
+from sparsecast.distributed import compile
 from sparsecast.distributed.processes import gathered_texts, in_step, together, world
 from sparsecast.errors import InputError
+from sparsecast.matrices.gallery import gallery
 
 
 def all_cases(comm, folder, out):
@@ -79,6 +82,20 @@ def agrees_that_it_is_wrong(comm):
             raise InputError("no such file; check the path")
 
     in_step(comm, work)
+
+
+def ends_mpi_itself(comm):
+    """Ends MPI while operators are alive, whose requests and communicators are gone then."""
+    from mpi4py import MPI
+
+    A = gallery("poisson2d", n=5)
+    for algorithm, method in (("local-1d-overlap", "rows"), ("2d", "uniform-2d")):
+        asked = Configuration(algorithm, "csr", "csr", method, comm.size, 1)
+        alive.append(compile(A if comm.rank == 0 else None, asked, comm))
+    MPI.Finalize()
+
+
+alive = []
 
 
 def wait(comm):

@@ -10,6 +10,7 @@ import ast
 import importlib.util
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -37,9 +38,9 @@ NAMES = [
 END_S, CASES_S = 10, 120
 
 
-def mpirun(ranks, *arguments, timeout=CASES_S):
+def mpirun(ranks, *arguments, timeout=CASES_S, script=HERE / "on_ranks.py"):
     """Run a program on ranks; a command that hangs fails here with what it has said."""
-    command = [MPIRUN, "-n", str(ranks), sys.executable, "-W", "error", str(HERE / "on_ranks.py")]
+    command = [MPIRUN, "-n", str(ranks), sys.executable, "-W", "error", str(script)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
     # Open MPI asks for these where it runs as root, or with more ranks than cores.
     environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
@@ -108,3 +109,16 @@ def test_all_ranks_end_when_one_fails(fault, status, said):
     if status == 2:
         assert "Traceback" not in run.stderr
     assert (run.stdout + run.stderr).count(said) == 1 or status is None
+
+
+def test_a_program_may_end_mpi_itself():
+    run = mpirun(1, "ends_mpi_itself")
+    assert run.returncode == 0 and "after finalizing" not in run.stderr, run.stderr
+
+
+def test_the_example_solves_on_two_ranks():
+    script = HERE.parents[1] / "examples" / "distributed_cg.py"
+    run = mpirun(2, "gallery:poisson2d?n=20", script=script)
+    assert (run.returncode, run.stderr) == (0, "")
+    said = re.fullmatch(r"400 rows on 2 ranks: ([0-9]+) iterations, relative residual (.*)\n", run.stdout)
+    assert said and int(said[1]) < 100 and float(said[2]) < 2e-8, run.stdout

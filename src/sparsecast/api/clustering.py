@@ -33,7 +33,14 @@ from sparsecast.models.clusters.cluster_model import (
 from sparsecast.partitioning.distributing import distribute
 from sparsecast.partitioning.distribution import Distribution
 from sparsecast.partitioning.estimates import estimated_distribution
-from sparsecast.partitioning.methods import METHODS, default_method, partition, usable_method
+from sparsecast.partitioning.methods import (
+    METHODS,
+    checked_ranks,
+    default_method,
+    idle_ranks_note,
+    partition,
+    usable_method,
+)
 from sparsecast.partitioning.partition import Partition
 from sparsecast.planning.cluster_choice import ClusterAnswer, choices, enough_ranks
 
@@ -122,10 +129,18 @@ def cluster(
     chosen = CLUSTER_MODELS.get(name)()
     fit = chosen.fit(_training(profile))
     asked = _asked(A, profile)
+    if not asked.structure.nnz:
+        raise InputError("a matrix without non-zeros: expected some to forecast; name another matrix")
     found = _Answering(asked, fit, per_node, tuple(algorithms or ALGORITHMS), formats, partitions)
     forecasts = [each for count in sorted(set(ranks)) for each in found.of_ranks(count)]
     if not forecasts:
-        raise InputError(next(iter(found.refused.values()), "nothing was asked for: name an algorithm"))
+        raise InputError(
+            next(
+                iter(found.refused.values()),
+                f"partitions {', '.join(partitions or ())} with algorithms {', '.join(algorithms or ())}: "
+                f"expected {_GRID} for 2d, and another one for the others; name such",
+            )
+        )
     ordered = choices(forecasts, found.one_rank_s(), price)
     label = Problem.of(A).name if not isinstance(A, Structure) else "counts"
     return ClusterAnswer(
@@ -161,8 +176,7 @@ def _checked(ranks: Sequence[int], ranks_per_node: int | None, price: float | No
     if not ranks:
         raise InputError("ranks: expected at least one number of them; name one, such as 64")
     for count in ranks:
-        if not 1 <= count < 2**31:
-            raise InputError(f"ranks {count}: expected 1 to {2**31 - 1}; name such a number")
+        checked_ranks(count)
     cores = profile.machine.cores
     per_node = cores if ranks_per_node is None else ranks_per_node
     if not 1 <= per_node <= cores:
@@ -202,7 +216,9 @@ class _Answering:
         partitions: Sequence[str] | None,
     ) -> None:
         self._asked, self._fit, self._per_node = asked, fit, per_node
-        self._algorithms, self._formats, self._partitions = algorithms, formats, partitions
+        # Each once, however often it was named.
+        self._algorithms = tuple(dict.fromkeys(algorithms))
+        self._formats, self._partitions = tuple(dict.fromkeys(formats or ())), partitions
         self.refused: dict[str, str] = {}
         self._said: dict[str, None] = {}
 
@@ -335,9 +351,11 @@ class _Answering:
         needed = found.memory_bytes * on_node
         if needed <= machine.memory_bytes:
             return None
+        way = found.configuration
         return (
-            f"{on_node} ranks of a node take {needed / 1e9:.3g} GB: expected at most "
-            f"{machine.memory_bytes / 1e9:.3g} GB, the memory of a node; name more ranks, or fewer a node"
+            f"{way.algorithm} in {way.format} on {way.ranks:,} ranks takes {needed / 1e9:.3g} GB of a node: "
+            f"expected at most {machine.memory_bytes / 1e9:.3g} GB, its memory; name more ranks, "
+            f"or fewer a node"
         )
 
     def notes(self, forecasts: Sequence[ClusterForecast]) -> tuple[str, ...]:
@@ -350,6 +368,11 @@ class _Answering:
                 f"The profile {published} is made of published figures and data sheets: nothing was "
                 f"measured on such a machine"
             )
+        ways = [each.configuration for each in forecasts]
+        rows = asked.structure.rows
+        idle = {w.ranks for w in ways if (isqrt(w.ranks) if w.algorithm == "2d" else w.ranks) > rows}
+        if idle:
+            said.append(idle_ranks_note(sorted(idle), rows))
         if asked.matrix is None:
             mesh = f" of a mesh in {MESH_DIMENSION} dimensions" if asked.is_square else ""
             said.append(

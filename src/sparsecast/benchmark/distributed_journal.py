@@ -29,7 +29,7 @@ def keep_distributed(machine: Machine, records: Iterable[DistributedRecord]) -> 
 def kept_distributed(machine: Machine) -> tuple[DistributedRecord, ...]:
     """Return what was kept of a machine, in the order measured; nothing if nothing was.
 
-    A last line that was cut short is ignored: its writer was killed.
+    A last line without its end is ignored: its writer was killed.
 
     Raises
     ------
@@ -39,19 +39,18 @@ def kept_distributed(machine: Machine) -> tuple[DistributedRecord, ...]:
     path = _path(machine)
     if not path.exists():
         return ()
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    text = path.read_text(encoding="utf-8", errors="replace")
     found = []
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(text[: text.rfind("\n") + 1].splitlines(), 1):
         try:
             record = _record(json.loads(line))
+            is_time = 0 < record.time_s < inf
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            if number == len(lines):
-                break
             raise ProfileError(
                 f"{path} line {number} is damaged: expected a distributed record of schema {SCHEMA_VERSION}; "
                 f"remove the file"
             ) from error
-        if not 0 < record.time_s < inf:
+        if not is_time:
             raise ProfileError(
                 f"{path} line {number} has time_s {record.time_s:g}: expected a finite number above 0; "
                 f"remove the line, and measure the matrix again"

@@ -22,6 +22,7 @@ from sparsecast.matrices.problem import FILE_PREFIX, TWIN_PREFIX, Problem
 from sparsecast.matrices.values import require_imaginary
 from sparsecast.partitioning.methods import partition as partition_of
 from sparsecast.partitioning.partition import Partition
+from sparsecast.records import DTYPES
 from sparsecast.version import VERSION
 
 _REMEDIES = {
@@ -60,6 +61,7 @@ def compile(
     """
     _agree_on(comm, A, configuration)
     in_step(comm, lambda: check_ranks(configuration, comm.size))
+    in_step(comm, lambda: _check_dtype(configuration.dtype))
     part = _part(comm, A, configuration, partition)
 
     def product(its: RankPart) -> Any:
@@ -90,6 +92,11 @@ def check_ranks(configuration: Configuration, ranks: int) -> None:
             f"{ranks} ranks for {configuration.algorithm}: expected a square; start {side**2} or "
             f"{(side + 1) ** 2}"
         )
+
+
+def _check_dtype(name: str) -> None:
+    if name not in DTYPES:
+        raise InputError(f"a configuration with dtype {name}: expected one of {', '.join(DTYPES)}; name it")
 
 
 def _agree_on(comm: Any, A: Any, configuration: Configuration) -> None:

@@ -31,12 +31,8 @@ class DistributedProduct(ABC):
     """A product that all ranks do together: each gives its part of x and gets its part of y.
 
     It is made by all ranks together, too, and a format that refuses the part of one of them is refused on
-    all. The results are the same bits in every run on the same ranks.
-
-    Attributes
-    ----------
-    steps : sequence of Step
-        Together the product. A measurement may run them one by one.
+    all. The results are the same bits in every run on the same ranks. A measurement may run its `steps` one
+    by one.
     """
 
     #: Whether it takes a 2D partition.
@@ -45,11 +41,18 @@ class DistributedProduct(ABC):
     def __init__(self, comm: Any, part: RankPart, configuration: Configuration) -> None:
         self.comm, self.part, self.configuration = comm, part, configuration
         self.dtype = np.dtype(configuration.dtype)
-        self.steps: Sequence[Step] = self._steps()
+        self._prepare()
 
     @abstractmethod
-    def _steps(self) -> Sequence[Step]:
-        """Prepare everything and return the steps; collective."""
+    def _prepare(self) -> None:
+        """Build and agree on all that products need; collective."""
+
+    # Not kept: methods of this object in it would be a cycle of references, and the matrix would stay in
+    # memory after its last use.
+    @property
+    @abstractmethod
+    def steps(self) -> Sequence[Step]:
+        """The steps that together are the product."""
 
     def __call__(self, x: NDArray[Any], out: NDArray[Any]) -> None:
         """Compute this rank's part of y from its part of x."""

@@ -6,6 +6,7 @@ messages between two ranks stay in order, so pieces need no numbers.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -53,9 +54,15 @@ def start(requests: Sequence[Any]) -> None:
         type(requests[0]).Startall(requests)
 
 
-def free(requests: Sequence[Any]) -> None:
-    """Give persistent requests back to MPI, which else complains of them at the end."""
-    for each in requests:
+def free(owned: Sequence[Any]) -> None:
+    """Give persistent requests or communicators back to MPI, which else complains of them at the end.
+
+    Nothing is left to do where the program has ended MPI itself.
+    """
+    mpi = sys.modules.get("mpi4py.MPI")
+    if mpi is not None and mpi.Is_finalized():
+        return
+    for each in owned:
         each.Free()
 
 

@@ -75,14 +75,21 @@ class DistributedOperator:
     def matvec(self, x: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Return this rank's part of A x; x, out and types as in `BlockOperator.matvec`.
 
+        But a real matrix takes no complex x: the ranks that have one would do two products, and wait for
+        those that do one.
+
         Raises
         ------
         InputError
-            If `x` or `out` is not this rank's part of a vector.
+            If `x` or `out` is not this rank's part of a vector, or `x` is complex and the matrix is not.
         """
-        shape, size = np.shape(x), self.domain.size
+        shape, size, comm = np.shape(x), self.domain.size, self.product.comm
+        if self.dtype.kind != "c" and np.iscomplexobj(x):
+            raise InputError(
+                f"x is complex on rank {comm.rank}: expected a real one for a {self.dtype} matrix on "
+                f"many ranks; multiply real and imaginary parts apart, or compile for complex values"
+            )
         if shape not in ((size,), (size, 1)):
-            comm = self.product.comm
             raise InputError(
                 f"x has shape {shape} on rank {comm.rank} of {comm.size}: expected ({size},), its part of "
                 f"the {self.shape[1]:,} entries; take it from op.scatter, or make it by op.domain.zeros"

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.distributed.messages import receive, send
-from sparsecast.distributed.processes import in_step, told_text
+from sparsecast.distributed.processes import agree, in_step, told_text
 from sparsecast.errors import InputError
 from sparsecast.partitioning.partition import Integers
 
@@ -54,9 +54,24 @@ class DistributedSpace:
         return np.zeros(self.size, dtype=self.dtype)
 
     def dot(self, x: NDArray[Any], y: NDArray[Any]) -> Any:
-        """Return the inner product of the whole vectors, the sum of conj(x) y, on every rank; collective."""
-        own = np.atleast_1d(np.vdot(x, y))
-        return self._summed(own if self.counts else np.zeros_like(own))[0]
+        """Return the inner product of the whole vectors, the sum of conj(x) y, on every rank; collective.
+
+        Raises
+        ------
+        InputError
+            On this rank, if it is complex in a space of real vectors.
+        """
+        own = np.vdot(x, y)
+        if own.dtype.kind == "c" and self.dtype.kind != "c":
+            raise InputError(
+                f"vectors are complex on rank {self.comm.rank}: expected {self.dtype}, as their space; "
+                f"multiply real and imaginary parts apart"
+            )
+        # One type on all ranks, whatever their vectors have: MPI would wait for ever, or add other bytes.
+        sent = np.zeros(1, dtype=np.result_type(self.dtype, np.float64))
+        if self.counts:
+            sent[0] = own
+        return self._summed(sent).astype(np.result_type(own, self.dtype))[0]
 
     def norm(self, x: NDArray[Any]) -> float:
         """Return the Euclidean norm of the whole vector on every rank; collective."""
@@ -90,8 +105,13 @@ class DistributedSpace:
     def gather(self, y: NDArray[Any]) -> NDArray[Any] | None:
         """Return the whole vector on rank 0, in the order of the matrix, None elsewhere; collective.
 
-        The parts have one dtype on all ranks.
+        Raises
+        ------
+        RanksError
+            If `y` is not the part of some rank, or of another dtype there than on rank 0.
         """
+        y = in_step(self.comm, lambda: self._own(y))
+        agree(self.comm, {"y of type": y.dtype.name}, {"y of type": "convert it"})
         if self.comm.rank:
             if self.counts:
                 send(self.comm, np.ascontiguousarray(y), 0)
@@ -119,7 +139,18 @@ class DistributedSpace:
                 f"x is {array.dtype} of shape {array.shape} on rank 0: expected numbers of shape "
                 f"({length},), the whole vector; give it there"
             )
+        # MPI has no half precision, and no bytes in the other order.
+        array = array.astype(np.result_type(array.dtype, np.float32), copy=False)
         return array if self.order is None else array[self.order]
+
+    def _own(self, y: NDArray[Any]) -> NDArray[Any]:
+        array = np.asarray(y)
+        if array.shape != (self.size,):
+            raise InputError(
+                f"y has shape {array.shape}: expected ({self.size},), the rank's part; give what "
+                f"op @ x returned"
+            )
+        return array
 
     def _summed(self, own: NDArray[Any]) -> NDArray[Any]:
         total = np.empty_like(own)

@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError
 from sparsecast.partitioning.distributing import distribute
 from sparsecast.partitioning.distribution import Distribution
-from sparsecast.partitioning.methods import checked_ranks, partition, usable_method
+from sparsecast.partitioning.methods import checked_ranks, idle_ranks_note, partition, usable_method
 from sparsecast.partitioning.partition import Partition
 
 
@@ -37,7 +38,14 @@ class Partitions:
 
     partitions: Sequence[Partitioned]
     refused: Mapping[str, str]
-    notes: tuple[str, ...] = ()
+    said: tuple[str, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was said, and whether ranks are without rows."""
+        ranks, rows = self.distribution.ranks, self.distribution.shape[0]
+        is_idle = any(each.partition.parts > rows for each in self.partitions)
+        return (*self.said, idle_ranks_note([ranks], rows)) if is_idle else self.said
 
     @property
     def distribution(self) -> Distribution:
@@ -47,6 +55,7 @@ class Partitions:
 
 def partitioned(A: csr_array[Any], ranks: int, method: str) -> Partitioned:
     """Partition a matrix, and count what becomes of it."""
+    partition(csr_array(np.eye(1)), 1, method)  # compiles, which is no part of the time
     began = time.perf_counter()
     made = partition(A, ranks, method)
     partition_s = time.perf_counter() - began

@@ -62,9 +62,11 @@ def estimated_distribution(
         remote = entries * (words > 0)
         messages = np.minimum(words, ranks - 1)
     else:
-        halo, others = _mesh_halo(rows, ranks, method, dimension)
+        # Ranks without rows take no part.
+        sharing = min(ranks, max(rows, 1))
+        halo, others = _mesh_halo(rows, sharing, method, dimension)
         words = np.minimum(np.minimum(entries, cols - own_columns), halo)
-        messages = np.minimum(words, min(others, ranks - 1))
+        messages = np.minimum(words, min(others, sharing - 1))
         crossing = _crossing(nnz / max(1, rows), dimension)
         remote = np.minimum(entries, np.rint(words * crossing).astype(np.int64))
     return Distribution(

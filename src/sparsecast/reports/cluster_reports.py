@@ -114,7 +114,8 @@ def sentences(found: ClusterAnswer) -> list[str]:
         f"Fastest: {way.algorithm} in {way.format.upper()} with {way.partition} on {way.ranks:,} ranks, "
         f"{time(best.time_s)} a product."
     ]
-    if len({each.forecast.configuration.ranks for each in found.choices}) > 1:
+    most = max(each.forecast.configuration.ranks for each in found.choices)
+    if found.enough_ranks is not None and found.enough_ranks < most:
         said.append(
             f"More than {found.enough_ranks:,} ranks do not pay: they gain at most {100 * WORTHWHILE:.0f} %."
         )

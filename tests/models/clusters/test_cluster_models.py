@@ -217,6 +217,19 @@ def test_without_collectives_the_physics_remains():
     assert between > network.allgatherv(1e5, Placement(8, 1))
 
 
+def test_global_1d_gathers_an_x_as_long_as_the_matrix_is_wide(fitted):
+    """The columns, not the rows: x is what every rank gets."""
+    way = configuration("global-1d")
+    for name in ("sparsecast", "hossain-micro"):
+        high, wide = (
+            fitted[name]
+            .forecast([way], Question(estimated_distribution(rows, cols, 10**6, 16, "rows")))[0]
+            .communication_s
+            for rows, cols in ((10**6, 10**3), (10**3, 10**6))
+        )
+        assert wide > 20 * high
+
+
 def test_factors_of_computation_and_communication_are_found_again():
     """A machine three times as slow in computation and twice in communication than physics says."""
     plain = SparsecastClusterModel().fit(training())

@@ -6,6 +6,7 @@ diagonal, and from there along the column: part j of y then lies where part j of
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.distributed.distributed_product import COMMUNICATION, LOCAL, DistributedProduct, Step
-from sparsecast.distributed.messages import pieces
+from sparsecast.distributed.messages import free, pieces
 from sparsecast.distributed.products import PRODUCTS
 
 
@@ -23,12 +24,18 @@ class TwoD(DistributedProduct):
 
     is_2d = True
 
-    def _steps(self) -> Sequence[Step]:
+    def _prepare(self) -> None:
         self._row, self._column = divmod(self.part.rank, self.part.partition.parts)
         self._product = self._bound(self.part.matrix, self.configuration.format)
         self._sums = np.empty(self.part.matrix.shape[0], dtype=self.dtype)
         self._along_row = self.comm.Split(self._row, self._column)
         self._along_column = self.comm.Split(self._column, self._row)
+        # MPI has a limited number of communicators; to free one takes no message.
+        weakref.finalize(self, free, [self._along_row, self._along_column])
+
+    @property
+    def steps(self) -> Sequence[Step]:
+        """Multiply, then Reduce and Bcast."""
         return [Step(LOCAL, self._multiply), Step(COMMUNICATION, self._reduce)]
 
     def _multiply(self, x: NDArray[Any], out: NDArray[Any]) -> None:

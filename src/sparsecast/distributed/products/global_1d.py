@@ -21,7 +21,7 @@ from sparsecast.distributed.products import PRODUCTS
 class Global1D(DistributedProduct):
     """Allgatherv of x, then the product of the rank's rows."""
 
-    def _steps(self) -> Sequence[Step]:
+    def _prepare(self) -> None:
         bounds = self.part.partition.column_bounds
         self._whole = np.empty(bounds[-1], dtype=self.dtype)
         # A window of the vector for each call, because places in it are counts, too.
@@ -33,6 +33,10 @@ class Global1D(DistributedProduct):
             )
             self._windows.append((own, [self._whole[window], (np.diff(inside), inside[:-1])]))
         self._product = self._bound(self.part.matrix, self.configuration.format)
+
+    @property
+    def steps(self) -> Sequence[Step]:
+        """Gather, multiply."""
         return [Step(COMMUNICATION, self._gather), Step(LOCAL, self._multiply)]
 
     def _gather(self, x: NDArray[Any], out: NDArray[Any]) -> None:

@@ -29,16 +29,17 @@ from sparsecast.distributed.products import PRODUCTS
 class Local1D(DistributedProduct):
     """Local product, exchange point to point, remote product."""
 
-    def _steps(self) -> Sequence[Step]:
+    def _prepare(self) -> None:
         layout = local_layout(self.part)
         self._local = self._bound(layout.local, self.configuration.format)
         self._remote = self._bound(layout.remote, self.configuration.remote_format)
         self._halo = Halo(self.comm, layout, self.part.partition.column_bounds, self.dtype)
         self._remote_rows = layout.remote_rows
         self._sums = np.empty(len(layout.remote_rows), dtype=self.dtype)
-        return self._ordered()
 
-    def _ordered(self) -> Sequence[Step]:
+    @property
+    def steps(self) -> Sequence[Step]:
+        """One after the other, as printed."""
         return [
             Step(LOCAL, self._multiply),
             Step(COMMUNICATION, self._exchange),

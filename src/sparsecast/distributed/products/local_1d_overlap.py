@@ -22,9 +22,14 @@ from sparsecast.distributed.products.local_1d import Local1D
 class Local1DOverlap(Local1D):
     """Receives and sends begun, local product, what came awaited, remote product."""
 
-    def _ordered(self) -> Sequence[Step]:
+    def _prepare(self) -> None:
+        super()._prepare()
         self._receives, self._sends = self._halo.persistent_messages()
         weakref.finalize(self, free, self._receives + self._sends)
+
+    @property
+    def steps(self) -> Sequence[Step]:
+        """Communication in two halves around the local product."""
         return [
             Step(COMMUNICATION, self._begin),
             Step(LOCAL, self._multiply),

@@ -179,7 +179,7 @@ class HossainMicroCluster(ClusterModel):
         value = VALUE_BYTES[configuration.dtype]
         if configuration.algorithm == "global-1d":
             return {
-                "allgatherv": self.polynomials_["allgatherv"](nodes, ranks, value * found.shape[0] / ranks)
+                "allgatherv": self.polynomials_["allgatherv"](nodes, ranks, value * found.shape[1] / ranks)
             }
         if configuration.algorithm == "2d":
             vector = float(value * found.rows.max(initial=0))

@@ -147,7 +147,7 @@ class Network:
         on = Placement(configuration.ranks, configuration.nodes)
         value = VALUE_BYTES[configuration.dtype]
         if configuration.algorithm == "global-1d":
-            time_s = self.allgatherv(found.shape[0] * value / on.ranks, on)
+            time_s = self.allgatherv(found.shape[1] * value / on.ranks, on)
             return {"allgatherv": np.full(found.ranks, time_s)}
         if configuration.algorithm == "2d":
             return self._grid_terms(value * float(found.rows.max(initial=0)), on, found.ranks)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import operator
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from scipy.sparse import csr_array
@@ -87,3 +87,9 @@ def checked_ranks(ranks: int) -> int:
     if not 1 <= count <= MOST_RANKS:
         raise InputError(f"ranks {ranks}: expected a whole number from 1 to {MOST_RANKS:,}; give one")
     return count
+
+
+def idle_ranks_note(ranks: Iterable[int], rows: int) -> str:
+    """Return in words that these numbers of ranks are more than the matrix has rows."""
+    counts = ", ".join(f"{count:,}" for count in ranks)
+    return f"On {counts} ranks some have no row, because there are {rows:,}: they only wait; take fewer"
