@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 SOURCES := src tests benchmarks examples
 
-.PHONY: demo test check clean gpu-campaign
+.PHONY: demo test test-mpi check clean gpu-campaign
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -28,6 +28,10 @@ demo: $(VENV)/installed
 
 test: $(VENV)/installed-test
 	$(BIN)/python -m pytest --numprocesses auto
+
+# On 1, 2, 4 and 9 ranks, with the MPI library that this installs.
+test-mpi: $(VENV)/installed-test $(VENV)/installed-mpi
+	$(BIN)/python -m pytest tests/mpi
 
 check: $(VENV)/installed-check
 	$(BIN)/ruff check $(SOURCES)

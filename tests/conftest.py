@@ -47,19 +47,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Have one process run all tests of a format: two would compile the same kernels at once.
 
-    One process, too, runs the tests that look at what a campaign left: each would run it for itself.
+    One process, too, runs the tests that look at what a campaign left, or one mpirun: each would run it for
+    itself.
     """
     from xdist.scheduler import LoadScopeScheduling
 
     class ByFormat(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return _format_of(nodeid) or (_CAMPAIGN if _CAMPAIGN in nodeid else nodeid)
+            return _format_of(nodeid) or next((each for each in _SHARED if each in nodeid), nodeid)
 
     config.option.loadscopereorder = False
     return ByFormat(config, log)
 
 
-_CAMPAIGN = "test_gpu_campaign.py"
+_SHARED = ("test_gpu_campaign.py", "test_mpi.py")
 
 
 def _format_of(nodeid: str) -> str | None:

@@ -58,6 +58,14 @@ class BusyError(InputError):
     """Another process is calibrating this machine."""
 
 
+class MpiError(InputError):
+    """mpi4py or an MPI library is missing, or the processes were started by the mpirun of another one."""
+
+
+class RanksError(InputError):
+    """What all ranks found together, so that each of them raises it: one of them need say so."""
+
+
 class StorageError(InputError):
     """The folder that keeps profiles and journals cannot be written."""
 

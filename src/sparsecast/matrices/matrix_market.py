@@ -8,24 +8,36 @@ stored and nothing is mirrored twice.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.io import mmread
 
 from sparsecast.integers import index_dtype
 from sparsecast.matrices import assembly
-from sparsecast.matrices.assembly import MIRRORS, Contents, from_packed
-from sparsecast.matrices.sources import BLOCK_BYTES, TextSource, damaged, failures_of, shown, too_large
+from sparsecast.matrices.assembly import MIRRORS, Contents, Header, from_packed
+from sparsecast.matrices.sources import (
+    BLOCK_BYTES,
+    TextSource,
+    check_file,
+    damaged,
+    failures_of,
+    shown,
+    too_large,
+)
 
 _LINE_BYTES = 1 << 16
 _COMMENT_BYTES = 1 << 22
 # The format allows 1024 characters a line; no writer needs a quarter of it.
 _ENTRY_BYTES = 256
 _SLACK_BYTES = 1 << 21
+# Parsed at a time by one of several readers.
+_PART_BYTES = 1 << 24
 
 _LAYOUTS = ("coordinate", "array")
 _FIELDS = {"real": "real", "double": "real", "integer": "integer", "unsigned-integer": "integer"}
@@ -84,6 +96,87 @@ def read_matrix_market(path: Path, asked: np.dtype[Any] | None) -> Contents:
     (rows, cols), values = parsed.coords, parsed.data.astype(dtype, copy=False)
     del parsed
     return header.contents(rows, cols, values)
+
+
+class Triplets(NamedTuple):
+    """Stored entries of a file, with rows and columns from 0."""
+
+    rows: NDArray[Any]
+    columns: NDArray[Any]
+    values: NDArray[Any]
+
+
+def is_divisible(path: Path) -> bool:
+    """Tell whether a file can be read in parts: coordinates in a plain Matrix Market file.
+
+    Raises
+    ------
+    MatrixFileError
+        If there is no such file, or its header is damaged.
+    """
+    check_file(path)
+    if path.suffix.lower() != ".mtx":
+        return False
+    with failures_of(path), TextSource(path, _COMMENT_BYTES) as source:
+        return _read_header(source).layout == "coordinate"
+
+
+def read_triplets(path: Path, part: int, parts: int, asked: np.dtype[Any]) -> tuple[Header, Triplets]:
+    """Read the entries whose lines begin in one of so many parts of a divisible file, of equal bytes.
+
+    The caller has to compare the number of all entries with `stored` of the header.
+
+    Raises
+    ------
+    MatrixFileError, MatrixSizeError, InputError
+        As `read_matrix_market` does.
+    """
+    with failures_of(path), TextSource(path, _COMMENT_BYTES) as source:
+        header = _read_header(source)
+        dtype, begin = header.value_type(path, asked), source.position
+    length = path.stat().st_size - begin
+    first, end = begin + length * part // parts, begin + length * (part + 1) // parts
+    found = [Triplets(*(np.empty(0, dtype=each) for each in (np.int64, np.int64, dtype)))]
+    with failures_of(path), path.open("rb") as file:
+        # The line at the first byte belongs to the part before, unless it begins there.
+        file.seek(max(first - 1, begin))
+        if first > begin:
+            file.readline()
+        while file.tell() < end:
+            place = file.tell()
+            text = file.read(min(_PART_BYTES, end - place))
+            if not text.endswith(b"\n"):
+                text += file.readline()
+            found.append(_parsed(path, header, text, place, dtype))
+    return header, Triplets(*(np.concatenate(each) for each in zip(*found, strict=True)))
+
+
+def _parsed(path: Path, header: _Header, text: bytes, place: int, dtype: np.dtype[Any]) -> Triplets:
+    """Parse whole lines that stand at some byte of a file."""
+    lines = sum(1 for line in text.split(b"\n") if line.strip())
+    body: Any = _Body(_Text(path, text), replace(header, stored=lines, lines=2))
+    try:
+        parsed: Any = mmread(body, spmatrix=False)
+    except (ValueError, OverflowError) as error:
+        if body.refusal is None:
+            where = f"{str(error).rstrip('.')} (lines counted from byte {place:,})"
+            raise damaged(path, where, _expectation(header)) from error
+    if body.refusal is not None:
+        raise body.refusal
+    rows, columns = (each.astype(np.int64) for each in parsed.coords)
+    return Triplets(rows, columns, parsed.data.astype(dtype, copy=False))
+
+
+class _Text:
+    """Text in memory, in the blocks that a TextSource gives."""
+
+    def __init__(self, path: Path, text: bytes) -> None:
+        self.path = path
+        self._rest = io.BytesIO(text)
+
+    def block(self) -> bytes:
+        """Return the next BLOCK_BYTES, fewer at the end, nothing after it."""
+        return self._rest.read(BLOCK_BYTES)
 
 
 def _read_header(source: TextSource) -> _Header:
@@ -175,7 +268,7 @@ def _expectation(header: _Header) -> str:
 class _Body:
     """What SciPy's parser reads: a header written here, then the checked text of the file."""
 
-    def __init__(self, source: TextSource, header: _Header) -> None:
+    def __init__(self, source: TextSource | _Text, header: _Header) -> None:
         self._source = source
         self._header = header
         self._pieces = self._checked_pieces()

@@ -114,6 +114,11 @@ class TextSource:
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
+    @property
+    def position(self) -> int:
+        """Bytes of text that were read."""
+        return self._read
+
     def allow(self, more_bytes: int) -> None:
         """Bound what may be read from here on to `more_bytes`."""
         self._allowed = self._read + more_bytes

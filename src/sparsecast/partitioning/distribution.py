@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Self
 
+import numpy as np
+
+from sparsecast.errors import InputError
 from sparsecast.partitioning.partition import Integers
+
+#: The fields that have a number for each rank.
+_PER_RANK = (
+    *("rows", "columns", "local_nnz", "remote_nnz"),
+    *("received_words", "sent_words", "received_messages", "sent_messages"),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,3 +76,76 @@ class Distribution:
         """Most entries of a rank over their mean; 1.0 without entries."""
         mean = float(self.nnz.mean())
         return float(self.nnz.max()) / mean if mean else 1.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as plain data."""
+        stored = {field.name: getattr(self, field.name) for field in fields(self)}
+        return stored | {name: stored[name].tolist() for name in _PER_RANK} | {"shape": list(self.shape)}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
+        """Return what `to_dict` stored.
+
+        Raises
+        ------
+        InputError
+            If a field is missing, or the numbers contradict each other; the message names the first one.
+        """
+        wrong = _wrong(stored)
+        if wrong is None:
+            arrays = {name: np.array(stored[name], dtype=np.int64) for name in _PER_RANK}
+            others = {field.name: stored[field.name] for field in fields(cls) if field.name not in _PER_RANK}
+            found = cls(**{**others, **arrays, "shape": tuple(stored["shape"])})
+            wrong = found._contradiction()
+        if wrong is not None:
+            raise InputError(
+                f"stored distribution {wrong}: expected that of a partition; measure, or partition, again"
+            )
+        return found
+
+    def _contradiction(self) -> str | None:
+        """Return in words what no partition of a matrix comes to; None if nothing is wrong."""
+        parts = math.isqrt(self.ranks)
+        times = parts if parts**2 == self.ranks and self.rows.sum() == parts * self.shape[0] else 1
+        if (self.rows.sum(), self.columns.sum()) != (times * self.shape[0], times * self.shape[1]):
+            return f"has {self.rows.sum()} rows and {self.columns.sum()} columns for a shape of {self.shape}"
+        if self.sent_words.sum() != self.received_words.sum():
+            return f"has {self.sent_words.sum()} words sent and {self.received_words.sum()} received"
+        if self.sent_messages.sum() != self.received_messages.sum():
+            return f"has {self.sent_messages.sum()} messages sent and {self.received_messages.sum()} received"
+        if max(self.received_messages.max(), self.sent_messages.max()) >= self.ranks:
+            return f"has more messages of a rank than other ranks, {self.ranks - 1}"
+        limits = (
+            ("received_words", "remote_nnz"),
+            ("received_messages", "received_words"),
+            ("sent_messages", "sent_words"),
+        )
+        for name, limit in limits:
+            above = np.flatnonzero(getattr(self, name) > getattr(self, limit))
+            if len(above):
+                return f"has more {name} than {limit} on rank {above[0]}"
+        return None
+
+
+def _wrong(stored: Mapping[str, Any]) -> str | None:
+    """Return the first field that is missing or of another type than a Distribution has there."""
+    ranks = None
+    for name in _PER_RANK:
+        numbers = stored.get(name)
+        if not (isinstance(numbers, list) and numbers and all(map(_is_count, numbers))):
+            return f"has no whole numbers from 0 on as {name}"
+        ranks = len(numbers) if ranks is None else ranks
+        if len(numbers) != ranks:
+            return f"has {len(numbers)} numbers as {name} and {ranks} ranks"
+    shape = stored.get("shape")
+    if not (isinstance(shape, list) and len(shape) == 2 and all(map(_is_count, shape))):
+        return f"has {shape!r} as shape"
+    if not isinstance(stored.get("method"), str) or not isinstance(stored.get("is_estimate"), bool):
+        return f"has {stored.get('method')!r} as method and {stored.get('is_estimate')!r} as is_estimate"
+    if stored.get("edge_cut", "nothing") is not None and not _is_count(stored.get("edge_cut")):
+        return f"has {stored.get('edge_cut', 'nothing')!r} as edge_cut"
+    return None
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53

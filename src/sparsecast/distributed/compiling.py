@@ -1,0 +1,158 @@
+"""From a matrix and a Configuration to an operator on many ranks."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from scipy.sparse import csr_array
+
+from sparsecast.cluster_records import Configuration
+from sparsecast.distributed.operator import DistributedOperator, Products
+from sparsecast.distributed.parts import RankPart, scattered, told_partition
+from sparsecast.distributed.processes import agree, in_step, told_text
+from sparsecast.distributed.products import PRODUCTS
+from sparsecast.distributed.reading import file_digest, read_in_parts
+from sparsecast.errors import InputError
+from sparsecast.matrices.matrix_market import is_divisible
+from sparsecast.matrices.problem import FILE_PREFIX, TWIN_PREFIX, Problem
+from sparsecast.matrices.values import require_imaginary
+from sparsecast.partitioning.methods import partition as partition_of
+from sparsecast.partitioning.partition import Partition
+from sparsecast.version import VERSION
+
+_REMEDIES = {
+    "Sparsecast": "install one version everywhere",
+    "the configuration": "give all ranks the same",
+    "the file": "copy one file to all machines",
+    "the matrix": "give all ranks the same, or None on all but rank 0",
+}
+
+
+def compile(
+    A: Any, configuration: Configuration, comm: Any, partition: Partition | None = None
+) -> DistributedOperator:
+    """Build a matrix on the ranks of a communicator as a Configuration says; all ranks call it together.
+
+    What is wrong anywhere is found before the first product, and raised on every rank.
+
+    Parameters
+    ----------
+    A : sparse matrix, str or Path
+        A matrix that rank 0 has: the others give None, or the same. Or what names it, on all ranks: a file
+        or ``gallery:NAME?...``. A Matrix Market file of coordinates, not compressed, is read in parts by all
+        where the rows have equal numbers. Otherwise rank 0 reads or makes the matrix, and no other rank
+        holds more than its part.
+    configuration : Configuration
+    comm : communicator of mpi4py
+    partition : Partition, optional
+        On rank 0; without it, the method of the Configuration makes one.
+
+    Raises
+    ------
+    RanksError
+        On all ranks, if they disagree on the version of Sparsecast, the Configuration or the matrix; if a
+        rank cannot read its part of the file, or the format does not suit its part; if the Configuration is
+        not for this matrix or so many ranks.
+    """
+    _agree_on(comm, A, configuration)
+    in_step(comm, lambda: check_ranks(configuration, comm.size))
+    part = _part(comm, A, configuration, partition)
+
+    def product(its: RankPart) -> Any:
+        return PRODUCTS.get(configuration.algorithm)(comm, its, configuration)
+
+    return DistributedOperator(Products(product(part), product))
+
+
+def check_ranks(configuration: Configuration, ranks: int) -> None:
+    """Refuse a Configuration that so many ranks cannot do.
+
+    Raises
+    ------
+    InputError
+        If it is for other ranks, or for a number that is no square where the algorithm needs one.
+    UnknownNameError
+        If the algorithm is unknown.
+    """
+    algorithm = PRODUCTS.get(configuration.algorithm)
+    if configuration.ranks != ranks:
+        raise InputError(
+            f"{ranks} ranks with a configuration for {configuration.ranks}: expected as many; start "
+            f"{configuration.ranks}, or choose for {ranks}"
+        )
+    side = math.isqrt(ranks)
+    if algorithm.is_2d and side * side != ranks:
+        raise InputError(
+            f"{ranks} ranks for {configuration.algorithm}: expected a square; start {side**2} or "
+            f"{(side + 1) ** 2}"
+        )
+
+
+def _agree_on(comm: Any, A: Any, configuration: Configuration) -> None:
+    """Compare what all ranks have to know alike; beside an array on rank 0, the others may give None."""
+    known = {"Sparsecast": VERSION, "the configuration": json.dumps(dataclasses.asdict(configuration))}
+    agree(comm, known, _REMEDIES)
+    described = in_step(comm, lambda: _described(A, comm.rank))
+    first = told_text(comm, described)
+    is_told = A is None and first.startswith("array?")
+    agree(comm, {"the matrix": first if is_told else described}, _REMEDIES)
+
+
+def _described(A: Any, rank: int) -> str:
+    if A is None and rank == 0:
+        raise InputError("no matrix: expected one on this rank, or a name on all; give it")
+    if A is None:
+        return "None"
+    return str(A) if isinstance(A, str | Path) else Problem.of(A).specification
+
+
+def _part(comm: Any, A: Any, configuration: Configuration, given: Partition | None) -> RankPart:
+    """Return this rank's part of the matrix, by the way that suits where it comes from."""
+    is_text_file = (
+        isinstance(A, str | Path)
+        and Path(A).suffix.lower() == ".mtx"
+        and not str(A).startswith((TWIN_PREFIX, FILE_PREFIX))
+    )
+    is_by_rows = configuration.partition == "rows" and not told_text(comm, "given" if given else "")
+    if is_text_file and is_by_rows and _reads_in_parts(comm, Path(A)):
+        part = read_in_parts(comm, Path(A), configuration)
+        in_step(comm, lambda: _check_partition(part.partition, part.partition.shape, configuration))
+        return part
+
+    def make() -> tuple[csr_array[Any] | None, Partition | None]:
+        if comm.rank:
+            return None, None
+        problem = Problem.named(A) if isinstance(A, str | Path) else Problem.of(A)
+        matrix = problem.matrix
+        require_imaginary(matrix.dtype, configuration.dtype, problem.name)
+        made = given or partition_of(matrix, comm.size, configuration.partition)
+        _check_partition(made, matrix.shape, configuration)
+        return csr_array(matrix.astype(configuration.dtype, copy=False)), made
+
+    matrix, made = in_step(comm, make)
+    return scattered(comm, matrix, told_partition(comm, made))
+
+
+def _reads_in_parts(comm: Any, path: Path) -> bool:
+    """Tell on all ranks whether a file can be read in parts; the file is the same for all of them."""
+    described = in_step(comm, lambda: file_digest(path) if is_divisible(path) else "")
+    agree(comm, {"the file": described}, _REMEDIES)
+    return bool(described)
+
+
+def _check_partition(partition: Partition, shape: tuple[int, int], configuration: Configuration) -> None:
+    """Refuse a partition that is not for this matrix, the ranks or the algorithm."""
+    is_2d = partition.parts**2 == partition.ranks
+    needs_2d = PRODUCTS.get(configuration.algorithm).is_2d
+    fits = is_2d if needs_2d else not partition.is_2d
+    if partition.shape != shape or partition.ranks != configuration.ranks or not fits:
+        kind = "2D" if partition.is_2d else "1D"
+        raise InputError(
+            f"a {kind} partition of {partition.shape[0]:,} x {partition.shape[1]:,} for {partition.ranks} "
+            f"ranks with {configuration.algorithm}: expected a {'2D' if needs_2d else '1D'} one of "
+            f"{shape[0]:,} x {shape[1]:,} for {configuration.ranks}; partition it so"
+        )

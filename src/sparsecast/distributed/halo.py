@@ -1,0 +1,64 @@
+"""Exchange of the entries of x that ranks need of each other, point to point."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecast.distributed.layout import LocalLayout
+from sparsecast.distributed.messages import exchanged, pieces
+from sparsecast.partitioning.partition import Integers
+
+
+class Halo:
+    """What a rank sends to others in each product and gets of them, and where that lies meanwhile.
+
+    Owners are told once what the others need: a collective call.
+
+    Attributes
+    ----------
+    received : array
+        x of the columns `needed` of the layout.
+    """
+
+    def __init__(self, comm: Any, layout: LocalLayout, column_bounds: Integers, dtype: np.dtype[Any]) -> None:
+        asked = {rank: layout.needed[place] - column_bounds[rank] for rank, place in layout.sources.items()}
+        wanted = exchanged(comm, asked, np.int64)
+        self._picked = np.concatenate([np.empty(0, dtype=np.int64), *wanted.values()])
+        self._sent = np.empty(len(self._picked), dtype=dtype)
+        self.received: NDArray[Any] = np.empty(len(layout.needed), dtype=dtype)
+        ends = np.cumsum([0, *map(len, wanted.values())]).tolist()
+        #: Ranks and the slices of the buffers that come from them and go to them, each short enough for MPI.
+        self._incoming = [
+            (rank, self.received[place][piece])
+            for rank, place in layout.sources.items()
+            for piece in pieces(place.stop - place.start)
+        ]
+        self._outgoing = [
+            (rank, self._sent[first:end][piece])
+            for rank, first, end in zip(wanted, ends[:-1], ends[1:], strict=True)
+            for piece in pieces(end - first)
+        ]
+        self._comm = comm
+
+    def pack(self, x: NDArray[Any]) -> None:
+        """Copy what others need into the buffer that is sent; messages of before must have left it."""
+        # "clip" lets NumPy write to the buffer at once; no index is out of range.
+        np.take(x, self._picked, out=self._sent, mode="clip")
+
+    def messages(self) -> list[Any]:
+        """Receive and send everything once: the requests, begun."""
+        comm = self._comm
+        return [comm.Irecv(buffer, source=rank) for rank, buffer in self._incoming] + [
+            comm.Isend(buffer, dest=rank) for rank, buffer in self._outgoing
+        ]
+
+    def persistent_messages(self) -> tuple[list[Any], list[Any]]:
+        """Return requests that can be started again and again: those that receive, those that send."""
+        comm = self._comm
+        return (
+            [comm.Recv_init(buffer, source=rank) for rank, buffer in self._incoming],
+            [comm.Send_init(buffer, dest=rank) for rank, buffer in self._outgoing],
+        )

@@ -1,0 +1,163 @@
+"""The part of a matrix that a rank has, and how it gets there: from rank 0, or from the transpose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, csr_array
+
+from sparsecast.distributed.messages import exchanged, receive, send, told
+from sparsecast.distributed.processes import told_text
+from sparsecast.integers import index_dtype
+from sparsecast.partitioning.partition import Partition
+
+
+@dataclass(frozen=True, eq=False)
+class RankPart:
+    """The entries of a rank.
+
+    Attributes
+    ----------
+    partition : Partition
+        With `order` on rank 0 alone.
+    rank : int
+    matrix : csr_array
+        In 1D the rows of the rank with all columns of the matrix, in 2D its block.
+    """
+
+    partition: Partition
+    rank: int
+    matrix: csr_array[Any]
+
+    @property
+    def vector_part(self) -> int:
+        """Which part of x, and of y, the rank has: in 2D that of its column of ranks."""
+        return self.rank % self.partition.parts
+
+    @property
+    def counts(self) -> bool:
+        """Whether the rank's part counts in sums over all: in 2D that of the diagonal."""
+        row, column = divmod(self.rank, self.partition.parts)
+        return not self.partition.is_2d or row == column
+
+
+def block_bounds(partition: Partition, rank: int) -> tuple[int, int, int, int]:
+    """Return first row, end of rows, first column and end of columns of what a rank has."""
+    row, column = divmod(rank, partition.parts) if partition.is_2d else (rank, 0)
+    rows = partition.row_bounds[row], partition.row_bounds[row + 1]
+    columns = partition.column_bounds[[column, column + 1 if partition.is_2d else -1]]
+    return int(rows[0]), int(rows[1]), int(columns[0]), int(columns[1])
+
+
+def told_partition(comm: Any, partition: Partition | None) -> Partition:
+    """Return the partition of rank 0 on every rank, elsewhere without its order."""
+    has = partition if comm.rank == 0 else None
+    method = told_text(comm, has.method if has else "")
+    counts = np.array([has.ranks, has.parts] if has else [0, 0], dtype=np.int64)
+    told(comm, counts)
+    empty = np.empty(counts[1] + 1, dtype=np.int64)
+    bounds = [np.array(has.row_bounds), np.array(has.column_bounds)] if has else [empty, empty.copy()]
+    for each in bounds:
+        told(comm, each)
+    return has or Partition(method, int(counts[0]), *bounds)
+
+
+def scattered(comm: Any, A: csr_array[Any] | None, partition: Partition) -> RankPart:
+    """Return the part of each rank of a matrix that rank 0 holds; no other rank holds more than its part."""
+    whole = partition.renumbered(A) if A is not None and comm.rank == 0 else None
+    types = told_text(
+        comm, f"{whole.dtype.name} {whole.indices.dtype.name}" if whole is not None else ""
+    ).split()
+    if whole is None:
+        return RankPart(partition, comm.rank, _received(comm, partition, *types))
+    for rank in range(1, comm.size):
+        block = _block(whole, partition, rank)
+        send(comm, np.array([block.nnz], dtype=np.int64), rank)
+        for array in (block.indptr, block.indices, block.data):
+            send(comm, np.ascontiguousarray(array), rank)
+    return RankPart(partition, 0, _block(whole, partition, 0))
+
+
+def _block(whole: csr_array[Any], partition: Partition, rank: int) -> csr_array[Any]:
+    """Return what a rank has of a renumbered matrix, with the index type of the matrix."""
+    first, end, left, right = block_bounds(partition, rank)
+    start, stop = int(whole.indptr[first]), int(whole.indptr[end])
+    rows = csr_array((end - first, whole.shape[1]), dtype=whole.dtype)
+    rows.indptr = (whole.indptr[first : end + 1] - whole.indptr[first]).astype(whole.indices.dtype)
+    rows.indices, rows.data = whole.indices[start:stop], whole.data[start:stop]
+    if (left, right) == (0, whole.shape[1]):
+        return rows
+    block = rows[:, left:right]
+    block.indptr, block.indices = (
+        each.astype(whole.indices.dtype, copy=False) for each in (block.indptr, block.indices)
+    )
+    return block
+
+
+def _received(comm: Any, partition: Partition, dtype: str, index: str) -> csr_array[Any]:
+    first, end, left, right = block_bounds(partition, comm.rank)
+    nnz = np.empty(1, dtype=np.int64)
+    receive(comm, nnz, 0)
+    block = csr_array((end - first, right - left), dtype=dtype)
+    block.indptr, block.indices = np.empty(end - first + 1, dtype=index), np.empty(nnz[0], dtype=index)
+    block.data = np.empty(nnz[0], dtype=dtype)
+    for array in (block.indptr, block.indices, block.data):
+        receive(comm, array, 0)
+    return block
+
+
+@dataclass(frozen=True, eq=False)
+class Triplets:
+    """Entries by row, column and value."""
+
+    rows: NDArray[Any]
+    columns: NDArray[Any]
+    values: NDArray[Any]
+
+
+def transposed(comm: Any, part: RankPart) -> RankPart:
+    """Return the part of the transpose that a rank has, whose rows are partitioned as our columns."""
+    turned = replace(
+        part.partition, row_bounds=part.partition.column_bounds, column_bounds=part.partition.row_bounds
+    )
+    first, _, left, _ = block_bounds(part.partition, part.rank)
+    entries = coo_array(part.matrix)
+    # The rank's own entries come in the order of its rows, and ranks in the order of theirs.
+    return from_entries(
+        comm,
+        Triplets(entries.col.astype(np.int64) + left, entries.row.astype(np.int64) + first, entries.data),
+        turned,
+    )
+
+
+def from_entries(comm: Any, entries: Triplets, partition: Partition) -> RankPart:
+    """Send entries that lie anywhere to the ranks that have them, and return what comes here.
+
+    Rows and columns are those of the renumbered matrix. Entries of one place are added up.
+    """
+    owners = np.searchsorted(partition.row_bounds, entries.rows, side="right") - 1
+    if partition.is_2d:
+        columns = np.searchsorted(partition.column_bounds, entries.columns, side="right") - 1
+        owners = owners * partition.parts + columns
+    order = np.argsort(owners, kind="stable")
+    places = np.searchsorted(owners[order], np.arange(comm.size + 1))
+    first, end, left, right = block_bounds(partition, comm.rank)
+
+    def at_owner(array: NDArray[Any]) -> NDArray[Any]:
+        outgoing = {k: array[order[places[k] : places[k + 1]]] for k in np.unique(owners).tolist()}
+        return joined(exchanged(comm, outgoing, array.dtype), array.dtype)
+
+    rows, columns_, values = (at_owner(each) for each in (entries.rows, entries.columns, entries.values))
+    index = index_dtype(right - left, end - first, len(values))
+    where = (rows - first).astype(index), (columns_ - left).astype(index)
+    matrix = csr_array(coo_array((values, where), shape=(end - first, right - left)))
+    return RankPart(partition, comm.rank, matrix)
+
+
+def joined(arrays: Mapping[int, NDArray[Any]], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return the arrays of ranks one after the other."""
+    return np.concatenate([np.empty(0, dtype=dtype), *arrays.values()])

@@ -1,0 +1,168 @@
+"""The processes of a run: the communicator, what all have to agree on, and how all end when one fails.
+
+A communicator is one of mpi4py, which is imported when `world` is called: importing it starts MPI.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import numpy as np
+
+from sparsecast.errors import InputError, MpiError, RanksError, SparsecastError
+
+T = TypeVar("T")
+
+#: Exit statuses of the command line, by what went wrong.
+_INPUT_WRONG, _OUR_FAULT, _STOPPED = 2, 1, 130
+
+#: Where the mpirun of MPICH and its relatives, of Open MPI say how many processes they started.
+_STARTED = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
+
+_SHOWN_CHARACTERS = 300
+
+
+def world() -> Any:
+    """Return the communicator of all processes; MPI starts with the first call.
+
+    Raises
+    ------
+    MpiError
+        If mpi4py or an MPI library is missing, or if mpirun belongs to another library than mpi4py loads.
+    """
+    remedy = "pip install 'sparsecast[mpi]', or 'mpi4py' alone where the machine has an MPI library"
+    try:
+        from mpi4py import MPI
+    except ModuleNotFoundError as error:
+        raise MpiError(f"mpi4py is not installed: expected it for several ranks; {remedy}") from error
+    except (ImportError, RuntimeError) as error:
+        found = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        raise MpiError(f"mpi4py finds no MPI library ({found}): expected one; {remedy}") from error
+    comm = MPI.COMM_WORLD
+    started = max(int(os.environ.get(name, "1")) for name in _STARTED)
+    if comm.size == 1 and started > 1:
+        library = MPI.Get_library_version().split(",")[0].splitlines()[0].strip("\0 ")
+        raise MpiError(
+            f"mpirun started {started} processes, and each is alone in {library}: expected the mpirun of "
+            f"that library; call it by its path, or reinstall mpi4py for the other"
+        )
+    return comm
+
+
+@contextmanager
+def together(comm: Any) -> Iterator[None]:
+    """Have all ranks end when one fails within the body, instead of waiting for it for ever.
+
+    A rank that raises prints one line with its number and the reason, after the trace where it is our fault,
+    and aborts all. What all ranks found together, a RanksError, is printed by rank 0 alone, and each ends
+    with exit status 2. A single rank raises as usual.
+    """
+    try:
+        yield
+    except BaseException as error:
+        if comm.size == 1 or (isinstance(error, SystemExit) and not error.code):
+            raise
+        if isinstance(error, RanksError):
+            if comm.rank == 0:
+                print(error, file=sys.stderr, flush=True)
+            comm.Barrier()
+            raise SystemExit(_INPUT_WRONG) from error
+        _abort(comm, error)
+        raise
+
+
+def _abort(comm: Any, error: BaseException) -> None:
+    """Say what went wrong on this rank, and end all."""
+    if isinstance(error, SystemExit):
+        status = error.code if isinstance(error.code, int) else _OUR_FAULT
+        reason = f"left with exit status {error.code}"
+    elif isinstance(error, KeyboardInterrupt):
+        status, reason = _STOPPED, "stopped from the keyboard"
+    else:
+        status = _INPUT_WRONG if isinstance(error, InputError) else _OUR_FAULT
+        reason = str(error) if isinstance(error, SparsecastError) else f"{type(error).__name__}: {error}"
+        if not isinstance(error, SparsecastError):
+            traceback.print_exception(error)
+    print(f"rank {comm.rank}: {' '.join(reason.split())}", file=sys.stderr, flush=True)
+    sys.stdout.flush()
+    comm.Abort(status)
+
+
+def in_step(comm: Any, work: Callable[[], T]) -> T:
+    """Do on each rank what may be refused there, and go on only if no rank refused.
+
+    Raises
+    ------
+    RanksError
+        On all ranks, if `work` raised an InputError on one: its number and reason, for the first such rank.
+    """
+    refused: InputError | None = None
+    try:
+        done = work()
+    except InputError as error:
+        refused = error
+    failed = np.zeros(1, dtype=np.int64)
+    comm.Allreduce(np.array([refused is not None], dtype=np.int64), failed)
+    if failed[0]:
+        reasons = gathered_texts(comm, str(refused) if refused else "")
+        rank = next(rank for rank, reason in enumerate(reasons) if reason)
+        others = f" (and {failed[0] - 1} other ranks)" if failed[0] > 1 else ""
+        raise RanksError(f"rank {rank}{others}: {reasons[rank]}") from refused
+    return done
+
+
+def agree(comm: Any, known: Mapping[str, str], remedies: Mapping[str, str]) -> None:
+    """Compare by a checksum what all ranks have to know alike.
+
+    Parameters
+    ----------
+    comm : communicator
+    known : mapping of str to str
+        What this rank knows, by name; the same names on all ranks.
+    remedies : mapping of str to str
+        For each name, what to do where ranks differ.
+
+    Raises
+    ------
+    RanksError
+        On all ranks, if a rank knows something else than rank 0.
+    """
+    for name, value in known.items():
+        own = np.frombuffer(hashlib.sha256(value.encode()).digest(), dtype=np.uint8).copy()
+        all_ = np.empty((comm.size, len(own)), dtype=np.uint8)
+        comm.Allgather(own, all_)
+        differing = np.flatnonzero(np.any(all_ != all_[0], axis=1))
+        if len(differing):
+            texts, rank = gathered_texts(comm, value[:_SHOWN_CHARACTERS]), int(differing[0])
+            raise RanksError(
+                f"rank {rank} has {name} {texts[rank]}: expected {texts[0]}, as rank 0 has; {remedies[name]}"
+            )
+
+
+def gathered_texts(comm: Any, text: str) -> list[str]:
+    """Return the texts of all ranks, on every rank."""
+    own = np.frombuffer(text.encode(), dtype=np.uint8)
+    lengths = np.empty(comm.size, dtype=np.int64)
+    comm.Allgather(np.array([len(own)], dtype=np.int64), lengths)
+    bounds = np.concatenate(([0], np.cumsum(lengths)))
+    everything = np.empty(bounds[-1], dtype=np.uint8)
+    comm.Allgatherv(own, [everything, (lengths, bounds[:-1])])
+    return [everything[first:end].tobytes().decode() for first, end in itertools.pairwise(bounds)]
+
+
+def told_text(comm: Any, text: str = "") -> str:
+    """Return the text of rank 0, on every rank."""
+    length = np.array([len(text.encode())], dtype=np.int64)
+    comm.Bcast(length, root=0)
+    told = np.frombuffer(text.encode(), dtype=np.uint8).copy()
+    if comm.rank:
+        told = np.empty(length[0], dtype=np.uint8)
+    comm.Bcast(told, root=0)
+    return told.tobytes().decode()

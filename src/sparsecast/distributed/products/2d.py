@@ -1,0 +1,42 @@
+"""2D: every rank has a block (Hossain and Saule, section II.B, 2D uniform partition).
+
+Rank (i, j) of p x p has part j of x, as all ranks of its column have. Sums go along each row of ranks to the
+diagonal, and from there along the column: part j of y then lies where part j of x was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecast.distributed.distributed_product import COMMUNICATION, LOCAL, DistributedProduct, Step
+from sparsecast.distributed.messages import pieces
+from sparsecast.distributed.products import PRODUCTS
+
+
+@PRODUCTS.register("2d")
+class TwoD(DistributedProduct):
+    """Product of the block, Reduce along the row of ranks to the diagonal, Bcast along the column."""
+
+    is_2d = True
+
+    def _steps(self) -> Sequence[Step]:
+        self._row, self._column = divmod(self.part.rank, self.part.partition.parts)
+        self._product = self._bound(self.part.matrix, self.configuration.format)
+        self._sums = np.empty(self.part.matrix.shape[0], dtype=self.dtype)
+        self._along_row = self.comm.Split(self._row, self._column)
+        self._along_column = self.comm.Split(self._column, self._row)
+        return [Step(LOCAL, self._multiply), Step(COMMUNICATION, self._reduce)]
+
+    def _multiply(self, x: NDArray[Any], out: NDArray[Any]) -> None:
+        self._product(x, self._sums)
+
+    def _reduce(self, x: NDArray[Any], out: NDArray[Any]) -> None:
+        is_diagonal = self._row == self._column
+        for piece in pieces(len(self._sums)):
+            self._along_row.Reduce(self._sums[piece], out[piece] if is_diagonal else None, root=self._row)
+        for piece in pieces(len(out)):
+            self._along_column.Bcast(out[piece], root=self._column)

@@ -1,0 +1,43 @@
+"""Global 1D: every rank has all of x (Hossain and Saule, section II.B, "Global 1D-Row SpMV").
+
+The paper gathers y into the next x after the local product. Here x is gathered before it: the same sequence
+in an iteration, and right for rectangular matrices, too, whose y is no x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecast.distributed.distributed_product import COMMUNICATION, LOCAL, DistributedProduct, Step
+from sparsecast.distributed.messages import pieces
+from sparsecast.distributed.products import PRODUCTS
+
+
+@PRODUCTS.register("global-1d")
+class Global1D(DistributedProduct):
+    """Allgatherv of x, then the product of the rank's rows."""
+
+    def _steps(self) -> Sequence[Step]:
+        bounds = self.part.partition.column_bounds
+        self._whole = np.empty(bounds[-1], dtype=self.dtype)
+        # A window of the vector for each call, because places in it are counts, too.
+        self._windows = []
+        for window in pieces(int(bounds[-1])):
+            inside = np.clip(bounds, window.start, window.stop) - window.start
+            own = slice(
+                *(np.clip(bounds[self.part.rank :][:2], window.start, window.stop) - bounds[self.part.rank])
+            )
+            self._windows.append((own, [self._whole[window], (np.diff(inside), inside[:-1])]))
+        self._product = self._bound(self.part.matrix, self.configuration.format)
+        return [Step(COMMUNICATION, self._gather), Step(LOCAL, self._multiply)]
+
+    def _gather(self, x: NDArray[Any], out: NDArray[Any]) -> None:
+        for own, target in self._windows:
+            self.comm.Allgatherv(x[own], target)
+
+    def _multiply(self, x: NDArray[Any], out: NDArray[Any]) -> None:
+        self._product(self._whole, out)

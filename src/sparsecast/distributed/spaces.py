@@ -1,0 +1,127 @@
+"""Vectors that lie in parts on many ranks, each a NumPy array there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecast.distributed.messages import receive, send
+from sparsecast.distributed.processes import in_step, told_text
+from sparsecast.errors import InputError
+from sparsecast.partitioning.partition import Integers
+
+
+@dataclass(frozen=True, eq=False)
+class DistributedSpace:
+    """The vectors of one side of a distributed operator.
+
+    A vector is an array of `size` entries on each rank. In 2D several ranks have the same part, which counts
+    once in sums over all.
+
+    Attributes
+    ----------
+    comm : communicator
+    bounds : int64 array
+        Of the parts, in the order of the partition.
+    parts : int64 array
+        The part that each rank has.
+    counts : bool
+        Whether this rank's part counts.
+    dtype : dtype
+        Of zeros.
+    order : int64 array or None
+        Of the Partition, on rank 0.
+    """
+
+    comm: Any
+    bounds: Integers
+    parts: Integers
+    counts: bool
+    dtype: np.dtype[Any]
+    order: Integers | None = None
+
+    @property
+    def size(self) -> int:
+        """Entries of this rank's part."""
+        part = self.parts[self.comm.rank]
+        return int(self.bounds[part + 1] - self.bounds[part])
+
+    def zeros(self) -> NDArray[Any]:
+        """Return this rank's part of a vector of zeros."""
+        return np.zeros(self.size, dtype=self.dtype)
+
+    def dot(self, x: NDArray[Any], y: NDArray[Any]) -> Any:
+        """Return the inner product of the whole vectors, the sum of conj(x) y, on every rank; collective."""
+        own = np.atleast_1d(np.vdot(x, y))
+        return self._summed(own if self.counts else np.zeros_like(own))[0]
+
+    def norm(self, x: NDArray[Any]) -> float:
+        """Return the Euclidean norm of the whole vector on every rank; collective."""
+        own = float(np.linalg.norm(x)) ** 2 if self.counts else 0.0
+        return float(np.sqrt(self._summed(np.array([own]))[0]))
+
+    def scatter(self, x: NDArray[Any] | None) -> NDArray[Any]:
+        """Return this rank's part of a vector that rank 0 has, in the order of the matrix; collective.
+
+        Parameters
+        ----------
+        x : array of shape (n,), or None
+            Read on rank 0 alone.
+
+        Raises
+        ------
+        RanksError
+            If the `x` of rank 0 has another shape or holds no numbers.
+        """
+        whole = in_step(self.comm, lambda: self._whole(x) if self.comm.rank == 0 else None)
+        dtype = told_text(self.comm, whole.dtype.name if whole is not None else "")
+        if whole is None:
+            own = np.empty(self.size, dtype=dtype)
+            receive(self.comm, own, 0)
+            return own
+        pieces = [whole[self.bounds[part] : self.bounds[part + 1]] for part in self.parts]
+        for rank in range(1, self.comm.size):
+            send(self.comm, np.ascontiguousarray(pieces[rank]), rank)
+        return np.array(pieces[0])
+
+    def gather(self, y: NDArray[Any]) -> NDArray[Any] | None:
+        """Return the whole vector on rank 0, in the order of the matrix, None elsewhere; collective.
+
+        The parts have one dtype on all ranks.
+        """
+        if self.comm.rank:
+            if self.counts:
+                send(self.comm, np.ascontiguousarray(y), 0)
+            return None
+        whole = np.empty(self.bounds[-1], dtype=y.dtype)
+        side = len(self.bounds) - 1
+        for part in range(side):
+            place = whole[self.bounds[part] : self.bounds[part + 1]]
+            # The rank on the diagonal in 2D.
+            owner = part if side == self.comm.size else part * side + part
+            if owner:
+                receive(self.comm, place, owner)
+            else:
+                place[:] = y
+        if self.order is None:
+            return whole
+        ordered = np.empty_like(whole)
+        ordered[self.order] = whole
+        return ordered
+
+    def _whole(self, x: NDArray[Any] | None) -> NDArray[Any]:
+        array, length = np.asarray(x), int(self.bounds[-1])
+        if array.shape != (length,) or array.dtype.kind not in "biufc":
+            raise InputError(
+                f"x is {array.dtype} of shape {array.shape} on rank 0: expected numbers of shape "
+                f"({length},), the whole vector; give it there"
+            )
+        return array if self.order is None else array[self.order]
+
+    def _summed(self, own: NDArray[Any]) -> NDArray[Any]:
+        total = np.empty_like(own)
+        self.comm.Allreduce(own, total)
+        return total

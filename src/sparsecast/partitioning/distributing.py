@@ -1,0 +1,167 @@
+"""Counts what a partition makes of a matrix: the entries and the messages of each rank."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from sparsecast.errors import InputError
+from sparsecast.partitioning.distribution import Distribution
+from sparsecast.partitioning.partition import Integers, Partition
+
+
+def distribute(A: csr_array[Any], partition: Partition) -> Distribution:
+    """Return what a partition makes of a matrix, counted entry by entry.
+
+    All entries that are stored count, zeros and duplicates as well: they are computed with.
+
+    Raises
+    ------
+    InputError
+        If the partition is of a matrix of another shape.
+    """
+    if A.shape != partition.shape:
+        raise InputError(
+            f"partition of {partition.shape[0]:,} x {partition.shape[1]:,}: expected that of a matrix of "
+            f"{A.shape[0]:,} x {A.shape[1]:,}; partition this matrix"
+        )
+    return _blocks(A, partition) if partition.is_2d else _strips(A, partition)
+
+
+def _strips(A: csr_array[Any], partition: Partition) -> Distribution:
+    rows, cols = A.shape
+    order = np.arange(rows) if partition.order is None else partition.order
+    owners = _owners(partition.column_bounds, partition.order)
+    local, remote, received, sent, came_from, went_to = _counts(
+        A.indptr, A.indices, order, partition.row_bounds, owners
+    )
+    return Distribution(
+        method=partition.method,
+        shape=partition.shape,
+        rows=np.diff(partition.row_bounds),
+        columns=np.diff(partition.column_bounds),
+        local_nnz=local,
+        remote_nnz=remote,
+        received_words=received,
+        sent_words=sent,
+        received_messages=came_from,
+        sent_messages=went_to,
+        edge_cut=_edge_cut(A, owners) if rows == cols else None,
+    )
+
+
+def _blocks(A: csr_array[Any], partition: Partition) -> Distribution:
+    parts, ranks = partition.parts, partition.ranks
+    row_parts = _owners(partition.row_bounds, partition.order)
+    column_parts = _owners(partition.column_bounds, partition.order)
+    nothing = np.zeros(ranks, dtype=np.int64)
+    return Distribution(
+        method=partition.method,
+        shape=partition.shape,
+        rows=np.repeat(np.diff(partition.row_bounds), parts),
+        columns=np.tile(np.diff(partition.column_bounds), parts),
+        local_nnz=_block_counts(A.indptr, A.indices, row_parts, column_parts, parts).ravel(),
+        remote_nnz=nothing,
+        received_words=nothing,
+        sent_words=nothing,
+        received_messages=nothing,
+        sent_messages=nothing,
+    )
+
+
+def _owners(bounds: Integers, order: Integers | None) -> NDArray[np.int32]:
+    """Return the part of each row, or column, in the order of the matrix."""
+    part_of = np.repeat(np.arange(len(bounds) - 1, dtype=np.int32), np.diff(bounds))
+    if order is None:
+        return part_of
+    owners = np.empty_like(part_of)
+    owners[order] = part_of
+    return owners
+
+
+@numba.njit(cache=True, nogil=True)
+def _counts(
+    indptr: NDArray[Any], indices: NDArray[Any], order: Integers, bounds: Integers, owners: NDArray[np.int32]
+) -> Integers:
+    """Return a line of numbers a rank: the counts of a Distribution, in its order."""
+    ranks = len(bounds) - 1
+    counts = np.zeros((6, ranks), dtype=np.int64)
+    local, remote, received, sent, came_from, went_to = counts
+    # The rank that asked last for an entry of x, and for any entry of a rank: each counts once for a pair.
+    asked_by = np.full(len(owners), -1, dtype=np.int32)
+    rank_asked_by = np.full(ranks, -1, dtype=np.int32)
+    for rank in range(ranks):
+        for place in range(bounds[rank], bounds[rank + 1]):
+            row = order[place]
+            for entry in range(indptr[row], indptr[row + 1]):
+                col = indices[entry]
+                owner = owners[col]
+                if owner == rank:
+                    local[rank] += 1
+                    continue
+                remote[rank] += 1
+                if asked_by[col] == rank:
+                    continue
+                asked_by[col] = rank
+                received[rank] += 1
+                sent[owner] += 1
+                if rank_asked_by[owner] != rank:
+                    rank_asked_by[owner] = rank
+                    came_from[rank] += 1
+                    went_to[owner] += 1
+    return counts
+
+
+@numba.njit(cache=True, nogil=True)
+def _block_counts(
+    indptr: NDArray[Any],
+    indices: NDArray[Any],
+    row_parts: NDArray[np.int32],
+    column_parts: NDArray[np.int32],
+    parts: int,
+) -> Integers:
+    """Return the entries of each block."""
+    counts = np.zeros((parts, parts), dtype=np.int64)
+    for row in range(len(row_parts)):
+        for entry in range(indptr[row], indptr[row + 1]):
+            counts[row_parts[row], column_parts[indices[entry]]] += 1
+    return counts
+
+
+def _edge_cut(A: csr_array[Any], owners: NDArray[np.int32]) -> int:
+    """Return the edges of the graph of A + A^T, without its diagonal, between different parts."""
+    if A.has_canonical_format:
+        return int(_edges_between(A.indptr, A.indices, owners))
+    stored = int(A.indptr[-1])
+    pattern = csr_array(
+        (np.ones(stored, dtype=bool), A.indices[:stored].copy(), A.indptr.copy()), shape=A.shape
+    )
+    pattern.sum_duplicates()
+    return int(_edges_between(pattern.indptr, pattern.indices, owners))
+
+
+@numba.njit(cache=True, nogil=True)
+def _edges_between(indptr: NDArray[Any], indices: NDArray[Any], owners: NDArray[np.int32]) -> int:
+    """Count the places (i, j) between parts, but once where (j, i) has an entry too; rows are sorted."""
+    edges = 0
+    # Where row j's columns reach the row at hand: that only grows, so every entry is passed once.
+    reached = indptr[:-1].copy()
+    for row in range(len(owners)):
+        for entry in range(indptr[row], indptr[row + 1]):
+            col = indices[entry]
+            if owners[col] == owners[row]:
+                continue
+            edges += 1
+            if col < row:
+                continue
+            place, end = reached[col], indptr[col + 1]
+            while place < end and indices[place] < row:
+                place += 1
+            reached[col] = place
+            if place < end and indices[place] == row:
+                edges -= 1
+    return edges

@@ -1,0 +1,144 @@
+"""Distributions that follow from counts alone: what can be said of a matrix that nobody has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sparsecast.errors import InputError
+from sparsecast.partitioning.distribution import Distribution
+from sparsecast.partitioning.methods import METHODS, checked_ranks
+from sparsecast.partitioning.methods.graph import require_square
+from sparsecast.partitioning.methods.uniform_2d import square_root
+from sparsecast.partitioning.partition import Integers
+
+#: Others that an inner part of METIS meets, by the dimension of the mesh: six in the plane, as the cells of
+#: any map on average; in space fourteen, as the cells that fill it with the least surface.
+_INNER_NEIGHBOURS = {2: 6, 3: 14}
+
+
+def estimated_distribution(
+    rows: int, cols: int, nnz: int, ranks: int, method: str, dimension: int | None = None
+) -> Distribution:
+    """Return what a partition makes of a matrix of which counts are all that is known.
+
+    Rows, columns and entries are in equal numbers, and so are words and messages: a mean of all ranks. What
+    local 1D communicates depends on the pattern.
+
+    - Without `dimension` the numbers are upper bounds: each entry needs an entry of x of another rank, and no
+      two the same, as far as there are so many.
+    - With it the matrix is that of a mesh: N^d points, that depend on their neighbours one step along each
+      axis. Parts of METIS are cubes of v = n/P points, which have 2 d faces of v^((d-1)/d) points, but on the
+      boundary of the mesh; METIS comes within 20 % of that (docs/results.md). Other methods cut a mesh that
+      is numbered along its axes into strips. Where a row has more entries than 2 d, more of them are remote
+      in proportion, not more words.
+
+    Parameters
+    ----------
+    rows, cols, nnz : int
+    ranks : int
+    method : str
+        One of METHODS.
+    dimension : int, optional
+        2 or 3.
+
+    Raises
+    ------
+    InputError
+        If the method does not suit the shape or the ranks, or no mesh has that shape or dimension.
+    """
+    ranks = checked_ranks(ranks)
+    METHODS.get(method)
+    _check(rows, cols, method, dimension)
+    if method == "uniform-2d":
+        return _blocks(rows, nnz, ranks)
+    own_rows = _shares(rows, ranks)
+    own_columns = own_rows if rows == cols else _shares(cols, ranks)
+    entries = _entries(nnz, own_rows > 0)
+    if dimension is None:
+        words = np.minimum(entries, cols - own_columns)
+        remote = entries * (words > 0)
+        messages = np.minimum(words, ranks - 1)
+    else:
+        halo, others = _mesh_halo(rows, ranks, method, dimension)
+        words = np.minimum(np.minimum(entries, cols - own_columns), halo)
+        messages = np.minimum(words, min(others, ranks - 1))
+        remote = np.minimum(
+            entries, (words * max(1.0, nnz / max(1, rows) / (2 * dimension))).astype(np.int64)
+        )
+    return Distribution(
+        method=method,
+        shape=(rows, cols),
+        rows=own_rows,
+        columns=own_columns,
+        local_nnz=entries - remote,
+        remote_nnz=remote,
+        received_words=words,
+        sent_words=words,
+        received_messages=messages,
+        sent_messages=messages,
+        edge_cut=None if dimension is None else int(remote.sum()) // 2,
+        is_estimate=True,
+    )
+
+
+def _check(rows: int, cols: int, method: str, dimension: int | None) -> None:
+    if method in ("metis", "uniform-2d"):
+        require_square((rows, cols), method)
+    if dimension not in (None, *_INNER_NEIGHBOURS):
+        raise InputError(f"dimension {dimension} of a mesh: expected 2 or 3; give one of them, or none")
+    if dimension is not None and rows != cols:
+        raise InputError(
+            f"dimension {dimension} of a matrix of {rows:,} x {cols:,}: expected a square one, of a mesh; "
+            f"leave the dimension out"
+        )
+
+
+def _shares(total: int, parts: int) -> Integers:
+    """Return whole shares of a total, the first ones with one more: no product overflows here."""
+    return total // parts + (np.arange(parts) < total % parts)
+
+
+def _entries(nnz: int, has_rows: np.ndarray[Any, np.dtype[np.bool_]]) -> Integers:
+    """Return the entries of each rank: equally many of those that have rows."""
+    entries = np.zeros(len(has_rows), dtype=np.int64)
+    if nnz:
+        entries[has_rows] = _shares(nnz, int(has_rows.sum()))
+    return entries
+
+
+def _blocks(rows: int, nnz: int, ranks: int) -> Distribution:
+    parts = square_root(ranks)
+    own = np.diff(np.minimum(np.arange(parts + 1) * -(-rows // parts), rows))
+    block_rows, block_columns = np.repeat(own, parts), np.tile(own, parts)
+    nothing = np.zeros(ranks, dtype=np.int64)
+    return Distribution(
+        method="uniform-2d",
+        shape=(rows, rows),
+        rows=block_rows,
+        columns=block_columns,
+        local_nnz=_entries(nnz, (block_rows > 0) & (block_columns > 0)),
+        remote_nnz=nothing,
+        received_words=nothing,
+        sent_words=nothing,
+        received_messages=nothing,
+        sent_messages=nothing,
+        is_estimate=True,
+    )
+
+
+def _mesh_halo(rows: int, ranks: int, method: str, dimension: int) -> tuple[int, int]:
+    """Return the entries of x that a rank receives, and the ranks that they come from, on average."""
+    if method == "metis":
+        points = rows / ranks
+        inner = 1 - ranks ** (-1 / dimension)  # the share of the faces that is not on the boundary
+        faces = 2 * dimension * points ** (1 - 1 / dimension)
+        return round(inner * faces), round(inner * _INNER_NEIGHBOURS[dimension])
+    # A strip reaches as far as N^k along axis k. Where it has fewer points, those lie apart, in two ranks.
+    points = max(1.0, rows / ranks)
+    reaches = [rows ** (axis / dimension) for axis in range(dimension)]
+    near = max(reach for reach in reaches if reach <= points * (1 + 1e-9))
+    apart = sum(reach > near for reach in reaches)
+    inner = 1 - 1 / ranks
+    return round(2 * inner * (near + apart * points)), round(2 * inner * (1 + 2 * apart))

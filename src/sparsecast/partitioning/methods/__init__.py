@@ -1,0 +1,89 @@
+"""Methods of partitioning: one file a method, found by its file's name; and the function that uses them."""
+
+from __future__ import annotations
+
+import importlib.util
+import operator
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from scipy.sparse import csr_array
+
+from sparsecast.errors import InputError
+from sparsecast.partitioning.partition import Partition
+from sparsecast.registry import Registry
+
+#: A method: makes a Partition of a matrix, for a number of ranks and a seed.
+Method = Callable[[csr_array[Any], int, int], Partition]
+
+#: Every method of partitioning, by name.
+METHODS: Registry[Method] = Registry(
+    "partition", "sparsecast.partitioning.methods", helpers=("graph",), separator="-"
+)
+
+#: More ranks than the largest machines have cores; the arrays of a Distribution then take 1 GB.
+MOST_RANKS = 2**24
+
+_NO_METIS = (
+    "METIS is not installed, so rows are partitioned by non-zeros; pip install 'sparsecast[mpi]' brings it"
+)
+
+
+def partition(A: csr_array[Any], ranks: int, method: str | None = None, seed: int = 0) -> Partition:
+    """Partition a matrix among ranks.
+
+    Parameters
+    ----------
+    A : csr_array
+    ranks : int
+        More than the matrix has rows are allowed: some have none then.
+    method : str, optional
+        One of METHODS; by default that of `default_method`. A warning says where another one is used.
+    seed : int
+        Of what is random: the permutation of ``"uniform-2d"``, and METIS. The same seed gives the same
+        partition.
+
+    Raises
+    ------
+    InputError
+        If there cannot be so many ranks, or the method does not suit the matrix or their number.
+    """
+    ranks = checked_ranks(ranks)
+    wanted, notes = default_method(A.shape) if method is None else usable_method(method)
+    for note in notes:
+        warnings.warn(note, stacklevel=2)
+    return METHODS.get(wanted)(A, ranks, seed)
+
+
+def default_method(shape: tuple[int, int]) -> tuple[str, tuple[str, ...]]:
+    """Return the method for a matrix whose owner named none, and what to say about it.
+
+    METIS where it is installed and the matrix is square, rows by non-zeros otherwise.
+    """
+    return usable_method("metis") if shape[0] == shape[1] else ("nonzeros", ())
+
+
+def usable_method(method: str) -> tuple[str, tuple[str, ...]]:
+    """Return the method that serves for `method` here, and what to say where it is another one.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such method.
+    """
+    if method == "metis" and importlib.util.find_spec("pymetis") is None:
+        return "nonzeros", (_NO_METIS,)
+    METHODS.get(method)
+    return method, ()
+
+
+def checked_ranks(ranks: int) -> int:
+    """Return a number of ranks as an int; refuse what is no such number."""
+    try:
+        count = operator.index(ranks)
+    except TypeError:
+        count = 0
+    if not 1 <= count <= MOST_RANKS:
+        raise InputError(f"ranks {ranks}: expected a whole number from 1 to {MOST_RANKS:,}; give one")
+    return count

@@ -1,0 +1,82 @@
+"""METIS k-way: a partition of the graph of the matrix with few edges between parts.
+
+The graph is the pattern of A + A^T without its diagonal, all vertices weigh the same, and what METIS makes
+small is the number of edges that are cut (Karypis and Kumar 1995, as Hossain and Saule use it).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from sparsecast.errors import MatrixSizeError
+from sparsecast.memory import free_bytes
+from sparsecast.partitioning.methods import METHODS
+from sparsecast.partitioning.methods.graph import adjacency, require_square
+from sparsecast.partitioning.partition import Integers, Partition
+
+#: Bytes that METIS takes at most for a vertex and for each end of an edge; R-MAT graphs take the most.
+_BYTES = 110
+
+
+@METHODS.register("metis")
+def by_metis(A: csr_array[Any], ranks: int, seed: int) -> Partition:
+    """Renumber the rows, and the columns, so that METIS' parts are contiguous; a part keeps its order."""
+    require_square(A.shape, "metis")
+    rows = A.shape[0]
+    if ranks == 1 or ranks >= rows:  # nothing to choose, where METIS complains or leaves parts empty
+        bounds = np.minimum(np.arange(ranks + 1), rows) if ranks > 1 else np.array([0, rows])
+        return Partition("metis", ranks, bounds, bounds)
+    _require_memory(rows + 2 * int(A.nnz))
+    part_of = _parts(*adjacency(A), ranks, seed)
+    bounds = np.concatenate(([0], np.cumsum(np.bincount(part_of, minlength=ranks))))
+    return Partition("metis", ranks, bounds, bounds, np.argsort(part_of, kind="stable"))
+
+
+def _require_memory(vertices_and_ends: int) -> None:
+    """Refuse a graph that METIS has no room for: the system ends a process that takes too much."""
+    needed, free = _BYTES * vertices_and_ends, free_bytes()
+    if needed > free:
+        raise MatrixSizeError(
+            f"METIS takes about {needed / 2**30:.3g} GiB for this matrix and {free / 2**30:.3g} GiB of "
+            f"memory are available; partition it by nonzeros, or on a machine with more memory"
+        )
+
+
+def _parts(first_edges: Integers, neighbours: Integers, parts: int, seed: int) -> Integers:
+    """Return the part of each vertex."""
+    from pymetis import CSRAdjacency, Options, part_graph, zero_copy_dtype
+
+    width = zero_copy_dtype()
+    graph = CSRAdjacency(first_edges.astype(width), neighbours.astype(width))
+
+    def found(is_recursive: bool) -> Integers:
+        with _standard_output_to_error():
+            made = part_graph(parts, graph, options=Options(seed=seed), recursive=is_recursive)
+        return np.array(made.vertex_part, dtype=np.int64)
+
+    part_of = found(is_recursive=False)
+    # Where parts have two or three vertices, and a dense graph, k-way can put all of them into one.
+    if np.bincount(part_of).max() > 2 * -(-len(part_of) // parts):
+        part_of = found(is_recursive=True)
+    return part_of
+
+
+@contextmanager
+def _standard_output_to_error() -> Iterator[None]:
+    """Have what METIS prints go to standard error: a JSON document may be on standard output."""
+    c_library = ctypes.CDLL(None)
+    kept = os.dup(1)
+    try:
+        os.dup2(2, 1)
+        yield
+    finally:
+        c_library.fflush(None)
+        os.dup2(kept, 1)
+        os.close(kept)

@@ -1,0 +1,69 @@
+"""Rows by non-zeros: the largest part is as small as cuts between rows allow.
+
+What is minimised is the part that all others wait for, by a bisection over its size with a greedy probe
+(Pinar and Aykanat, Fast optimal load balancing algorithms for 1D partitioning, 2004). Of the cuts that keep
+to that size, those nearest to equal shares are taken.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from scipy.sparse import csr_array
+
+from sparsecast.parallel import equal_parts
+from sparsecast.partitioning.methods import METHODS
+from sparsecast.partitioning.partition import Integers, Partition
+
+
+@METHODS.register("nonzeros")
+def by_nonzeros(A: csr_array[Any], ranks: int, seed: int) -> Partition:
+    """Cut the rows in their order; the columns of a rectangular matrix into equal numbers."""
+    rows, cols = A.shape
+    before = A.indptr.astype(np.int64)
+    row_bounds = _cuts(before, ranks) if before[-1] else equal_parts(rows, ranks)
+    column_bounds = row_bounds if rows == cols else equal_parts(cols, ranks)
+    return Partition("nonzeros", ranks, row_bounds, column_bounds)
+
+
+@numba.njit(cache=True, nogil=True)
+def _cuts(before: Integers, parts: int) -> Integers:
+    """Return the bounds of parts, from the work before each row and the total."""
+    most = _smallest_limit(before, parts)
+    rows = len(before) - 1
+    # The first row at which the parts from here on can still begin.
+    earliest = np.empty(parts + 1, dtype=np.int64)
+    earliest[parts] = rows
+    for part in range(parts - 1, -1, -1):
+        earliest[part] = np.searchsorted(before, before[earliest[part + 1]] - most)
+    bounds = np.zeros(parts + 1, dtype=np.int64)
+    for part in range(1, parts):
+        reach = np.searchsorted(before, before[bounds[part - 1]] + most, side="right") - 1
+        share = before[-1] / parts * part
+        near = np.searchsorted(before, share)
+        if near > 0 and share - before[near - 1] < before[near] - share:
+            near -= 1
+        bounds[part] = max(bounds[part - 1], earliest[part], min(near, reach))
+    bounds[parts] = rows
+    return bounds
+
+
+@numba.njit(cache=True, nogil=True)
+def _smallest_limit(before: Integers, parts: int) -> int:
+    """Return the least work that the largest part can have."""
+    longest = np.int64(0)
+    for row in range(len(before) - 1):
+        longest = max(longest, before[row + 1] - before[row])
+    low, high = max(longest, -(-before[-1] // parts)), longest + before[-1] // parts
+    while low < high:
+        middle = (low + high) // 2
+        row = 0
+        for _ in range(parts):
+            row = np.searchsorted(before, before[row] + middle, side="right") - 1
+        if row == len(before) - 1:
+            high = middle
+        else:
+            low = middle + 1
+    return int(low)

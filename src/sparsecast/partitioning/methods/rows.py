@@ -1,0 +1,18 @@
+"""Rows in equal numbers: no part has more than one row more than another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scipy.sparse import csr_array
+
+from sparsecast.parallel import equal_parts
+from sparsecast.partitioning.methods import METHODS
+from sparsecast.partitioning.partition import Partition
+
+
+@METHODS.register("rows")
+def by_rows(A: csr_array[Any], ranks: int, seed: int) -> Partition:
+    """Cut the rows, and the columns, into equal numbers in their order."""
+    rows, cols = A.shape
+    return Partition("rows", ranks, equal_parts(rows, ranks), equal_parts(cols, ranks))

@@ -1,0 +1,180 @@
+"""A communicator of threads in one process: as much of mpi4py as the distributed products use.
+
+A send is complete at once, a receive waits for it: what would hang in MPI because nobody sends hangs here for
+a few seconds and fails. A rank that fails ends the others.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections import defaultdict
+
+import numpy as np
+
+#: Seconds after which a rank that waits for another is taken for hung.
+PATIENCE_S = 30
+
+
+class AbortedError(Exception):
+    """A rank called Abort, or another one failed."""
+
+
+class Request:
+    """A message: what is done when it is started, and when it is waited for."""
+
+    def __init__(self, begin=lambda: None, end=lambda: None):
+        self.begin, self.end, self.is_begun = begin, end, False
+
+    def begun(self):
+        assert not self.is_begun, "started a request that was not waited for"
+        self.begin()
+        self.is_begun = True
+        return self
+
+    def Free(self):
+        assert not self.is_begun, "freed a request that was not waited for"
+
+    @classmethod
+    def Startall(cls, requests):
+        for each in requests:
+            each.begun()
+
+    @classmethod
+    def Waitall(cls, requests):
+        for each in requests:
+            assert each.is_begun, "waited for a request that was not started"
+            each.end()
+            each.is_begun = False
+
+
+class Shared:
+    """What the ranks of one communicator share."""
+
+    def __init__(self, size, failed=None):
+        self.size, self.barrier = size, threading.Barrier(size)
+        self.slots, self.mail = [None] * size, defaultdict(queue.Queue)
+        self.failed = failed or threading.Event()
+        self.children, self.lock = {}, threading.Lock()
+
+
+class Comm:
+    """One rank's view of a communicator."""
+
+    def __init__(self, shared, rank):
+        self.shared, self.rank, self.size = shared, rank, shared.size
+        self.aborted = None
+        self.splits = 0
+
+    def Abort(self, status):
+        self.aborted = status
+        self.shared.failed.set()
+        self.shared.barrier.abort()
+        raise AbortedError(status)
+
+    def Barrier(self):
+        try:
+            self.shared.barrier.wait(PATIENCE_S)
+        except threading.BrokenBarrierError:
+            raise AbortedError from None
+
+    def together(self, value):
+        """Give all ranks what each of them brings."""
+        self.shared.slots[self.rank] = value
+        self.Barrier()
+        values = list(self.shared.slots)
+        self.Barrier()
+        return values
+
+    def Send(self, buffer, dest):
+        assert buffer.flags.c_contiguous
+        self.shared.mail[self.rank, dest].put(buffer.copy())
+
+    def Recv(self, buffer, source):
+        assert buffer.flags.c_contiguous and buffer.flags.writeable
+        mail, waited = self.shared.mail[source, self.rank], 0.0
+        while True:
+            try:
+                message = mail.get(timeout=0.05)
+                break
+            except queue.Empty:
+                waited += 0.05
+                if self.shared.failed.is_set() or waited > PATIENCE_S:
+                    raise AbortedError(f"rank {self.rank} waits for rank {source}") from None
+        assert len(message) <= len(buffer) and message.dtype == buffer.dtype
+        buffer[: len(message)] = message
+
+    def Isend(self, buffer, dest):
+        return self.Send_init(buffer, dest).begun()
+
+    def Irecv(self, buffer, source):
+        return self.Recv_init(buffer, source).begun()
+
+    def Send_init(self, buffer, dest):
+        return Request(begin=lambda: self.Send(buffer, dest))
+
+    def Recv_init(self, buffer, source):
+        return Request(end=lambda: self.Recv(buffer, source))
+
+    def Allgather(self, own, everything):
+        values = self.together(own.copy())
+        everything.reshape(self.size, -1)[:] = np.array(values).reshape(self.size, -1)
+
+    def Allgatherv(self, own, target):
+        whole, (counts, places) = target
+        for value, count, place in zip(self.together(own.copy()), counts, places, strict=True):
+            assert len(value) == count
+            whole[place : place + count] = value
+
+    def Alltoall(self, sent, received):
+        for rank, value in enumerate(self.together(sent.copy())):
+            received[rank] = value[self.rank]
+
+    def Allreduce(self, own, total):
+        total[...] = sum(self.together(own.copy()))
+
+    def Reduce(self, own, total, root):
+        values = self.together(own.copy())
+        if self.rank == root:
+            total[...] = sum(values)
+
+    def Bcast(self, buffer, root):
+        value = self.together(buffer.copy() if self.rank == root else None)[root]
+        assert value.shape == buffer.shape and value.dtype == buffer.dtype
+        buffer[...] = value
+
+    def Split(self, color, key):
+        colors = self.together((color, key, self.rank))
+        mine = sorted((k, r) for c, k, r in colors if c == color)
+        self.splits += 1
+        with self.shared.lock:
+            child = self.shared.children.setdefault(
+                (self.splits, color), Shared(len(mine), self.shared.failed)
+            )
+        return Comm(child, mine.index((key, self.rank)))
+
+
+def on_ranks(size, work):
+    """Return what `work(comm)` gives on each rank; raise the first failure that is no AbortedError."""
+    shared = Shared(size)
+    results, failures = [None] * size, {}
+
+    def run(rank):
+        try:
+            results[rank] = work(Comm(shared, rank))
+        except BaseException as error:
+            failures[rank] = error
+            shared.failed.set()
+            shared.barrier.abort()
+            for child in shared.children.values():
+                child.barrier.abort()
+
+    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(size)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        own = [error for error in failures.values() if not isinstance(error, AbortedError)]
+        raise (own or list(failures.values()))[0]
+    return results

@@ -1,0 +1,353 @@
+"""What distributed products must do, on any communicator: of mpi4py, or simulated by threads.
+
+Every case is called on all ranks. Values are small integers, so that sums are exact in any order, in every
+type; a case that is about rounding says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import zlib
+from pathlib import Path
+
+import numpy as np
+from scipy.io import mmwrite
+from scipy.sparse import coo_array, csr_array
+
+from sparsecast.cluster_records import Configuration
+from sparsecast.distributed import compile, messages, processes
+from sparsecast.distributed.compiling import check_ranks
+from sparsecast.distributed.products import PRODUCTS
+from sparsecast.errors import InputError, RanksError
+from sparsecast.matrices.gallery import gallery
+from sparsecast.parallel import equal_parts
+from sparsecast.partitioning.partition import Partition
+from sparsecast.records import DTYPES
+
+ONE_DIMENSIONAL = ("global-1d", "local-1d", "local-1d-overlap")
+
+
+def integers(shape, dtype="float64", seed=0):
+    """Return small integers, with imaginary parts where the type has them."""
+    generator = np.random.default_rng(seed)
+    values = generator.integers(-4, 5, shape).astype(dtype)
+    return values + 1j * generator.integers(-4, 5, shape) if np.dtype(dtype).kind == "c" else values
+
+
+def random_matrix(rows, cols, entries, dtype="float64", seed=0):
+    generator = np.random.default_rng(seed)
+    places = generator.integers(0, max(rows, 1), entries), generator.integers(0, max(cols, 1), entries)
+    return csr_array(coo_array((integers(entries, dtype, seed).astype(dtype), places), shape=(rows, cols)))
+
+
+def partition(shape, ranks, is_2d=False, empties=False, order=None):
+    """Return parts of equal numbers; with `empties`, every second part is empty."""
+    parts = int(np.sqrt(ranks)) if is_2d else ranks
+    rows, cols = (equal_parts(each, parts) for each in shape)
+    if empties:
+        rows, cols = (np.repeat(each[::2], 2)[-parts - 1 :] for each in (rows, cols))
+        rows[0] = cols[0] = 0
+        rows[-1], cols[-1] = shape
+    if shape[0] == shape[1]:
+        cols = rows
+    return Partition("uniform-2d" if is_2d else "rows", ranks, rows, cols, order)
+
+
+def configuration(algorithm, ranks, dtype="float64", formats=("csr", "csr"), method=None):
+    method = method or ("uniform-2d" if algorithm == "2d" else "rows")
+    return Configuration(algorithm, *formats, method, ranks, 1, dtype)
+
+
+def algorithms(ranks):
+    """Return the algorithms that so many ranks can do."""
+    return [name for name in PRODUCTS.names() if name != "2d" or int(np.sqrt(ranks)) ** 2 == ranks]
+
+
+def compiled(comm, algorithm, A, dtype="float64", formats=("csr", "csr"), **how):
+    made = partition(A.shape, comm.size, algorithm == "2d", **how)
+    asked = configuration(algorithm, comm.size, dtype, formats)
+    return compile(A if comm.rank == 0 else None, asked, comm, made if comm.rank == 0 else None)
+
+
+def same(comm, op, A, seed=1):
+    """Compare A x, A^T x and A^H x with the dense products."""
+    dense = A.toarray()
+    for its, whole in ((op, dense), (op.T, dense.T), (op.H, dense.conj().T)):
+        x = integers(whole.shape[1], op.dtype, seed).astype(op.dtype)
+        y = its.gather(its.matvec(its.scatter(x if comm.rank == 0 else None)))
+        if comm.rank == 0:
+            assert y.dtype == op.dtype
+            np.testing.assert_array_equal(y, whole @ x)
+        else:
+            assert y is None
+
+
+def products_are_right_in_every_type(comm, folder):
+    order = np.random.default_rng(5).permutation(60)
+    for dtype in DTYPES:
+        A = random_matrix(60, 60, 300, dtype)
+        for algorithm in algorithms(comm.size):
+            same(comm, compiled(comm, algorithm, A, dtype, order=order), A)
+
+
+def products_are_right_on_awkward_shapes(comm, folder):
+    for rows, cols, entries in ((40, 17, 120), (3, 3, 5), (1, 30, 9)):
+        A = random_matrix(rows, cols, entries)
+        for algorithm in algorithms(comm.size):
+            same(comm, compiled(comm, algorithm, A, empties=rows > 3), A)
+
+
+def methods_of_partitioning(comm, folder):
+    """Made on rank 0 by the method that the Configuration names."""
+    A = csr_array(gallery("poisson2d", n=9) + random_matrix(81, 81, 20))
+    methods = ["nonzeros", *(["metis"] if importlib.util.find_spec("pymetis") else [])]
+    for method in methods:
+        asked = configuration("local-1d", comm.size, method=method)
+        same(comm, compile(A if comm.rank == 0 else None, asked, comm), A)
+    if "2d" in algorithms(comm.size):
+        same(comm, compile(A if comm.rank == 0 else None, configuration("2d", comm.size), comm), A)
+    same(
+        comm,
+        compile("gallery:poisson2d?n=5", configuration("global-1d", comm.size), comm),
+        gallery("poisson2d", n=5),
+    )
+
+
+def empty_matrices_give_zeros(comm, folder):
+    for shape in ((0, 0), (7, 0), (0, 7)):
+        A = csr_array(shape)
+        for algorithm in algorithms(comm.size):
+            same(comm, compiled(comm, algorithm, A), A)
+
+
+def formats_of_both_parts(comm, folder):
+    A = csr_array(gallery("poisson2d", n=12))
+    for formats in (("coo", "csr"), ("dia", "coo")):
+        same(comm, compiled(comm, "local-1d-overlap", A, formats=formats), A)
+
+
+def vectors_stay_distributed(comm, folder):
+    """Iterated, x never leaves the ranks; out is used; a complex x costs two products."""
+    A = random_matrix(30, 30, 100)
+    order = np.random.default_rng(2).permutation(30)
+    for algorithm in algorithms(comm.size):
+        op = compiled(comm, algorithm, A, order=order)
+        whole = integers(30)
+        x = op.scatter(whole if comm.rank == 0 else None)
+        y, last = op.range.zeros(), x
+        for _ in range(3):
+            assert op.matvec(last, out=y) is y
+            last = y.copy()
+        result = op.gather(last)
+        if comm.rank == 0:
+            np.testing.assert_array_equal(result, A @ (A @ (A @ whole)))
+        result = op.gather(op @ (x + 1j * x))
+        if comm.rank == 0:
+            np.testing.assert_array_equal(result, A @ (whole + 1j * whole))
+
+
+def sums_are_those_of_whole_vectors(comm, folder):
+    A = random_matrix(30, 21, 60, "complex128")
+    for algorithm in algorithms(comm.size):
+        op = compiled(comm, algorithm, A, "complex128")
+        for space, size in ((op.domain, 21), (op.range, 30)):
+            x, y = integers(size, "complex128", 1), integers(size, "complex128", 2)
+            mine = [space.scatter(each if comm.rank == 0 else None) for each in (x, y)]
+            assert space.dot(*mine) == np.vdot(x, y)
+            assert abs(space.norm(mine[0]) - np.linalg.norm(x)) < 1e-13 * np.linalg.norm(x)
+            assert space.zeros().shape == mine[0].shape
+
+
+def conjugate_gradients_run_unchanged(comm, folder):
+    path = Path(__file__).parents[1] / "proof" / "test_operator_over_parts.py"
+    specification = importlib.util.spec_from_file_location("proof_of_parts", path)
+    proof = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(proof)
+    A = gallery("poisson2d", n=10)
+    b = np.random.default_rng(1).uniform(-1, 1, A.shape[0])
+    here = list(proof.conjugate_gradients(proof.local(A), b, 1e-4))
+    for algorithm in algorithms(comm.size):
+        op = compiled(comm, algorithm, A)
+        steps = list(proof.conjugate_gradients(op, op.scatter(b if comm.rank == 0 else None), 1e-4))
+        assert len(steps) == len(here)
+        last = op.domain.gather(steps[-1])
+        if comm.rank == 0:
+            np.testing.assert_allclose(last, here[-1], rtol=1e-9, atol=1e-12)
+
+
+def bits_repeat(comm, folder):
+    """The same bits in every product and in every run; with overlap those without."""
+    A = gallery("poisson2d", n=20)
+    A.data[:] = np.random.default_rng(7).normal(size=A.nnz)
+    x = np.random.default_rng(8).normal(size=A.shape[0])
+    found = {}
+    for algorithm in algorithms(comm.size):
+        op = compiled(comm, algorithm, A)
+        mine = op.scatter(x if comm.rank == 0 else None)
+        results = [op.gather(op @ mine) for _ in range(5)]
+        if comm.rank == 0:
+            assert len({each.tobytes() for each in results}) == 1
+            found[algorithm] = zlib.crc32(results[0].tobytes())
+    if comm.rank == 0:
+        assert found["local-1d"] == found["local-1d-overlap"]
+    return found
+
+
+def long_messages_go_in_pieces(comm, folder):
+    largest, messages.LARGEST_COUNT = messages.LARGEST_COUNT, 7
+    comm.Barrier()
+    try:
+        A = random_matrix(60, 60, 300)
+        for algorithm in algorithms(comm.size):
+            same(comm, compiled(comm, algorithm, A), A)
+    finally:
+        comm.Barrier()
+        messages.LARGEST_COUNT = largest
+
+
+def files_are_read_in_parts(comm, folder):
+    """Of every symmetry; fewer lines than ranks, blank lines, and no line end at the end are lines, too."""
+    files = sorted(Path(folder).glob("*.mtx"))
+    assert files
+    for path in files:
+        whole = random_matrix_of(path)
+        dtype = "complex128" if whole.dtype.kind == "c" else "float64"
+        op = compile(str(path), configuration("local-1d", comm.size, dtype), comm)
+        same(comm, op, whole)
+
+
+def random_matrix_of(path):
+    from sparsecast.matrices.reading import load
+
+    return load(path)
+
+
+def write_files(folder):
+    """Write the files of the case before."""
+    A = random_matrix(40, 40, 150, seed=3)
+    symmetric = csr_array(A + A.T)
+    skew = csr_array(A - A.T)
+    skew.eliminate_zeros()
+    hermitian = csr_array(symmetric + 1j * skew)
+    named = {
+        "general": (random_matrix(23, 31, 90), "general"),
+        "symmetric": (symmetric, "symmetric"),
+        "skew": (skew, "skew-symmetric"),
+        "hermitian": (hermitian, "hermitian"),
+        "few": (random_matrix(9, 9, 2), "general"),
+    }
+    for name, (matrix, symmetry) in named.items():
+        mmwrite(Path(folder) / f"{name}.mtx", matrix, symmetry=symmetry)
+    text = "%%MatrixMarket matrix coordinate pattern general\n% none\n3 4 3\n\n1 1\n  3 4 \n\n\n2 2"
+    (Path(folder) / "blank.mtx").write_text(text)
+
+
+def wrong_input_is_found_on_all_ranks(comm, folder):
+    """Each is one line on every rank, before any product, and what comes after works."""
+    A = gallery("poisson2d", n=6)
+    given = A if comm.rank == 0 else None
+    last = comm.size - 1
+    right = configuration("local-1d", comm.size)
+    parted = partition(A.shape, comm.size)
+    flat = random_matrix(36, 36, 700)
+
+    def asked(A=given, asked=right, partition=parted):
+        return lambda: compile(A, asked, comm, partition)
+
+    other = configuration("global-1d" if comm.rank == last else "local-1d", comm.size)
+    changed = A.copy()
+    changed.data[5] += comm.rank == last
+    wrong = [
+        (asked(None), "rank 0.*no matrix.*give it"),
+        (asked(asked=configuration("local-1d", comm.size + 1)), "configuration for .*expected as many"),
+        (asked(asked=configuration("nope", comm.size)), "algorithm 'nope' is unknown"),
+        (asked(partition=partition((9, 9), comm.size)), "partition of 9 x 9 .*expected a 1D one of 36 x 36"),
+        (asked(str(Path(folder) / "missing.mtx")), "missing.mtx: there is no such file"),
+        (asked(flat if comm.rank == 0 else None, configuration("local-1d", comm.size, formats=("nope",) * 2)),
+         "rank 0.*format 'nope' is unknown|'nope'"),
+    ]  # fmt: skip
+    if comm.size > 1:
+        wrong += [
+            (asked(asked=other), f"rank {last} has the configuration .*global-1d.*: expected .*local-1d"),
+            (asked(changed), f"rank {last} has the matrix array.*expected array.*give all ranks the same"),
+        ]
+    if int(np.sqrt(comm.size)) ** 2 != comm.size:
+        wrong.append((asked(asked=configuration("2d", comm.size)), "ranks for 2d: expected a square; start"))
+    for call, message in wrong:
+        raises(RanksError, message, call)
+    raises(RanksError, "x is float64 of shape", lambda: compiled(comm, "local-1d", A).scatter(np.zeros(3)))
+    same(comm, compiled(comm, "local-1d", A), A)
+
+
+def refused_formats_name_the_rank(comm, folder):
+    """The rank whose part DIA would pad too much is named by all; it is not stored in CSR silently."""
+    if comm.size == 1:
+        return
+    A = gallery("poisson2d", n=30).tolil()
+    A[800:] = 0
+    A[np.arange(800, 900), np.random.default_rng(1).permutation(900)[:100]] = 1.0
+    raises(
+        RanksError,
+        f"rank {comm.size - 1}: DIA would",
+        lambda: compiled(comm, "global-1d", csr_array(A), formats=("dia", "dia")),
+    )
+
+
+def raises(kind, message, call):
+    import re
+
+    try:
+        call()
+    except kind as error:
+        assert re.search(message, str(error)), f"{error} is not {message}"
+        assert "\n" not in str(error)
+    else:
+        raise AssertionError(f"nothing was raised: expected {message}")
+
+
+def versions_are_compared(comm, folder):
+    if comm.size == 1:
+        return
+    known = {"Sparsecast": "0.0.0" if comm.rank == 1 else "9.9.9"}
+    raises(
+        RanksError,
+        "rank 1 has Sparsecast 0.0.0: expected 9.9.9, as rank 0 has; install one",
+        lambda: processes.agree(comm, known, {"Sparsecast": "install one version everywhere"}),
+    )
+
+
+def an_x_of_the_wrong_layout_is_refused(comm, folder):
+    A = gallery("poisson2d", n=6)
+    op = compiled(comm, "local-1d", A)
+    size = op.domain.size
+    raises(
+        InputError,
+        rf"x has shape \({size + 1},\) on rank {comm.rank} of {comm.size}: expected \({size},\)",
+        lambda: op @ np.zeros(size + 1),
+    )
+    with contextlib.suppress(InputError):
+        check_ranks(configuration("2d", 6), 6)
+        raise AssertionError("6 ranks are no square")
+
+
+CASES = {
+    case.__name__: case
+    for case in (
+        products_are_right_in_every_type,
+        products_are_right_on_awkward_shapes,
+        methods_of_partitioning,
+        empty_matrices_give_zeros,
+        formats_of_both_parts,
+        vectors_stay_distributed,
+        sums_are_those_of_whole_vectors,
+        conjugate_gradients_run_unchanged,
+        bits_repeat,
+        long_messages_go_in_pieces,
+        files_are_read_in_parts,
+        wrong_input_is_found_on_all_ranks,
+        refused_formats_name_the_rank,
+        versions_are_compared,
+        an_x_of_the_wrong_layout_is_refused,
+    )
+}

@@ -1,0 +1,100 @@
+"""Run by mpirun on every rank: all cases, or one fault; rank 0 writes what became of them.
+
+mpirun -n 4 python tests/mpi/on_ranks.py cases FOLDER OUT
+mpirun -n 4 python tests/mpi/on_ranks.py FAULT
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import signal
+import sys
+import traceback
+from pathlib import Path
+
+import numpy as np
+
+from sparsecast.distributed.processes import gathered_texts, in_step, together, world
+from sparsecast.errors import InputError
+
+
+def all_cases(comm, folder, out):
+    """Do every case; a rank that fails in one leaves the others waiting, so the first failure ends all."""
+    path = Path(__file__).with_name("cases.py")
+    specification = importlib.util.spec_from_file_location("cases", path)
+    cases = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(cases)
+    outcomes = {}
+    for name, case in cases.CASES.items():
+        outcomes[name] = "ended all ranks"
+        keep(comm, out, outcomes)
+        problem = ""
+        try:
+            bits = case(comm, folder)
+        except BaseException:
+            problem = f"rank {comm.rank}:\n{traceback.format_exc()}"
+            # A failure of one rank would leave the others waiting for it.
+            Path(f"{out}.{comm.rank}").write_text(problem)
+            comm.Abort(1)
+        outcomes[name] = "\n".join(filter(None, gathered_texts(comm, problem)))
+        if bits:
+            outcomes["bits"] = bits
+    keep(comm, out, outcomes)
+
+
+def keep(comm, out, outcomes):
+    if comm.rank == 0:
+        Path(out).write_text(json.dumps(outcomes))
+
+
+def raises(comm):
+    if comm.rank == 1:
+        raise ValueError("made to\nfail")
+    wait(comm)
+
+
+def refuses(comm):
+    if comm.rank == 1:
+        raise InputError("this rank's x: expected another; give it")
+    wait(comm)
+
+
+def is_killed(comm):
+    if comm.rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    wait(comm)
+
+
+def leaves(comm):
+    if comm.rank == 1:
+        sys.exit(3)
+    wait(comm)
+
+
+def agrees_that_it_is_wrong(comm):
+    def work():
+        if comm.rank == 1:
+            raise InputError("no such file; check the path")
+
+    in_step(comm, work)
+
+
+def wait(comm):
+    """Wait for a rank that will not come."""
+    comm.Allreduce(np.ones(1), np.zeros(1))
+    comm.Barrier()
+
+
+def main():
+    comm = world()
+    with together(comm):
+        if sys.argv[1] == "cases":
+            all_cases(comm, *sys.argv[2:])
+        else:
+            globals()[sys.argv[1]](comm)
+
+
+if __name__ == "__main__":
+    main()
