@@ -15,6 +15,7 @@ from sparsecast.version import VERSION
 if TYPE_CHECKING:
     from sparsecast.api import (
         calibrate,
+        cluster,
         compile,
         evaluate,
         measure,
@@ -39,6 +40,7 @@ ensure_cache_folder()
 _HOMES = {
     "bench": "api",
     "calibrate": "api",
+    "cluster": "api",
     "compile": "api",
     "evaluate": "api",
     "measure": "api",
@@ -69,6 +71,7 @@ __all__ = [
     "Structure",
     "bench",
     "calibrate",
+    "cluster",
     "compile",
     "evaluate",
     "gallery",

@@ -13,6 +13,7 @@ from sparsecast.api.calibrating import (
     profile,
     twins,
 )
+from sparsecast.api.clustering import cluster
 from sparsecast.api.evaluating import evaluate, replay
 from sparsecast.api.executing import check, compile, measure, measure_here, measuring_steps
 from sparsecast.api.forecasting import (
@@ -40,6 +41,7 @@ __all__ = [
     "calibration",
     "check",
     "choice",
+    "cluster",
     "compile",
     "contents",
     "disturbances",

@@ -22,6 +22,7 @@ COMMANDS = (
     "machines",
     "predict",
     "plan",
+    "cluster",
     "measure",
     "evaluate",
 )

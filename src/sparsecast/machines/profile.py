@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sparsecast.cluster_records import MicroBenchmark
 from sparsecast.errors import ProfileError, UnknownNameError
 from sparsecast.features.structure import Structure
 from sparsecast.machines import earlier_profiles
@@ -30,6 +31,7 @@ WANTED = ("nvidia-h200",)
 _SHIPPED = Path(__file__).parent / "profiles"
 _SCHEMA_KEY, _MACHINE_KEY = b"sparsecast_schema", b"sparsecast_machine"
 _MATRICES_KEY, _BANDWIDTHS_KEY = b"sparsecast_matrices", b"sparsecast_bandwidths"
+_MICROBENCHMARKS_KEY = b"sparsecast_microbenchmarks"
 _CHECKSUM_KEY = b"sparsecast_checksum"
 
 
@@ -75,12 +77,16 @@ class MatrixEntry:
 
 @dataclass(frozen=True)
 class Profile:
-    """Everything learned about one machine; `matrices` has what the Records name, by specification."""
+    """Everything learned about one machine; `matrices` has what the Records name, by specification.
+
+    `microbenchmarks` are of several ranks, on one node or on many; there are none in most profiles.
+    """
 
     machine: Machine
     records: tuple[Record, ...]
     matrices: Mapping[str, MatrixEntry] = field(default_factory=dict)
     bandwidths: tuple[Bandwidth, ...] = ()
+    microbenchmarks: tuple[MicroBenchmark, ...] = ()
 
     @property
     def name(self) -> str:
@@ -114,11 +120,17 @@ class Profile:
         merged = {(b.kind, b.device, b.threads, b.bytes): b for b in (*self.bandwidths, *bandwidths)}
         return dataclasses.replace(self, bandwidths=tuple(merged.values()))
 
+    def with_microbenchmarks(self, microbenchmarks: Iterable[MicroBenchmark]) -> Profile:
+        """Return a Profile with these added; a new one replaces the old one of the same thing."""
+        every = (*self.microbenchmarks, *microbenchmarks)
+        merged = {(m.kind, m.ranks, m.nodes, m.bytes, m.neighbours): m for m in every}
+        return dataclasses.replace(self, microbenchmarks=tuple(merged.values()))
+
     def save(self, path: Path | None = None) -> Path:
         """Write the profile atomically and return where: `path`, or its place in the user's data folder.
 
-        The file is a Parquet table of the Records, with a checksum in each page. The machine, the matrices
-        and the bandwidths are JSON in its metadata, with a checksum of their own.
+        The file is a Parquet table of the Records, with a checksum in each page. The machine, the matrices,
+        the bandwidths and the micro-benchmarks are JSON in its metadata, with a checksum of their own.
 
         Raises
         ------
@@ -135,6 +147,8 @@ class Profile:
             _MATRICES_KEY: [entry.to_dict() for entry in self.matrices.values()],
             _BANDWIDTHS_KEY: [dataclasses.asdict(bandwidth) for bandwidth in self.bandwidths],
         }
+        if self.microbenchmarks:
+            described[_MICROBENCHMARKS_KEY] = [dataclasses.asdict(each) for each in self.microbenchmarks]
         stored = {key: json.dumps(value).encode() for key, value in described.items()}
         table = table.replace_schema_metadata({**stored, _CHECKSUM_KEY: _checksum(stored)})
         write_atomically(
@@ -178,6 +192,8 @@ class Profile:
                 tuple(Record.from_row(row) for row in rows),
                 _by_specification(MatrixEntry(**entry) for entry in matrices),
                 tuple(Bandwidth(**row) for row in bandwidths),
+                # Profiles of one process, and of before there were others, have none.
+                tuple(MicroBenchmark(**row) for row in json.loads(metadata.get(_MICROBENCHMARKS_KEY, b"[]"))),
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise _not_whole(path, f"lacks {error}") from error
@@ -199,7 +215,7 @@ class Profile:
 
 
 def _checksum(metadata: Mapping[bytes, bytes]) -> bytes:
-    keys = (_SCHEMA_KEY, _MACHINE_KEY, _MATRICES_KEY, _BANDWIDTHS_KEY)
+    keys = (_SCHEMA_KEY, _MACHINE_KEY, _MATRICES_KEY, _BANDWIDTHS_KEY, _MICROBENCHMARKS_KEY)
     return hashlib.sha256(b"".join(metadata.get(key, b"") for key in keys)).hexdigest().encode()
 
 

@@ -10,7 +10,17 @@ MODELS: Registry[type[Model]] = Registry(
     "model",
     "sparsecast.models",
     helpers=(
-        *("model", "conversion", "fitting", "forest", "knowledge", "probing", "published_trees", "store"),
+        *(
+            "clusters",
+            "model",
+            "conversion",
+            "fitting",
+            "forest",
+            "knowledge",
+            "probing",
+            "published_trees",
+            "store",
+        ),
         *("training", "transfer", "wang"),
     ),
     separator="-",

@@ -21,12 +21,16 @@ def fitted_costs(counts: Floats, measured: Floats) -> Floats:
     measured : float array of shape (measurements,)
         All above 0.
     """
+    return nonnegative(counts / measured[:, None], np.ones(len(measured)))
+
+
+def nonnegative(terms: Floats, target: Floats) -> Floats:
+    """Return the factors, all at least 0, with the least sum of squares of terms @ factors - target."""
     from scipy.optimize import nnls
 
-    relative = counts / measured[:, None]
     # Columns are scaled to one magnitude: nnls stops at an absolute tolerance.
-    scale = np.maximum(relative.max(axis=0), np.finfo(float).tiny)
-    return np.asarray(nnls(relative / scale, np.ones(len(measured)))[0] / scale)
+    scale = np.maximum(terms.max(axis=0), np.finfo(float).tiny)
+    return np.asarray(nnls(terms / scale, target)[0] / scale)
 
 
 def above_zero(time_s: Floats, least_s: float) -> Floats:

@@ -99,7 +99,7 @@ def forecasts(title: str, items: Sequence[Forecast], refused: Mapping[str, str])
             *_way(item.candidate),
             time(item.time_s),
             *(item.basis for _ in bases),
-            _interval(item.low_s, item.high_s),
+            interval(item.low_s, item.high_s),
             f"{item.gflops:.2f}",
             size(item.bytes),
             _or_none(item.convert_s),
@@ -114,8 +114,8 @@ def table_of_forecasts(title: str, found: Mapping[str, Prediction], refused: Map
     table = _numbers(title, "matrix", *_WAY, "time", "interval")
     for name, prediction in found.items():
         for item in prediction:
-            interval = _interval(item.low_s, item.high_s)
-            table.add_row(name, *_way(item.candidate), time(item.time_s), interval)
+            ends = interval(item.low_s, item.high_s)
+            table.add_row(name, *_way(item.candidate), time(item.time_s), ends)
     _add_refused(table, refused)
     return table
 
@@ -147,7 +147,7 @@ def measurements(
             _percent(record.noise),
             f"{record.gflops:.2f}",
             time(forecast.time_s) if forecast else "-",
-            _interval(forecast.low_s, forecast.high_s) if forecast else "-",
+            interval(forecast.low_s, forecast.high_s) if forecast else "-",
             f"{100 * (forecast.time_s / record.time_s - 1):+.0f} %" if forecast else "-",
             "nothing" if record.convert_s == 0 else time(record.convert_s),
             *(energy(record.energy_j) for _ in energies),
@@ -493,12 +493,13 @@ def _or_none(seconds: float | None) -> str:
     return "none" if seconds == 0 else time(seconds)
 
 
-def _interval(low_s: float | None, high_s: float | None) -> str:
+def interval(low_s: float | None, high_s: float | None) -> str:
+    """Return an interval of times; one without an end is unknown."""
     return "unknown" if low_s is None or high_s is None else f"{time(low_s)} - {time(high_s)}"
 
 
 def _bracketed(low_s: float | None, high_s: float | None) -> str:
-    return f"({_interval(low_s, high_s)})" if low_s is not None else "(interval unknown)"
+    return f"({interval(low_s, high_s)})" if low_s is not None else "(interval unknown)"
 
 
 def _share(count: int, total: int) -> str:

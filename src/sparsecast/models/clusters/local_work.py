@@ -1,0 +1,145 @@
+"""What one rank computes in a product, from counts: bytes, misses of x, mispredicted row ends.
+
+Source of the accesses: M. M. Hossain, E. Saule, "Performance Model of Iterated SpMV for Distributed System",
+Table I. Indices are those of the local matrix.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sparsecast.cluster_records import Configuration
+from sparsecast.machines.machine import Machine
+from sparsecast.models.clusters.cluster_model import Floats, Question
+from sparsecast.partitioning.distribution import Distribution
+from sparsecast.records import VALUE_BYTES
+
+#: Bytes of a cache line.
+LINE_BYTES = 64
+
+
+def paper_bytes(configuration: Configuration, found: Distribution, *, zeroes_y: bool) -> Floats:
+    """Return the bytes that each rank accesses in Table I; with `zeroes_y` COO sets y to zero first."""
+    value, index = VALUE_BYTES[configuration.dtype], configuration.index_bits // 8
+    rows, nnz = found.rows.astype(float), found.nnz.astype(float)
+    is_coo = configuration.format == "coo"
+    accessed = (nnz if is_coo else 2 * rows) * index + nnz * (index + value) + nnz * value
+    accessed = accessed + (nnz if is_coo else rows) * value
+    return np.asarray(accessed + rows * value if is_coo and zeroes_y else accessed)
+
+
+def streamed_bytes(configuration: Configuration, found: Distribution) -> Floats:
+    """Return the bytes that each rank moves in order: matrix, row pointers once, y.
+
+    COO zeroes its y, and comes to its lines once more.
+    """
+    value, index = VALUE_BYTES[configuration.dtype], configuration.index_bits // 8
+    rows, nnz = found.rows.astype(float), found.nnz.astype(float)
+    matrix = nnz * (value + index)
+    if configuration.format == "coo":
+        touched = rows * -np.expm1(-nnz / np.maximum(rows, 1.0))  # rows with an entry, entries at random
+        return np.asarray(matrix + nnz * index + (rows + touched) * value)
+    return np.asarray(matrix + rows * (index + value))
+
+
+@dataclass(frozen=True)
+class CacheShare:
+    """The cache of a rank, where all cores of a processor have one."""
+
+    lines: float
+
+    @classmethod
+    def third_level(cls, machine: Machine) -> CacheShare:
+        """Return the last level over the cores that share it (section III.C.1.c)."""
+        last = max(machine.caches, key=lambda each: each.level, default=None)
+        return cls(0.0 if last is None else last.bytes / last.shared_by / LINE_BYTES)
+
+    @classmethod
+    def all_levels(cls, machine: Machine) -> CacheShare:
+        """Return L2 and the share of L3: those of server processors do not hold the same lines."""
+        shares = [each.bytes / each.shared_by for each in machine.caches if each.level > 1]
+        return cls(sum(shares) / LINE_BYTES)
+
+    def cold_misses(self, accesses: Floats, lines: Floats) -> Floats:
+        """Return the misses of accesses at random over so many lines, none of them cached before.
+
+        While the cache fills, each new line misses; afterwards, with LRU, what is beyond its size.
+        """
+        lines = np.maximum(lines, 1.0)
+        distinct = -lines * np.expm1(-accesses / lines)
+        held = np.minimum(self.lines / lines, 1 - 1e-12)
+        filling = -lines * np.log1p(-held)
+        return np.where(
+            distinct <= self.lines,
+            distinct,
+            self.lines + np.maximum(accesses - filling, 0.0) * (1 - held),
+        )
+
+    def warm_misses(self, accesses: Floats, lines: Floats, others: Floats) -> Floats:
+        """Return the misses of accesses at random, in products one after another.
+
+        `others` are the lines that pass through the cache for each access, of the matrix and of y. A line is
+        read again after a number of accesses that is geometric with the mean `lines`; it hits where fewer
+        lines came in between than the cache holds.
+        """
+        lines = np.maximum(lines, 1.0)
+        hits = -np.expm1(-self.lines / ((1 + others) * lines))
+        fits = lines * (1 + others) <= self.lines
+        return np.where(fits, 0.0, accesses * (1 - hits))
+
+
+def x_lines(configuration: Configuration, found: Distribution) -> Floats:
+    """Return the cache lines that the x of each rank lies in."""
+    value = VALUE_BYTES[configuration.dtype]
+    words = found.columns.astype(float)
+    if configuration.algorithm != "2d":
+        words = words + found.received_words
+    return np.asarray(words * value / LINE_BYTES)
+
+
+def is_random(configuration: Configuration) -> bool:
+    """Tell whether the columns of a rank's entries come in no order: 2D permutes at random."""
+    return configuration.algorithm == "2d"
+
+
+def ordered_misses(configuration: Configuration, found: Distribution, cache: CacheShare) -> Floats:
+    """Return the misses of x in a matrix whose rows keep the order of its graph.
+
+    The lines of the rank's own x come once a product, unless all that the rank touches stays in the cache.
+    Each entry from another rank lies in a line of its own in the x of global 1D, and in order in the
+    buffer of local 1D.
+    """
+    value = VALUE_BYTES[configuration.dtype]
+    lines = found.columns * (value / LINE_BYTES)
+    if configuration.algorithm == "global-1d":
+        lines = lines + np.minimum(found.received_words, found.remote_nnz)
+    else:
+        lines = lines + found.received_words * (value / LINE_BYTES)
+    touched = streamed_bytes(configuration, found) / LINE_BYTES + lines
+    return np.where(touched <= cache.lines, 0.0, lines)
+
+
+def mispredicted_rows(configuration: Configuration, question: Question) -> Floats:
+    """Return the rows of each rank at whose end a loop of CSR is mispredicted; COO has no such loop.
+
+    In a block at random the row lengths are Poisson's, and the most frequent one is what is predicted. In
+    1D they are those of the matrix.
+    """
+    found = question.distribution
+    rows = found.rows.astype(float)
+    if configuration.format == "coo":
+        return np.zeros_like(rows)
+    if not is_random(configuration):
+        return rows * (question.mispredicted_share or 0.0)
+    mean = found.nnz / np.maximum(rows, 1.0)
+    return np.asarray(rows * (1 - _most_frequent(mean)))
+
+
+def _most_frequent(mean: Floats) -> Floats:
+    """Return the probability of the mode of a Poisson distribution."""
+    from scipy.special import gammaln
+
+    mode = np.floor(mean)
+    return np.asarray(np.exp(mode * np.log(np.maximum(mean, 1e-300)) - mean - gammaln(mode + 1)))

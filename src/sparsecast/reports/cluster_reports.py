@@ -1,0 +1,195 @@
+"""Table, JSON document and figure of the choice among products on many ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.table import Table
+
+from sparsecast.errors import InputError
+from sparsecast.models.clusters.cluster_model import ClusterForecast
+from sparsecast.planning.cluster_choice import WORTHWHILE, ClusterAnswer, ClusterChoice
+from sparsecast.reports.documents import Document, matrix
+from sparsecast.reports.figures import save
+from sparsecast.reports.tables import interval, size, time
+
+#: Colours that colour-blind people can tell apart (Okabe and Ito), and marks beside them.
+_COLOURS, _MARKS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00"), "osD^v"
+
+
+def document(found: ClusterAnswer) -> Document:
+    """Return the choices, fastest first, and what they rest on."""
+    return {
+        "matrix": matrix(found.structure, found.name),
+        "profile": found.profile,
+        "model": found.model,
+        "choices": [_choice(each) for each in found.choices],
+        "enough_ranks": found.enough_ranks,
+        "refused": dict(found.refused),
+        "notes": list(found.notes),
+    }
+
+
+def _choice(found: ClusterChoice) -> Document:
+    forecast, way = found.forecast, found.forecast.configuration
+    return {
+        "algorithm": way.algorithm,
+        "format": way.format,
+        "remote_format": way.remote_format,
+        "partition": way.partition,
+        "ranks": way.ranks,
+        "nodes": way.nodes,
+        "dtype": way.dtype,
+        "time_s": forecast.time_s,
+        "low_s": forecast.low_s,
+        "high_s": forecast.high_s,
+        "computation_s": forecast.computation_s,
+        "communication_s": forecast.communication_s,
+        "memory_bytes": forecast.memory_bytes,
+        "efficiency": found.efficiency,
+        "energy_j": forecast.energy_j,
+        "cost": found.cost,
+        "why": dict(forecast.terms),
+    }
+
+
+def table(found: ClusterAnswer) -> Table:
+    """Return the choices, fastest first, and below them what was refused."""
+    shown = Table(
+        title=f"One product of {found.name} on {found.profile}, by the {found.model} model",
+        title_justify="left",
+        caption_justify="left",
+    )
+    has_cost = any(each.cost is not None for each in found.choices)
+    for heading in ("algorithm", "format", "partition"):
+        shown.add_column(heading)
+    costs = ("a million",) if has_cost else ()
+    headings = ("ranks", "nodes", "time", "interval", "commun.", "a rank", "efficiency", *costs)
+    for heading in headings:
+        shown.add_column(heading, justify="right", no_wrap=True)
+    for each in found.choices:
+        shown.add_row(*_cells(each, has_cost=has_cost))
+    lines = ["commun.: share of communication; a rank: memory of the rank that needs most"]
+    if has_cost:
+        lines.append("a million: cost of a million products, in the unit of the price")
+    shown.caption = "\n".join([*lines, *dict.fromkeys(found.refused.values())])
+    shown.min_width = max(len(line) for line in (str(shown.title), *lines))
+    return shown
+
+
+def _cells(found: ClusterChoice, *, has_cost: bool) -> tuple[str, ...]:
+    forecast, way = found.forecast, found.forecast.configuration
+    names = [way.format, way.remote_format] if way.remote_format != way.format else [way.format]
+    efficiency = "-" if found.efficiency is None else f"{100 * found.efficiency:.0f} %"
+    return (
+        way.algorithm,
+        " + ".join(name.upper() for name in names),
+        way.partition,
+        f"{way.ranks:,}",
+        f"{way.nodes:,}",
+        time(forecast.time_s),
+        interval(forecast.low_s, forecast.high_s),
+        _share(forecast),
+        size(forecast.memory_bytes),
+        efficiency,
+        *((("-" if found.cost is None else f"{1e6 * found.cost:.3g}"),) if has_cost else ()),
+    )
+
+
+def _share(found: ClusterForecast) -> str:
+    """Return the share of communication; a model may not know it."""
+    if found.communication_s is None or found.computation_s is None:
+        return "-"
+    both = found.communication_s + found.computation_s
+    return f"{100 * found.communication_s / both:.0f} %" if both else "0 %"
+
+
+def sentences(found: ClusterAnswer) -> list[str]:
+    """Return in words the choice, and from how many ranks on more do not pay."""
+    if not found.choices:
+        return ["Nothing has a forecast."]
+    best = found.choices[0].forecast
+    way = best.configuration
+    said = [
+        f"Fastest: {way.algorithm} in {way.format.upper()} with {way.partition} on {way.ranks:,} ranks, "
+        f"{time(best.time_s)} a product."
+    ]
+    if len({each.forecast.configuration.ranks for each in found.choices}) > 1:
+        said.append(
+            f"More than {found.enough_ranks:,} ranks do not pay: they gain at most {100 * WORTHWHILE:.0f} %."
+        )
+    return said
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """Times of an algorithm over ranks, in the format and partition that is fastest there.
+
+    Attributes
+    ----------
+    low_s, high_s : tuple of float, or None
+        None unless every point has an interval.
+    """
+
+    algorithm: str
+    ranks: tuple[int, ...]
+    time_s: tuple[float, ...]
+    low_s: tuple[float, ...] | None
+    high_s: tuple[float, ...] | None
+
+
+def scalings(found: Sequence[ClusterChoice]) -> list[Scaling]:
+    """Return the line of each algorithm, by its name."""
+    best: dict[tuple[str, int], ClusterChoice] = {}
+    for each in found:  # fastest first
+        way = each.forecast.configuration
+        best.setdefault((way.algorithm, way.ranks), each)
+    lines = []
+    for algorithm in sorted({name for name, _ in best}):
+        points = [best[key].forecast for key in sorted(best) if key[0] == algorithm]
+        lows = [each.low_s for each in points if each.low_s is not None]
+        highs = [each.high_s for each in points if each.high_s is not None]
+        is_known = len(lows) == len(highs) == len(points)
+        lines.append(
+            Scaling(
+                algorithm,
+                tuple(each.configuration.ranks for each in points),
+                tuple(each.time_s for each in points),
+                tuple(lows) if is_known else None,
+                tuple(highs) if is_known else None,
+            )
+        )
+    return lines
+
+
+def draw(lines: Sequence[Scaling], title: str, path: Path) -> None:
+    """Draw time over ranks on logarithmic axes, a band for each interval, into a file of FILE_TYPES.
+
+    Raises
+    ------
+    InputError
+        If there is no line, or the file cannot be written.
+    """
+    from matplotlib.figure import Figure
+
+    if not lines:
+        raise InputError(f"figure {path} would show nothing: expected a forecast; ask for other ranks")
+    figure = Figure(figsize=(6.4, 4.4), layout="constrained")
+    ax = figure.subplots()
+    for place, line in enumerate(lines):
+        colour, mark = _COLOURS[place % len(_COLOURS)], _MARKS[place % len(_MARKS)]
+        ax.plot(line.ranks, line.time_s, color=colour, marker=mark, label=line.algorithm)
+        if line.low_s is not None and line.high_s is not None:
+            ax.fill_between(line.ranks, line.low_s, line.high_s, color=colour, alpha=0.15, linewidth=0)
+    ax.set_xscale("log", base=2)
+    ax.set_yscale("log")
+    every = sorted({count for line in lines for count in line.ranks})
+    if len(every) <= 12:
+        ax.set_xticks(every, [f"{count:,}" for count in every])
+    ax.set_xlabel("ranks")
+    ax.set_ylabel("forecast of one product, s")
+    ax.set_title(title, fontsize="medium")
+    ax.legend()
+    save(figure, path)
