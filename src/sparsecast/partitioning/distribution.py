@@ -105,10 +105,12 @@ class Distribution:
 
     def _contradiction(self) -> str | None:
         """Return in words what no partition of a matrix comes to; None if nothing is wrong."""
+        # Every row is on one rank, or in 2D on each of a row of p ranks.
         parts = math.isqrt(self.ranks)
-        times = parts if parts**2 == self.ranks and self.rows.sum() == parts * self.shape[0] else 1
-        if (self.rows.sum(), self.columns.sum()) != (times * self.shape[0], times * self.shape[1]):
-            return f"has {self.rows.sum()} rows and {self.columns.sum()} columns for a shape of {self.shape}"
+        times = (1, parts) if parts**2 == self.ranks else (1,)
+        counted = int(self.rows.sum()), int(self.columns.sum())
+        if counted not in [(each * self.shape[0], each * self.shape[1]) for each in times]:
+            return f"has {counted[0]} rows and {counted[1]} columns for a shape of {self.shape}"
         if self.sent_words.sum() != self.received_words.sum():
             return f"has {self.sent_words.sum()} words sent and {self.received_words.sum()} received"
         if self.sent_messages.sum() != self.received_messages.sum():
@@ -140,8 +142,9 @@ def _wrong(stored: Mapping[str, Any]) -> str | None:
     shape = stored.get("shape")
     if not (isinstance(shape, list) and len(shape) == 2 and all(map(_is_count, shape))):
         return f"has {shape!r} as shape"
-    if not isinstance(stored.get("method"), str) or not isinstance(stored.get("is_estimate"), bool):
-        return f"has {stored.get('method')!r} as method and {stored.get('is_estimate')!r} as is_estimate"
+    for name, kind in (("method", str), ("is_estimate", bool)):
+        if not isinstance(stored.get(name), kind):
+            return f"has {stored.get(name)!r} as {name}"
     if stored.get("edge_cut", "nothing") is not None and not _is_count(stored.get("edge_cut")):
         return f"has {stored.get('edge_cut', 'nothing')!r} as edge_cut"
     return None

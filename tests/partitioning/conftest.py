@@ -1,0 +1,38 @@
+"""What tests of partitions share: any small matrix, and the methods that serve here."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import numpy as np
+from hypothesis import strategies
+from scipy.sparse import csr_array
+
+from sparsecast.partitioning.methods import METHODS
+
+HAS_METIS = importlib.util.find_spec("pymetis") is not None
+
+#: The methods that can be used here, and those that take any shape.
+METHODS_HERE = [name for name in METHODS.names() if HAS_METIS or name != "metis"]
+ANY_SHAPE = ("rows", "nonzeros")
+
+
+@strategies.composite
+def patterns(draw, is_square=False):
+    """Return any small matrix: unsorted, with duplicates, zeros, empty rows, or none at all."""
+    rows = draw(strategies.integers(0, 12))
+    cols = rows if is_square else draw(strategies.integers(0, 12))
+    lengths = [draw(strategies.integers(0, 6)) if cols else 0 for _ in range(rows)]
+    seed = draw(strategies.integers(0, 10**6))
+    generator = np.random.default_rng(seed)
+    indices = generator.integers(0, max(1, cols), sum(lengths)).astype(np.int32)
+    indptr = np.concatenate(([0], np.cumsum(lengths))).astype(draw(strategies.sampled_from("il")))
+    data = generator.integers(-1, 3, len(indices)).astype(float)
+    return csr_array((data, indices.astype(indptr.dtype), indptr), shape=(rows, cols))
+
+
+def suits(method, A, ranks):
+    """Tell whether a method takes this shape and this number of ranks."""
+    root = int(ranks**0.5)
+    is_taken = A.shape[0] == A.shape[1] or method in ANY_SHAPE
+    return is_taken and (method != "uniform-2d" or root * root == ranks)

@@ -1,0 +1,226 @@
+"""What a partition makes of a matrix: against a count by hand, against theory, and as stored data."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+from sparsecast.errors import InputError
+from sparsecast.matrices.gallery import gallery
+from sparsecast.partitioning.distributing import distribute
+from sparsecast.partitioning.distribution import Distribution
+from sparsecast.partitioning.estimates import estimated_distribution
+from sparsecast.partitioning.methods import partition
+
+from .conftest import HAS_METIS, METHODS_HERE, patterns, suits
+
+FIELDS = (
+    *("rows", "columns", "local_nnz", "remote_nnz"),
+    *("received_words", "sent_words", "received_messages", "sent_messages"),
+)
+
+
+def by_hand(A, made):
+    """Return the numbers of a 1D distribution, from the triplets of the renumbered matrix."""
+    B = made.renumbered(A).tocoo()
+    row_rank = np.searchsorted(made.row_bounds, B.row, side="right") - 1
+    col_rank = np.searchsorted(made.column_bounds, B.col, side="right") - 1
+    asked = {(int(r), int(c), int(j)) for r, c, j in zip(row_rank, col_rank, B.col, strict=True) if r != c}
+    pairs = {(r, c) for r, c, _ in asked}
+
+    def each(condition):
+        return [condition(rank) for rank in range(made.ranks)]
+
+    return {
+        "rows": np.diff(made.row_bounds).tolist(),
+        "columns": np.diff(made.column_bounds).tolist(),
+        "local_nnz": each(lambda rank: int(((row_rank == rank) & (col_rank == rank)).sum())),
+        "remote_nnz": each(lambda rank: int(((row_rank == rank) & (col_rank != rank)).sum())),
+        "received_words": each(lambda rank: sum(r == rank for r, _, _ in asked)),
+        "sent_words": each(lambda rank: sum(c == rank for _, c, _ in asked)),
+        "received_messages": each(lambda rank: sum(r == rank for r, _ in pairs)),
+        "sent_messages": each(lambda rank: sum(c == rank for _, c in pairs)),
+    }
+
+
+def edges_by_hand(A, made):
+    B = made.renumbered(A).tocoo()
+    part = np.repeat(np.arange(made.ranks), np.diff(made.row_bounds))
+    edges = {frozenset((int(i), int(j))) for i, j in zip(B.row, B.col, strict=True)}
+    return sum(len(edge) == 2 and len({int(part[v]) for v in edge}) == 2 for edge in edges)
+
+
+def check_sums(found, A):
+    assert found.nnz.sum() == A.nnz
+    assert found.sent_words.sum() == found.received_words.sum()
+    assert found.sent_messages.sum() == found.received_messages.sum()
+
+
+@pytest.mark.parametrize("method", [name for name in METHODS_HERE if name != "uniform-2d"])
+@given(patterns(), st.integers(1, 14))
+def test_strips_are_counted_as_by_hand(method, A, ranks):
+    if not suits(method, A, ranks):
+        return
+    made = partition(A, ranks, method)
+    found = distribute(A, made)
+    check_sums(found, A)
+    assert {name: getattr(found, name).tolist() for name in FIELDS} == by_hand(A, made)
+    assert found.edge_cut == (edges_by_hand(A, made) if A.shape[0] == A.shape[1] else None)
+    assert Distribution.from_dict(json.loads(json.dumps(found.to_dict()))).to_dict() == found.to_dict()
+
+
+@given(patterns(is_square=True), st.sampled_from((4, 9, 16, 25)))
+def test_blocks_are_counted_as_by_hand(A, ranks):
+    made = partition(A, ranks, "uniform-2d")
+    found = distribute(A, made)
+    check_sums(found, A)
+    B, bounds = made.renumbered(A), made.row_bounds
+    for rank in range(ranks):
+        i, j = divmod(rank, made.parts)
+        block = B[bounds[i] : bounds[i + 1], bounds[j] : bounds[j + 1]]
+        assert found.local_nnz[rank] == block.nnz
+        assert (found.rows[rank], found.columns[rank]) == block.shape
+    assert not found.received_words.any()
+    assert found.edge_cut is None
+    assert Distribution.from_dict(found.to_dict()).to_dict() == found.to_dict()
+
+
+def test_strips_of_a_grid_exchange_its_lines():
+    n, ranks = 24, 6
+    A = gallery("poisson2d", n=n)
+    found = distribute(A, partition(A, ranks, "rows"))
+    inner = slice(1, -1)
+    assert (found.received_words[inner] == 2 * n).all()
+    assert (found.received_messages[inner] == 2).all()
+    assert found.received_words.sum() == 2 * n * (ranks - 1)
+    assert found.edge_cut == n * (ranks - 1)
+    assert (found.remote_nnz == found.received_words).all()
+    assert estimated_distribution(n * n, n * n, A.nnz, ranks, "rows", 2).received_words[1] == pytest.approx(
+        2 * n * (ranks - 1) / ranks
+    )
+
+
+@pytest.mark.parametrize(("name", "n", "dimension"), (("poisson2d", 48, 2), ("poisson3d", 16, 3)))
+@pytest.mark.parametrize("method", [name for name in METHODS_HERE if name != "uniform-2d"])
+@pytest.mark.parametrize("ranks", (1, 4, 16, 64))
+def test_estimates_of_meshes_are_near_the_count(name, n, dimension, method, ranks):
+    A = gallery(name, n=n)
+    counted = distribute(A, partition(A, ranks, method))
+    about = estimated_distribution(*A.shape, A.nnz, ranks, method, dimension)
+    assert about.is_estimate and not counted.is_estimate
+    for field in ("rows", "columns", "nnz"):
+        assert getattr(about, field).sum() == getattr(counted, field).sum()
+    for field in ("received_words", "remote_nnz"):
+        of_estimate, of_count = getattr(about, field).mean(), getattr(counted, field).mean()
+        assert of_estimate == pytest.approx(of_count, rel=0.35)
+    assert about.received_messages.mean() == pytest.approx(counted.received_messages.mean(), rel=0.8, abs=1)
+
+
+@given(patterns(is_square=True), st.integers(1, 9))
+def test_nothing_exceeds_the_bound_for_no_locality(A, ranks):
+    bound = estimated_distribution(*A.shape, A.nnz, ranks, "rows")
+    assert Distribution.from_dict(bound.to_dict()).to_dict() == bound.to_dict()
+    if A.shape[0] % ranks == 0:  # parts are equal then, and unequal entries make the sum smaller
+        counted = distribute(A, partition(A, ranks, "rows"))
+        assert bound.received_words.sum() >= counted.received_words.sum()
+        assert bound.received_messages.max() >= counted.received_messages.mean()
+
+
+@given(
+    *(st.integers(0, 10**15), st.integers(0, 10**15), st.integers(1, 5000)),
+    st.sampled_from(("rows", "nonzeros", "metis", "uniform-2d")),
+    st.sampled_from((None, 2, 3)),
+)
+def test_estimates_contradict_nothing_for_any_counts(rows, nnz, ranks, method, dimension):
+    nnz = min(nnz, rows * rows)
+    ranks = ranks if method != "uniform-2d" else round(ranks**0.5) ** 2
+    found = estimated_distribution(rows, rows, nnz, ranks, method, dimension)
+    assert found.ranks == ranks
+    assert int(found.nnz.sum()) == nnz
+    assert Distribution.from_dict(found.to_dict()).to_dict() == found.to_dict()
+
+
+def test_a_hundred_thousand_ranks():
+    found = estimated_distribution(10**9, 10**9, 7 * 10**9, 100_000, "metis", 3)
+    face = (10**9 / 10**5) ** (2 / 3)
+    assert found.received_words[0] == pytest.approx(6 * face * (1 - 10 ** (-5 / 3)), rel=1e-3)
+    assert found.imbalance == 1.0
+
+
+@pytest.mark.parametrize(
+    ("counts", "message"),
+    (
+        ((4, 5, 6, 2, "metis"), "of 4 x 5: expected a square one"),
+        ((4, 4, 6, 2, "uniform-2d"), "take 1 or 4"),
+        ((4, 4, 6, 2, "rows", 4), "dimension 4 of a mesh: expected 2 or 3"),
+        ((4, 5, 6, 2, "rows", 2), "dimension 2 of a matrix of 4 x 5: expected a square one"),
+        ((4, 4, 6, 0, "rows"), "ranks 0: expected"),
+        ((4, 4, 6, 2, "kway"), "partition 'kway' is unknown"),
+    ),
+)
+def test_what_cannot_be_estimated_is_refused(counts, message):
+    with pytest.raises(InputError, match=message):
+        estimated_distribution(*counts)
+
+
+def test_the_partition_of_another_matrix_is_refused():
+    made = partition(gallery("poisson2d", n=4), 2, "rows")
+    with pytest.raises(InputError, match="partition of 16 x 16: expected that of a matrix of 9 x 9"):
+        distribute(gallery("poisson2d", n=3), made)
+
+
+def test_imbalance_without_entries():
+    A = csr_array((5, 5))
+    assert distribute(A, partition(A, 3, "rows")).imbalance == 1.0
+
+
+STORED = distribute(gallery("poisson2d", n=4), partition(gallery("poisson2d", n=4), 2, "rows")).to_dict()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    (
+        ({"rows": None}, "no whole numbers from 0 on as rows"),
+        ({"rows": []}, "no whole numbers from 0 on as rows"),
+        ({"rows": [8, 8, 8]}, "2 numbers as columns and 3 ranks"),
+        ({"remote_nnz": [4.0, 4]}, "no whole numbers from 0 on as remote_nnz"),
+        ({"remote_nnz": [-4, 4]}, "no whole numbers from 0 on as remote_nnz"),
+        ({"remote_nnz": [True, 4]}, "no whole numbers from 0 on as remote_nnz"),
+        ({"remote_nnz": [2**60, 4]}, "no whole numbers from 0 on as remote_nnz"),
+        ({"sent_words": [4]}, "1 numbers as sent_words and 2 ranks"),
+        ({"shape": [16]}, r"\[16\] as shape"),
+        ({"shape": [16, 17]}, r"16 rows and 16 columns for a shape of \(16, 17\)"),
+        ({"method": 3}, "3 as method"),
+        ({"is_estimate": None}, "None as is_estimate"),
+        ({"edge_cut": "x"}, "'x' as edge_cut"),
+        ({"sent_words": [4, 5]}, "9 words sent and 8 received"),
+        ({"sent_messages": [1, 0]}, "1 messages sent and 2 received"),
+        ({"sent_messages": [2, 0]}, "more messages of a rank than other ranks, 1"),
+        ({"received_words": [5, 3]}, "more received_words than remote_nnz on rank 0"),
+    ),
+)
+def test_a_stored_distribution_that_contradicts_itself_is_refused(change, message):
+    with pytest.raises(InputError, match=f"stored distribution has {message}: expected that of a partition"):
+        Distribution.from_dict(STORED | change)
+
+
+def test_a_stored_distribution_without_a_field_is_refused():
+    for name in STORED:
+        with pytest.raises(InputError, match=name):
+            Distribution.from_dict({key: value for key, value in STORED.items() if key != name})
+
+
+@pytest.mark.skipif(not HAS_METIS, reason="pymetis is not installed")
+def test_metis_communicates_less_than_strips_and_near_the_least():
+    n, ranks = 96, 16
+    A = gallery("poisson2d", n=n)
+    strips = distribute(A, partition(A, ranks, "rows"))
+    found = distribute(A, partition(A, ranks, "metis"))
+    squares = 2 * 2 * n * (ranks**0.5 - 1)  # each inner line of a grid of squares, in both directions
+    assert squares * 0.9 <= found.received_words.sum() <= 1.25 * squares
+    assert found.received_words.sum() < strips.received_words.sum() / 2

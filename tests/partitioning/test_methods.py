@@ -1,0 +1,204 @@
+"""Partitions: every row has one rank, whatever the matrix, and methods do what they are named after."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import block_diag, csr_array, csr_matrix, eye_array
+
+from sparsecast.errors import InputError, MatrixSizeError, UnknownNameError
+from sparsecast.matrices.gallery import gallery
+from sparsecast.partitioning.methods import METHODS, default_method, metis, partition
+from sparsecast.partitioning.methods.graph import adjacency
+
+from .conftest import HAS_METIS, METHODS_HERE, patterns, suits
+
+needs_metis = pytest.mark.skipif(not HAS_METIS, reason="pymetis is not installed")
+
+
+def check_bounds(found, shape):
+    assert found.shape == shape
+    for bounds in (found.row_bounds, found.column_bounds):
+        assert bounds.dtype == np.int64
+        assert bounds[0] == 0
+        assert (np.diff(bounds) >= 0).all()
+    if found.order is not None:
+        assert sorted(found.order.tolist()) == list(range(shape[0]))
+    if shape[0] == shape[1]:
+        assert found.row_bounds.tolist() == found.column_bounds.tolist()
+
+
+@pytest.mark.parametrize("method", METHODS_HERE)
+@given(patterns(is_square=True), st.sampled_from((1, 2, 3, 4, 9, 16, 25)), st.integers(0, 3))
+def test_every_row_and_column_has_one_rank(method, A, ranks, seed):
+    if not suits(method, A, ranks):
+        return
+    found = partition(A, ranks, method, seed)
+    check_bounds(found, A.shape)
+    assert (found.method, found.ranks) == (method, ranks)
+    assert found.parts == (ranks if method != "uniform-2d" else round(ranks**0.5))
+    # The product in the new order is the product, in the new order.
+    x = np.arange(1.0, A.shape[1] + 1)
+    order = np.arange(A.shape[0]) if found.order is None else found.order
+    np.testing.assert_array_equal(found.renumbered(A) @ x[order], (A @ x)[order])
+    again = partition(A, ranks, method, seed)
+    assert again.row_bounds.tolist() == found.row_bounds.tolist()
+    assert (again.order is None) == (found.order is None)
+    assert again.order is None or again.order.tolist() == found.order.tolist()
+
+
+@pytest.mark.parametrize("method", ("rows", "nonzeros"))
+@given(patterns(), st.integers(1, 20))
+def test_rectangular_matrices_have_columns_in_equal_numbers(method, A, ranks):
+    found = partition(A, ranks, method)
+    check_bounds(found, A.shape)
+    if A.shape[0] != A.shape[1]:
+        assert np.ptp(np.diff(found.column_bounds)) <= 1
+
+
+@given(patterns(), st.integers(1, 20))
+def test_rows_are_in_equal_numbers(A, ranks):
+    assert np.ptp(np.diff(partition(A, ranks, "rows").row_bounds)) <= 1
+
+
+def smallest_of_all(lengths, parts):
+    """Return the entries of the largest part, with the best of all cuts."""
+    rows = len(lengths)
+    cuts = itertools.combinations_with_replacement(range(rows + 1), parts - 1)
+    return min(max(sum(lengths[i:j]) for i, j in itertools.pairwise((0, *inner, rows))) for inner in cuts)
+
+
+@given(st.lists(st.integers(0, 9), min_size=0, max_size=8), st.integers(1, 4))
+def test_no_cut_between_rows_has_a_smaller_largest_part(lengths, parts):
+    indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+    indices = np.concatenate([np.arange(length) for length in lengths] or [[]]).astype(np.int32)
+    A = csr_array((np.ones(len(indices)), indices, indptr), shape=(len(lengths), 9))
+    bounds = partition(A, parts, "nonzeros").row_bounds
+    assert max(np.diff(indptr[bounds])) == smallest_of_all(lengths, parts)
+
+
+def test_nonzeros_are_shared_evenly_and_not_piled_on_the_first_ranks():
+    A = eye_array(100, format="csr")
+    sizes = np.diff(partition(csr_array(A), 64, "nonzeros").row_bounds)
+    assert sorted(set(sizes.tolist())) == [1, 2]
+
+
+def test_a_2d_partition_has_equal_parts_and_one_permutation():
+    found = partition(gallery("poisson2d", n=7), 16, "uniform-2d")
+    assert np.diff(found.row_bounds).tolist() == [13, 13, 13, 10]
+    assert found.is_2d
+    other = partition(gallery("poisson2d", n=7), 16, "uniform-2d", seed=1)
+    assert found.order.tolist() != other.order.tolist()
+
+
+@given(patterns(is_square=True))
+def test_the_graph_is_that_of_the_pattern_both_ways_without_the_diagonal(A):
+    pattern = np.zeros(A.shape, dtype=bool)
+    pattern[np.repeat(np.arange(A.shape[0]), np.diff(A.indptr)), A.indices] = True
+    expected = (pattern | pattern.T) & ~np.eye(A.shape[0], dtype=bool)
+    firsts, neighbours = adjacency(A)
+    found = np.zeros(A.shape, dtype=bool)
+    found[np.repeat(np.arange(A.shape[0]), np.diff(firsts)), neighbours] = True
+    assert (found == expected).all()
+    assert len(neighbours) == expected.sum()
+
+
+AWKWARD = {
+    "empty": csr_array((0, 0)),
+    "one row": csr_array(np.ones((1, 1))),
+    "no entries": csr_array((50, 50)),
+    "a diagonal": csr_array(eye_array(50)),
+    "dense": csr_array(np.ones((60, 60))),
+    "two that do not touch": csr_array(block_diag([np.ones((30, 30))] * 2)),
+    "one row that meets all": gallery("arrow", n=200, dense_rows=1),
+    "a triangle": csr_array(np.tril(np.ones((40, 40)))),
+}
+
+
+@needs_metis
+@pytest.mark.parametrize("name", AWKWARD)
+@pytest.mark.parametrize("ranks", (1, 2, 7, 30, 49, 60, 300))
+def test_metis_takes_any_matrix_and_writes_nothing_to_standard_output(name, ranks, capfd):
+    A = AWKWARD[name]
+    found = partition(A, ranks, "metis")
+    check_bounds(found, A.shape)
+    assert np.diff(found.row_bounds).max() <= max(2, 4 * -(-A.shape[0] // ranks))
+    assert capfd.readouterr().out == ""
+
+
+@needs_metis
+def test_metis_keeps_what_belongs_together():
+    A = csr_array(block_diag([np.ones((30, 30))] * 4))
+    shuffled = np.random.default_rng(0).permutation(120)
+    found = partition(A[shuffled][:, shuffled], 4, "metis")
+    cliques = shuffled[found.order] // 30
+    assert [len(set(cliques[first : first + 30].tolist())) for first in range(0, 120, 30)] == [1] * 4
+    for first in range(0, 120, 30):  # a part keeps the order that its rows had
+        assert (np.diff(found.order[first : first + 30]) > 0).all()
+
+
+@needs_metis
+def test_metis_refuses_a_graph_that_does_not_fit_in_memory(monkeypatch):
+    monkeypatch.setattr(metis, "free_bytes", lambda: 10**4)
+    with pytest.raises(MatrixSizeError, match=r"METIS takes about .* GiB .* partition it by nonzeros"):
+        partition(gallery("poisson2d", n=20), 4, "metis")
+
+
+def without_metis(monkeypatch):
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *rest: None if name == "pymetis" else found(name, *rest)
+    )
+
+
+def test_without_metis_rows_are_partitioned_by_nonzeros_and_that_is_said(monkeypatch):
+    without_metis(monkeypatch)
+    A = gallery("poisson2d", n=9)
+    for method in ("metis", None):
+        with pytest.warns(UserWarning, match="METIS is not installed, .* by non-zeros; pip install"):
+            assert partition(A, 4, method).method == "nonzeros"
+
+
+def test_what_is_used_by_default():
+    assert default_method((5, 4)) == ("nonzeros", ())
+    assert default_method((5, 5))[0] == ("metis" if HAS_METIS else "nonzeros")
+    assert partition(csr_array((5, 4)), 2).method == "nonzeros"
+
+
+@pytest.mark.parametrize("ranks", (0, -1, 2**24 + 1, 10**30, 1.5, "4", None))
+def test_a_number_of_ranks_that_cannot_be_is_refused(ranks):
+    with pytest.raises(InputError, match=f"ranks {ranks}: expected a whole number from 1 to 16,777,216"):
+        partition(gallery("poisson2d", n=4), ranks, "rows")
+
+
+@pytest.mark.parametrize("method", METHODS_HERE)
+def test_more_ranks_than_rows_leave_some_empty(method):
+    found = partition(gallery("poisson2d", n=4), 10_000, method)
+    assert np.diff(found.row_bounds).max() <= 1 or found.is_2d
+
+
+def test_2d_names_the_nearest_squares():
+    with pytest.raises(InputError, match=r"ranks 5 .*'uniform-2d': expected a square.* take 4 or 9"):
+        partition(gallery("poisson2d", n=4), 5, "uniform-2d")
+
+
+@pytest.mark.parametrize("method", [name for name in METHODS_HERE if name not in ("rows", "nonzeros")])
+def test_methods_that_renumber_refuse_rectangular_matrices(method):
+    with pytest.raises(InputError, match=r"of 4 x 5: expected a square one; partition it by rows or nonz"):
+        partition(csr_array((4, 5)), 4, method)
+
+
+def test_an_unknown_method_is_refused_with_the_known_ones():
+    with pytest.raises(
+        UnknownNameError, match="partition 'kway' is unknown: known are metis, nonzeros, rows"
+    ):
+        partition(csr_matrix((4, 4)), 2, "kway")
+
+
+def test_the_methods_are_those_of_the_issue():
+    assert METHODS.names() == ["metis", "nonzeros", "rows", "uniform-2d"]
