@@ -29,12 +29,14 @@ from sparsecast.api.forecasting import (
     uncalibrated_devices,
 )
 from sparsecast.api.publishing import import_machine, is_table, read_table
+from sparsecast.api.ranks import AskedProducts, measure_on_ranks, on_ranks, rank_calibration
 from sparsecast.api.resolving import contents, machine_of, read_matrix, read_question, structure
 from sparsecast.api.trust import disturbances
 
 __all__ = [
     "PROBE_S",
     "QUICK_BUDGET_S",
+    "AskedProducts",
     "bench",
     "bench_result",
     "calibrate",
@@ -53,13 +55,16 @@ __all__ = [
     "machines",
     "measure",
     "measure_here",
+    "measure_on_ranks",
     "measuring_steps",
+    "on_ranks",
     "own_profile",
     "place",
     "plan",
     "predict",
     "predict_table",
     "profile",
+    "rank_calibration",
     "read_matrix",
     "read_question",
     "read_table",
