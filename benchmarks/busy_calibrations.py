@@ -5,8 +5,9 @@
 
 The machine is calibrated twice, each time into a data folder of its own: undisturbed, and beside so many busy
 loops, or beside a command such as a test suite. Then every matrix is forecast in every format from both, as
-calibrated. The median of the difference over all forecasts is printed, and what the second calibration and
-its forecasts say of the disturbance.
+calibrated. The median of the difference over all forecasts is printed, what the second calibration and
+its forecasts say of the disturbance, and how many measured times lie within the intervals of each: the
+products are measured at the end, undisturbed.
 """
 
 from __future__ import annotations
@@ -65,14 +66,34 @@ def sparsecast(home: Path, *arguments: str) -> tuple[dict, str]:
     return json.loads(done.stdout), done.stderr
 
 
-def times(home: Path, matrices: list[str], threads: str) -> tuple[dict[tuple[str, str], float], set[str]]:
+Forecasts = dict[tuple[str, str], dict]
+
+
+def forecast(home: Path, matrices: list[str], threads: str) -> tuple[Forecasts, set[str]]:
     """Return the forecast of each matrix and format, and what was said of them."""
     found, said = {}, set()
     for matrix in matrices:
         document, _ = sparsecast(home, "predict", matrix, "--threads", threads, "--as-met")
         said.update(document["notes"])
-        found.update({(matrix, each["format"]): each["time_s"] for each in document["forecasts"]})
+        found.update({(matrix, each["format"]): each for each in document["forecasts"]})
     return found, said
+
+
+def measured(home: Path, matrices: list[str], threads: str) -> dict[tuple[str, str], float]:
+    """Return the measured seconds of each matrix and format."""
+    found = {}
+    for matrix in matrices:
+        document, _ = sparsecast(home, "measure", matrix, "--threads", threads, "--no-keep")
+        found.update({(matrix, each["format"]): each["time_s"] for each in document["measurements"]})
+    return found
+
+
+def held(forecasts: Forecasts, times_s: dict[tuple[str, str], float]) -> str:
+    """Return how many measured times lie within the intervals, and the median error, in words."""
+    both = [(forecasts[key], time_s) for key, time_s in times_s.items() if key in forecasts]
+    inside = [each["low_s"] <= time_s <= each["high_s"] for each, time_s in both if each["low_s"] is not None]
+    error = np.median([abs(each["time_s"] / time_s - 1) for each, time_s in both])
+    return f"{sum(inside)} of {len(inside)} times within the intervals, median error {100 * error:.1f} %"
 
 
 def main() -> int:
@@ -102,16 +123,21 @@ def main() -> int:
                     "float64",
                 )
             if name != "warm-up":
-                forecasts[name], said = times(home, asked.matrices, asked.threads)
+                forecasts[name], said = forecast(home, asked.matrices, asked.threads)
                 print(f"{name}: {len(forecasts[name])} forecasts; {' '.join(said) or 'nothing said'}")
         both = sorted(set(forecasts["quiet"]) & set(forecasts["busy"]))
-        ratios = np.array([forecasts["busy"][key] / forecasts["quiet"][key] for key in both])
+        ratios = np.array(
+            [forecasts["busy"][key]["time_s"] / forecasts["quiet"][key]["time_s"] for key in both]
+        )
         difference = np.abs(ratios - 1)
         print(
             f"{len(both)} forecasts, {asked.threads} thread(s), beside {len(others)} other command(s): "
             f"median difference {100 * np.median(difference):.1f} %, 90th percentile "
             f"{100 * np.quantile(difference, 0.9):.1f} %, median ratio {np.median(ratios):.2f}"
         )
+        times_s = measured(Path(folder) / "quiet", asked.matrices, asked.threads)
+        for name, own in forecasts.items():
+            print(f"{name}: {held(own, times_s)}")
     return 0
 
 

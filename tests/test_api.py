@@ -93,7 +93,7 @@ def test_predict_reads_structure_alone(A, recorded):
 
 
 def test_forecasts_and_plans_of_a_large_matrix_look_at_the_same_sample(recorded):
-    A = sc.gallery("circuit", n=70_000)
+    A = sc.gallery("circuit", n=260_000)
     table, made = sc.predict(A, recorded, threads=1), sc.plan(A, recorded, threads=1)
     assert sc.structure(A).sampled_nnz is None and 0 < table.structure.sampled_nnz < A.nnz / 3
     (planned,) = (each for each in table if each.candidate == made.baseline.candidate)

@@ -17,8 +17,10 @@ if TYPE_CHECKING:
         calibrate,
         cluster,
         compile,
+        distribute,
         evaluate,
         measure,
+        partition,
         plan,
         predict,
         profile,
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from sparsecast.matrices.gallery import gallery
     from sparsecast.matrices.reading import load
     from sparsecast.operators import Operator
+    from sparsecast.partitioning.distribution import Distribution
+    from sparsecast.partitioning.partition import Partition
     from sparsecast.planning.plan import Plan
     from sparsecast.planning.prediction import Prediction
     from sparsecast.records import Candidate, Forecast, Record
@@ -42,8 +46,10 @@ _HOMES = {
     "calibrate": "api",
     "cluster": "api",
     "compile": "api",
+    "distribute": "api",
     "evaluate": "api",
     "measure": "api",
+    "partition": "api",
     "plan": "api",
     "predict": "api",
     "profile": "api",
@@ -52,8 +58,10 @@ _HOMES = {
     "gallery": "matrices.gallery",
     "load": "matrices.reading",
     "Candidate": "records",
+    "Distribution": "partitioning.distribution",
     "Forecast": "records",
     "Operator": "operators",
+    "Partition": "partitioning.partition",
     "Plan": "planning.plan",
     "Profile": "machines.profile",
     "Record": "records",
@@ -62,8 +70,10 @@ _HOMES = {
 
 __all__ = [
     "Candidate",
+    "Distribution",
     "Forecast",
     "Operator",
+    "Partition",
     "Plan",
     "Prediction",
     "Profile",
@@ -73,10 +83,12 @@ __all__ = [
     "calibrate",
     "cluster",
     "compile",
+    "distribute",
     "evaluate",
     "gallery",
     "load",
     "measure",
+    "partition",
     "plan",
     "predict",
     "profile",

@@ -305,7 +305,10 @@ def test_machines(any_way, calibrated, foreign):
     document = document_of(any_way("machines", "--json"))
     has(document["machine"], {"name": str, "processor": str, "threads": int, "caches": list})
     assert document["machine"]["name"] == calibrated.name
-    assert set(document["profiles"]) == {calibrated.name, foreign, *missing_profiles()}
+    assert set(document["profiles"]) == {
+        *(calibrated.name, foreign, "xeon-gold-6154-edr"),
+        *missing_profiles(),
+    }
     for name in missing_profiles():
         assert "missing, not shipped yet" in document["profiles"][name]
     assert document["bandwidths"] == {}
@@ -335,6 +338,7 @@ def test_gallery(run):
     "arguments",
     [
         ("structure", SMALL),
+        ("partition", SMALL, "--ranks", "4"),
         ("predict", SMALL, "--threads", "1"),
         ("plan", SMALL, "--threads", "1"),
         ("plan", SMALL, "--threads", "1", "--check"),

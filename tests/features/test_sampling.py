@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError, PaddingError
+from sparsecast.features import source
+from sparsecast.features import sweep as sweep_module
 from sparsecast.features.analysis import structure
 from sparsecast.features.levels import DIAGONALS_AN_ENTRY
 from sparsecast.features.row_blocks import RowBlocks
@@ -33,6 +35,15 @@ SPECIFICATIONS = (
     "random?n=150000&cols=40000&nnz_per_row=2",
     "arrow?n=100000",
 )
+
+
+@pytest.fixture(autouse=True, scope="module")
+def quarter_of_the_sizes():
+    """Sample matrices, and so many entries of them, of a quarter of the usual size: the tests stay cheap."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(source, "LEAST_SAMPLED_NNZ", LEAST_SAMPLED_NNZ // 4)
+        patch.setattr(sweep_module, "_SAMPLE_ENTRIES", sweep_module._SAMPLE_ENTRIES // 4)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +84,7 @@ def test_ranges_that_cover_all_entries_show_what_a_whole_sweep_does(A, count, cu
         assert found.reuse.sum() == found.line_changes == found.reuse[:-1].sum() + found.unseen.sum()
 
 
-@pytest.mark.parametrize("nnz", [LEAST_SAMPLED_NNZ, 1_000_003, 50_000_000, 3_000_000_000])
+@pytest.mark.parametrize("nnz", [LEAST_SAMPLED_NNZ // 4, 1_000_003, 50_000_000, 3_000_000_000])
 def test_ranges_are_disjoint_inside_and_a_small_part(nnz):
     ranges = sorted(sampled_ranges(nnz))
     ends = [0, *(end for pair in ranges for end in pair), nnz]

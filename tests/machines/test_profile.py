@@ -15,12 +15,18 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
+from sparsecast import machines as machines_package
+from sparsecast.cluster_records import MicroBenchmark
 from sparsecast.errors import ProfileError, StorageError, UnknownNameError
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile, find_profile, known_profiles, user_path
 from sparsecast.records import SCHEMA_VERSION, Bandwidth
 
 META = {b"sparsecast_schema": b"1", b"sparsecast_machine": b"{}"}
+
+#: Those that come with the package; the data folder of the tests has none.
+_FOLDER = Path(machines_package.__file__).parent / "profiles"
+SHIPPED = {path.stem: path for path in _FOLDER.glob("*.parquet")}
 
 STREAM = Bandwidth("copy", "cuda", 1, 2 << 30, 5e-4, 0.01, "2025-01-01T00:00:00+00:00", "1.0")
 
@@ -58,7 +64,7 @@ def test_a_profile_is_saved_to_its_place_and_found_by_name_and_path(recorded):
     assert find_profile(recorded.name) == recorded
     assert find_profile(path) == recorded
     assert find_profile(str(path)) == recorded
-    assert known_profiles() == {recorded.name: path}
+    assert {**SHIPPED, recorded.name: path} == known_profiles()
 
 
 def test_this_machines_profile_is_found_without_a_name(recorded):
@@ -317,10 +323,11 @@ def test_a_description_with_an_unknown_field_is_refused(recorded, saved):
 
 
 def test_an_unknown_name_lists_the_known_ones(recorded):
-    with pytest.raises(UnknownNameError, match="'nope' is unknown: there are none yet; calibrate, or give"):
+    shipped = ", ".join(SHIPPED)
+    with pytest.raises(UnknownNameError, match=f"'nope' is unknown: known are {shipped}; calibrate, or give"):
         find_profile("nope")
     recorded.save()
-    with pytest.raises(UnknownNameError, match=rf"'nope' is unknown: known are {recorded.name}; "):
+    with pytest.raises(UnknownNameError, match=rf"'nope' is unknown: known are {shipped}, {recorded.name}; "):
         find_profile("nope")
 
 
@@ -339,10 +346,54 @@ def test_another_machines_profile_in_this_ones_place_is_refused(recorded):
 
 def test_a_data_folder_that_is_a_file_knows_no_profiles(data_folder):
     data_folder.write_text("not a folder")
-    assert known_profiles() == {}
+    assert known_profiles() == SHIPPED
 
 
 def test_a_data_folder_that_cannot_be_looked_into_is_named(monkeypatch):
     monkeypatch.setenv("SPARSECAST_HOME", "x" * 300)  # longer than a name may be
     with pytest.raises(StorageError, match="SPARSECAST_HOME"):
         find_profile()
+
+
+SPEEDS = [
+    MicroBenchmark("fma", 1, 1, 0, None, 1e-11, 0.01, False, "2026-01-01T00:00:00Z", "0.1"),
+    MicroBenchmark("neighbour exchange", 4, 2, 64, 3, 1e-6, None, True, "2026-01-01T00:00:00Z", "0.1"),
+]
+
+
+@pytest.mark.parametrize("has_records", (False, True))
+def test_microbenchmarks_survive_their_file(recorded, tmp_path, has_records):
+    before = recorded if has_records else Profile(recorded.machine, ())
+    profile = before.with_microbenchmarks(SPEEDS)
+    assert Profile.load(profile.save(tmp_path / "p.parquet")) == profile
+    assert profile.microbenchmarks == tuple(SPEEDS)
+
+
+def test_a_new_microbenchmark_replaces_the_old_one_of_the_same_thing(recorded):
+    newer = dataclasses.replace(SPEEDS[1], time_s=2e-6)
+    other = dataclasses.replace(SPEEDS[1], neighbours=2)
+    profile = recorded.with_microbenchmarks(SPEEDS).with_microbenchmarks([newer, other])
+    assert profile.microbenchmarks == (SPEEDS[0], newer, other)
+
+
+def test_a_file_without_microbenchmarks_is_as_it_was_before_there_were_any(recorded, tmp_path):
+    metadata = pyarrow.parquet.read_schema(recorded.save(tmp_path / "p.parquet")).metadata
+    assert b"sparsecast_microbenchmarks" not in metadata
+    assert Profile.load(tmp_path / "p.parquet").microbenchmarks == ()
+
+
+def test_a_changed_microbenchmark_is_noticed(recorded, tmp_path):
+    path = Profile(recorded.machine, ()).with_microbenchmarks(SPEEDS).save(tmp_path / "p.parquet")
+    table = pyarrow.parquet.read_table(path)
+    key = b"sparsecast_microbenchmarks"
+    changed = {**table.schema.metadata, key: table.schema.metadata[key].replace(b"1e-06", b"2e-06")}
+    pyarrow.parquet.write_table(table.replace_schema_metadata(changed), path)
+    with pytest.raises(ProfileError, match="checksum of its metadata"):
+        Profile.load(path)
+
+
+def test_the_published_cluster_is_shipped_and_says_so():
+    profile = find_profile("xeon-gold-6154-edr")
+    assert profile.machine.published_as == profile.name == "xeon-gold-6154-edr"
+    assert profile.records == () and {each.noise for each in profile.microbenchmarks} == {None}
+    assert {each.measured_at for each in profile.microbenchmarks} == {"published, not measured"}

@@ -16,6 +16,7 @@ from sparsecast.benchmark.twin_comparison import TwinRow, Twins, TwinScore
 from sparsecast.features.analysis import structure
 from sparsecast.machines.machine import Cache, Machine
 from sparsecast.matrices.gallery import gallery
+from sparsecast.partitioning.comparison import Partitions, partitioned
 from sparsecast.planning.dynamic_programme import PlannedBlock
 from sparsecast.planning.placement import Placement, compare
 from sparsecast.planning.plan import Plan
@@ -153,6 +154,13 @@ def test_a_plan_without_conversion(matches):
 
 def test_plan_check(matches):
     matches("plan-check", tables.plan_check(PLAN, PlanCheck(3.1e-5, 4.8e-5, 9.9e-5, 0.014, 1.2e-4, 2.2e-16)))
+
+
+def test_partitions(matches):
+    A = gallery("poisson2d", n=12)
+    made = [partitioned(A, 4, method) for method in ("rows", "uniform-2d")]
+    found = Partitions([dataclasses.replace(each, partition_s=0.01) for each in made], {"metis": "Why not."})
+    matches("partitions", tables.partitions("mesh on 4 ranks", found, 8))
 
 
 def test_machines(matches):

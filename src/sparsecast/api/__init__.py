@@ -28,6 +28,7 @@ from sparsecast.api.forecasting import (
     threads_of,
     uncalibrated_devices,
 )
+from sparsecast.api.partitioning import distribute, keep_partition, kept_partition, partition, partitions
 from sparsecast.api.publishing import import_machine, is_table, read_table
 from sparsecast.api.ranks import AskedProducts, measure_on_ranks, on_ranks, rank_calibration
 from sparsecast.api.resolving import contents, machine_of, read_matrix, read_question, structure
@@ -46,11 +47,14 @@ __all__ = [
     "cluster",
     "compile",
     "contents",
+    "distribute",
     "disturbances",
     "evaluate",
     "forecasts_at_hand",
     "import_machine",
     "is_table",
+    "keep_partition",
+    "kept_partition",
     "machine_of",
     "machines",
     "measure",
@@ -59,6 +63,8 @@ __all__ = [
     "measuring_steps",
     "on_ranks",
     "own_profile",
+    "partition",
+    "partitions",
     "place",
     "plan",
     "predict",

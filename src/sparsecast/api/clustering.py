@@ -46,7 +46,7 @@ _GRID = "uniform-2d"
 #: Dimension of the mesh that a square matrix is taken for of which only counts are known.
 MESH_DIMENSION = 2
 
-#: Names that `--algorithms` takes: PETSc is forecast where it was measured alone.
+#: Names that `--algorithms` takes. PETSc computes while it communicates, as local-1d-overlap does.
 _KNOWN_ALGORITHMS = (*ALGORITHMS, "petsc")
 
 
@@ -111,7 +111,7 @@ def cluster(
     Raises
     ------
     InputError
-        If a number or a name cannot be.
+        If a number or a name cannot be, or nothing that is asked for has a forecast.
     ProfileError
         If the profile lacks micro-benchmarks.
     """
@@ -124,6 +124,8 @@ def cluster(
     asked = _asked(A, profile)
     found = _Answering(asked, fit, per_node, tuple(algorithms or ALGORITHMS), formats, partitions)
     forecasts = [each for count in sorted(set(ranks)) for each in found.of_ranks(count)]
+    if not forecasts:
+        raise InputError(next(iter(found.refused.values()), "nothing was asked for: name an algorithm"))
     ordered = choices(forecasts, found.one_rank_s(), price)
     label = Problem.of(A).name if not isinstance(A, Structure) else "counts"
     return ClusterAnswer(

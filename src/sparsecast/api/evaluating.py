@@ -233,8 +233,7 @@ class _Run:
                 # What is fitted for this evaluation alone is not stored in place of the usual fit.
                 found.append(model.fit(unseen) if out else fitted(model, unseen))
             except InputError as error:
-                which = f"model {name} without {len(out)} groups" if out else f"model {name}"
-                self.scoring.refused.setdefault(which, str(error))
+                self.scoring.refused.setdefault(f"model {name}", str(error))
         return found
 
     def _measure_again(self, name: str, problem: Problem) -> None:

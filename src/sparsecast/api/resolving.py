@@ -177,9 +177,12 @@ def energy_model(training: TrainingSet) -> Model | None:
 
 
 def contents(profile: Profile) -> str:
-    """Return in words what a profile has Records for."""
+    """Return in words what a profile has Records and micro-benchmarks for."""
     counts = Counter(described(record.candidate) for record in profile.records)
-    return ", ".join(f"{key} ({count} records)" for key, count in counts.items()) or "no records"
+    held = [f"{key} ({count} records)" for key, count in counts.items()] or ["no records"]
+    if profile.microbenchmarks:
+        held.append(f"{len(profile.microbenchmarks)} micro-benchmarks of ranks")
+    return ", ".join(held)
 
 
 def described(about: Target | Candidate) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from pathlib import Path
 from typing import Annotated
@@ -56,7 +57,7 @@ def command(
     if figure is not None:
         options.refuse_unwritable(figure)
         figures.refuse_undrawable(figure)
-    _, asked = api.read_question(matrix)
+    name, asked = api.read_question(matrix)
     found = api.cluster(
         asked,
         counts,
@@ -68,6 +69,7 @@ def command(
         price=price,
         model=model,
     )
+    found = dataclasses.replace(found, name=name)
     options.warn(found.notes)
     if figure is not None:
         lines = cluster_reports.scalings(found.choices)

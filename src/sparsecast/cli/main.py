@@ -17,6 +17,7 @@ from sparsecast.errors import InputError, SparsecastError
 COMMANDS = (
     "gallery",
     "structure",
+    "partition",
     "calibrate",
     "bench",
     "machines",

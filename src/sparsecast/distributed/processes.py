@@ -12,7 +12,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -80,10 +80,9 @@ def together(comm: Any) -> Iterator[None]:
             comm.Barrier()
             raise SystemExit(_INPUT_WRONG) from error
         _abort(comm, error)
-        raise
 
 
-def _abort(comm: Any, error: BaseException) -> None:
+def _abort(comm: Any, error: BaseException) -> NoReturn:
     """Say what went wrong on this rank, and end all."""
     if isinstance(error, SystemExit):
         status = error.code if isinstance(error.code, int) else _OUR_FAULT
@@ -98,6 +97,7 @@ def _abort(comm: Any, error: BaseException) -> None:
     print(f"rank {comm.rank}: {' '.join(reason.split())}", file=sys.stderr, flush=True)
     sys.stdout.flush()
     comm.Abort(status)
+    os._exit(status)  # MPICH returns, and would have the trace of a refusal printed after its line
 
 
 def in_step(comm: Any, work: Callable[[], T]) -> T:

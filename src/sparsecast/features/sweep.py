@@ -35,9 +35,9 @@ _MAX_PIECES = 16
 #: Entries, and rows, that are looked at from several sides before the next ones; entries written at once.
 CHUNK, SPREAD = 1024, 8
 #: A sample has this many ranges, and together so many entries and this share of all.
-SAMPLE_RANGES, _SAMPLE_ENTRIES, _SAMPLE_SHARE = 8, 2**16, 1 / 64
-#: From so many entries on a sample is less than a third of them.
-LEAST_SAMPLED_NNZ = 2**18
+SAMPLE_RANGES, _SAMPLE_ENTRIES, _SAMPLE_SHARE = 8, 2**18, 1 / 64
+#: Of fewer entries all are looked at: a few long rows are more than a range, and reuse lies beyond it.
+LEAST_SAMPLED_NNZ = 1_000_000
 
 #: Reuse is looked at in one of up to 2**_MAX_REUSE_SHIFT runs of 2**_REUSE_RUN_BITS entries.
 _REUSE_RUN_BITS, _MAX_REUSE_SHIFT, _REUSE_ENTRIES = np.uint64(9), 4, 2**17

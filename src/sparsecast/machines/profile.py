@@ -272,8 +272,8 @@ def find_profile(wanted: str | Path | None = None, here: Machine | None = None) 
         )
     if path.exists():
         return Profile.load(path)
-    listed = f"known are {', '.join(known)}" if known else "there are none yet"
-    raise UnknownNameError(f"profile '{wanted}' is unknown: {listed}; calibrate, or give a path")
+    listed = ", ".join(known)
+    raise UnknownNameError(f"profile '{wanted}' is unknown: known are {listed}; calibrate, or give a path")
 
 
 def _own_profile(here: Machine) -> Profile:

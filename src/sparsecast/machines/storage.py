@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import secrets
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from sparsecast.errors import BusyError, StorageError
+from sparsecast.files import replacement
 
 #: Environment variable that names another folder than the platform's.
 HOME_VARIABLE = "SPARSECAST_HOME"
@@ -61,14 +61,8 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """
     with _storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-        # Not by tempfile, whose files are the owner's alone: the system takes the umask off these bits.
-        os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
-        try:
+        with replacement(path) as temporary:
             write(temporary)
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
 
 
 @contextmanager

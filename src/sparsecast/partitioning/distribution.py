@@ -77,6 +77,29 @@ class Distribution:
         mean = float(self.nnz.mean())
         return float(self.nnz.max()) / mean if mean else 1.0
 
+    @property
+    def is_2d(self) -> bool:
+        """Whether ranks have blocks; not so of a single rank."""
+        return self.ranks > 1 and int(self.rows.sum()) != self.shape[0]
+
+    @property
+    def volume_words(self) -> int:
+        """Entries of vectors that all ranks together receive in one product, by the least that suffices.
+
+        In 1D these are the words of local 1D. In 2D each of the p - 1 other ranks of a row contributes its
+        part of y to a Reduce, and those of a column receive its part of x in a Bcast.
+        """
+        if self.is_2d:
+            return 2 * (math.isqrt(self.ranks) - 1) * self.shape[0]
+        return int(self.received_words.sum())
+
+    @property
+    def halo_share(self) -> float | None:
+        """Entries of x that ranks receive over those that they own; None in 2D and without columns."""
+        if self.is_2d or not self.shape[1]:
+            return None
+        return int(self.received_words.sum()) / self.shape[1]
+
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain data."""
         stored = {field.name: getattr(self, field.name) for field in fields(self)}

@@ -108,8 +108,6 @@ def _share(found: ClusterForecast) -> str:
 
 def sentences(found: ClusterAnswer) -> list[str]:
     """Return in words the choice, and from how many ranks on more do not pay."""
-    if not found.choices:
-        return ["Nothing has a forecast."]
     best = found.choices[0].forecast
     way = best.configuration
     said = [

@@ -20,6 +20,7 @@ from sparsecast.benchmark.twin_comparison import Twins
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import Machine
 from sparsecast.models.transfer import Setting
+from sparsecast.partitioning.comparison import Partitioned, Partitions
 from sparsecast.planning.placement import Placements
 from sparsecast.planning.plan import Plan
 from sparsecast.planning.prediction import Prediction, Probe
@@ -63,6 +64,39 @@ def _probe(found: Probe | None) -> Document | None:
 def transferred_from(found: Setting | None) -> Document | None:
     """Return the setting of the Records that were forecast from; None where it is the one asked about."""
     return None if found is None else dataclasses.asdict(found)
+
+
+def partitions(name: str, found: Partitions, value_bytes: int) -> Document:
+    """Return what partitions make of a matrix, least communication first."""
+    about = found.distribution
+    return {
+        "matrix": {"name": name, "rows": about.shape[0], "cols": about.shape[1], "nnz": int(about.nnz.sum())},
+        "ranks": about.ranks,
+        "partitions": [_partition(each, value_bytes) for each in found.partitions],
+        "refused": dict(found.refused),
+    }
+
+
+def _partition(made: Partitioned, value_bytes: int) -> Document:
+    found = made.distribution
+    counts = {
+        **_fields(found, "method", "imbalance", "edge_cut", "volume_words"),
+        "volume_bytes": value_bytes * found.volume_words,
+        "halo_share": found.halo_share,
+        "empty_ranks": int((found.rows == 0).sum()),
+        "rows_most": int(found.rows.max()),
+        "nnz_most": int(found.nnz.max()),
+        "partition_s": made.partition_s,
+    }
+    exchanged = {
+        "received_words": found.received_words,
+        "messages": found.sent_messages + found.received_messages,
+        "neighbours": found.received_messages,
+    }
+    for key, each in exchanged.items():
+        counts[f"{key}_mean"] = None if found.is_2d else float(each.mean())
+        counts[f"{key}_most"] = None if found.is_2d else int(each.max())
+    return counts
 
 
 def prediction(name: str, found: Prediction) -> Document:

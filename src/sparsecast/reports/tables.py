@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
 from rich.table import Table
 
 from sparsecast.benchmark.evaluation import ErrorScore, ModelScore, Repeats
@@ -19,6 +21,7 @@ from sparsecast.devices.naming import threads_text
 from sparsecast.features.levels import BLOCK_SIZES
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import Machine
+from sparsecast.partitioning.comparison import Partitions
 from sparsecast.planning.placement import Placements
 from sparsecast.planning.plan import Plan
 from sparsecast.planning.prediction import Prediction
@@ -200,6 +203,47 @@ def _device_sentence(made: Plan) -> str:
 
 def _from_on(iterations: int, asked_for: int) -> str:
     return f"from {iterations:,} products on; {asked_for:,} are asked for."
+
+
+def partitions(title: str, made: Partitions, value_bytes: int) -> Table:
+    """Return what partitions make of a matrix, least communication first."""
+    volume = ("words", "bytes", "halo", "most received")
+    table = _numbers(
+        title, "method", "imbalance", "edge cut", *volume, "messages", "neighbours", "to partition"
+    )
+    for each in made.partitions:
+        found = each.distribution
+        sent_and_received = found.sent_messages + found.received_messages
+        exchanged = (
+            ("-", "-", "-")
+            if found.is_2d
+            else (
+                f"{found.received_words.max():,}",
+                _mean_and_most(sent_and_received),
+                _mean_and_most(found.received_messages),
+            )
+        )
+        table.add_row(
+            found.method,
+            f"{found.imbalance:.3f}",
+            "-" if found.edge_cut is None else f"{found.edge_cut:,}",
+            f"{found.volume_words:,}",
+            size(value_bytes * found.volume_words),
+            _percent(found.halo_share),
+            *exchanged,
+            time(each.partition_s),
+        )
+    lines = [
+        "imbalance: most entries of a rank over their mean; words: entries of x that all ranks receive in",
+        "one product of local 1D, in 2D of x and y by Bcast and Reduce; halo: the same over entries of x;",
+        "messages: sent and received by a rank, neighbours: that it receives from; mean, most",
+    ]
+    _explain(table, "\n".join((*lines, *made.refused.values())))
+    return table
+
+
+def _mean_and_most(counts: NDArray[np.int64]) -> str:
+    return f"{counts.mean():.1f}, {counts.max():,}"
 
 
 def placements(title: str, found: Placements) -> Table:
@@ -447,7 +491,19 @@ def twins(found: Twins) -> Table:
 
 def _numbers(title: str, *headings: str) -> Table:
     table = Table(title=title, title_justify="left", caption_justify="left", min_width=len(title))
-    words = ("format", "kernel", "matrix", "model", "way", "rows", "device", "machine", "setting", "figure")
+    words = (
+        "method",
+        "format",
+        "kernel",
+        "matrix",
+        "model",
+        "way",
+        "rows",
+        "device",
+        "machine",
+        "setting",
+        "figure",
+    )
     for heading in headings:
         justify: Literal["left", "right"] = "left" if heading in words else "right"
         table.add_column(heading, justify=justify, no_wrap=heading != "matrix")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -188,9 +188,5 @@ def memory_bytes(configuration: Configuration, question: Question) -> int:
 
 
 def distribution_of(record: DistributedRecord) -> Distribution:
-    """Return the Distribution that a record has as plain data."""
-    stored: dict[str, Any] = dict(record.distribution)
-    arrays = {key: np.array(v, dtype=np.int64) for key, v in stored.items() if isinstance(v, list | tuple)}
-    arrays.pop("shape")
-    shape = int(stored["shape"][0]), int(stored["shape"][1])
-    return Distribution(**{**stored, **arrays, "shape": shape})
+    """Return the Distribution that a record has as plain data; an InputError if that is damaged."""
+    return Distribution.from_dict(record.distribution)

@@ -19,6 +19,9 @@ from sparsecast.records import VALUE_BYTES
 #: Bytes of a cache line.
 LINE_BYTES = 64
 
+#: Steps until the reuse that a cache holds is exact, and the reuse from which on all accesses hit.
+_NEWTON_STEPS, _ALL = 25, 700.0
+
 
 def paper_bytes(configuration: Configuration, found: Distribution, *, zeroes_y: bool) -> Floats:
     """Return the bytes that each rank accesses in Table I; with `zeroes_y` COO sets y to zero first."""
@@ -81,13 +84,18 @@ class CacheShare:
         """Return the misses of accesses at random, in products one after another.
 
         `others` are the lines that pass through the cache for each access, of the matrix and of y. A line is
-        read again after a number of accesses that is geometric with the mean `lines`; it hits where fewer
-        lines came in between than the cache holds.
+        read again after a number of accesses that is exponential with the mean `lines`. It hits where the
+        distinct lines in between are no more than the cache holds. What fits as a whole stays.
         """
         lines = np.maximum(lines, 1.0)
-        hits = -np.expm1(-self.lines / ((1 + others) * lines))
-        fits = lines * (1 + others) <= self.lines
-        return np.where(fits, 0.0, accesses * (1 - hits))
+        fits = lines + others * accesses <= self.lines
+        held = self.lines / lines
+        # t = accesses over lines with others t + 1 - exp(-t) = held: Newton's steps rise to it.
+        t = held / (1 + others)
+        for _ in range(_NEWTON_STEPS):
+            slope = np.maximum(others + np.exp(-t), 1e-300)
+            t = np.minimum(t + (held - others * t + np.expm1(-t)) / slope, _ALL)
+        return np.where(fits, 0.0, accesses * np.exp(-t))
 
 
 def x_lines(configuration: Configuration, found: Distribution) -> Floats:

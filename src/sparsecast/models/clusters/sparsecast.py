@@ -7,9 +7,10 @@ at a rank's share of memory, and mispredicted ends of rows. Communication is `ne
 latencies, memory and links, times the ratio by which measured collectives differ from that.
 
 Where distributed products were measured on the machine, factors for each algorithm and format are fitted to
-them: of computation, and of each term of communication. Intervals come from matrices that were left out of
-that fit. Without such products an interval is that of the node model, widened by the scatter of the measured
-collectives, where both are known; otherwise there is none.
+them: of computation by physics, and of each term of communication. Intervals come from matrices that were
+left out of that fit. The node model needs no factor; with it communication has one, from products whose parts
+were timed by rank. Without such products an interval is that of the node model, widened by the scatter of the
+measured collectives, where both are known; otherwise there is none.
 """
 
 from __future__ import annotations
@@ -111,6 +112,9 @@ class SparsecastClusterModel(ClusterModel):
         By algorithm, format and parity, of computation and of each term of communication.
     ratios_ : dict of tuple of str to (float, float)
         Ends of the interval of measured over forecast, from matrices left out.
+    beside_node_ : dict of tuple of str to (float, float, float)
+        Median and ends of the interval of measured over composed communication, where the parts of products
+        were timed: for forecasts with the node model.
     """
 
     name: ClassVar[str] = "sparsecast"
@@ -130,6 +134,7 @@ class SparsecastClusterModel(ClusterModel):
         self.fma_s_ = min((each.time_s for each in training.of_kind("fma")), default=0.0)
         self.factors_: dict[_Key, tuple[float, ...]] = {}
         self.ratios_: dict[_Key, tuple[float, float]] = {}
+        self.beside_node_: dict[_Key, tuple[float, float, float]] = {}
         own: dict[_Key, list[DistributedRecord]] = {}
         for record in training.records:
             if not record.is_oversubscribed and self.lacking(record.configuration) is None:
@@ -138,6 +143,7 @@ class SparsecastClusterModel(ClusterModel):
         for key, records in own.items():
             if len(records) >= LEAST_RECORDS:
                 self._learn(key, records)
+                self._learn_communication(key, [record for record in records if record.parts_s])
         return self
 
     def _learn(self, key: _Key, records: Sequence[DistributedRecord]) -> None:
@@ -157,6 +163,17 @@ class SparsecastClusterModel(ClusterModel):
         if len(set(groups.tolist())) >= LEAST_GROUPS and len(ratios) > 1:
             self.ratios_[key] = prediction_interval(ratios)
 
+    def _learn_communication(self, key: _Key, records: Sequence[DistributedRecord]) -> None:
+        """Learn what products take beyond the computation of their slowest rank, over what is composed."""
+        ratios = []
+        for record in records:
+            composed = sum(self._parts(record.configuration, Question(distribution_of(record))).counts[1:])
+            if composed > 0:
+                ratios.append(max(record.time_s - _computed_s(record), 0.0) / composed)
+        if len(ratios) >= LEAST_RECORDS:
+            low, high = np.quantile(ratios, (0.05, 0.95))
+            self.beside_node_[key] = float(np.median(ratios)), float(low), float(high)
+
     def lacking(self, configuration: Configuration) -> str | None:
         """Return why it has no forecast: messages between nodes that nobody measured."""
         if configuration.nodes > 1 and not self.network_.reaches_nodes:
@@ -171,10 +188,17 @@ class SparsecastClusterModel(ClusterModel):
         return [self._forecast(each, question) for each in configurations if self.lacking(each) is None]
 
     def _forecast(self, configuration: Configuration, question: Question) -> ClusterForecast:
-        key = next((key for key in _keys(configuration) if key in self.factors_), None)
+        has_node = configuration.format in question.local
+        known = self.beside_node_ if has_node else self.factors_
+        key = next((key for key in _keys(configuration) if key in known), None)
         parts = self._parts(configuration, question)
         counts = np.array(parts.counts)
-        if key is not None:
+        scatter = self._scatter(configuration)
+        if key is not None and has_node:
+            middle, low, high = self.beside_node_[key]
+            counts[1:] *= middle
+            scatter = None if middle == 0 else (low / middle, high / middle)
+        elif key is not None:
             counts = counts * self.factors_[key]
         computation_s, communication_s = float(counts[0]), float(counts[1:].sum())
         time_s = float(_together(counts[None, :], configuration.algorithm)[0])
@@ -188,10 +212,9 @@ class SparsecastClusterModel(ClusterModel):
             memory_bytes(configuration, question),
             tuple({**parts.work, **parts.messages}.items()),
         )
-        if key in self.ratios_:
-            return found.within(*self.ratios_[key])
-        scatter = self._scatter(configuration)
-        if key is not None or parts.low_s is None or parts.high_s is None or scatter is None:
+        if not has_node:
+            return found.within(*self.ratios_[key]) if key in self.ratios_ else found
+        if parts.low_s is None or parts.high_s is None or scatter is None:
             return found
         low_s, high_s = (
             parts.low_s + communication_s * scatter[0],
@@ -274,6 +297,13 @@ def _ends(configuration: Configuration, question: Question) -> tuple[float | Non
     if len(known[0]) < len(parts) or len(known[1]) < len(parts):
         return None, None
     return sum(known[0]), sum(known[1])
+
+
+def _computed_s(record: DistributedRecord) -> float:
+    """Return the seconds of computation of the rank that computed longest, from the parts that were timed."""
+    nothing = [0.0] * record.configuration.ranks
+    local, remote = (record.parts_s.get(name) or nothing for name in ("local", "remote"))
+    return max(map(sum, zip(local, remote, strict=True)), default=0.0)
 
 
 def _together(counts: Floats, algorithm: str) -> Floats:

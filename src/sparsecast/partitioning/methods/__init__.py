@@ -22,8 +22,8 @@ METHODS: Registry[Method] = Registry(
     "partition", "sparsecast.partitioning.methods", helpers=("graph",), separator="-"
 )
 
-#: More ranks than the largest machines have cores; the arrays of a Distribution then take 1 GB.
-MOST_RANKS = 2**24
+#: More ranks than any program has had; the arrays of a Distribution then take 130 MB.
+MOST_RANKS = 2**21
 
 _NO_METIS = (
     "METIS is not installed, so rows are partitioned by non-zeros; pip install 'sparsecast[mpi]' brings it"

@@ -1,0 +1,80 @@
+"""Partition matrices among ranks, and tell what that makes of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from sparsecast.matrices.problem import Problem
+from sparsecast.partitioning import distributing, methods, storage
+from sparsecast.partitioning.comparison import Partitioned, Partitions, compared, partitioned
+from sparsecast.partitioning.distribution import Distribution
+from sparsecast.partitioning.partition import Partition
+
+
+def partition(A: Any, ranks: int, method: str | None = None) -> Partition:
+    """Partition a matrix among ranks.
+
+    Parameters
+    ----------
+    A : sparse matrix or Problem
+    ranks : int
+        More than the matrix has rows are allowed: some have none then.
+    method : str, optional
+        ``"rows"``, ``"nonzeros"``, ``"metis"`` or ``"uniform-2d"``; by default METIS where the matrix is
+        square. Without METIS installed that is ``"nonzeros"``, with a warning.
+
+    Raises
+    ------
+    InputError
+        If there cannot be so many ranks, or the method does not suit the matrix or their number.
+    """
+    return methods.partition(Problem.of(A).matrix, ranks, method)
+
+
+def distribute(A: Any, partition: Partition) -> Distribution:
+    """Return what a partition makes of a matrix: entries, words and messages of each rank.
+
+    Raises
+    ------
+    InputError
+        If the partition is of a matrix of another shape.
+    """
+    return distributing.distribute(Problem.of(A).matrix, partition)
+
+
+def partitions(problem: Problem, ranks: int, method: str | None) -> Partitions:
+    """Return the partition of a matrix by a method, or by each that suits.
+
+    Raises
+    ------
+    InputError
+        If the method that is named does not suit, or none does.
+    """
+    if method is None:
+        return compared(problem.matrix, ranks, methods.METHODS.names())
+    usable, notes = methods.usable_method(method)
+    return Partitions([partitioned(problem.matrix, ranks, usable)], {}, notes)
+
+
+def kept_partition(problem: Problem, path: Path) -> Partitions:
+    """Return the partition of a matrix that was kept, alone.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or is of another matrix.
+    """
+    found = storage.load(path, problem.matrix)
+    return Partitions([Partitioned(found, distributing.distribute(problem.matrix, found), None)], {})
+
+
+def keep_partition(problem: Problem, partition: Partition, path: Path) -> None:
+    """Write a partition of a matrix to a file.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written.
+    """
+    storage.save(partition, path, problem.matrix)

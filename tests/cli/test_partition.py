@@ -1,0 +1,177 @@
+"""`sparsecast partition`: its document, its page, the kept file, the figure, and what it refuses."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+
+import pytest
+
+from sparsecast.matrices.gallery import gallery
+from sparsecast.partitioning.methods import METHODS
+
+HAS_METIS = importlib.util.find_spec("pymetis") is not None
+SMALL = "gallery:poisson2d?n=30"
+KEYS = {
+    *("method", "imbalance", "edge_cut", "volume_words", "volume_bytes", "halo_share", "empty_ranks"),
+    *("rows_most", "nnz_most", "partition_s", "received_words_mean", "received_words_most"),
+    *("messages_mean", "messages_most", "neighbours_mean", "neighbours_most"),
+}
+
+
+def document_of(outcome):
+    """Return the one JSON document on standard output; there is nothing beside it."""
+    assert (outcome.status, outcome.err) == (0, "")
+    found, end = json.JSONDecoder().raw_decode(outcome.out)
+    assert outcome.out[end:] == "\n"
+    return found
+
+
+def complains(outcome, pattern):
+    """Check the one line of what is wrong."""
+    assert (outcome.status, outcome.out) == (2, ""), outcome
+    assert len(outcome.err.splitlines()) == 1, outcome.err
+    assert re.search(pattern, outcome.err), outcome.err
+
+
+@pytest.mark.parametrize("way", ("run", "process"))
+def test_all_methods_are_compared_least_communication_first(request, way):
+    run = request.getfixturevalue(way)
+    document = document_of(run("partition", SMALL, "--ranks", "9", "--json"))
+    nnz = gallery("poisson2d", n=30).nnz
+    assert document["matrix"] == {"name": SMALL, "rows": 900, "cols": 900, "nnz": nnz}
+    assert (document["ranks"], document["notes"]) == (9, [])
+    assert {each["method"] for each in document["partitions"]} | set(document["refused"]) == {
+        *METHODS.names()
+    }
+    assert set(document["refused"]) == (set() if HAS_METIS else {"metis"})
+    assert all(set(each) == KEYS for each in document["partitions"])
+    volumes = [each["volume_words"] for each in document["partitions"]]
+    assert volumes == sorted(volumes)
+    by_method = {each["method"]: each for each in document["partitions"]}
+    rows = by_method["rows"]
+    # Eight borders of 30 points each, of which six lie inside a line and cut it, too.
+    assert (rows["volume_words"], rows["volume_bytes"], rows["edge_cut"]) == (480, 3840, 246)
+    assert (rows["messages_most"], rows["neighbours_most"], rows["received_words_most"]) == (4, 2, 60)
+    assert rows["halo_share"] == pytest.approx(480 / 900)
+    blocks = by_method["uniform-2d"]
+    assert (blocks["volume_words"], blocks["edge_cut"], blocks["messages_mean"]) == (2 * 2 * 900, None, None)
+
+
+def test_methods_that_do_not_suit_are_left_out_and_said(run):
+    document = document_of(run("partition", SMALL, "--ranks", "7", "--json"))
+    assert "take 4 or 9" in document["refused"]["uniform-2d"]
+    page = run("partition", SMALL, "--ranks", "7")
+    assert (page.status, page.err) == (0, "")
+    assert "take 4 or 9" in page.out and "nonzeros" in page.out
+
+
+def test_a_partition_is_kept_and_shown_again(run, tmp_path):
+    path = tmp_path / "kept.npz"
+    made = document_of(
+        run("partition", SMALL, "--ranks", "4", "--method", "uniform-2d", "--out", path, "--json")
+    )
+    read = document_of(run("partition", SMALL, "--partition", path, "--json"))
+    assert read["partitions"][0].pop("partition_s") is None
+    assert made["partitions"][0].pop("partition_s") > 0
+    assert read == made
+    complains(
+        run("partition", "gallery:poisson2d?n=31", "--partition", path), "kept.npz is of another matrix"
+    )
+    path.write_bytes(path.read_bytes()[:300])
+    complains(run("partition", SMALL, "--partition", path), r"kept.npz is damaged, or no partition")
+
+
+@pytest.mark.parametrize("suffix", (".png", ".svg", ".pdf"))
+def test_the_pattern_is_drawn(run, tmp_path, suffix):
+    path = tmp_path / f"pattern{suffix}"
+    outcome = run("partition", SMALL, "--ranks", "4", "--figure", path)
+    assert (outcome.status, outcome.err) == (0, "")
+    assert path.stat().st_size > 5000
+
+
+def test_more_ranks_than_rows(run):
+    document = document_of(run("partition", "gallery:poisson2d?n=3", "--ranks", "100", "--json"))
+    assert {each["rows_most"] for each in document["partitions"]} == {1}
+    empty = {each["method"]: each["empty_ranks"] for each in document["partitions"]}
+    assert empty["rows"] == 91
+
+
+@pytest.fixture
+def void(tmp_path):
+    path = tmp_path / "void.mtx"
+    path.write_text("%%MatrixMarket matrix coordinate real general\n3 3 0\n")
+    return path
+
+
+@pytest.fixture
+def wide(tmp_path):
+    path = tmp_path / "wide.mtx"
+    path.write_text("%%MatrixMarket matrix coordinate real general\n2 5 2\n1 5 1.0\n2 1 1.0\n")
+    return path
+
+
+def test_a_matrix_without_entries(run, void, tmp_path):
+    document = document_of(
+        run("partition", void, "--ranks", "4", "--figure", tmp_path / "void.png", "--json")
+    )
+    assert {each["imbalance"] for each in document["partitions"]} == {1.0}
+    assert {each["nnz_most"] for each in document["partitions"]} == {0}
+
+
+def test_a_rectangular_matrix(run, wide):
+    document = document_of(run("partition", wide, "--ranks", "4", "--json"))
+    assert [each["method"] for each in document["partitions"]] == ["nonzeros", "rows"]
+    assert {each["edge_cut"] for each in document["partitions"]} == {None}
+    assert "2 x 5: expected a square one" in document["refused"]["uniform-2d"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "pattern"),
+    (
+        ((SMALL, "--ranks", "0"), "ranks 0: expected a whole number from 1 to 2,097,152; give one"),
+        ((SMALL, "--ranks", "-1"), "ranks -1: expected a whole number"),
+        ((SMALL, "--ranks", "9" * 30), "ranks 9+: expected a whole number"),
+        ((SMALL, "--ranks", "four"), "--ranks four: "),
+        ((SMALL, "--ranks", "4", "--method", "kway"), "partition 'kway' is unknown: known are metis, nonz"),
+        ((SMALL, "--ranks", "5", "--method", "uniform-2d"), "ranks 5 .* take 4 or 9"),
+        ((SMALL,), "neither --ranks nor --partition: expected one of them"),
+        ((SMALL, "--ranks", "4", "--partition", "kept.npz"), "--ranks and --partition: expected one of them"),
+        (
+            (SMALL, "--partition", "a.npz", "--method", "rows"),
+            "--method rows with --partition: expected none",
+        ),
+        ((SMALL, "--partition", "absent.npz"), "absent.npz cannot be read"),
+        ((SMALL, "--ranks", "4", "--out", "kept.npz"), "--out kept.npz without --method"),
+        ((SMALL, "--ranks", "4", "--method", "rows", "--out", "absent/kept.npz"), "cannot be written"),
+        ((SMALL, "--ranks", "4", "--figure", "figure.bmp"), "figure.bmp: expected a name that ends in .png"),
+        (("absent.mtx", "--ranks", "4"), "absent.mtx.*no such file; check the path"),
+        (("{wide}", "--ranks", "4", "--method", "uniform-2d"), "of 2 x 5: expected a square one"),
+        pytest.param(
+            ("{wide}", "--ranks", "4", "--method", "metis"),
+            "'metis' of a matrix of 2 x 5: expected a square one",
+            marks=pytest.mark.skipif(not HAS_METIS, reason="pymetis is not installed"),
+        ),
+    ),
+)
+def test_what_cannot_be_is_refused(run, wide, tmp_path, monkeypatch, arguments, pattern):
+    monkeypatch.chdir(tmp_path)
+    complains(run("partition", *(each.format(wide=wide) for each in arguments)), pattern)
+    assert [each.name for each in tmp_path.iterdir()] == ["wide.mtx"], "nothing was written"
+
+
+def test_without_metis_it_is_said_what_is_done_instead(run, monkeypatch):
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *rest: None if name == "pymetis" else found(name, *rest)
+    )
+    said = "METIS is not installed, so rows are partitioned by non-zeros"
+    outcome = run("partition", SMALL, "--ranks", "4", "--method", "metis", "--json")
+    assert outcome.status == 0
+    document = json.loads(outcome.out)
+    assert [each["method"] for each in document["partitions"]] == ["nonzeros"]
+    assert said in document["notes"][0]
+    assert said in outcome.err
+    document = document_of(run("partition", SMALL, "--ranks", "4", "--json"))
+    assert said in document["refused"]["metis"]

@@ -1,0 +1,42 @@
+"""What distributed products cost, and from how many ranks on more do not pay."""
+
+from __future__ import annotations
+
+import pytest
+
+from sparsecast.cluster_records import Configuration
+from sparsecast.models.clusters.cluster_model import ClusterForecast
+from sparsecast.planning.cluster_choice import choices, enough_ranks
+
+
+def forecast(ranks, time_s, nodes=1):
+    way = Configuration("local-1d", "csr", "csr", "metis", ranks, nodes)
+    return ClusterForecast(way, time_s, None, None, time_s, 0.0, 1)
+
+
+def test_the_fastest_comes_first_with_its_efficiency_and_its_cost():
+    found = choices([forecast(4, 2.0), forecast(16, 1.0, nodes=4)], one_rank_s=8.0, price=2.5)
+    assert [each.forecast.configuration.ranks for each in found] == [16, 4]
+    assert [each.efficiency for each in found] == [0.5, 1.0]
+    assert [each.cost for each in found] == pytest.approx([2.5 * 4 / 3600, 2.5 * 2 / 3600])
+
+
+def test_without_price_or_time_of_one_rank_nothing_is_made_up():
+    (found,) = choices([forecast(4, 2.0)], one_rank_s=None, price=None)
+    assert (found.efficiency, found.cost) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("times", "enough"),
+    (
+        ({1: 8.0, 4: 2.0, 16: 0.5}, 16),
+        ({1: 8.0, 4: 1.04, 16: 1.0}, 4),  # 4 % for four times the ranks
+        ({1: 1.0, 4: 2.0, 16: 4.0}, 1),
+        ({64: 1.0}, 64),
+        ({}, None),
+    ),
+)
+def test_more_ranks_pay_while_they_gain_more_than_a_twentieth(times, enough):
+    every = [forecast(ranks, time_s) for ranks, time_s in times.items()]
+    slower = [forecast(ranks, 9 * time_s) for ranks, time_s in times.items()]
+    assert enough_ranks(choices([*every, *slower], None, None)) == enough
