@@ -13,6 +13,7 @@ from sparsecast.api.calibrating import (
     profile,
     twins,
 )
+from sparsecast.api.cluster_evaluating import replay_ranks
 from sparsecast.api.clustering import cluster
 from sparsecast.api.evaluating import evaluate, replay
 from sparsecast.api.executing import check, compile, measure, measure_here, measuring_steps
@@ -76,6 +77,7 @@ __all__ = [
     "read_table",
     "refuse_probe",
     "replay",
+    "replay_ranks",
     "structure",
     "threads_of",
     "twins",

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 
 from rich.table import Table
 
+from sparsecast.benchmark.cluster_replay import GOOD, ClusterEvaluation, ClusterRow, ClusterScore
 from sparsecast.benchmark.distributed_measurement import MeasuredProduct
 from sparsecast.cluster_records import Configuration
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import PROCESSOR
+from sparsecast.matrices.problem import group_of
 from sparsecast.models.clusters.cluster_model import ClusterForecast
 from sparsecast.records import product_flops
 from sparsecast.reports.documents import Document, matrix
@@ -97,3 +100,71 @@ def table(
 
 def _most(seconds: Sequence[float] | None) -> str:
     return time(max(seconds)) if seconds else "-"
+
+
+def evaluation(found: ClusterEvaluation) -> Document:
+    """Return the scores of models of many ranks, the best first, and every forecast that they rest on."""
+    return {
+        "profile": found.profile,
+        "rows": [_row(each) for each in found.rows],
+        "models": {name: dataclasses.asdict(score) for name, score in found.models.items()},
+        "refused": dict(found.refused),
+        "oversubscribed": found.oversubscribed,
+    }
+
+
+def _row(found: ClusterRow) -> Document:
+    record, way = found.record, found.record.configuration
+    return {
+        "matrix": record.matrix,
+        "nnz": record.nnz,
+        "group": group_of(record.matrix),
+        "algorithm": way.algorithm,
+        "format": way.format,
+        "remote_format": way.remote_format,
+        "partition": way.partition,
+        "ranks": way.ranks,
+        "nodes": way.nodes,
+        "dtype": way.dtype,
+        "model": found.model,
+        "predicted_s": found.forecast.time_s,
+        "measured_s": record.time_s,
+        "error": found.error,
+        "low_s": found.forecast.low_s,
+        "high_s": found.forecast.high_s,
+        "noise": record.noise,
+        "measured_at": record.measured_at,
+    }
+
+
+def scores(found: ClusterEvaluation) -> Table:
+    """Return a line for each model, the best first."""
+    title = f"Models of products on many ranks, on kept products of {found.profile}"
+    shown = Table(title=title, title_justify="left", caption_justify="left")
+    shown.add_column("model")
+    headings = ("median", "mean", "90 %", "covered", "forecasts", "none", "found", "good", "regret", "noise")
+    for heading in headings:
+        shown.add_column(heading, justify="right", no_wrap=True)
+    for name, score in found.models.items():
+        shown.add_row(name, *_score_cells(score))
+    lines = [
+        "Each model forecasts matrices of groups that it has not seen. none: measured without a forecast",
+        f"found: the choice was the fastest way; good: or takes at most {100 * GOOD:.0f} % longer",
+    ]
+    if found.oversubscribed:
+        lines.append(f"{found.oversubscribed} products on more ranks than cores are not scored")
+    shown.caption = "\n".join(lines)
+    shown.min_width = max(map(len, (title, *lines)))
+    return shown
+
+
+def _score_cells(score: ClusterScore) -> tuple[str, ...]:
+    return (
+        *(_percent(each) for each in (score.median_error, score.mean_error, score.p90_error, score.coverage)),
+        *(str(each) for each in (score.forecasts, score.unforecast)),
+        *(_percent(each) for each in (score.found, score.good, score.regret, score.median_noise)),
+    )
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.1f} %"
