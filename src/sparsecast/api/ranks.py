@@ -139,6 +139,8 @@ def measure_on_ranks(
     measured = run.run()
     if problem is None:
         return None
+    if not measured:
+        raise InputError(next(iter(refused.values())))
     if keeps:
         keep_distributed(machine, [each.record for each in measured])
     return MeasuredOnRanks(problem, measured, forecasts, refused, nodes)

@@ -35,8 +35,8 @@ from sparsecast.version import VERSION
 #: Version of the lines of the journal.
 SCHEMA_VERSION = 1
 
-#: Seconds below which not even the coarse grid of two ranks gets measured.
-LEAST_BUDGET_S = 10.0
+#: Seconds below which next to nothing gets measured.
+LEAST_BUDGET_S = 2.0
 
 #: Seconds that the samples of a micro-benchmark may wait for full speed of all cores.
 _WAIT_S = 0.2
