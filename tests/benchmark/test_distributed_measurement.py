@@ -73,7 +73,7 @@ def test_ranks_beyond_the_cores_are_marked(simulated):
 
 def test_a_format_that_does_not_suit_is_left_out_with_the_rank(simulated):
     found, left_out = measured(
-        simulated, 2, ways(2, ("local-1d",), ("dia", "csr")), matrix="gallery:powerlaw?n=3000&degree=8"
+        simulated, 2, ways(2, ("local-1d",), ("dia", "csr")), matrix="gallery:rmat?scale=10&degree=8"
     )
     assert [each.record.configuration.format for each in found] == ["csr"]
     assert set(left_out) == {("local-1d", "dia")}
@@ -99,7 +99,7 @@ def test_other_types(simulated):
 
 def test_nothing_that_suits_measures_nothing(simulated):
     found, left_out = measured(
-        simulated, 1, ways(1, ("local-1d",), ("dia",)), matrix="gallery:powerlaw?n=3000&degree=8"
+        simulated, 1, ways(1, ("local-1d",), ("dia",)), matrix="gallery:rmat?scale=10&degree=8"
     )
     assert found == [] and len(left_out) == 1
 

@@ -14,7 +14,7 @@ from sparsecast.matrices.problem import Problem
 from sparsecast.partitioning.distributing import distribute
 from sparsecast.partitioning.methods import partition
 
-MATRICES = [f"gallery:{name}?n={n}" for name in ("poisson2d", "tridiagonal", "arrow") for n in (90, 300)]
+MATRICES = [f"gallery:{name}?n={n}" for name in ("poisson2d", "banded", "arrow") for n in (20, 40)]
 
 ROW = {
     *("matrix", "nnz", "group", "algorithm", "format", "remote_format", "partition", "ranks", "nodes"),
