@@ -96,9 +96,6 @@ class Comm:
         self.Barrier()
         return Done()
 
-    def Free(self):
-        pass
-
     def together(self, value):
         """Give all ranks what each of them brings."""
         self.shared.slots[self.rank] = value
