@@ -163,9 +163,8 @@ def types_that_differ_hang_nobody(comm, folder):
         result = op.gather(op @ mixed)
         if comm.rank == 0:
             np.testing.assert_array_equal(result, A @ integers(30))
-        other, short = (op @ x).astype("float32"), x[:-1]
-        if comm.rank != last:
-            other, short = op @ x, x
+        y = op @ x
+        other, short = (y.astype("float32"), y[:-1]) if comm.rank == last else (y, y)
         raises(RanksError, f"rank {last}: y has shape", lambda op=op, y=short: op.gather(y))
         if comm.size > 1:
             said = f"rank {last} has y of type float32: expected float64.*convert it"
