@@ -66,6 +66,16 @@ MATRICES = [
 ]
 
 OPTIONS = [
+    (("measure", SMALL, "--format", "csr"), "--format csr of one process: expected --algorithm"),
+    (("measure", SMALL, "--algorithm", "2d", "--threads", "2"), "--threads 2 beside ranks: expected none"),
+    (
+        ("measure", SMALL, "--algorithm", "2d", "--device", "cuda"),
+        "--device cuda beside ranks: expected none",
+    ),
+    (("calibrate", "--ranks", "--dtype", "float32"), "--dtype float32 beside ranks: expected none"),
+    (("calibrate", "--ranks", "--suites", "guo"), "--suites guo beside ranks: expected none"),
+    (("evaluate", "--ranks"), "--ranks without --replay: expected both"),
+    (("evaluate", "--replay", "--ranks", "--threads", "2"), "--threads 2 beside ranks: expected none"),
     (("predict", SMALL, "--threads", "0"), "threads 0: expected 1 to"),
     (("predict", SMALL, "--threads", "1000000"), "threads 1000000: expected 1 to"),
     (("predict", SMALL, "--threads", "two"), "--threads"),

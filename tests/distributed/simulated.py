@@ -48,6 +48,13 @@ class Request:
             each.is_begun = False
 
 
+class Done:
+    """A request that is complete."""
+
+    def Test(self):
+        return True
+
+
 class Shared:
     """What the ranks of one communicator share."""
 
@@ -84,6 +91,10 @@ class Comm:
             self.shared.barrier.wait(PATIENCE_S)
         except threading.BrokenBarrierError:
             raise AbortedError from None
+
+    def Ibarrier(self):
+        self.Barrier()
+        return Done()
 
     def together(self, value):
         """Give all ranks what each of them brings."""

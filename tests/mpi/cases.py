@@ -17,10 +17,9 @@ import numpy as np
 from scipy.io import mmwrite
 from scipy.sparse import coo_array, csr_array
 
-from sparsecast.cluster_records import Configuration
+from sparsecast.cluster_records import ALGORITHMS, Configuration
 from sparsecast.distributed import compile, messages, processes
 from sparsecast.distributed.compiling import check_ranks
-from sparsecast.distributed.products import PRODUCTS
 from sparsecast.errors import InputError, RanksError
 from sparsecast.matrices.gallery import gallery
 from sparsecast.parallel import equal_parts
@@ -63,7 +62,7 @@ def configuration(algorithm, ranks, dtype="float64", formats=("csr", "csr"), met
 
 def algorithms(ranks):
     """Return the algorithms that so many ranks can do."""
-    return [name for name in PRODUCTS.names() if name != "2d" or int(np.sqrt(ranks)) ** 2 == ranks]
+    return [name for name in ALGORITHMS if name != "2d" or int(np.sqrt(ranks)) ** 2 == ranks]
 
 
 def compiled(comm, algorithm, A, dtype="float64", formats=("csr", "csr"), **how):

@@ -121,6 +121,14 @@ def test_estimates_of_meshes_are_near_the_count(name, n, dimension, method, rank
     assert about.received_messages.mean() == pytest.approx(counted.received_messages.mean(), rel=0.8, abs=1)
 
 
+def test_a_box_of_points_has_as_many_remote_entries_as_estimated():
+    A = gallery("poisson3d", n=24, points=27)
+    for method in ("rows", "nonzeros"):
+        counted = distribute(A, partition(A, 8, method))
+        about = estimated_distribution(*A.shape, A.nnz, 8, method, 3)
+        assert about.remote_nnz.sum() == pytest.approx(counted.remote_nnz.sum(), rel=0.1)
+
+
 @given(patterns(is_square=True), st.integers(1, 9))
 def test_nothing_exceeds_the_bound_for_no_locality(A, ranks):
     bound = estimated_distribution(*A.shape, A.nnz, ranks, "rows")

@@ -47,7 +47,7 @@ def test_a_large_matrix_is_drawn_in_points_piece_by_piece(monkeypatch):
     assert (found.entries == blocks.sum(axis=(1, 3))).all()
 
 
-@pytest.mark.parametrize("shape", ((0, 0), (0, 5), (5, 0), (4, 4), (1, 900)))
+@pytest.mark.parametrize("shape", ((0, 0), (5, 0), (1, 900)))
 def test_empty_and_long_matrices_are_drawn(tmp_path, shape):
     A = csr_array(shape)
     draw_patterns([pattern(A, partition(A, 3, "rows"))], "empty", tmp_path / "empty.png")

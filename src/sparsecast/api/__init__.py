@@ -13,6 +13,7 @@ from sparsecast.api.calibrating import (
     profile,
     twins,
 )
+from sparsecast.api.cluster_evaluating import replay_ranks
 from sparsecast.api.clustering import cluster
 from sparsecast.api.evaluating import evaluate, replay
 from sparsecast.api.executing import check, compile, measure, measure_here, measuring_steps
@@ -30,12 +31,14 @@ from sparsecast.api.forecasting import (
 )
 from sparsecast.api.partitioning import distribute, keep_partition, kept_partition, partition, partitions
 from sparsecast.api.publishing import import_machine, is_table, read_table
+from sparsecast.api.ranks import AskedProducts, measure_on_ranks, on_ranks, rank_calibration
 from sparsecast.api.resolving import contents, machine_of, read_matrix, read_question, structure
 from sparsecast.api.trust import disturbances
 
 __all__ = [
     "PROBE_S",
     "QUICK_BUDGET_S",
+    "AskedProducts",
     "bench",
     "bench_result",
     "calibrate",
@@ -57,7 +60,9 @@ __all__ = [
     "machines",
     "measure",
     "measure_here",
+    "measure_on_ranks",
     "measuring_steps",
+    "on_ranks",
     "own_profile",
     "partition",
     "partitions",
@@ -66,11 +71,13 @@ __all__ = [
     "predict",
     "predict_table",
     "profile",
+    "rank_calibration",
     "read_matrix",
     "read_question",
     "read_table",
     "refuse_probe",
     "replay",
+    "replay_ranks",
     "structure",
     "threads_of",
     "twins",

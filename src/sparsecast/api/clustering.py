@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from math import ceil, isqrt
 from typing import Any
 
-import numpy as np
-from scipy.sparse import csr_array
-
-from sparsecast.api.forecasting import predict
+from sparsecast.api.cluster_questions import AskedMatrix, asked_matrix
 from sparsecast.api.resolving import calibrated_profile, machine_of
 from sparsecast.benchmark.distributed_journal import kept_distributed
 from sparsecast.cluster_records import ALGORITHMS, Configuration
@@ -20,14 +16,12 @@ from sparsecast.formats import FORMATS
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
-from sparsecast.matrices.structure_files import counted_structure
 from sparsecast.models.clusters import CLUSTER_MODELS, DEFAULT_CLUSTER_MODEL
 from sparsecast.models.clusters.cluster_model import (
     ADD_MICROBENCHMARKS,
     ClusterForecast,
     ClusterModel,
     ClusterTraining,
-    LocalTime,
     Question,
 )
 from sparsecast.partitioning.distributing import distribute
@@ -55,31 +49,6 @@ MESH_DIMENSION = 2
 
 #: Names that `--algorithms` takes. PETSc computes while it communicates, as local-1d-overlap does.
 _KNOWN_ALGORITHMS = (*ALGORITHMS, "petsc")
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """A matrix, or its counts, and the machine that it is asked for."""
-
-    matrix: Any
-    structure: Structure
-    profile: Profile
-    dtype: str
-
-    @property
-    def index_bits(self) -> int:
-        return 32 if max(self.structure.nnz, self.structure.rows, self.structure.cols) < 2**31 else 64
-
-    @property
-    def is_square(self) -> bool:
-        return self.structure.rows == self.structure.cols
-
-    @property
-    def has_node_times(self) -> bool:
-        machine = self.profile.machine
-        return machine.published_as is None and any(
-            record.candidate.device == PROCESSOR for record in self.profile.records
-        )
 
 
 def cluster(
@@ -127,8 +96,8 @@ def cluster(
     _refuse_unknown(algorithms, formats, partitions)
     name = DEFAULT_CLUSTER_MODEL if model is None else model
     chosen = CLUSTER_MODELS.get(name)()
-    fit = chosen.fit(_training(profile))
-    asked = _asked(A, profile)
+    fit = chosen.fit(training_of_ranks(profile))
+    asked = asked_matrix(A, profile)
     if not asked.structure.nnz:
         raise InputError("a matrix without non-zeros: expected some to forecast; name another matrix")
     found = _Answering(asked, fit, per_node, tuple(algorithms or ALGORITHMS), formats, partitions)
@@ -155,20 +124,19 @@ def cluster(
     )
 
 
-def _training(profile: Profile) -> ClusterTraining:
+def training_of_ranks(profile: Profile) -> ClusterTraining:
+    """Return what models of many ranks learn from: micro-benchmarks, and what was kept of the machine.
+
+    Raises
+    ------
+    ProfileError
+        If there are no micro-benchmarks, or the journal of kept records is damaged.
+    """
     if not profile.microbenchmarks:
         raise ProfileError(
             f"profile {profile.name} has no micro-benchmarks of ranks: expected some; {ADD_MICROBENCHMARKS}"
         )
     return ClusterTraining(profile.machine, profile.microbenchmarks, kept_distributed(profile.machine))
-
-
-def _asked(A: Any, profile: Profile) -> _Asked:
-    if isinstance(A, Structure):
-        return _Asked(None, A, profile, "float64")
-    problem = Problem.of(A)
-    dtype = problem.matrix.dtype.name if problem.matrix.dtype.kind in "fc" else "float64"
-    return _Asked(problem.matrix, problem.sampled_structure, profile, dtype)
 
 
 def _checked(ranks: Sequence[int], ranks_per_node: int | None, price: float | None, profile: Profile) -> int:
@@ -208,7 +176,7 @@ class _Answering:
 
     def __init__(
         self,
-        asked: _Asked,
+        asked: AskedMatrix,
         fit: ClusterModel,
         per_node: int,
         algorithms: Sequence[str],
@@ -230,15 +198,20 @@ class _Answering:
             except InputError as error:
                 self.refused[f"{method} on {ranks} ranks"] = str(error)
                 continue
+            questions: dict[str, Question] = {}
             for algorithm in algorithms:
-                question = self._question(algorithm, distribution, partition)
+                # Local 1D has the same parts with overlap and without.
+                layout = algorithm if algorithm in ("global-1d", "2d") else "local-1d"
+                if layout not in questions:
+                    questions[layout] = self._asked.question(layout, distribution, partition)
+                question = questions[layout]
                 yield from self._forecasts(algorithm, method, question)
 
     def one_rank_s(self) -> float | None:
         """Return the time of the fastest product on one rank; None where there is no forecast."""
         refused, self.refused = self.refused, {}
         distribution, partition = self._distributed(1, "rows")
-        question = self._question("global-1d", distribution, partition)
+        question = self._asked.question("global-1d", distribution, partition)
         found = [each.time_s for each in self._forecasts("global-1d", "rows", question, is_checked=False)]
         self.refused = refused
         return min(found, default=None)
@@ -276,38 +249,6 @@ class _Answering:
         self._said |= dict.fromkeys(notes)
         found = partition(asked.matrix, ranks, serving)
         return distribute(asked.matrix, found), found
-
-    def _question(self, algorithm: str, distribution: Distribution, partition: Partition | None) -> Question:
-        structure = self._asked.structure
-        lengths = structure.groups.get("row_lengths")
-        mispredicted = getattr(lengths, "mispredicted", None)
-        share = None if mispredicted is None else mispredicted / max(structure.rows, 1)
-        local, remote = self._node_times(algorithm, distribution, partition)
-        return Question(distribution, local, remote, share, getattr(lengths, "deviation", None))
-
-    def _node_times(
-        self, algorithm: str, distribution: Distribution, partition: Partition | None
-    ) -> tuple[Mapping[str, LocalTime], Mapping[str, LocalTime]]:
-        """Return what the node model says of the rank with the most entries; nothing without one."""
-        if not self._asked.has_node_times or not distribution.nnz.any():
-            return {}, {}
-        rank = int(np.argmax(distribution.nnz))
-        if partition is None:
-            parts: tuple[Any, Any] = (_counts(distribution, rank, algorithm), None)
-        else:
-            parts = _local_matrices(self._asked.matrix, partition, rank, algorithm)
-        local, remote = (self._predicted(each) for each in parts)
-        return local, remote
-
-    def _predicted(self, part: Any) -> Mapping[str, LocalTime]:
-        if part is None:
-            return {}
-        found: dict[str, LocalTime] = {}
-        asked = self._asked
-        for each in predict(part, asked.profile, threads=1, dtype=asked.dtype, device=PROCESSOR, as_met=True):
-            name = each.candidate.format
-            found.setdefault(name, LocalTime(each.time_s, each.low_s, each.high_s, each.bytes))
-        return found
 
     def _forecasts(
         self, algorithm: str, method: str, question: Question, *, is_checked: bool = True
@@ -396,38 +337,3 @@ def _default_formats(question: Question) -> tuple[str, ...]:
     """Return CSR, COO and what the node model finds fastest."""
     fastest = min(question.local, key=lambda name: question.local[name].time_s, default="csr")
     return tuple(dict.fromkeys((*_ALWAYS, fastest)))
-
-
-def _counts(distribution: Distribution, rank: int, algorithm: str) -> Structure:
-    rows, nnz = int(distribution.rows[rank]), int(distribution.nnz[rank])
-    cols = distribution.shape[1] if algorithm == "global-1d" else int(distribution.columns[rank])
-    if algorithm not in ("global-1d", "2d"):
-        cols += int(distribution.received_words[rank])
-    return counted_structure(f"counts:rows={rows}&cols={max(cols, 1)}&nnz={min(nnz, rows * max(cols, 1))}")
-
-
-def _local_matrices(A: Any, partition: Partition, rank: int, algorithm: str) -> tuple[Any, Any]:
-    """Return the matrix that a rank multiplies, and in local 1D also that of the other ranks' x."""
-    renumbered = partition.renumbered(csr_array(A))
-    row = rank // partition.parts if partition.is_2d else rank
-    column = rank % partition.parts if partition.is_2d else rank
-    own = renumbered[int(partition.row_bounds[row]) : int(partition.row_bounds[row + 1])]
-    if algorithm == "global-1d":
-        return _usable(own), None
-    first, end = int(partition.column_bounds[column]), int(partition.column_bounds[column + 1])
-    local = csr_array(own[:, first:end])
-    if partition.is_2d or algorithm == "2d":
-        return _usable(local), None
-    entries = own.tocoo()
-    is_remote = (entries.coords[1] < first) | (entries.coords[1] >= end)
-    needed, places = np.unique(entries.coords[1][is_remote], return_inverse=True)
-    shape = own.shape[0], max(len(needed), 1)
-    remote = csr_array((entries.data[is_remote], (entries.coords[0][is_remote], places)), shape=shape)
-    return _usable(local), _usable(remote)
-
-
-def _usable(part: Any) -> Any:
-    """Return a part with entries; None for one without, which takes no time that matters."""
-    part = csr_array(part)
-    part.sort_indices()
-    return part if part.nnz else None

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from sparsecast.cli import options
+from sparsecast.cli.rank_options import rank_notes, refuse_beside_ranks
 
 
 def command(
@@ -21,9 +22,55 @@ def command(
             help="Measure the matrices of papers and add them to the profile: guo, wang, hossain, gahvari.",
         ),
     ] = None,
+    ranks: Annotated[
+        bool,
+        typer.Option("--ranks", help="Under mpirun: measure messages and memory of all ranks, add them."),
+    ] = False,
     as_json: options.JsonOption = False,
 ) -> None:
     """Measure the benchmark matrices on this machine and keep the profile."""
+    if ranks:
+        given = {"--threads": threads, "--dtype": dtype, "--suites": suites}
+        refuse_beside_ranks({name: value for name, value in given.items() if value is not None}, device)
+        return _of_ranks(budget, as_json)
+    return _of_matrices(budget, threads, dtype, device, suites, as_json)
+
+
+def _of_ranks(budget_s: float, as_json: bool) -> None:
+    """Measure what ranks do together; rank 0 alone speaks."""
+    from sparsecast import api
+    from sparsecast.machines.profile import user_path
+    from sparsecast.reports.progress import timed_bar
+
+    with api.on_ranks() as comm:
+        run = api.rank_calibration(comm, budget_s)
+        if comm.rank:
+            run.run()
+            return
+        with timed_bar(options.screen(), "calibrating ranks") as run.on_progress:
+            profile = run.run()
+        assert profile is not None
+        path = str(user_path(profile.name))
+        notes = rank_notes(run.nodes, run.left)
+        options.warn(notes)
+        document = {
+            "profile": profile.name,
+            "path": path,
+            "microbenchmarks": len(run.measured),
+            "left": run.left,
+            "ranks": comm.size,
+            "nodes": run.nodes.count(range(comm.size)),
+            "budget_s": budget_s,
+            "used_s": run.used_s,
+            "notes": notes,
+        }
+        kept = f"{len(run.measured)} micro-benchmarks in {run.used_s:.0f} s, kept as {profile.name}"
+        options.show(as_json, document, kept, path)
+
+
+def _of_matrices(
+    budget: float, threads: int | None, dtype: str | None, device: str, suites: str | None, as_json: bool
+) -> None:
     from sparsecast import api
     from sparsecast.machines.profile import user_path
     from sparsecast.reports import documents, tables

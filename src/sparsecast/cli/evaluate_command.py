@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from sparsecast.cli import options
+from sparsecast.cli.rank_options import refuse_beside_ranks
 from sparsecast.errors import InputError
 
 
@@ -18,6 +19,9 @@ def command(
     ] = None,
     replay: Annotated[
         bool, typer.Option("--replay", help="Score the models on stored Records instead of measuring.")
+    ] = False,
+    ranks: Annotated[
+        bool, typer.Option("--ranks", help="With --replay: score models of many ranks on kept products.")
     ] = False,
     anew: Annotated[
         bool, typer.Option("--anew", help="Measure again what was kept within the last hour.")
@@ -37,6 +41,12 @@ def command(
     as_json: options.JsonOption = False,
 ) -> None:
     """Forecast and measure a collection of matrices on this machine, and score the models."""
+    if ranks:
+        _refuse_beside_ranks(
+            replay, {"--threads": threads, "--dtype": dtype, "--rows": rows, "--figure": figure}
+        )
+        _of_ranks(profile, as_json)
+        return
     from sparsecast import api
     from sparsecast.benchmark.replay import FOLDS
     from sparsecast.models import MODELS
@@ -83,3 +93,26 @@ def command(
     options.show(as_json, documents.evaluation(result), *shown, *sentences, *left_out)
     if result.interrupted:
         options.stop("kept" if keep else "shown")
+
+
+def _refuse_beside_ranks(replay: bool, given: dict[str, object]) -> None:
+    """Refuse what does not go with --ranks."""
+    if not replay:
+        raise InputError("--ranks without --replay: expected both; measure by mpirun -n N sparsecast measure")
+    refuse_beside_ranks({name: value for name, value in given.items() if value is not None}, "cpu")
+
+
+def _of_ranks(profile: str | None, as_json: bool) -> None:
+    """Score models of many ranks on kept products."""
+    from sparsecast import api
+    from sparsecast.benchmark.replay import FOLDS
+    from sparsecast.models.clusters import CLUSTER_MODELS
+    from sparsecast.reports import distributed_reports
+    from sparsecast.reports.progress import counted_bar
+
+    chosen = api.profile(profile) if profile else None
+    with counted_bar(options.screen(), "fitting", FOLDS * len(CLUSTER_MODELS.names())) as advance:
+        result = api.replay_ranks(chosen, on_fold=advance)
+    document = distributed_reports.evaluation(result)
+    left_out = [f"Left out: {what}: {why}" for what, why in result.refused.items()]
+    options.show(as_json, document, distributed_reports.scores(result), *left_out)

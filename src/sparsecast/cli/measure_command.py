@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from sparsecast.cli import options
+from sparsecast.cli.rank_options import rank_notes, refuse_beside_ranks
+from sparsecast.errors import InputError
 
 if TYPE_CHECKING:
-    from sparsecast.errors import InputError
     from sparsecast.records import Candidate
 
 
@@ -17,10 +20,75 @@ def command(
     threads: options.ThreadsOption = None,
     dtype: options.DtypeOption = None,
     device: options.DeviceOption = "cpu",
+    algorithm: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME[,NAME]",
+            help="Under mpirun: global-1d, local-1d, local-1d-overlap, 2d, petsc; all of ours by default.",
+        ),
+    ] = None,
+    formats: Annotated[
+        str | None, typer.Option("--format", metavar="NAME[,NAME]", help="Of ranks' parts; CSR by default.")
+    ] = None,
+    remote_format: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Of entries whose x other ranks own; CSR, or COO beside COO."),
+    ] = None,
+    partition: Annotated[
+        str | None, typer.Option(metavar="NAME", help="rows, nonzeros, metis, uniform-2d.")
+    ] = None,
     keep: options.KeepOption = True,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Measure the product here in every format that suits, and compare with the forecasts."""
+    """Measure the product here in every format that suits, and compare with the forecasts.
+
+    Under mpirun, or with --algorithm, measure the products of many ranks.
+    """
+    from sparsecast.distributed.processes import started_ranks
+
+    if algorithm is not None or started_ranks() > 1:
+        given = {"--threads": threads, "--profile": profile}
+        refuse_beside_ranks({name: value for name, value in given.items() if value is not None}, device)
+        asked = {"formats": _names(formats), "remote_format": remote_format, "partition": partition}
+        return _on_ranks(matrix, {"algorithms": _names(algorithm), "dtype": dtype, **asked}, keep, as_json)
+    alone = {"--format": formats, "--remote-format": remote_format, "--partition": partition}
+    for name, value in alone.items():
+        if value is not None:
+            raise InputError(
+                f"{name} {value} of one process: expected --algorithm beside it, or mpirun; name one"
+            )
+    return _alone(matrix, profile, threads, dtype, device, keep, as_json)
+
+
+def _names(text: str | None) -> list[str] | None:
+    return None if text is None else [each.strip() for each in text.split(",")]
+
+
+def _on_ranks(matrix: str, asked: dict[str, Any], keeps: bool, as_json: bool) -> None:
+    """Measure on all ranks; rank 0 alone speaks."""
+    from sparsecast import api
+    from sparsecast.reports import distributed_reports
+
+    with api.on_ranks() as comm:
+        found = api.measure_on_ranks(comm, matrix, api.AskedProducts(**asked), keeps=keeps)
+        if found is None:
+            return
+        name = found.problem.name
+        options.warn(rank_notes(found.nodes))
+        shown = found.measured, found.forecasts, found.refused
+        document = distributed_reports.document(found.problem.sampled_structure, name, *shown)
+        options.show(as_json, document, distributed_reports.table(f"Measured: {name}", *shown))
+
+
+def _alone(
+    matrix: str,
+    profile: str | None,
+    threads: int | None,
+    dtype: str | None,
+    device: str,
+    keep: bool,
+    as_json: bool,
+) -> None:
     from sparsecast import api
     from sparsecast.machines.machine import PROCESSOR
     from sparsecast.reports import documents, tables

@@ -75,14 +75,14 @@ def scattered(comm: Any, A: csr_array[Any] | None, partition: Partition) -> Rank
     if whole is None:
         return RankPart(partition, comm.rank, _received(comm, partition, *types))
     for rank in range(1, comm.size):
-        block = _block(whole, partition, rank)
+        block = block_of(whole, partition, rank)
         send(comm, np.array([block.nnz], dtype=np.int64), rank)
         for array in (block.indptr, block.indices, block.data):
             send(comm, np.ascontiguousarray(array), rank)
-    return RankPart(partition, 0, _block(whole, partition, 0))
+    return RankPart(partition, 0, block_of(whole, partition, 0))
 
 
-def _block(whole: csr_array[Any], partition: Partition, rank: int) -> csr_array[Any]:
+def block_of(whole: csr_array[Any], partition: Partition, rank: int) -> csr_array[Any]:
     """Return what a rank has of a renumbered matrix, with the index type of the matrix."""
     first, end, left, right = block_bounds(partition, rank)
     start, stop = int(whole.indptr[first]), int(whole.indptr[end])

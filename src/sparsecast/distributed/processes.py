@@ -29,6 +29,11 @@ _STARTED = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
 _SHOWN_CHARACTERS = 300
 
 
+def started_ranks() -> int:
+    """Return how many processes mpirun started, as far as it says so; MPI is not started for it."""
+    return max(int(os.environ.get(name, "1")) for name in _STARTED)
+
+
 def world() -> Any:
     """Return the communicator of all processes; MPI starts with the first call.
 
@@ -46,7 +51,7 @@ def world() -> Any:
         found = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
         raise MpiError(f"mpi4py finds no MPI library ({found}): expected one; {remedy}") from error
     comm = MPI.COMM_WORLD
-    started = max(int(os.environ.get(name, "1")) for name in _STARTED)
+    started = started_ranks()
     if comm.size == 1 and started > 1:
         library = MPI.Get_library_version().split(",")[0].splitlines()[0].strip("\0 ")
         raise MpiError(

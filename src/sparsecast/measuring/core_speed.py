@@ -70,6 +70,11 @@ class CoreSpeed:
 @functools.cache
 def core_speed(threads: int) -> CoreSpeed:
     """Return what tells the speed of so many cores at once, the same for the whole process."""
+    return CoreSpeed(reading(threads))
+
+
+def reading(threads: int) -> Callable[[], float]:
+    """Return what does the small work on so many cores at once and returns its seconds; compiled."""
     generator = np.random.default_rng(0)
     words = generator.integers(0, _PLACES, _WORDS, dtype=np.uint64)
     places, totals = np.ones(_PLACES, dtype=np.uint64), np.empty(threads, dtype=np.uint64)
@@ -82,7 +87,7 @@ def core_speed(threads: int) -> CoreSpeed:
         return time.perf_counter() - start
 
     read_s()  # compiles
-    return CoreSpeed(read_s)
+    return read_s
 
 
 @numba.njit(nogil=True, cache=True)

@@ -101,7 +101,7 @@ class LinearModel(Model):
     """
 
     name: ClassVar[str] = "linear"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
 
     @classmethod
     def learns_from(cls, suite: str) -> bool:
@@ -248,7 +248,10 @@ class LinearModel(Model):
                 return {"overflow entries": overflow.astype(float), "overflow rows": beyond.astype(float)}
             case "bcsr":  # sizes differ in the blocks that hold as many entries
                 return {"blocks": BCSR.stored_blocks(blocks).astype(float)}
-            case "ell" | "sell" | "jad" | "dia" | "symmetric_csr":
+            case "dia":  # where one enters or leaves the matrix, the rows of a chunk are done one by one
+                count = 0 if blocks.matrix.lacks(["bands"]) else blocks.matrix.bands.diagonals
+                return {"diagonals": np.full(len(blocks.rows), float(count))}
+            case "ell" | "sell" | "jad" | "symmetric_csr":
                 return {}  # with such a cost, forecasts rank these formats worse
         return {"mispredicted": mispredicted}  # of COO, and of every format that is not known here
 

@@ -1,0 +1,70 @@
+"""Scores of the models of products on many ranks, on what was kept of a machine; no rank is started."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sparsecast.api.cluster_questions import AskedMatrix, asked_matrix
+from sparsecast.api.clustering import training_of_ranks
+from sparsecast.api.resolving import calibrated_profile, machine_of
+from sparsecast.benchmark.cluster_replay import ClusterEvaluation, replay_clusters
+from sparsecast.cluster_records import DistributedRecord
+from sparsecast.machines.machine import PROCESSOR
+from sparsecast.machines.profile import Profile
+from sparsecast.matrices.problem import Problem
+from sparsecast.models.clusters.cluster_model import Question, distribution_of
+from sparsecast.partitioning.methods import partition
+
+
+def replay_ranks(
+    profile: Profile | None = None, *, on_fold: Callable[[], None] = lambda: None
+) -> ClusterEvaluation:
+    """Score every model of products on many ranks on kept records, on matrices that it has not seen.
+
+    Parameters
+    ----------
+    profile : Profile, optional
+        With micro-benchmarks of ranks; by default this machine's. Its times of products on a node are used
+        for matrices that can be made or read again.
+    on_fold : callable
+        Called after each fit.
+
+    Raises
+    ------
+    ProfileError
+        If there are no micro-benchmarks, or too few records.
+    """
+    profile = profile or calibrated_profile(machine_of(PROCESSOR))
+    return replay_clusters(training_of_ranks(profile), _Questions(profile), on_fold)
+
+
+class _Questions:
+    """What is known of the matrices of records; each is partitioned once for each method and algorithm."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+        self._known: dict[tuple[str, str, int, str], Question] = {}
+        self._last: tuple[str, AskedMatrix | None] = "", None
+
+    def __call__(self, record: DistributedRecord) -> Question:
+        way = record.configuration
+        layout = way.algorithm if way.algorithm in ("global-1d", "2d") else "local-1d"
+        key = record.matrix, way.partition, way.ranks, layout
+        if key not in self._known:
+            self._known[key] = self._question(record, layout)
+        return self._known[key]
+
+    def _question(self, record: DistributedRecord, layout: str) -> Question:
+        distribution = distribution_of(record)
+        asked = self._asked(record.matrix)
+        if asked is None:
+            return Question(distribution)
+        made = partition(asked.matrix, record.configuration.ranks, record.configuration.partition)
+        return asked.question(layout, distribution, made)
+
+    def _asked(self, specification: str) -> AskedMatrix | None:
+        """Return a matrix, of which the last one stays; None where it cannot be made again."""
+        if self._last[0] != specification:
+            problem = Problem.rebuilt(specification)
+            self._last = specification, asked_matrix(problem, self._profile) if problem else None
+        return self._last[1]

@@ -1,0 +1,114 @@
+"""What is known of a matrix among ranks: counts, and what the node model says of the parts of a rank."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from sparsecast.api.forecasting import predict
+from sparsecast.distributed.layout import local_layout
+from sparsecast.distributed.parts import RankPart, block_of
+from sparsecast.features.structure import Structure
+from sparsecast.machines.machine import PROCESSOR
+from sparsecast.machines.profile import Profile
+from sparsecast.matrices.problem import Problem
+from sparsecast.matrices.structure_files import counted_structure
+from sparsecast.models.clusters.cluster_model import LocalTime, Question
+from sparsecast.partitioning.distribution import Distribution
+from sparsecast.partitioning.partition import Partition
+
+
+@dataclass(frozen=True)
+class AskedMatrix:
+    """A matrix, or its counts, and the machine that it is asked for."""
+
+    matrix: Any
+    structure: Structure
+    profile: Profile
+    dtype: str
+
+    @property
+    def index_bits(self) -> int:
+        """Of column indices that reach all of the matrix."""
+        return 32 if max(self.structure.nnz, self.structure.rows, self.structure.cols) < 2**31 else 64
+
+    @property
+    def is_square(self) -> bool:
+        """Whether it has as many rows as columns."""
+        return self.structure.rows == self.structure.cols
+
+    @property
+    def has_node_times(self) -> bool:
+        """Whether the profile has times of products on a node."""
+        machine = self.profile.machine
+        return machine.published_as is None and any(
+            record.candidate.device == PROCESSOR for record in self.profile.records
+        )
+
+    def question(self, algorithm: str, distribution: Distribution, partition: Partition | None) -> Question:
+        """Return what is known of the matrix in a distribution; `partition` is None where nobody has one."""
+        structure = self.structure
+        lengths = structure.groups.get("row_lengths")
+        mispredicted = getattr(lengths, "mispredicted", None)
+        share = None if mispredicted is None else mispredicted / max(structure.rows, 1)
+        local, remote = self._node_times(algorithm, distribution, partition)
+        return Question(distribution, local, remote, share, getattr(lengths, "deviation", None))
+
+    def _node_times(
+        self, algorithm: str, distribution: Distribution, partition: Partition | None
+    ) -> tuple[Mapping[str, LocalTime], Mapping[str, LocalTime]]:
+        """Return what the node model says of the rank with the most entries; nothing without one."""
+        if not self.has_node_times or not distribution.nnz.any():
+            return {}, {}
+        rank = int(np.argmax(distribution.nnz))
+        if partition is None:
+            parts: tuple[Any, Any] = (_counts(distribution, rank, algorithm), None)
+        else:
+            parts = _local_matrices(self.matrix, partition, rank, algorithm)
+        local, remote = (self._predicted(each) for each in parts)
+        return local, remote
+
+    def _predicted(self, part: Any) -> Mapping[str, LocalTime]:
+        if part is None:
+            return {}
+        found: dict[str, LocalTime] = {}
+        for each in predict(part, self.profile, threads=1, dtype=self.dtype, device=PROCESSOR, as_met=True):
+            name = each.candidate.format
+            found.setdefault(name, LocalTime(each.time_s, each.low_s, each.high_s, each.bytes))
+        return found
+
+
+def asked_matrix(A: Any, profile: Profile) -> AskedMatrix:
+    """Return a sparse matrix, or the counts of a Structure, with the profile that it is asked of."""
+    if isinstance(A, Structure):
+        return AskedMatrix(None, A, profile, "float64")
+    problem = Problem.of(A)
+    dtype = problem.matrix.dtype.name if problem.matrix.dtype.kind in "fc" else "float64"
+    return AskedMatrix(problem.matrix, problem.sampled_structure, profile, dtype)
+
+
+def _counts(distribution: Distribution, rank: int, algorithm: str) -> Structure:
+    rows, nnz = int(distribution.rows[rank]), int(distribution.nnz[rank])
+    cols = distribution.shape[1] if algorithm == "global-1d" else int(distribution.columns[rank])
+    if algorithm not in ("global-1d", "2d"):
+        cols += int(distribution.received_words[rank])
+    return counted_structure(f"counts:rows={rows}&cols={max(cols, 1)}&nnz={min(nnz, rows * max(cols, 1))}")
+
+
+def _local_matrices(A: Any, partition: Partition, rank: int, algorithm: str) -> tuple[Any, Any]:
+    """Return the matrix that a rank multiplies, and in local 1D also that of the other ranks' x."""
+    own = RankPart(partition, rank, block_of(partition.renumbered(csr_array(A)), partition, rank))
+    if partition.is_2d or algorithm in ("global-1d", "2d"):
+        return _usable(own.matrix), None
+    layout = local_layout(own)
+    return _usable(layout.local), _usable(layout.remote)
+
+
+def _usable(part: csr_array[Any]) -> csr_array[Any] | None:
+    """Return a part with entries; None for one without, which takes no time that matters."""
+    part.sort_indices()
+    return part if part.nnz else None

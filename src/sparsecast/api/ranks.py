@@ -1,0 +1,238 @@
+"""What runs on the ranks that mpirun started: calibrations and measurements. All ranks call alike."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sparsecast.api.clustering import cluster
+from sparsecast.benchmark.distributed_journal import keep_distributed
+from sparsecast.benchmark.distributed_measurement import DistributedMeasurement, MeasuredProduct
+from sparsecast.benchmark.rank_calibration import RankCalibration
+from sparsecast.cluster_records import ALGORITHMS, Configuration
+from sparsecast.distributed.compiling import check_ranks
+from sparsecast.distributed.nodes import Nodes, node_machine
+from sparsecast.distributed.processes import in_step, together, told_text, world
+from sparsecast.distributed.products import PRODUCTS
+from sparsecast.errors import InputError
+from sparsecast.formats import FORMATS
+from sparsecast.machines import storage
+from sparsecast.machines.machine import Machine
+from sparsecast.machines.profile import Profile, user_path
+from sparsecast.matrices.problem import Problem
+from sparsecast.models.clusters.cluster_model import ClusterForecast
+from sparsecast.partitioning.methods import METHODS, default_method
+
+#: The partition of 2D.
+_GRID = "uniform-2d"
+
+
+@contextmanager
+def on_ranks() -> Iterator[Any]:
+    """Give the communicator of all ranks; all of them end when one fails within the body."""
+    comm = world()
+    with together(comm):
+        yield comm
+
+
+def rank_calibration(comm: Any, budget_s: float) -> RankCalibration:
+    """Return the calibration of the ranks of a communicator, whose micro-benchmarks join the profile.
+
+    Raises
+    ------
+    RanksError
+        If the budget cannot be.
+    """
+    machine = node_machine()
+    nodes = Nodes.of(comm, machine)
+    return in_step(comm, lambda: RankCalibration(comm, machine, nodes, budget_s))
+
+
+@dataclass(frozen=True)
+class AskedProducts:
+    """What `measure_on_ranks` is asked for; None is the default.
+
+    Attributes
+    ----------
+    algorithms, formats : sequence of str or None
+        All that the number of ranks allows; CSR.
+    remote_format : str or None
+        CSR, or COO beside COO.
+    partition : str or None
+        METIS where it is installed and the matrix is square, else rows by non-zeros; a grid for 2D.
+    dtype : str or None
+        That of the matrix.
+    """
+
+    algorithms: Sequence[str] | None = None
+    formats: Sequence[str] | None = None
+    remote_format: str | None = None
+    partition: str | None = None
+    dtype: str | None = None
+
+
+@dataclass(frozen=True)
+class MeasuredOnRanks:
+    """What was measured of a matrix, fastest first, and what was forecast before; complete on rank 0.
+
+    Attributes
+    ----------
+    forecasts : mapping of Configuration to ClusterForecast
+        Empty where the profile of this machine has no micro-benchmarks of ranks.
+    """
+
+    problem: Problem
+    measured: Sequence[MeasuredProduct]
+    forecasts: Mapping[Configuration, ClusterForecast]
+    refused: Mapping[str, str]
+    nodes: Nodes
+
+
+def measure_on_ranks(
+    comm: Any,
+    matrix: str | Path,
+    asked: AskedProducts,
+    *,
+    keeps: bool = True,
+    on_sample: Callable[[], None] = lambda: None,
+) -> MeasuredOnRanks | None:
+    """Measure distributed products of a matrix on the ranks of a communicator.
+
+    Parameters
+    ----------
+    comm : communicator of mpi4py
+    matrix : str or Path
+        A file or ``gallery:NAME?...``; rank 0 reads or makes it.
+    asked : AskedProducts
+    keeps : bool
+        Whether the records are kept in the data folder, for the models.
+    on_sample : callable
+
+    Returns
+    -------
+    MeasuredOnRanks or None
+        None on all ranks but 0.
+
+    Raises
+    ------
+    RanksError
+        On all ranks, if a name is unknown, the matrix cannot be read, or the ranks cannot do an algorithm.
+    """
+    machine = node_machine()
+    nodes = Nodes.of(comm, machine)
+    in_step(comm, lambda: _refuse_unknown(asked, comm.size))
+    problem, told = in_step(comm, lambda: _prepared(comm, matrix, asked, nodes, keeps))
+    configurations = _configurations(told_text(comm, told))
+    refused: dict[str, str] = {}
+    forecasts = _forecasts(problem, machine, configurations, refused) if problem else {}
+
+    def leave_out(configuration: Configuration, why: str) -> None:
+        refused[f"{configuration.algorithm} {configuration.format}"] = why
+
+    run = DistributedMeasurement(comm, nodes, problem, configurations, on_sample, leave_out)
+    measured = run.run()
+    if problem is None:
+        return None
+    if not measured:
+        raise InputError(next(iter(refused.values())))
+    if keeps:
+        keep_distributed(machine, [each.record for each in measured])
+    return MeasuredOnRanks(problem, measured, forecasts, refused, nodes)
+
+
+def _refuse_unknown(asked: AskedProducts, ranks: int) -> None:
+    for name in asked.formats or ():
+        FORMATS.get(name)
+    if asked.remote_format is not None:
+        FORMATS.get(asked.remote_format)
+    if asked.partition is not None:
+        METHODS.get(asked.partition)
+    for name in asked.algorithms or ():
+        check_ranks(Configuration(name, "csr", "csr", "rows", ranks, 1), ranks)
+
+
+def _prepared(
+    comm: Any, matrix: str | Path, asked: AskedProducts, nodes: Nodes, keeps: bool
+) -> tuple[Problem | None, str]:
+    """Read the matrix on rank 0, and return it with the Configurations to measure, as text."""
+    if comm.rank:
+        return None, ""
+    if keeps:
+        storage.ensure_writable(storage.home() / "measurements")
+    problem = Problem.named(matrix)
+    if problem.matrix.nnz == 0:
+        raise InputError(f"{problem.name} has no entries: expected at least one; name another")
+    found = [
+        _configuration(problem, algorithm, name, asked, nodes)
+        for algorithm in asked.algorithms or _possible(comm.size)
+        for name in asked.formats or ("csr",)
+    ]
+    return problem, json.dumps([dataclasses.asdict(each) for each in found])
+
+
+def _possible(ranks: int) -> list[str]:
+    """Return our algorithms that so many ranks can do."""
+    is_square = math.isqrt(ranks) ** 2 == ranks
+    return [name for name in ALGORITHMS if is_square or not PRODUCTS.get(name).is_2d]
+
+
+def _configuration(
+    problem: Problem, algorithm: str, name: str, asked: AskedProducts, nodes: Nodes
+) -> Configuration:
+    is_2d = PRODUCTS.get(algorithm).is_2d
+    A = problem.matrix
+    remote = asked.remote_format or (name if name == "coo" else "csr")
+    ranks = range(len(nodes.of_rank))
+    return Configuration(
+        algorithm=algorithm,
+        format=name,
+        remote_format=name if is_2d or algorithm == "global-1d" else remote,
+        partition=asked.partition or (_GRID if is_2d else default_method(A.shape)[0]),
+        ranks=len(ranks),
+        nodes=nodes.count(ranks),
+        dtype=asked.dtype or A.dtype.name,
+        index_bits=32 if max(A.nnz, *A.shape) < 2**31 else 64,
+    )
+
+
+def _configurations(told: str) -> list[Configuration]:
+    return [Configuration(**each) for each in json.loads(told)]
+
+
+def _forecasts(
+    problem: Problem, machine: Machine, configurations: Sequence[Configuration], refused: dict[str, str]
+) -> dict[Configuration, ClusterForecast]:
+    """Return what the default model expects, where the profile of this machine knows of ranks."""
+    path = user_path(machine.name)
+    profile = Profile.load_own(path, machine) if path.exists() else None
+    if profile is None or not profile.microbenchmarks:
+        return {}
+    found: dict[Configuration, ClusterForecast] = {}
+    ranks = configurations[0].ranks
+    names = [
+        dict.fromkeys(getattr(each, field) for each in configurations)
+        for field in ("algorithm", "format", "partition")
+    ]
+    try:
+        answer = cluster(
+            problem,
+            [ranks],
+            profile,
+            ranks_per_node=min(-(-ranks // configurations[0].nodes), machine.cores),
+            algorithms=list(names[0]),
+            formats=list(names[1]),
+            partitions=list(names[2]),
+        )
+    except InputError as error:
+        refused["forecast"] = str(error)
+        return {}
+    for choice in answer.choices:
+        way = choice.forecast.configuration
+        found[dataclasses.replace(way, nodes=configurations[0].nodes)] = choice.forecast
+    return {each: found[each] for each in configurations if each in found}

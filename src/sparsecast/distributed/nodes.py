@@ -1,0 +1,64 @@
+"""Which rank is on which node, and the machine that a node is."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from sparsecast.machines.machine import Machine, detect
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """The nodes of some ranks.
+
+    Attributes
+    ----------
+    of_rank : tuple of int
+        The node of each rank; nodes are numbered in the order of their first ranks.
+    cores : int
+        Physical cores of a node.
+    """
+
+    of_rank: tuple[int, ...]
+    cores: int
+
+    @classmethod
+    def of(cls, comm: Any, machine: Machine) -> Nodes:
+        """Return the nodes of a communicator: ranks that can share memory are on one; collective."""
+        from mpi4py import MPI
+
+        shared = comm.Split_type(MPI.COMM_TYPE_SHARED)
+        first = np.array([comm.rank], dtype=np.int64)
+        shared.Bcast(first, root=0)
+        shared.Free()
+        every = np.empty(comm.size, dtype=np.int64)
+        comm.Allgather(first, every)
+        return cls(tuple(np.unique(every, return_inverse=True)[1].tolist()), machine.cores)
+
+    def count(self, members: range | tuple[int, ...]) -> int:
+        """Return on how many nodes these ranks are."""
+        return len({self.of_rank[rank] for rank in members})
+
+    def fullest(self, members: range | tuple[int, ...]) -> int:
+        """Return how many of these ranks the node has that has most."""
+        return max(Counter(self.of_rank[rank] for rank in members).values())
+
+    def is_oversubscribed(self, members: range | tuple[int, ...]) -> bool:
+        """Tell whether a node has more of these ranks than cores."""
+        return self.fullest(members) > self.cores
+
+
+def node_machine() -> Machine:
+    """Describe the node of this rank, as a process without mpirun does.
+
+    A library may bind a rank to a core; the process that started it may use all that the job may.
+    """
+    found = detect()
+    if not hasattr(os, "sched_getaffinity"):
+        return found
+    return replace(found, threads=max(found.threads, len(os.sched_getaffinity(os.getppid()))))

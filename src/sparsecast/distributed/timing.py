@@ -1,0 +1,115 @@
+"""Times of what ranks do together: until the last one is done, the same on all ranks.
+
+All that `sparsecast.measuring.timing` decides follows from times, so it decides alike on all ranks where they
+have the same times: those of the slowest rank.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from sparsecast.measuring.core_speed import CoreSpeed, reading
+from sparsecast.measuring.timing import Call, Clock, Effort, Timing, measure
+
+#: Samples that no measurement goes below, however long they take.
+_LEAST_SAMPLES = 5
+
+#: Seconds that the samples of one call should take together, without waits for full speed.
+MOST_S = 0.5
+
+
+class TogetherClock:
+    """Times a run of calls that begins with a barrier.
+
+    For what is called again and again without a barrier between, as products in a solver are.
+    """
+
+    least_calls = 0
+
+    def __init__(self, comm: Any) -> None:
+        self._comm = comm
+
+    def seconds(self, call: Call, times: int) -> float:
+        """Return the seconds that so many calls take, until the last rank is done."""
+        self._comm.Barrier()
+        start = perf_counter()
+        for _ in range(times):
+            call()
+        return slowest(self._comm, perf_counter() - start)
+
+
+class SeparatedClock:
+    """Times calls with a barrier before each, which does not count.
+
+    A root that is done early would else begin the next call before the others are done with this one.
+    """
+
+    least_calls = 0
+
+    def __init__(self, comm: Any) -> None:
+        self._comm = comm
+
+    def seconds(self, call: Call, times: int) -> float:
+        """Return the seconds that so many calls take, each until the last rank is done."""
+        seconds = 0.0
+        for _ in range(times):
+            self._comm.Barrier()
+            start = perf_counter()
+            call()
+            seconds += perf_counter() - start
+        return slowest(self._comm, seconds)
+
+
+def slowest(comm: Any, seconds: float) -> float:
+    """Return the longest time of all ranks, on each."""
+    every = np.empty(comm.size)
+    comm.Allgather(np.array([seconds]), every)
+    return float(every.max())
+
+
+def cores_together(comm: Any) -> CoreSpeed:
+    """Return what tells whether all cores of the ranks run at full speed at once; collective."""
+    alone = reading(threads=1)
+
+    def clock_s() -> float:
+        return slowest(comm, perf_counter())
+
+    return CoreSpeed(lambda: slowest(comm, alone()), clock_s=clock_s)
+
+
+def measure_together(
+    calls: Mapping[str, Call],
+    clock: Clock,
+    wait_s: float,
+    cores: CoreSpeed | None,
+    samples: int = 40,
+    on_sample: Callable[[], None] = lambda: None,
+) -> dict[str, Timing]:
+    """Return the Timing of calls that all ranks make together, sampled in turn; the same on all ranks.
+
+    Parameters
+    ----------
+    calls : mapping of str to callable
+        Each collective.
+    clock : TogetherClock or SeparatedClock
+    wait_s : float
+        Seconds for each call that samples may wait for full speed.
+    cores : CoreSpeed or None
+        Of `cores_together`; None where ranks share cores, and no core is ever their own.
+    samples : int
+        Of each call; fewer where they are long.
+    on_sample : callable
+    """
+    for call in calls.values():
+        call()  # a first call may pay for memory and connections that later ones find ready
+    one_s = max(clock.seconds(call, 1) for call in calls.values())
+    least = Effort().sample_s
+    affordable = math.ceil(MOST_S / max(one_s, least))
+    # No limit in seconds: ranks would reach it at different samples.
+    effort = Effort(max(_LEAST_SAMPLES, min(samples, affordable)), least, math.inf, wait_s)
+    return measure(calls, effort, on_sample, clock, cores)

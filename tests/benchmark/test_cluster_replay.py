@@ -1,0 +1,122 @@
+"""Models of many ranks scored on kept products of a machine whose laws are known."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from sparsecast.benchmark.cluster_replay import replay_clusters
+from sparsecast.cluster_records import Configuration, DistributedRecord, MicroBenchmark
+from sparsecast.errors import ProfileError
+from sparsecast.machines.machine import Cache, Machine
+from sparsecast.models.clusters import CLUSTER_MODELS
+from sparsecast.models.clusters.cluster_model import ClusterTraining, LocalTime, Question, distribution_of
+from sparsecast.partitioning.estimates import estimated_distribution
+
+MACHINE = Machine("made up", "none", 2, 2, (Cache(3, 2**20, 2),), (), 10**10, "none")
+ENTRY_S = {"csr": 1e-9, "coo": 1.5e-9}
+
+
+def microbenchmarks():
+    found = [("fma", 1, 0, None, 2e-10)]
+    for size in (64, 4096, 2**18, 2**24):
+        found += [("triad", ranks, size, None, size / 10e9) for ranks in (1, 2)]
+        found += [
+            (kind, 2, size, None, 1e-6 + size / 4e9)
+            for kind in ("ping-pong", "allgatherv", "reduce", "bcast")
+        ]
+        found.append(("neighbour exchange", 2, size, 1, 1e-6 + size / 4e9))
+    return tuple(
+        MicroBenchmark(kind, ranks, 1, size, near, time_s, 0.01, False, "", "0.1")
+        for kind, ranks, size, near, time_s in found
+    )
+
+
+def record(number, algorithm="local-1d", name="csr", ranks=2, is_oversubscribed=False):
+    rows = 1000 * (number + 1)
+    found = estimated_distribution(rows, rows, 5 * rows, ranks, "metis", 2)
+    computed_s = ENTRY_S[name] * 5 * rows / ranks
+    sent_s = {"local-1d": 2e-6, "global-1d": 2e-6 + 4 * rows / 4e9}[algorithm]
+    return DistributedRecord(
+        configuration=Configuration(algorithm, name, name, "metis", ranks, 1),
+        matrix=f"file:m{number}?sha256={number}",
+        nnz=5 * rows,
+        distribution=found.to_dict(),
+        samples_s=(computed_s + sent_s,),
+        time_s=computed_s + sent_s,
+        spread=None,
+        noise=0.01,
+        error=0.0,
+        is_oversubscribed=is_oversubscribed,
+        measured_at="",
+        version="0.1",
+        parts_s={"local": [computed_s] * ranks, "communication": [sent_s] * ranks, "remote": [0.0] * ranks},
+    )
+
+
+def question_of(found):
+    """Return what a perfect node model says."""
+    distribution = distribution_of(found)
+    local = {
+        name: LocalTime(seconds * float(distribution.nnz.max()), None, None, 1)
+        for name, seconds in ENTRY_S.items()
+    }
+    return Question(distribution, local)
+
+
+RECORDS = [
+    record(number, algorithm, name)
+    for number in range(12)
+    for algorithm in ("local-1d", "global-1d")
+    for name in ("csr", "coo")
+]
+
+
+def replayed(records):
+    return replay_clusters(ClusterTraining(MACHINE, microbenchmarks(), tuple(records)), question_of)
+
+
+@pytest.fixture(scope="module")
+def found():
+    return replayed([*RECORDS, record(3, ranks=9, is_oversubscribed=True)])
+
+
+def test_known_laws_are_forecast(found):
+    score = found.models["sparsecast"]
+    assert (score.forecasts, score.unforecast) == (48, 0)
+    assert score.median_error < 0.1
+    assert (score.choices, score.good) == (12, 1.0)
+    assert score.found > 0.5 and 0 <= score.regret < 0.05
+    assert score.median_noise == pytest.approx(0.01)
+    assert found.oversubscribed == 1
+    assert {row.record.configuration.ranks for row in found.rows} == {2}
+
+
+def test_every_model_is_scored_or_refused_with_a_reason(found):
+    for name in CLUSTER_MODELS.names():
+        assert name in found.models or any(key.startswith(name) for key in found.refused)
+    unforecast = [score.unforecast for score in found.models.values()]
+    assert unforecast == sorted(unforecast)
+
+
+def test_the_last_measurement_counts():
+    slow = [dataclasses.replace(each, time_s=100 * each.time_s) for each in RECORDS]
+    assert replayed([*slow, *RECORDS]).rows == replayed(RECORDS).rows
+
+
+def test_a_model_does_not_see_what_it_forecasts():
+    """A matrix whose product takes a hundred times as long is forecast as the others are."""
+    odd = [
+        dataclasses.replace(each, time_s=100 * each.time_s, parts_s={}) if "m5" in each.matrix else each
+        for each in RECORDS
+    ]
+    rows = [row for row in replayed(odd).rows if row.model == "sparsecast" and "m5" in row.record.matrix]
+    assert len(rows) == 4
+    assert all(row.forecast.time_s < row.record.time_s / 20 for row in rows)
+
+
+@pytest.mark.parametrize("records", ((), RECORDS[:4], [record(k, is_oversubscribed=True) for k in range(9)]))
+def test_too_few_matrices_are_refused(records):
+    with pytest.raises(ProfileError, match="groups of matrices: expected at least 2"):
+        replayed(records)

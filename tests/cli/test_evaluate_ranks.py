@@ -1,0 +1,87 @@
+"""sparsecast evaluate --replay --ranks: the contract of its document, without MPI."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from sparsecast.benchmark.distributed_journal import keep_distributed
+from sparsecast.cluster_records import Configuration, DistributedRecord, MicroBenchmark
+from sparsecast.machines.machine import detect
+from sparsecast.machines.profile import Profile
+from sparsecast.matrices.problem import Problem
+from sparsecast.partitioning.distributing import distribute
+from sparsecast.partitioning.methods import partition
+
+MATRICES = [f"gallery:{name}?n={n}" for name in ("poisson2d", "banded", "arrow") for n in (20, 40)]
+
+ROW = {
+    *("matrix", "nnz", "group", "algorithm", "format", "remote_format", "partition", "ranks", "nodes"),
+    *("dtype", "model", "predicted_s", "measured_s", "error", "low_s", "high_s", "noise", "measured_at"),
+}
+SCORE = {
+    *("forecasts", "unforecast", "median_error", "mean_error", "p90_error", "coverage"),
+    *("choices", "found", "good", "regret", "median_noise"),
+}
+
+
+@pytest.fixture
+def measured(data_folder):
+    """Let this machine have speeds of ranks, and products at 1 ns an entry and a microsecond a message."""
+    speeds = [("triad", 2, size, None, size / 1e10) for size in (2**12, 2**20)]
+    speeds += [("ping-pong", 2, size, None, 1e-6 + size / 5e9) for size in (8, 2**20)]
+    every = (MicroBenchmark(*each[:2], 1, *each[2:], 0.01, False, "", "0.1") for each in speeds)
+    machine = detect()
+    Profile(machine, (), microbenchmarks=tuple(every)).save()
+    records = []
+    for specification in MATRICES:
+        A = Problem.named(specification).matrix
+        found = distribute(A, partition(A, 2, "rows")).to_dict()
+        for name, time_s in (("local-1d", 1e-6), ("global-1d", 2e-6)):
+            time_s += 0.5e-9 * A.nnz
+            way = Configuration(name, "csr", "csr", "rows", 2, 1)
+            records.append(
+                DistributedRecord(
+                    way,
+                    specification,
+                    int(A.nnz),
+                    found,
+                    (time_s,),
+                    time_s,
+                    None,
+                    None,
+                    0.0,
+                    False,
+                    "",
+                    "0.1",
+                )
+            )
+    keep_distributed(machine, records)
+    return machine
+
+
+def test_the_document(process, measured):
+    done = process("evaluate", "--replay", "--ranks", "--json")
+    assert done.status == 0, done.err
+    document = json.loads(done.out)
+    assert set(document) == {"profile", "rows", "models", "refused", "oversubscribed"}
+    assert document["profile"] == measured.name
+    assert set(document["models"]["sparsecast"]) == SCORE
+    assert document["models"]["sparsecast"]["forecasts"] == len(document["rows"]) == 2 * len(MATRICES)
+    assert all(set(row) == ROW for row in document["rows"])
+    assert {row["group"] for row in document["rows"]} == {each.partition("?")[0] for each in MATRICES}
+
+
+def test_in_words(run, measured):
+    done = run("evaluate", "--replay", "--ranks")
+    assert done.status == 0, done.err
+    assert "sparsecast" in done.out and "covered" in done.out
+    assert "Left out: hossain-svr" in done.out
+
+
+def test_nothing_kept(run, data_folder):
+    Profile(detect(), ()).save()
+    done = run("evaluate", "--replay", "--ranks")
+    assert done.status == 2
+    assert "mpirun -n N sparsecast calibrate --ranks" in done.err
