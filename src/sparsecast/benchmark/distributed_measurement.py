@@ -188,8 +188,8 @@ def parts_s(
     Of some batches of products, run step by step, it is the one whose slowest rank takes least. What a rank
     waits for others is in its communication. Empty where the steps are not known one by one.
     """
-    names = (LOCAL, COMMUNICATION, REMOTE)
-    if any(step.name not in names for step in product.steps):
+    names, steps = (LOCAL, COMMUNICATION, REMOTE), product.steps
+    if any(step.name not in names for step in steps):
         return {}
     once = TogetherClock(comm).seconds(lambda: product(x, out), 1)
     calls = int(np.clip(_BATCH_S / max(once, 1e-9), 1, _MOST_CALLS))
@@ -199,7 +199,7 @@ def parts_s(
         comm.Barrier()
         for _ in range(calls):
             before = perf_counter()
-            for step in product.steps:
+            for step in steps:
                 step.run(x, out)
                 now = perf_counter()
                 own[names.index(step.name)] += now - before
@@ -208,5 +208,5 @@ def parts_s(
         comm.Allgather(own / calls, every)
         if every.sum(axis=1).max() < least_s:
             best, least_s = every, float(every.sum(axis=1).max())
-    used = {step.name for step in product.steps}
+    used = {step.name for step in steps}
     return {name: best[:, place].tolist() for place, name in enumerate(names) if name in used}

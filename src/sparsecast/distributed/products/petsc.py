@@ -24,7 +24,7 @@ WHOLE = "whole"
 class PETScProduct(DistributedProduct):
     """MatMult of PETSc."""
 
-    def _steps(self) -> Sequence[Step]:
+    def _prepare(self) -> None:
         PETSc = in_step(self.comm, lambda: petsc(self.comm))
         in_step(self.comm, lambda: self._refuse_unsuited(PETSc))
         bounds, rank = self.part.partition, self.part.rank
@@ -35,6 +35,10 @@ class PETScProduct(DistributedProduct):
         self._matrix = PETSc.Mat().createAIJ(size=(rows, cols), csr=arrays, comm=PETSc.COMM_WORLD)
         self._matrix.assemble()
         self._x, self._y = self._matrix.createVecs()
+
+    @property
+    def steps(self) -> Sequence[Step]:
+        """MatMult."""
         return [Step(WHOLE, self._multiply)]
 
     def _multiply(self, x: NDArray[Any], out: NDArray[Any]) -> None:
