@@ -188,8 +188,7 @@ def parts_s(
     Of some batches of products, run step by step, it is the one whose slowest rank takes least. What a rank
     waits for others is in its communication. Empty where the steps are not known one by one.
     """
-    names = (LOCAL, COMMUNICATION, REMOTE)
-    steps = product.steps
+    names, steps = (LOCAL, COMMUNICATION, REMOTE), product.steps
     if any(step.name not in names for step in steps):
         return {}
     once = TogetherClock(comm).seconds(lambda: product(x, out), 1)

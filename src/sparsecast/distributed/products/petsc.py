@@ -38,7 +38,7 @@ class PETScProduct(DistributedProduct):
 
     @property
     def steps(self) -> Sequence[Step]:
-        """The whole product."""
+        """MatMult."""
         return [Step(WHOLE, self._multiply)]
 
     def _multiply(self, x: NDArray[Any], out: NDArray[Any]) -> None:
