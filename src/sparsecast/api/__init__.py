@@ -28,7 +28,14 @@ from sparsecast.api.forecasting import (
     uncalibrated_devices,
 )
 from sparsecast.api.publishing import import_machine, is_table, read_table
-from sparsecast.api.resolving import contents, machine_of, read_matrix, read_question, structure
+from sparsecast.api.resolving import (
+    contents,
+    machine_of,
+    read_matrix,
+    read_question,
+    shared_structure,
+    structure,
+)
 from sparsecast.api.trust import disturbances
 
 __all__ = [
@@ -63,6 +70,7 @@ __all__ = [
     "read_table",
     "refuse_probe",
     "replay",
+    "shared_structure",
     "structure",
     "threads_of",
     "twins",
