@@ -196,6 +196,9 @@ class LinearModel(Model):
             wait = self._wait(candidate, blocks)
             entries = {"entries": stored * wait}
             ends = self._row_ends(candidate, blocks)
+            if candidate.format == "sell" and self.machine_.published_as is not None:
+                # One thread has the slice of the longest row; how many there were is not published.
+                ends = {**ends, "longest row": blocks.row_length_max.astype(float)}
         return {
             "start": once,
             "rows": blocks.rows.astype(float),
