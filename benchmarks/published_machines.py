@@ -34,7 +34,8 @@ from rich.console import Console
 from rich.table import Table
 from sklearn.ensemble import HistGradientBoostingRegressor
 
-from sparsecast.benchmark.published import FIVE, OPTIONAL, REQUIRED, published_profiles, table_lines
+from sparsecast.benchmark.published import FIVE, OPTIONAL, REQUIRED, published_profiles
+from sparsecast.benchmark.published_tables import table_lines
 from sparsecast.errors import ProfileError
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import PUBLISHED_PREFIX, group_of

@@ -19,9 +19,9 @@ from sparsecast.benchmark.published import (
     PROCESSORS,
     import_published,
     published_profiles,
-    row_lengths,
     stored_as,
 )
+from sparsecast.benchmark.published_tables import row_lengths
 from sparsecast.errors import InputError, ProfileError
 from sparsecast.features.analysis import structure
 from sparsecast.machines.profile import Profile
@@ -188,7 +188,7 @@ def test_the_real_table(tmp_path):
         pytest.skip(f"no published results at {path}: set SPARSECAST_MEASUREMENTS to their folder")
     with gzip.open(path, "rt") as stream:
         lines = stream.readlines()
-    assert {line.split(",")[0] for line in lines[1:]} == {*GPUS, *PROCESSORS}
+    assert {line.split(",")[0] for line in lines[1:]} <= {*GPUS, *PROCESSORS}
     part = tmp_path / "part.csv"
     part.write_text("".join(line for line in lines if line.startswith(("machine", "V100", "K20Xm"))))
     profiles = published_profiles(part)
@@ -209,7 +209,7 @@ def one_machine(folder, *lines):
 def test_an_import_keeps_one_machine_under_the_name_asked_for(tmp_path, data_folder):
     path = tmp_path / "all.csv.gz"
     path.write_bytes(gzip.compress(write(tmp_path, *LINES).read_bytes()))
-    found = import_published(path, "mine", "V100_SXM2")
+    found = import_published([path], "mine", "V100_SXM2")
     assert (found.profile.name, len(found.profile.records)) == ("mine", 3)
     assert found.profile.machine.gpu == GPUS["V100_SXM2"] and found.profile.machine.device == "cuda"
     assert found.left_out == {"not completed": 2}
@@ -223,27 +223,27 @@ def test_an_import_keeps_one_machine_under_the_name_asked_for(tmp_path, data_fol
 )
 def test_an_import_asks_which_machine(tmp_path, data_folder, machine, told):
     with pytest.raises(ProfileError, match=told) as refused:
-        import_published(write(tmp_path, *LINES), "mine", machine)
+        import_published([write(tmp_path, *LINES)], "mine", machine)
     assert "V100_SXM2, MI100, Xeon_Gold_6230" in str(refused.value)
 
 
 @pytest.mark.parametrize("name", ["", "a/b", ".hidden", "two words", "x" * 65])
 def test_a_name_that_no_file_can_have_is_refused(tmp_path, data_folder, name):
     with pytest.raises(InputError, match="expected letters"):
-        import_published(one_machine(tmp_path), name)
+        import_published([one_machine(tmp_path)], name)
 
 
 def test_an_import_replaces_no_profile_that_was_measured(tmp_path, data_folder, recorded):
     recorded.save()
     with pytest.raises(InputError, match="was measured"):
-        import_published(one_machine(tmp_path), recorded.name)
+        import_published([one_machine(tmp_path)], recorded.name)
 
 
 @pytest.mark.parametrize("time", ["nan", "-1e-5", "0", "inf", "-nan"])
 def test_a_time_that_cannot_be_is_refused(tmp_path, data_folder, time):
     line = f"V100_SXM2,cuda,Bai,odd,9,10,10,10,1,1,1,1,1,1,0,csr,{time},1,True"
     with pytest.raises(ProfileError, match="for Bai/odd in format csr: expected more than 0"):
-        import_published(one_machine(tmp_path, line), "mine")
+        import_published([one_machine(tmp_path, line)], "mine")
 
 
 def test_results_that_are_of_no_use_are_counted(tmp_path, data_folder):
@@ -253,7 +253,7 @@ def test_results_that_are_of_no_use_are_counted(tmp_path, data_folder):
         "V100_SXM2,cuda,Bai,bare,9,10,10,10,,,,,,,,csr,1e-5,1,True",
         "V100_SXM2,cuda,Bai,even,1,1000,1000,5000,5,5,5,5,5,5,0,bsr,1e-5,1,True",
     )
-    found = import_published(one_machine(tmp_path, *lines), "mine")
+    found = import_published([one_machine(tmp_path, *lines)], "mine")
     assert found.left_out == {
         "not completed": 2,
         "of a matrix whose numbers contradict each other": 2,
@@ -261,7 +261,7 @@ def test_results_that_are_of_no_use_are_counted(tmp_path, data_folder):
         "in the unknown format bsr": 1,
     }
     with pytest.raises(ProfileError, match="no result that can be used"):
-        import_published(write(tmp_path, *lines), "mine")
+        import_published([write(tmp_path, *lines)], "mine")
 
 
 @pytest.mark.parametrize(
@@ -298,7 +298,7 @@ def ginkgo(name="olm100", unit=1.0, **changed):
 def test_the_json_of_ginkgo_in_both_of_its_units(tmp_path, data_folder, unit):
     path = tmp_path / "olm100.json"
     path.write_text(json.dumps(ginkgo(unit=unit)))
-    found = import_published(path, "K40m").profile
+    found = import_published([path], "K40m").profile
     assert {(r.candidate.format, r.candidate.kernel): r.time_s for r in found.records} == {
         ("csr", "csr"): pytest.approx(4.8e-6),
         ("sell", "sellp"): pytest.approx(4.0e-6),
@@ -313,8 +313,8 @@ def test_a_folder_of_ginkgo_says_the_machine(tmp_path, data_folder):
         (folder / f"{name}.json").write_text(json.dumps(ginkgo(name)))
     (tmp_path / "data" / "jacobi.json").write_text(json.dumps([{"problem": {}, "preconditioner": {}}]))
     with pytest.raises(ProfileError, match="2 machines: expected one; name it with --machine: Titan, Vega"):
-        import_published(tmp_path / "data", "mine")
-    found = import_published(tmp_path / "data", "mine", "Titan").profile
+        import_published([tmp_path / "data"], "mine")
+    found = import_published([tmp_path / "data"], "mine", "Titan").profile
     assert {r.matrix for r in found.records} == {"published:Bai/a", "published:Bai/b"}
     assert (found.machine.device, found.machine.gpu, found.machine.processor) == ("hip", None, "Titan")
 
@@ -336,15 +336,15 @@ def test_json_of_another_layout_is_refused_in_one_line(tmp_path, data_folder, te
     path = tmp_path / "other.json"
     path.write_text(text)
     with pytest.raises(ProfileError, match=told) as refused:
-        import_published(path, "mine")
+        import_published([path], "mine")
     assert "\n" not in str(refused.value) and "other.json" in str(refused.value)
 
 
 def test_a_product_that_was_not_done_is_left_out(tmp_path, data_folder):
     lines = [f"K40m,cuda,Bai,m{n},9,100,100,500,5,5,5,5,5,5,0,csr,{1 + n}e-6,1,True" for n in range(200)]
-    done = import_published(write(tmp_path, *lines), "mine")
+    done = import_published([write(tmp_path, *lines)], "mine")
     assert (len(done.profile.records), done.left_out) == (200, {})
     lines.append("K40m,cuda,Bai,huge,9,1000000,1000000,5000000,5,5,5,5,5,5,0,csr,1e-7,1,True")
-    found = import_published(write(tmp_path, *lines), "mine")
+    found = import_published([write(tmp_path, *lines)], "mine")
     assert found.left_out == {"10 times as fast as nearly all others": 1}
     assert {r.matrix for r in found.profile.records} == {r.matrix for r in done.profile.records}

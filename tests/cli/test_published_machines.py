@@ -102,6 +102,55 @@ def test_a_table_is_forecast_with_what_is_known_of_each_matrix(there, run, tmp_p
     assert any("row lengths" in note for note in found["notes"])
 
 
+@pytest.fixture(scope="module")
+def moments(tmp_path_factory):
+    """Tables of 40 artificial matrices, one for each implementation, whose times follow their neighbours."""
+    draw = np.random.default_rng(2)
+    header = (
+        "matrix_name,nr_rows,nr_cols,nr_nzeros,std_nnz_per_row,avg_bw,std_bw,avg_sc,skew,avg_num_neighbours,"
+        "cross_row_similarity,implementation,gflops"
+    )
+    folder, lines = tmp_path_factory.mktemp("moments"), {"CSR5": [header], "MERGE": [header]}
+    for number in range(40):
+        rows, length = 1000 * (2 + number % 8), int(draw.integers(3, 40))
+        near, similar, width = draw.uniform(0, 2), draw.uniform(0, 1), draw.uniform(50, 900)
+        matrix = (
+            f"synthetic,{rows},{rows},{rows * length},0.5,{width},1,{length / width},0.5,{near},{similar}"
+        )
+        for name, own in lines.items():
+            own.append(f"{matrix},{name},{(8 + 4 * near) * (2 if name == 'MERGE' else 1)}")
+    for name, own in lines.items():
+        (folder / f"{name}.csv").write_text("\n".join(own) + "\n")
+    return folder
+
+
+def test_published_neighbours_are_looked_for_in_the_matrix_of_a_question(moments, data_folder, run, tmp_path):
+    files = sorted(moments.glob("*.csv"))
+    done = run("machines", "import", *files, "--name", "epyc", "--machine", "Epyc1", "--json")
+    assert (done.status, done.err) == (0, "")
+    assert json.loads(done.out)["records"] == 80
+    there = "--profile", "epyc", "--json"
+    band = json.loads(run("predict", "gallery:banded?n=5000&half_bandwidth=9", *there).out)["forecasts"]
+    random = json.loads(run("predict", "gallery:random?n=5000&nnz_per_row=19", *there).out)["forecasts"]
+    times = [{each["kernel"]: each["time_s"] for each in found} for found in (band, random)]
+    assert all(set(own) == {"csr5", "merge"} and own["merge"] < own["csr5"] for own in times)
+    assert times[0]["csr5"] < 0.9 * times[1]["csr5"]
+
+    shared = tmp_path / "S.json"
+    shared.write_text(run("structure", "gallery:random?n=5000&nnz_per_row=19", "--json").out)
+    again = json.loads(run("predict", shared, *there).out)["forecasts"]
+    assert [each["time_s"] for each in again] == [each["time_s"] for each in random]
+
+    known = json.loads(shared.read_text())
+    del known["structure"]["neighbourhood"]  # from before it was known
+    shared.write_text(json.dumps(known))
+    without = run("predict", shared, *there)
+    assert without.status == 0 and "without neighbourhood" in without.err
+
+    rows = json.loads(run("predict", files[0], *there).out)["rows"]
+    assert len(rows) == 80 and rows[0]["matrix"].startswith("synthetic-")
+
+
 def test_replay_scores_the_models_by_groups(there, run):
     done = run("evaluate", "--replay", *there)
     assert done.status == 0, done.err

@@ -25,7 +25,9 @@ SPECIFICATIONS = (
     "elasticity3d?n=4",
     "random?n=90&cols=400&nnz_per_row=7",
 )
-REAL = [structure(gallery_from_specification(each), threads=1) for each in SPECIFICATIONS]
+REAL = [
+    structure(gallery_from_specification(each), threads=1, groups=FEATURES.names()) for each in SPECIFICATIONS
+]
 SYMMETRIC, SKEWED = REAL[0], REAL[1]
 
 
@@ -61,7 +63,7 @@ def test_groups_of_another_version_are_dropped_and_the_others_stay(name):
     assert found.having(SYMMETRIC.groups[name]) == SYMMETRIC
     assert found.groups.get(name) is None
     with pytest.raises(FeatureError, match=rf"without the feature group '{name}': expected it, known are"):
-        getattr(found, name)
+        found.require(name)
 
 
 @pytest.mark.parametrize("name", FEATURES.names())
@@ -104,6 +106,8 @@ CONTRADICTIONS = [
     ("locality", {"line_changes": -1}),
     ("locality", {"reuse_histogram": (1.0,)}),
     ("locality", {"reuse_histogram": (0.1,) * len(SYMMETRIC.locality.reuse_histogram)}),
+    ("neighbourhood", {"row_bandwidth": 1e9}),
+    ("neighbourhood", {"neighbours": 3.0}),
     ("stored_values", {"explicit_zeros": -1}),
     ("stored_values", {"explicit_zeros": 10**6}),
     ("symmetry", {"triangle_nnz": 1}),

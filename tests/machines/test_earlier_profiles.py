@@ -9,7 +9,7 @@ import pyarrow.parquet
 import pytest
 
 from sparsecast.errors import ProfileError
-from sparsecast.features import FEATURES
+from sparsecast.features import usual_groups
 from sparsecast.machines import earlier_profiles
 from sparsecast.machines.profile import Profile
 from sparsecast.records import SCHEMA_VERSION, Bandwidth, Parameters
@@ -59,7 +59,7 @@ def test_the_matrices_are_a_table_of_every_matrix_once(table, recorded):
             row["matrix_cols"],
             row["matrix_nnz"],
         )
-        assert list(found.groups) == FEATURES.names() and found.checked() is found
+        assert list(found.groups) == usual_groups() and found.checked() is found
         assert found.row_lengths.mode == row["matrix_row_length_mode"]
         assert found.row_lengths.mispredicted == row["matrix_row_length_surprises"]
         assert list(found.row_lengths.entries_up_to) == row["matrix_entries_up_to"]
@@ -103,8 +103,8 @@ def test_bandwidths_come_from_the_metadata_where_there_are_any(table, recorded, 
 
 def test_what_was_not_read_of_published_results_is_absent(table):
     row = {**table.to_pylist()[0], "matrix_x_reuse_histogram": [], "matrix_explicit_zeros": None}
-    groups = set(earlier_profiles.matrix_entry(row)["structure"]) & set(FEATURES.names())
-    assert groups == set(FEATURES.names()) - {"locality", "stored_values"}
+    groups = set(earlier_profiles.matrix_entry(row)["structure"]) & set(usual_groups())
+    assert groups == set(usual_groups()) - {"locality", "stored_values"}
 
 
 def test_it_is_saved_in_todays_schema(recorded, tmp_path):

@@ -32,7 +32,14 @@ from sparsecast.api.forecasting import (
 from sparsecast.api.partitioning import distribute, keep_partition, kept_partition, partition, partitions
 from sparsecast.api.publishing import import_machine, is_table, read_table
 from sparsecast.api.ranks import AskedProducts, measure_on_ranks, on_ranks, rank_calibration
-from sparsecast.api.resolving import contents, machine_of, read_matrix, read_question, structure
+from sparsecast.api.resolving import (
+    contents,
+    machine_of,
+    read_matrix,
+    read_question,
+    shared_structure,
+    structure,
+)
 from sparsecast.api.trust import disturbances
 
 __all__ = [
@@ -78,6 +85,7 @@ __all__ = [
     "refuse_probe",
     "replay",
     "replay_ranks",
+    "shared_structure",
     "structure",
     "threads_of",
     "twins",

@@ -30,6 +30,7 @@ from sparsecast.benchmark.probing import probe as measure_probe
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import parse_device, parse_devices
 from sparsecast.errors import InputError, MatrixSizeError, ProfileError
+from sparsecast.features.analysis import structure as structure_of
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import PROCESSOR, detect
@@ -37,7 +38,7 @@ from sparsecast.machines.profile import Profile, find_profile
 from sparsecast.machines.strips import strip_rows
 from sparsecast.matrices.problem import Problem
 from sparsecast.models import DEFAULT_MODEL, MODELS
-from sparsecast.models.knowledge import Withheld
+from sparsecast.models.knowledge import Withheld, unusual_groups
 from sparsecast.models.model import Model
 from sparsecast.models.store import probe_correction
 from sparsecast.models.training import TrainingSet
@@ -114,7 +115,7 @@ def predict(
         _require_here(profile, device)
     machine = profile.machine
     start = perf_counter()
-    found = A if isinstance(A, Structure) else A.sampled_structure
+    found = A if isinstance(A, Structure) else _known_of(A, profile)
     asked = _asked(found, _bases(profile, target, probe_s), name, is_whole=not isinstance(A, Structure))
     probe = None
     if probe_s is not None:
@@ -230,6 +231,15 @@ def _asked_of(found: Structure, basis: Basis, name: str, *, is_whole: bool) -> _
     fit, transferred = basis.fitted(name, training)
     notes = transferred, withheld.sentence() or unused.unused_sentence()
     return _Asked(basis, fit, training, unused, notes, published if is_published else None)
+
+
+def _known_of(problem: Problem, profile: Profile) -> Structure:
+    """Return what a forecast reads of a matrix; for published results also what only these have."""
+    found = problem.sampled_structure
+    if profile.machine.published_as is None:
+        return found
+    wanted = found.lacks(unusual_groups(entry.structure for entry in profile.matrices.values()))
+    return found.having(*structure_of(problem.matrix, groups=wanted).groups.values()) if wanted else found
 
 
 def _bases(profile: Profile, target: Target, probe_s: float | None) -> list[Basis]:

@@ -11,6 +11,8 @@ from sparsecast.benchmark.journal import AGAIN_SUITE, with_kept
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import parse_device, threads_text
 from sparsecast.errors import InputError, ProfileError
+from sparsecast.features import FEATURES
+from sparsecast.features.analysis import structure as structure_of
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile, find_profile, user_path
@@ -48,6 +50,13 @@ def read_question(text: str) -> tuple[str, Problem | Structure]:
 def structure(A: Any) -> Structure:
     """Return what models read of a sparse matrix or problem `A`; a Structure is returned as it is."""
     return A if isinstance(A, Structure) else Problem.of(A).structure
+
+
+def shared_structure(problem: Problem) -> Structure:
+    """Return the Structure of a matrix with all feature groups: for a file that answers any question."""
+    found = problem.structure
+    rest = structure_of(problem.matrix, groups=found.lacks(FEATURES.names()))
+    return found.having(*rest.groups.values())
 
 
 def machine_of(device: str) -> Machine:

@@ -1,9 +1,10 @@
 """Published results: times that others measured, as Profiles of their machines.
 
-Two layouts are read. One is a CSV table, also with gzip, with a line for each machine, matrix and format and
-a header of REQUIRED and OPTIONAL columns; other columns are not looked at. The other is what Ginkgo's
+Three layouts are read. One is a CSV table, also with gzip, with a line for each machine, matrix and format
+and a header of REQUIRED and OPTIONAL columns; other columns are not looked at. The second is what Ginkgo's
 benchmarks write, ginkgo-project/ginkgo-data on GitHub (CC BY 4.0): JSON, one file or a folder of them. No
-such file is part of this project; the user gives its path.
+such file is part of this project; the user gives its path. The third has a module of its own,
+`published_moments`; what follows is of the first two.
 
 A time is a mean, in double precision, without samples. Early files of Ginkgo's have nanoseconds in place of
 seconds: no product takes as long as LEAST_NANOSECONDS seconds, and none is as short as so many nanoseconds.
@@ -34,8 +35,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sparsecast.benchmark.published_moments import described, has_moments, moment_results
+from sparsecast.benchmark.published_tables import Line, contradicting, count, row_lengths, table_lines
 from sparsecast.errors import InputError, ProfileError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.row_lengths import RowLengths, row_length_statistics
@@ -69,18 +71,26 @@ GPUS = {
 
 #: The processor among them, from its vendor's product page: 20 cores, each with 1 MiB of L2, and 27.5 MiB of
 #: L3. How many threads the products had is not published, so each cache counts as one that all of them share.
-PROCESSORS = {"Xeon_Gold_6230": (20, (Cache(2, 20 * _MIB, 1), Cache(3, 55 * _MIB // 2, 1)))}
+#: Epyc1 and Epyc64 are names of the tables of `published_moments`. Their repository says that they have 24
+#: and 64 cores, and that the latter is an Epyc 7763; the former is taken for an Epyc 7402. By their vendor's
+#: pages each core has 512 KiB of L2, and the L3 is of 128 and 256 MiB.
+PROCESSORS = {
+    "Xeon_Gold_6230": (20, (Cache(2, 20 * _MIB, 1), Cache(3, 55 * _MIB // 2, 1))),
+    "Epyc1": (24, (Cache(2, 12 * _MIB, 1), Cache(3, 128 * _MIB, 1))),
+    "Epyc64": (64, (Cache(2, 32 * _MIB, 1), Cache(3, 256 * _MIB, 1))),
+}
 
-#: This project's format for a published name, by how that begins after the name of a vendor's library.
+#: This project's format for a published name, by how that begins after the name of a vendor's library, or
+#: of who wrote it. Merge and the two vendors' libraries for processors compute from CSR.
 STORED_AS = {"csr": "csr", "coo": "coo", "ell": "ell", "hybrid": "hyb", "hyb": "hyb", "sell": "sell"}
-_LIBRARY = re.compile("^(cusparse|hipsparse|cusp|hipsp)_?")
+STORED_AS |= {"merge": "csr", "mkl_ie": "csr", "aocl": "csr"}
+_LIBRARY = re.compile("^(cusparse|hipsparse|cusp|hipsp|naive|custom)_?")
 
 #: Columns of a table of matrices, and those that a table of results has besides.
 OF_MATRIX = ("matrix", "rows", "cols", "nnz")
 FIVE = ("rd_min", "rd_q1", "rd_median", "rd_q3", "rd_max")
 REQUIRED = ("group", *OF_MATRIX, *FIVE, "rd_variance", "format", "time_s")
 OPTIONAL = ("machine", "executor", "completed")
-_TEXTS = ("machine", "executor", "group", "matrix", "format", "completed")
 
 #: Times from here on are nanoseconds.
 LEAST_NANOSECONDS = 1000
@@ -92,13 +102,7 @@ FASTER_THAN_POSSIBLE = 10
 #: Folders of ginkgo-data for what computed; the folder before it is the machine.
 _EXECUTORS = ("cuda", "hip", "omp", "dpcpp", "reference")
 
-#: Runs of rows that `row_lengths` gives one length, or two that differ by one.
-_RUNS = 1024
-
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-
-Line = Mapping[str, Any]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -109,15 +113,15 @@ class Imported:
     left_out: Mapping[str, int]
 
 
-def import_published(path: Path, name: str, machine: str | None = None) -> Imported:
+def import_published(paths: Sequence[Path], name: str, machine: str | None = None) -> Imported:
     """Return a Profile of the machine of published results, called `name`.
 
     Parameters
     ----------
-    path : Path
-        A table, a file of Ginkgo's benchmarks, or a folder of these.
+    paths : sequence of Path
+        Of each a table, a file of Ginkgo's benchmarks, or a folder of these.
     machine : str, optional
-        Which one, by the name in the file, where there are several.
+        Which one, by the name in the files, where there are several; which it was, where they name none.
 
     Raises
     ------
@@ -128,22 +132,25 @@ def import_published(path: Path, name: str, machine: str | None = None) -> Impor
         is named.
     """
     _refuse_name(name)
-    lines = list(_published_lines(path))
+    lines = [line for path in paths for line in _published_lines(path)]
     found = list(dict.fromkeys(line["machine"] for line in lines))
+    said = ", ".join(map(str, paths))
+    if found == [""] and machine is not None:
+        lines, found = [{**line, "machine": machine} for line in lines], [machine]
     if machine is None and len(found) > 1:
         raise ProfileError(
-            f"{path} has results of {len(found)} machines: expected one; name it with --machine: "
+            f"{said} has results of {len(found)} machines: expected one; name it with --machine: "
             f"{', '.join(found)}"
         )
     if machine is not None and machine not in found:
         raise ProfileError(
-            f"machine '{machine}' is not in {path}: expected one of {', '.join(found)}; name one of them"
+            f"machine '{machine}' is not in {said}: expected one of {', '.join(found)}; name one of them"
         )
     chosen = found[0] if machine is None else machine
     made = _profile([line for line in lines if line["machine"] == chosen], chosen, name)
     if not made.profile.records:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in made.left_out.items())
-        raise ProfileError(f"{path} has no result that can be used ({reasons}): expected some; name another")
+        raise ProfileError(f"{said} has no result that can be used ({reasons}): expected some; name another")
     return made
 
 
@@ -180,7 +187,7 @@ def _profile(lines: Iterable[Line], machine: str, name: str) -> Imported:
     left_out: Counter[str] = Counter()
     executor = ""
     for line in lines:
-        structure = _structure_or_reason(*(line[key] for key in _KEY))
+        structure = line["structure"]
         kernel = line["format"].lower()
         if not line["completed"] or line["time_s"] is None:
             left_out["not completed"] += 1
@@ -189,7 +196,7 @@ def _profile(lines: Iterable[Line], machine: str, name: str) -> Imported:
         elif stored_as(kernel) is None:
             left_out[f"in the unknown format {kernel}"] += 1
         else:
-            executor = line["executor"] or _device(GPUS.get(machine))
+            executor = line["executor"] or _device(machine)
             record = _record(
                 line, structure, Candidate(str(stored_as(kernel)), kernel, executor, "float64", 32, 1)
             )
@@ -224,11 +231,11 @@ def _machine(machine: str, name: str, device: str) -> Machine:
     )
 
 
-def _device(gpu: GPU | None) -> str:
+def _device(machine: str) -> str:
     """Return what published results without a device are taken to be of."""
-    if gpu is None:
-        return "unknown"
-    return "hip" if gpu.compute_capability is None else "cuda"
+    if machine not in GPUS:
+        return "omp" if machine in PROCESSORS else "unknown"
+    return "hip" if GPUS[machine].compute_capability is None else "cuda"
 
 
 def stored_as(kernel: str) -> str | None:
@@ -262,7 +269,13 @@ def _record(line: Line, found: Structure, candidate: Candidate) -> Record:
 
 
 def _published_lines(path: Path) -> Iterator[Line]:
-    """Give a line for each result, its times in seconds, once none of them cannot be."""
+    """Give a line for each result, its times in seconds, once none of them cannot be.
+
+    ``structure`` is what is known of its matrix, or in words why that is of no use.
+    """
+    if not path.is_dir() and path.suffix.lower() != ".json" and has_moments(path):
+        yield from _moment_lines(path)
+        return
     if path.is_dir() or path.suffix.lower() == ".json":
         lines = list(_ginkgo_lines(path))
     else:
@@ -282,38 +295,20 @@ def _published_lines(path: Path) -> Iterator[Line]:
             f"nanoseconds in all of it; name a file of one unit"
         )
     for line in lines:
-        yield {**line, "time_s": line["time_s"] * unit if line["completed"] and line["time_s"] else None}
+        time_s = line["time_s"] * unit if line["completed"] and line["time_s"] else None
+        yield {**line, "time_s": time_s, "structure": _structure_or_reason(*(line[key] for key in _KEY))}
 
 
-def table_lines(path: Path, required: Sequence[str], optional: Sequence[str]) -> Iterator[Line]:
-    """Give the lines of a CSV table, plain or gzip: texts, and numbers where they are; None where nothing is.
-
-    Raises
-    ------
-    ProfileError
-        If the file cannot be read, or lacks one of the columns `required`.
-    """
-    import pyarrow.csv
-
-    types = {name: "string" if name in _TEXTS else "float64" for name in (*required, *optional)}
-    options = pyarrow.csv.ConvertOptions(column_types=types, null_values=[""], strings_can_be_null=True)
-    try:
-        table = pyarrow.csv.read_csv(path, convert_options=options)
-    except (OSError, pyarrow.ArrowException) as error:
-        why = " ".join(str(error).split())
-        raise ProfileError(
-            f"{path} cannot be read as a table ({why}): expected CSV with the columns "
-            f"{', '.join(required)}; name another file"
-        ) from error
-    if missing := [name for name in required if name not in table.column_names]:
-        raise ProfileError(
-            f"{path} has no column {', '.join(missing)}: expected {', '.join(required)}; add it, or name "
-            f"another file"
-        )
-    nothing = dict.fromkeys((*required, *optional), None)
-    for line in table.select([name for name in types if name in table.column_names]).to_pylist():
-        completed = (line.get("completed") or "true").lower() == "true"
-        yield {**nothing, "machine": "", **line, "completed": completed}
+def _moment_lines(path: Path) -> Iterator[Line]:
+    known: dict[tuple[str, str], Structure | str] = {}
+    for line in moment_results(path):
+        matrix = line["group"], line["matrix"]
+        if matrix not in known:
+            try:
+                known[matrix] = described(line)
+            except InputError:
+                known[matrix] = _CONTRADICTORY
+        yield {**line, "structure": known[matrix]}
 
 
 def _ginkgo_lines(path: Path) -> Iterator[Line]:
@@ -368,6 +363,8 @@ def _folders(file: Path) -> tuple[str, str | None]:
     return ("", None) if place is None else (parts[place - 1], parts[place])
 
 
+_CONTRADICTORY = "of a matrix whose numbers contradict each other"
+
 _KEY = ("rows", "cols", "nnz", *FIVE, "rd_variance")
 
 
@@ -377,7 +374,7 @@ def _structure_or_reason(*known: float | None) -> Structure | str:
     try:
         found = summarised(dict(zip(_KEY, known, strict=True)))
     except InputError:
-        return "of a matrix whose numbers contradict each other"
+        return _CONTRADICTORY
     return found if found.groups else "of a matrix without row lengths"
 
 
@@ -389,7 +386,7 @@ def summarised(line: Line) -> Structure:
     InputError
         If no matrix has such numbers; the message names the first of them.
     """
-    rows, cols, nnz = (_count(line, name) for name in ("rows", "cols", "nnz"))
+    rows, cols, nnz = (count(line, name) for name in ("rows", "cols", "nnz"))
     given = [line.get(name) for name in (*FIVE, "rd_variance")]
     if None in given:
         return Structure(rows, cols, nnz).checked()
@@ -397,75 +394,13 @@ def summarised(line: Line) -> Structure:
     found = row_lengths(rows, nnz, five) if all(map(math.isfinite, five)) and rows else None
     if found is None:
         text = ", ".join(f"{each:g}" for each in five)
-        raise _contradicting(
+        raise contradicting(
             line,
             f"no {rows:,} rows with {nnz:,} entries have the lengths {text} (least, quartiles, greatest)",
         )
     if not 0 <= variance <= max(five[-1], 1.0) ** 2:
-        raise _contradicting(line, f"no such rows have the variance {variance:g}")
+        raise contradicting(line, f"no such rows have the variance {variance:g}")
     statistics = row_length_statistics(*found)
     statistics["deviation"] = math.sqrt(variance)
     known = RowLengths(**statistics, changes=None, mispredicted=None)
     return Structure(rows, cols, nnz, {known.name: known}).checked()
-
-
-def _count(line: Line, name: str) -> int:
-    value = line[name]
-    if value is None or not math.isfinite(value) or value < 0 or value != int(value) or value >= 2**53:
-        raise _contradicting(line, f"{name} is {'missing' if value is None else format(value, 'g')}")
-    return int(value)
-
-
-def _contradicting(line: Line, what: str) -> InputError:
-    name = "/".join(str(line[key]) for key in ("group", "matrix") if line.get(key))
-    return InputError(
-        f"matrix {name or 'of a table'}: {what}; expected numbers that one matrix can have; correct them"
-    )
-
-
-def row_lengths(rows: int, nnz: int, five: list[float]) -> tuple[Integers, Integers] | None:
-    """Return row lengths that have five given numbers and a given sum, or None where no rows have.
-
-    One row has the least length and one the greatest. For the others, a quarter at a time, the length at the
-    share u of the quarter's rows is left + (right - left) u**p, and p is the one with which the lengths of
-    all quarters add up. Runs of rows get the whole numbers around their mean.
-
-    The five are least, first quartile, median, third quartile and greatest length.
-
-    Returns
-    -------
-    tuple of int64 arrays of shape (lengths,) or None
-        The lengths, ascending, and the number of rows of each.
-    """
-    if not all(low <= high for low, high in zip([0.0, *five], five, strict=False)):
-        return None
-    least, greatest = int(five[0]), int(five[-1])
-    if rows <= 2:
-        whole = [nnz] if rows == 1 else [least, greatest]
-        return _counted(whole, [1] * rows) if sum(whole) == nnz and whole[-1] == greatest else None
-    others, entries = rows - 2, nnz - least - greatest
-    left, right = np.array(five[:-1]), np.array(five[1:])
-    span = float((right - left).sum())
-    excess = 4 * entries / others - float(left.sum())
-    if not 0 <= excess <= span:
-        return None
-    share = excess / span if span else 0.0  # 1 / (p + 1)
-    bounds = np.unique(np.linspace(0, others, min(others, _RUNS) + 1).round().astype(np.int64))
-    quarter = np.minimum(4 * bounds // others, 3)
-    u = 4 * bounds / others - quarter
-    before = np.concatenate(([0.0], np.cumsum(left + (right - left) * share)))[quarter]
-    within = left[quarter] * u + (right - left)[quarter] * share * u ** (1 / max(share, 1e-300))
-    up_to = np.round(others * (before + within) / 4).astype(np.int64)
-    up_to[-1] = entries
-    in_run, of_run = np.diff(bounds), np.diff(up_to)
-    longer = of_run % in_run
-    lengths = np.concatenate(([least, greatest], of_run // in_run, of_run // in_run + 1))
-    return _counted(lengths, np.concatenate(([1, 1], in_run - longer, longer)))
-
-
-def _counted(lengths: Any, counts: Any) -> tuple[Integers, Integers]:
-    """Return each length once, ascending, with the sum of its counts, where that is not 0."""
-    distinct, place = np.unique(np.asarray(lengths, dtype=np.int64), return_inverse=True)
-    sums = np.zeros(len(distinct), dtype=np.int64)
-    np.add.at(sums, place, counts)
-    return distinct[sums > 0], sums[sums > 0]

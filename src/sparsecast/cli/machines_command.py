@@ -42,13 +42,16 @@ def command(context: typer.Context, as_json: options.JsonOption = False) -> None
 
 @group.command("import")
 def import_command(
-    file: Annotated[
-        Path,
-        typer.Argument(metavar="FILE", help="A CSV table (.csv, .csv.gz), or Ginkgo's JSON, also a folder."),
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE...", help="Tables (.csv, .csv.gz), or Ginkgo's JSON, also a folder."),
     ],
     name: Annotated[str, typer.Option(metavar="NAME", help="What to call the profile.")],
     machine: Annotated[
-        str | None, typer.Option(metavar="MACHINE", help="Which machine of the file, if it has several.")
+        str | None,
+        typer.Option(
+            metavar="MACHINE", help="Which machine of the files, if they have several or name none."
+        ),
     ] = None,
     as_json: options.JsonOption = False,
 ) -> None:
@@ -56,5 +59,5 @@ def import_command(
     from sparsecast import api
     from sparsecast.reports import documents, tables
 
-    found, path = api.import_machine(file, name, machine)
+    found, path = api.import_machine(files, name, machine)
     options.show(as_json, documents.imported(found, path), *tables.imported(found, path))

@@ -11,5 +11,6 @@ def command(matrix: options.MatrixArgument, as_json: options.JsonOption = False)
     from sparsecast.reports import documents, tables
 
     found = api.read_matrix(matrix)
-    document = documents.structure(found.name, found.structure, found.notes)
-    options.show(as_json, document, tables.structure(found.name, found.structure), *found.notes)
+    known = api.shared_structure(found)
+    document = documents.structure(found.name, known, found.notes)
+    options.show(as_json, document, tables.structure(found.name, known), *found.notes)

@@ -24,3 +24,8 @@ FEATURES: Registry[type[FeatureGroup]] = Registry(
         "sweep",
     ),
 )
+
+
+def usual_groups() -> list[str]:
+    """Return the names of the groups that are computed of every matrix; the others wait to be asked for."""
+    return [name for name in FEATURES.names() if FEATURES.get(name).is_usual]

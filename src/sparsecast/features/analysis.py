@@ -15,7 +15,7 @@ import numba
 from scipy.sparse import csr_array, csr_matrix, issparse
 
 from sparsecast.errors import InputError
-from sparsecast.features import FEATURES
+from sparsecast.features import FEATURES, usual_groups
 from sparsecast.features.source import MatrixSource
 from sparsecast.features.structure import Structure
 from sparsecast.parallel import ENTRIES_PER_THREAD
@@ -43,7 +43,7 @@ def structure(
         Threads to use, by default those of Numba (all, or ``NUMBA_NUM_THREADS``). The result does not
         depend on it; one thread starts no pool.
     groups : sequence of str, optional
-        Names of the feature groups to compute; by default all that are registered.
+        Names of the feature groups to compute; by default the `usual_groups`.
     is_sampled : bool
         Whether a sample of a large matrix will do, as it does for a forecast. Row lengths, block fill and
         symmetry are those of all entries then, too, and the diagonals where they are few.
@@ -65,7 +65,7 @@ def structure(
         raise InputError(f"threads = {threads}: expected an integer of at least 1; give a larger one")
     workers = max(1, min(threads, int(A.indptr[-1]) // ENTRIES_PER_THREAD))
     source = MatrixSource(A, workers, is_sampled, triangle_nnz)
-    wanted = [FEATURES.get(name) for name in (FEATURES.names() if groups is None else groups)]
+    wanted = [FEATURES.get(name) for name in (usual_groups() if groups is None else groups)]
     found = {group.name: group.compute(source) for group in wanted}
     sampled_nnz = sum(last - first for first, last in source.ranges) or None
     return Structure(*source.shape, source.nnz, found, sampled_nnz)

@@ -16,11 +16,13 @@ class FeatureGroup(ABC):
 
     `name` is that of its file, as it is registered. `version` is raised whenever the same matrix would give
     other numbers: stored groups of another version are not used, but computed again if the matrix can be made
-    again.
+    again. A group that is not `is_usual` is computed where it is asked for by name: no forecast pays for it
+    that does not need it.
     """
 
     name: ClassVar[str]
     version: ClassVar[int] = 1
+    is_usual: ClassVar[bool] = True
 
     @classmethod
     @abstractmethod

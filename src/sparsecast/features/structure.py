@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sparsecast.features.bands import Bands
     from sparsecast.features.blocks import Blocks
     from sparsecast.features.locality import Locality
+    from sparsecast.features.neighbourhood import Neighbourhood
     from sparsecast.features.row_lengths import RowLengths
     from sparsecast.features.stored_values import StoredValues
     from sparsecast.features.symmetry import Symmetry
@@ -92,6 +93,11 @@ class Structure:
     def blocks(self) -> Blocks:
         """Fill of dense blocks."""
         return cast("Blocks", self.require("blocks"))
+
+    @property
+    def neighbourhood(self) -> Neighbourhood:
+        """Distances between entries, which only a question to published results computes."""
+        return cast("Neighbourhood", self.require("neighbourhood"))
 
     @property
     def symmetry(self) -> Symmetry:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from sparsecast.errors import FeatureError
+from sparsecast.features import FEATURES, usual_groups
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.row_lengths import RowLengths, row_length_statistics
 from sparsecast.features.structure import Structure
@@ -112,6 +113,11 @@ def with_even_rows(found: Structure) -> Structure:
     lengths, counts = np.array([shorter, shorter + 1]), np.array([found.rows - longer, longer])
     statistics = row_length_statistics(lengths[counts > 0], counts[counts > 0])
     return found.having(RowLengths(**statistics, changes=None, mispredicted=None))
+
+
+def unusual_groups(structures: Iterable[Structure]) -> list[str]:
+    """Return the names of the groups of at least one Structure that are computed on request only."""
+    return sorted(_known(structures) & (set(FEATURES.names()) - set(usual_groups())))
 
 
 def _structures(training: TrainingSet) -> Iterable[Structure]:

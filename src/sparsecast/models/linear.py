@@ -32,6 +32,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsecast.features.levels import X_LINE_COLUMNS
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.bcsr import BCSR
@@ -195,6 +196,9 @@ class LinearModel(Model):
             wait = self._wait(candidate, blocks)
             entries = {"entries": stored * wait}
             ends = self._row_ends(candidate, blocks)
+            if candidate.format == "sell" and self.machine_.published_as is not None:
+                # One thread has the slice of the longest row; how many there were is not published.
+                ends = {**ends, "longest row": blocks.row_length_max.astype(float)}
         return {
             "start": once,
             "rows": blocks.rows.astype(float),
@@ -269,10 +273,13 @@ class LinearModel(Model):
     ) -> dict[str, Floats]:
         """Return the changes of x's cache line, and those whose line is beyond each cache.
 
-        Where the locality is not known, every entry counts as a change, and no line as beyond a cache.
+        Where the locality is not known, every entry counts as a change, and no line as beyond a cache; but
+        see `_gathers_of_neighbours`.
         """
         matrix, caches = blocks.matrix, self.machine_.product_caches
         if matrix.lacks(["locality"]):
+            if not matrix.lacks(["neighbourhood"]):
+                return self._gathers_of_neighbours(candidate, blocks, working_set, wait)
             changes = wait * blocks.nnz
             return {"lines of x": changes, **{f"lines of x beyond L{c.level}": 0.0 * changes for c in caches}}
         locality = matrix.locality
@@ -286,6 +293,25 @@ class LinearModel(Model):
         for cache in caches:
             beyond = (distance > capacity(cache, candidate.threads)) @ np.asarray(locality.reuse_histogram)
             gathers[f"lines of x beyond L{cache.level}"] = changes * beyond
+        return gathers
+
+    def _gathers_of_neighbours(
+        self, candidate: Candidate, blocks: RowBlocks, working_set: Floats, wait: Floats
+    ) -> dict[str, Floats]:
+        """Return the same from the distances between entries, where the order of the reads is not known.
+
+        An entry beside another one begins a line of x in one of X_LINE_COLUMNS cases. The lines that the
+        next row does not read again are read again when the rows have gone through the columns that a row
+        spans: so many entries of the matrix, and of x, come in between.
+        """
+        near, caches = blocks.matrix.neighbourhood, self.machine_.product_caches
+        changes = wait * blocks.nnz * (1 - near.neighbours / 2 * (1 - 1 / X_LINE_COLUMNS))
+        bytes_between = near.row_bandwidth * (2 * candidate.value_bytes + candidate.index_bytes)
+        distance = np.minimum(np.maximum(bytes_between, 1.0), working_set)
+        gathers = {"lines of x": changes}
+        for cache in caches:
+            beyond = np.maximum(0.0, 1.0 - capacity(cache, candidate.threads) / distance)
+            gathers[f"lines of x beyond L{cache.level}"] = changes * (1 - near.cross_row_similarity) * beyond
         return gathers
 
 

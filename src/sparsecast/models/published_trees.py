@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.errors import ProfileError
+from sparsecast.features.levels import X_LINE_COLUMNS
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.models.forest import Floats, Forest
@@ -53,6 +54,9 @@ _NEAREST, _PLACES = 151, 60
 
 #: Shares of the rows, ascending by length, at which their lengths are features.
 _SHARES = (0.05, 0.1, 0.25, 1 / 3, 0.5, 2 / 3, 0.75, 0.9, 0.95, 0.99)
+
+#: Lines of x that even the most similar rows do not share, so that their logarithm is a number.
+_LEAST_SHARE = 0.02
 
 #: Rows that a slice or a warp does together, and threads that do a row together, in libraries.
 _TOGETHER = (2, 4, 8, 16, 32, 64)
@@ -205,10 +209,40 @@ def _boosted_without(features: Floats, values: Floats, parts: NDArray[np.int64])
 
 
 def of_matrix(structure: Structure) -> list[float]:
-    """Return the features of a matrix of which rows, columns, entries and row lengths are known.
+    """Return the features of a matrix: of its row lengths, or of moments of these and of neighbours.
 
-    Sizes and lengths are logarithms, so that equal steps are equal factors.
+    All that one fit sees are of one kind: the matrices of a table are told alike, and a question knows as
+    much of its matrix as they do. Sizes and lengths are logarithms, so that equal steps are equal factors.
     """
+    return _of_lengths(structure) if structure.lacks(["neighbourhood"]) else _of_neighbours(structure)
+
+
+def _of_neighbours(structure: Structure) -> list[float]:
+    """Return the features of a matrix by what artificial ones are drawn from.
+
+    Of the row lengths there are only mean, deviation and the longest: the others were made up from these.
+    """
+    near, lengths = structure.neighbourhood, structure.row_lengths
+    rows, cols, nnz = (max(count, 1) for count in (structure.rows, structure.cols, structure.nnz))
+    mean, longest = nnz / rows, max(lengths.max, 1)
+    begun = 1 - near.neighbours / 2 * (1 - 1 / X_LINE_COLUMNS)
+    read_anew = begun * (1 + _LEAST_SHARE - near.cross_row_similarity)
+    sizes = (nnz, rows, cols, mean, 12 * nnz + 4 * rows + 8 * (rows + cols), longest, longest / nnz)
+    return [
+        *np.log(sizes),
+        lengths.deviation / mean,
+        np.log(longest / mean),
+        np.log1p(near.row_bandwidth),
+        near.row_bandwidth / cols,
+        near.row_bandwidth_deviation / max(near.row_bandwidth, 1.0),
+        np.log(near.scatter + 1 / cols),
+        near.neighbours,
+        near.cross_row_similarity,
+        *np.log((read_anew, nnz * read_anew)),
+    ]
+
+
+def _of_lengths(structure: Structure) -> list[float]:
     blocks, lengths = RowBlocks.of(structure), structure.row_lengths
     rows, cols, nnz = (max(count, 1) for count in (structure.rows, structure.cols, structure.nnz))
     levels, at_least, mean = blocks.levels, blocks.rows_at_least[0], nnz / rows

@@ -31,7 +31,15 @@ from sparsecast.records import Bandwidth, Candidate, Forecast, Record
 _BLOCKS_SHOWN = 12
 
 #: Feature groups whose features a table calls by words.
-_GROUPS_IN_WORDS = {"row_lengths", "locality", "bands", "blocks", "symmetry", "stored_values"}
+_GROUPS_IN_WORDS = {
+    "row_lengths",
+    "locality",
+    "bands",
+    "blocks",
+    "symmetry",
+    "stored_values",
+    "neighbourhood",
+}
 
 #: The columns of a way of doing the product.
 _WAY = ("format", "kernel")
@@ -84,12 +92,24 @@ def structure(name: str, found: Structure) -> Table:
         ("share by distance, %", f"{bands}  (ten bands from the diagonal outwards)"),
         ("block fill", f"{fill}  (stored / non-zeros)"),
         ("new cache lines of x", _share(found.locality.line_changes, found.nnz)),
+        *_near(found),
     ):
         table.add_row(label, text)
     for name in sorted(found.groups.keys() - _GROUPS_IN_WORDS):  # of plug-ins
         features = found.require(name).to_dict().items()
         table.add_row(name, ", ".join(f"{key} {value}" for key, value in features if key != "version"))
     return table
+
+
+def _near(found: Structure) -> list[tuple[str, str]]:
+    if found.lacks(["neighbourhood"]):
+        return []
+    near = found.neighbourhood
+    return [
+        ("row bandwidth", f"mean {near.row_bandwidth:,.1f}, deviation {near.row_bandwidth_deviation:,.1f}"),
+        ("neighbours an entry", f"{near.neighbours:.2f} in its row"),
+        ("near one of the next row", f"{100 * near.cross_row_similarity:.0f} % of a row's entries"),
+    ]
 
 
 def forecasts(title: str, items: Sequence[Forecast], refused: Mapping[str, str]) -> Table:

@@ -1,0 +1,104 @@
+"""Distances between entries, against an oracle that looks at each pair, and only where they are asked for."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import statistics
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array, random_array
+
+from sparsecast.errors import InputError
+from sparsecast.features import FEATURES, usual_groups
+from sparsecast.features.analysis import structure
+from sparsecast.features.neighbourhood import Neighbourhood
+from sparsecast.matrices.gallery import gallery
+
+
+def oracle(A):
+    lists = [sorted(A.indices[a:b].tolist()) for a, b in itertools.pairwise(A.indptr)]
+    widths = [own[-1] - own[0] if own else 0 for own in lists]
+    filled = [own for own in lists if own]
+    pairs = sum(b - a <= 1 for own in lists for a, b in itertools.pairwise(own))
+    shares = [
+        sum(any(abs(column - other) <= 1 for other in beside) for column in own) / len(own)
+        for own, beside in zip(filled, [*filled[1:], []], strict=False)
+    ]
+    return Neighbourhood(
+        row_bandwidth=statistics.mean(widths),
+        row_bandwidth_deviation=statistics.pstdev(widths),
+        scatter=statistics.mean(len(own) / w if w else 0.0 for own, w in zip(lists, widths, strict=True)),
+        neighbours=2 * pairs / max(A.nnz, 1),
+        cross_row_similarity=statistics.mean(shares) if shares else 0.0,
+    )
+
+
+def found_in(A, threads=1):
+    (group,) = structure(A, threads=threads, groups=["neighbourhood"]).groups.values()
+    return dataclasses.asdict(group)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.integers(1, 80),
+    st.integers(1, 60),
+    st.sampled_from([0.0, 0.02, 0.2, 0.9]),
+    st.integers(0, 2**32 - 1),
+    st.booleans(),
+)
+def test_random_matrices_agree_with_the_oracle(rows, cols, density, seed, shuffled):
+    draw = np.random.default_rng(seed)
+    A = csr_array(random_array((rows, cols), density=density, rng=draw))
+    expected = dataclasses.asdict(oracle(A))
+    if shuffled:
+        for first, last in itertools.pairwise(A.indptr):
+            A.indices[first:last] = draw.permutation(A.indices[first:last])
+    assert found_in(A) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+    assert structure(A, groups=usual_groups()).having(Neighbourhood(**found_in(A))).checked()
+
+
+def test_a_full_band_has_two_neighbours_but_at_its_ends():
+    found = found_in(gallery("banded", n=300, half_bandwidth=2))
+    assert found["neighbours"] == pytest.approx(2 * 4 / 5, rel=0.01)
+    assert found["row_bandwidth"] == pytest.approx(4, rel=0.01)
+    assert found["cross_row_similarity"] == pytest.approx(1, rel=0.01)
+
+
+def test_neither_threads_nor_rows_without_entries_change_it():
+    A = gallery("circuit", n=60_000)
+    assert found_in(A, threads=1) == found_in(A, threads=3)
+    apart = csr_array((A.data, A.indices, np.repeat(A.indptr, 2)[1:]), shape=(2 * A.shape[0], A.shape[1]))
+    assert found_in(apart)["cross_row_similarity"] == pytest.approx(found_in(A)["cross_row_similarity"])
+    assert found_in(apart)["neighbours"] == found_in(A)["neighbours"]
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 5), (5, 0), (3, 4)])
+def test_nothing_is_near_to_nothing(shape):
+    assert set(found_in(csr_array(shape)).values()) == {0.0}
+
+
+def test_no_forecast_pays_for_it_unasked():
+    found = structure(gallery("poisson2d", n=9))
+    assert found.lacks(FEATURES.names()) == ["neighbourhood"]
+    assert "neighbourhood" not in usual_groups()
+
+
+@pytest.mark.parametrize(
+    ("feature", "value"),
+    [
+        ("row_bandwidth", 82.0),
+        ("row_bandwidth_deviation", -1.0),
+        ("scatter", -0.5),
+        ("neighbours", 2.5),
+        ("cross_row_similarity", 1.5),
+    ],
+)
+def test_what_no_matrix_has_is_refused(feature, value):
+    whole = structure(gallery("poisson2d", n=9), groups=FEATURES.names())
+    wrong = dataclasses.replace(whole.require("neighbourhood"), **{feature: value})
+    with pytest.raises(InputError, match="contradicts itself"):
+        whole.having(wrong).checked()
