@@ -102,7 +102,7 @@ class LinearModel(Model):
     """
 
     name: ClassVar[str] = "linear"
-    version: ClassVar[int] = 4
+    version: ClassVar[int] = 5
 
     @classmethod
     def learns_from(cls, suite: str) -> bool:
