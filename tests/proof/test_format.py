@@ -31,7 +31,9 @@ def test_a_format_is_calibrated_forecast_planned_and_measured(install, document)
 
     forecast = formats(document("predict", SMALL, "--as-met", *asked)["forecasts"])
     assert set(forecast) == {"csr", "short_csr"}
-    assert 0 < forecast["short_csr"]["low_s"] < forecast["short_csr"]["high_s"]
+    low_s, high_s = forecast["short_csr"]["low_s"], forecast["short_csr"]["high_s"]
+    # Neighbours may slow so many of the 18 that the rest is too few to be left out in turn.
+    assert low_s is None or 0 < low_s < forecast["short_csr"]["time_s"] < high_s
     entries, rows = 4380, 900
     assert forecast["short_csr"]["bytes"] == 10 * entries + 4 * (rows + 1) + 16 * rows
     assert forecast["csr"]["bytes"] - forecast["short_csr"]["bytes"] == 2 * entries

@@ -21,6 +21,9 @@ from sparsecast.models.clusters.cluster_model import LocalTime, Question
 from sparsecast.partitioning.distribution import Distribution
 from sparsecast.partitioning.partition import Partition
 
+#: Ranks with the most entries, of which the slowest is looked for.
+_LOOKED_AT = 2
+
 
 @dataclass(frozen=True)
 class AskedMatrix:
@@ -55,22 +58,24 @@ class AskedMatrix:
         lengths = structure.groups.get("row_lengths")
         mispredicted = getattr(lengths, "mispredicted", None)
         share = None if mispredicted is None else mispredicted / max(structure.rows, 1)
-        local, remote = self._node_times(algorithm, distribution, partition)
-        return Question(distribution, local, remote, share, getattr(lengths, "deviation", None))
+        rank, local, remote = self._node_times(algorithm, distribution, partition)
+        return Question(distribution, local, remote, share, getattr(lengths, "deviation", None), rank)
 
     def _node_times(
         self, algorithm: str, distribution: Distribution, partition: Partition | None
-    ) -> tuple[Mapping[str, LocalTime], Mapping[str, LocalTime]]:
-        """Return what the node model says of the rank with the most entries; nothing without one."""
+    ) -> tuple[int | None, Mapping[str, LocalTime], Mapping[str, LocalTime]]:
+        """Return a rank and what the node model says of it; nothing without one.
+
+        It is the slowest of the ranks with the most entries.
+        """
         if not self.has_node_times or not distribution.nnz.any():
-            return {}, {}
-        rank = int(np.argmax(distribution.nnz))
+            return None, {}, {}
+        most = np.argsort(-distribution.nnz, kind="stable")[:_LOOKED_AT].tolist()
         if partition is None:
-            parts: tuple[Any, Any] = (_counts(distribution, rank, algorithm), None)
-        else:
-            parts = _local_matrices(self.matrix, partition, rank, algorithm)
-        local, remote = (self._predicted(each) for each in parts)
-        return local, remote
+            return most[0], self._predicted(_counts(distribution, most[0], algorithm)), {}
+        whole = partition.renumbered(csr_array(self.matrix))
+        found = [(rank, *map(self._predicted, _parts(whole, partition, rank, algorithm))) for rank in most]
+        return max(found, key=lambda each: _seconds(each[1]) + _seconds(each[2]))
 
     def _predicted(self, part: Any) -> Mapping[str, LocalTime]:
         if part is None:
@@ -99,13 +104,23 @@ def _counts(distribution: Distribution, rank: int, algorithm: str) -> Structure:
     return counted_structure(f"counts:rows={rows}&cols={max(cols, 1)}&nnz={min(nnz, rows * max(cols, 1))}")
 
 
-def _local_matrices(A: Any, partition: Partition, rank: int, algorithm: str) -> tuple[Any, Any]:
-    """Return the matrix that a rank multiplies, and in local 1D also that of the other ranks' x."""
-    own = RankPart(partition, rank, block_of(partition.renumbered(csr_array(A)), partition, rank))
+def _parts(
+    whole: csr_array[Any], partition: Partition, rank: int, algorithm: str
+) -> tuple[csr_array[Any] | None, csr_array[Any] | None]:
+    """Return the matrix that a rank multiplies, and in local 1D also that of the other ranks' x.
+
+    `whole` is renumbered.
+    """
+    own = RankPart(partition, rank, block_of(whole, partition, rank))
     if partition.is_2d or algorithm in ("global-1d", "2d"):
         return _usable(own.matrix), None
     layout = local_layout(own)
     return _usable(layout.local), _usable(layout.remote)
+
+
+def _seconds(found: Mapping[str, LocalTime]) -> float:
+    """Return the time of the fastest format; 0 of nothing."""
+    return min((each.time_s for each in found.values()), default=0.0)
 
 
 def _usable(part: csr_array[Any]) -> csr_array[Any] | None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsecast.distributed.copies import pick
 from sparsecast.distributed.layout import LocalLayout
 from sparsecast.distributed.messages import exchanged, pieces
 from sparsecast.partitioning.partition import Integers
@@ -45,8 +46,8 @@ class Halo:
 
     def pack(self, x: NDArray[Any]) -> None:
         """Copy what others need into the buffer that is sent; messages of before must have left it."""
-        # "clip" lets NumPy write to the buffer at once; no index is out of range.
-        np.take(x, self._picked, out=self._sent, mode="clip")
+        if len(self._sent):
+            pick(x, self._picked, self._sent)
 
     def messages(self) -> list[Any]:
         """Receive and send everything once: the requests, begun."""

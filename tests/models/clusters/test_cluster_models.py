@@ -266,7 +266,8 @@ def test_the_node_model_takes_the_place_of_physics():
     (each,) = model.forecast([way], question)
     terms = dict(each.terms)
     assert terms["local"] == 1e-3 and terms["remote"] == 1e-4 and terms["waiting"] >= 0
-    assert each.computation_s == pytest.approx(1.1e-3 + terms["waiting"])
+    assert 0 < terms["additions"] < 1e-5
+    assert each.computation_s == pytest.approx(1.1e-3 + terms["waiting"] + terms["additions"])
     assert each.low_s < each.time_s < each.high_s
 
 

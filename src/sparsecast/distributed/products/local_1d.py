@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsecast.distributed.copies import add_at
 from sparsecast.distributed.distributed_product import (
     COMMUNICATION,
     LOCAL,
@@ -56,4 +57,4 @@ class Local1D(DistributedProduct):
     def _add_remote(self, x: NDArray[Any], out: NDArray[Any]) -> None:
         if len(self._sums):
             self._remote(self._halo.received, self._sums)
-            out[self._remote_rows] += self._sums
+            add_at(out, self._remote_rows, self._sums)

@@ -67,12 +67,14 @@ class Question:
     Attributes
     ----------
     local, remote : mapping of str to LocalTime
-        By format: of the local and the remote part of the rank with the most entries. Empty where the
+        By format: of the local and the remote part of `rank`. Empty where the
         profile has no times of products on its node, or the matrix is not at hand.
     mispredicted_share : float or None
         Share of the rows whose length does not follow from the rows before; None where it is not known.
     deviation : float or None
         Of the row lengths; None where it is not known.
+    rank : int or None
+        The slowest rank, as far as the node model was asked; None is the one with the most entries.
     """
 
     distribution: Distribution
@@ -80,6 +82,7 @@ class Question:
     remote: Mapping[str, LocalTime] = field(default_factory=dict)
     mispredicted_share: float | None = None
     deviation: float | None = None
+    rank: int | None = None
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,9 @@ from sparsecast.records import VALUE_BYTES
 #: Passes through memory of a byte between two ranks of a node.
 PASSES = 4
 
+#: Words that pass memory for each entry of x that is copied for a message: its index, read, written.
+PACKED_WORDS = 3
+
 COLLECTIVES = ("allgatherv", "reduce", "bcast")
 
 
@@ -153,7 +156,9 @@ class Network:
             return self._grid_terms(value * float(found.rows.max(initial=0)), on, found.ranks)
         messages = np.maximum(found.received_messages, found.sent_messages).astype(float)
         words = np.maximum(found.received_words, found.sent_words).astype(float)
-        return {"exchange": self.exchange(words * value, messages, on)}
+        packed = PACKED_WORDS * value * found.sent_words.astype(float)
+        packed_s = packed / self.memory.share(on.ranks_per_node, packed)
+        return {"exchange": self.exchange(words * value, messages, on) + packed_s}
 
     def _grid_terms(self, vector_bytes: float, on: Placement, ranks: int) -> dict[str, Floats]:
         """Return Reduce along the rows and Bcast along the columns of a grid, all of them at once."""

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparsecast.cluster_records import Configuration, DistributedRecord
 from sparsecast.matrices.problem import group_of
@@ -47,6 +48,7 @@ from sparsecast.models.clusters.local_work import (
 from sparsecast.models.clusters.network import Network, Placement
 from sparsecast.models.fitting import nonnegative
 from sparsecast.models.model import prediction_interval
+from sparsecast.records import VALUE_BYTES
 
 #: Seconds of a mispredicted branch: 16 cycles at 3 GHz, as most processors of servers take.
 MISPREDICTION_S = 16 / 3.0e9
@@ -66,7 +68,10 @@ PRIOR_WEIGHT = 0.02
 
 _Key = tuple[str, str, str]
 
-#: Algorithms whose messages travel while they compute.
+#: Words that pass memory for each sum that is added to y by its row: index, sum, y twice.
+ADDED_WORDS = 4
+
+#: Algorithms whose messages travel while they compute, between nodes.
 OVERLAPPING = ("local-1d-overlap", "petsc")
 
 
@@ -151,6 +156,7 @@ class SparsecastClusterModel(ClusterModel):
             [self._parts(r.configuration, Question(distribution_of(r))).counts for r in records]
         )
         measured = np.array([record.time_s for record in records])
+        overlaps = np.array([_overlaps(record.configuration) for record in records])
         self.factors_[key] = tuple(_factors(counts, measured, self.prior_weight).tolist())
         groups = np.array([group_of(record.matrix) for record in records])
         ratios: list[float] = []
@@ -158,7 +164,7 @@ class SparsecastClusterModel(ClusterModel):
             is_other = groups != left_out
             if is_other.sum() >= LEAST_RECORDS:
                 factors = _factors(counts[is_other], measured[is_other], self.prior_weight)
-                expected = _together(counts[~is_other] * factors, key[0])
+                expected = _together(counts[~is_other] * factors, overlaps[~is_other])
                 ratios += (measured[~is_other] / expected).tolist()
         if len(set(groups.tolist())) >= LEAST_GROUPS and len(ratios) > 1:
             self.ratios_[key] = prediction_interval(ratios)
@@ -201,7 +207,7 @@ class SparsecastClusterModel(ClusterModel):
         elif key is not None:
             counts = counts * self.factors_[key]
         computation_s, communication_s = float(counts[0]), float(counts[1:].sum())
-        time_s = float(_together(counts[None, :], configuration.algorithm)[0])
+        time_s = float(_together(counts[None, :], _overlaps(configuration))[0])
         found = ClusterForecast(
             configuration,
             max(time_s, float(np.finfo(float).tiny)),
@@ -240,11 +246,13 @@ class SparsecastClusterModel(ClusterModel):
         """Return what the slowest rank spends in computation and communication, before any factor."""
         work = self._work(configuration, question)
         messages = self.network_.terms(configuration, question.distribution)
-        counts = np.column_stack([sum(work.values()), *messages.values()])
-        slowest = int(np.argmax(_together(counts, configuration.algorithm)))
-        sent = {name: float(values[slowest]) for name, values in messages.items()}
         if configuration.format not in question.local:
+            counts = np.column_stack([sum(work.values()), *messages.values()])
+            slowest = int(np.argmax(_together(counts, _overlaps(configuration))))
+            sent = {name: float(values[slowest]) for name, values in messages.items()}
             return _Parts({name: float(values[slowest]) for name, values in work.items()}, sent)
+        # A rank whose messages take long holds up those that wait for them.
+        sent = {name: float(values.max()) for name, values in messages.items()}
         local = self._on_node(configuration, question)
         ends = (None if end is None else end + local["waiting"] for end in _ends(configuration, question))
         return _Parts(local, sent, *ends)
@@ -271,18 +279,22 @@ class SparsecastClusterModel(ClusterModel):
         return self.cache_.warm_misses(accesses, x_lines(configuration, found), others)
 
     def _on_node(self, configuration: Configuration, question: Question) -> dict[str, float]:
-        """Return what the node model says of the rank with most entries, and its waiting for memory."""
+        """Return what the node model says of a rank, its waiting for memory, and its additions to y."""
         on = Placement(configuration.ranks, configuration.nodes)
         found = question.distribution
         local, remote = _local_times(configuration, question)
-        most = int(np.argmax(found.nnz))
+        most = int(np.argmax(found.nnz)) if question.rank is None else question.rank
         streamed = streamed_bytes(configuration, found)[most : most + 1]
         touched = streamed + x_lines(configuration, found)[most] * LINE_BYTES
         alone, shared = (self.network_.memory.share(k, touched) for k in (1, on.ranks_per_node))
         fits = float(touched[0]) <= self.cache_.lines * LINE_BYTES
         waiting = 0.0 if fits else float((streamed * np.maximum(1 / shared - 1 / alone, 0.0))[0])
         terms = {"local": local.time_s, "waiting": waiting}
-        return terms if remote is None else {**terms, "remote": remote.time_s}
+        if remote is None:
+            return terms
+        added = min(found.rows[most], found.remote_nnz[most]) * ADDED_WORDS * VALUE_BYTES[configuration.dtype]
+        share = self.network_.memory.share(on.ranks_per_node, np.array([float(added)]))
+        return {**terms, "remote": remote.time_s, "additions": float((added / share)[0])}
 
 
 def _local_times(configuration: Configuration, question: Question) -> tuple[LocalTime, LocalTime | None]:
@@ -306,12 +318,16 @@ def _computed_s(record: DistributedRecord) -> float:
     return max(map(sum, zip(local, remote, strict=True)), default=0.0)
 
 
-def _together(counts: Floats, algorithm: str) -> Floats:
+def _overlaps(configuration: Configuration) -> bool:
+    """Tell whether messages travel while ranks compute: inside a node it is the ranks that copy them."""
+    return configuration.algorithm in OVERLAPPING and configuration.nodes > 1
+
+
+def _together(counts: Floats, overlaps: bool | NDArray[np.bool_]) -> Floats:
     """Return the times of computation and communication: one after the other, or at once."""
     computation, communication = counts[:, 0], counts[:, 1:].sum(axis=1)
-    if algorithm in OVERLAPPING:
-        return np.asarray(np.maximum(computation, communication))
-    return np.asarray(computation + communication)
+    both = np.maximum(computation, communication), computation + communication
+    return np.asarray(np.where(overlaps, *both))
 
 
 def _factors(counts: Floats, measured: Floats, prior_weight: float) -> Floats:
