@@ -29,9 +29,9 @@ demo: $(VENV)/installed
 test: $(VENV)/installed-test
 	$(BIN)/python -m pytest --numprocesses auto
 
-# On 1, 2, 4 and 9 ranks, with the MPI library that this installs.
+# On 1, 2, 4 and 9 ranks, with the MPI library that this installs; and METIS, which make test skips without it.
 test-mpi: $(VENV)/installed-test $(VENV)/installed-mpi
-	$(BIN)/python -m pytest tests/mpi
+	$(BIN)/python -m pytest tests/mpi tests/partitioning tests/cli/test_partition.py
 
 check: $(VENV)/installed-check
 	$(BIN)/ruff check $(SOURCES)
