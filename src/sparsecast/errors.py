@@ -50,6 +50,10 @@ class DeviceError(InputError):
     """A device cannot be found, is too old, was lost, or lacks its driver or Python package."""
 
 
+class MeterError(InputError):
+    """No meter of energy can be read: there is none, or it is not permitted, or prints no number."""
+
+
 class PluginError(InputError):
     """An installed plug-in has a name that is taken, cannot be imported, or does not register its member."""
 

@@ -184,7 +184,8 @@ class Record:
     stored_bytes, traffic_bytes : int
         Size of the format's arrays, and bytes streamed by one product.
     energy_j, energy_source : float and str, or None
-        Joules a product, and ``"rapl"`` or ``"nvml"``; None where nothing measured it.
+        Joules a product, and ``"rapl"``, ``"hwmon"``, ``"nvml"``, ``"command"`` or ``"published"``; None
+        where nothing measured it.
     measured_at : str
         UTC time in ISO 8601.
     version : str

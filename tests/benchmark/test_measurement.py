@@ -18,7 +18,6 @@ from sparsecast.formats import FORMATS
 from sparsecast.machines.machine import detect
 from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.problem import Problem
-from sparsecast.measuring import energy
 from sparsecast.measuring.timing import Effort
 from sparsecast.planning.candidates import Target, whole_matrix
 from sparsecast.version import VERSION
@@ -75,14 +74,13 @@ def test_what_does_not_fit_beside_the_others_is_left_out_with_its_reason(subject
 class Meter:
     """Has counted two joules more each time it is read."""
 
-    source = "nvml"
+    source, run_s, step_s = "nvml", 1e-4, 1e-5
 
     def __init__(self):
         self.joules = count(0.0, 2.0).__next__
 
 
-def test_what_a_meter_counted_is_recorded_with_its_source(subject, monkeypatch):
-    monkeypatch.setattr(energy, "RUN_S", 1e-4)
+def test_what_a_meter_counted_is_recorded_with_its_source(subject):
     ticks = []
     (candidate, *_) = whole_matrix(subject.structure, SETTING, detect()).candidates
     (record,) = measure_candidates(

@@ -417,6 +417,8 @@ def test_a_real_calibration_of_the_indispensable_matrices_serves_the_models(reco
         matrix.problem.specification for matrix in needed
     }
     for name in MODELS.names():
+        if MODELS.get(name).quantity != "time":
+            continue  # no meter counted anything here
         if suite := MODELS.get(name).suite:
             with pytest.raises(ProfileError, match=f"calibrate --suites {suite}`$"):
                 MODELS.get(name)().fit(TrainingSet.of(profile))

@@ -10,13 +10,15 @@ import pytest
 from sparsecast.devices.cuda.meter import NvmlMeter
 from sparsecast.errors import DeviceError
 from sparsecast.measuring import energy
-from sparsecast.measuring.energy import IDLE_S, RUN_S, energy_of, idle_power_w
+from sparsecast.measuring.energy import IDLE_S, energy_of, idle_power_w
+
+RUN_S = 2.0
 
 
 class ReplayMeter:
     """A meter that returns recorded readings."""
 
-    source = "replay"
+    source, run_s, step_s = "replay", RUN_S, 0.1
 
     def __init__(self, *readings):
         self._readings = iter(readings)

@@ -114,7 +114,12 @@ def profile_of(recorded: Profile, known: dict[str, Structure]) -> Callable[[type
     The recorded profile is older than those models: the times of the added Records follow a law, and
     bandwidths and times of reference products are made up.
     """
-    seen = [dataclasses.replace(record, conditions=CONDITIONS) for record in recorded.records]
+    seen = [
+        dataclasses.replace(
+            record, conditions=CONDITIONS, energy_j=20.0 * record.time_s, energy_source="rapl"
+        )
+        for record in recorded.records
+    ]
     whole = recorded.with_records(seen, recorded.matrices.values()).with_bandwidths(BANDWIDTHS)
     suites = DEVICES.get("cpu").paper_suites(Target("cpu", "float64", 32, 1), recorded.machine)
 

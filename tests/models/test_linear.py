@@ -59,7 +59,7 @@ def counting(recorded, train):
 @pytest.fixture(scope="module")
 def made_up(structures, counting, make_record, way):
     def time_s(found):
-        work = counting._work(way("csr"), RowBlocks.of(found))
+        work = counting.work_of(way("csr"), RowBlocks.of(found))
         return sum(COSTS[name] * float(count[0]) for name, count in work.items())
 
     return [make_record("csr", found, time_s(found), "varied") for found in structures]
@@ -74,7 +74,7 @@ def test_it_recovers_the_times_of_a_machine_with_such_costs(made_up, train, know
 def test_it_forecasts_matrices_it_has_not_seen(made_up, counting, train, way, seconds):
     model = LinearModel().fit(train(made_up, MACHINE))
     found = structure(varied_matrix(20_000, 7, "uniform", 0.3, seed=9), threads=1)
-    work = counting._work(way("csr"), RowBlocks.of(found))
+    work = counting.work_of(way("csr"), RowBlocks.of(found))
     expected = sum(COSTS[name] * float(count[0]) for name, count in work.items())
     assert seconds(model, "csr", found) == pytest.approx(expected, rel=0.05)
 
@@ -125,8 +125,8 @@ def test_a_long_row_is_waited_for(of_lengths, make_record, structures, train, wa
     ]
     model = LinearModel().fit(train(records, MACHINE))
     four = way("csr", threads=4)
-    assert model._work(four, RowBlocks.of(uneven))["entries"][0] == pytest.approx(4 * 99_999, rel=0.03)
-    assert model._work(four, RowBlocks.of(even))["entries"][0] == even.nnz
+    assert model.work_of(four, RowBlocks.of(uneven))["entries"][0] == pytest.approx(4 * 99_999, rel=0.03)
+    assert model.work_of(four, RowBlocks.of(even))["entries"][0] == even.nnz
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,11 @@ MATRIX = structure(gallery("poisson2d", n=9))
 RUNS = st.lists(st.tuples(st.integers(0, 300), st.integers(1, 400)), max_size=8)
 
 
-@pytest.fixture(scope="module", params=MODELS.names())
+#: Those of time: the one of energy has tests of its own.
+OF_TIME = [name for name in MODELS.names() if MODELS.get(name).quantity == "time"]
+
+
+@pytest.fixture(scope="module", params=OF_TIME)
 def model_class(request):
     return MODELS.get(request.param)
 

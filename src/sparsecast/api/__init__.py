@@ -16,7 +16,7 @@ from sparsecast.api.calibrating import (
 from sparsecast.api.cluster_evaluating import replay_ranks
 from sparsecast.api.clustering import cluster
 from sparsecast.api.evaluating import chosen_models, evaluate, replay
-from sparsecast.api.executing import check, compile, measure, measure_here, measuring_steps
+from sparsecast.api.executing import check, compile, measure, measure_here, measuring_steps, unmetered
 from sparsecast.api.forecasting import (
     PROBE_S,
     choice,
@@ -41,11 +41,13 @@ from sparsecast.api.resolving import (
     structure,
 )
 from sparsecast.api.trust import disturbances
+from sparsecast.measuring.meters.command import CommandMeter
 
 __all__ = [
     "PROBE_S",
     "QUICK_BUDGET_S",
     "AskedProducts",
+    "CommandMeter",
     "bench",
     "bench_result",
     "calibrate",
@@ -91,4 +93,5 @@ __all__ = [
     "threads_of",
     "twins",
     "uncalibrated_devices",
+    "unmetered",
 ]

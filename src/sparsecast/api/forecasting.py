@@ -39,14 +39,15 @@ from sparsecast.machines.strips import strip_rows
 from sparsecast.matrices.problem import Problem
 from sparsecast.models import DEFAULT_MODEL, MODELS
 from sparsecast.models.knowledge import Withheld, unusual_groups
-from sparsecast.models.model import Model
+from sparsecast.models.model import EnergyModel, Model
+from sparsecast.models.power_files import PowerFile
 from sparsecast.models.store import probe_correction
 from sparsecast.models.training import TrainingSet
 from sparsecast.planning.candidates import Choice, Target, published_choice, whole_matrix
 from sparsecast.planning.drift import NO_DRIFT, Drift
 from sparsecast.planning.dynamic_programme import strip_statistics
 from sparsecast.planning.placement import Placement, Placements, compare
-from sparsecast.planning.plan import Plan, make_plan
+from sparsecast.planning.plan import OBJECTIVES, Plan, make_plan
 from sparsecast.planning.prediction import Prediction, Probe
 from sparsecast.planning.transfer import transfer_s
 from sparsecast.records import Candidate, Forecast
@@ -65,6 +66,7 @@ def predict(
     model: str | None = None,
     as_met: bool = False,
     probe_s: float | None = None,
+    power_model: PowerFile | None = None,
 ) -> Prediction:
     """Forecast the product of a matrix in every format that suits it.
 
@@ -97,6 +99,8 @@ def predict(
         by it; then those whose intervals still overlap with that of the fastest are built and measured, the
         fastest first. It tells how fast the machine is now, so no reference products are timed. The first
         probe with a profile learns how to correct, which takes some seconds once.
+    power_model : PowerFile, optional
+        What tells energy in place of the profile's Records.
 
     Raises
     ------
@@ -122,7 +126,7 @@ def predict(
         corrected, probe = _probed(A, asked.model, asked.training, target, probe_s)
         asked = replace(asked, model=corrected)
     forecasts, refused = asked.answer(found, target)
-    energy = None if asked.basis.transferred_from else energy_model(asked.training)
+    energy = _energy(asked.basis, asked.model, power_model)
     if energy is not None:
         forecasts = _with_energy(forecasts, energy, asked.reduced(found))
     drift, notes = _trust(asked.basis, as_met or probe is not None)
@@ -285,7 +289,7 @@ def time_model(name: str | None) -> str:
     return name
 
 
-def _with_energy(forecasts: Sequence[Forecast], energy: Model, found: Structure) -> list[Forecast]:
+def _with_energy(forecasts: Sequence[Forecast], energy: EnergyModel, found: Structure) -> list[Forecast]:
     """Return the forecasts with what a model of energy says of them."""
     joules = {each.candidate: each for each in energy.estimates(found, [f.candidate for f in forecasts])}
     return [
@@ -318,6 +322,8 @@ def plan(
     as_met: bool = False,
     probe_s: float | None = None,
     as_printed: bool = False,
+    objective: str = "time",
+    power_model: PowerFile | None = None,
 ) -> Plan:
     """Find the best way of doing `iterations` products with a matrix, conversion paid.
 
@@ -332,6 +338,11 @@ def plan(
     as_printed : bool
         Whether to plan as Guo et al. (2014), section 4, print it: the least time of one product on strips as
         theirs, with no conversion counted and no gain asked for. With the model ``"guo"`` it is their tool.
+    objective : str
+        What is least of all products and the conversion: ``"time"``, ``"energy"``, or ``"edp"``, energy times
+        time.
+    power_model : PowerFile, optional
+        What tells energy in place of the profile's Records.
 
     Raises
     ------
@@ -344,6 +355,7 @@ def plan(
         raise InputError(f"iterations {iterations}: expected at least 1; name the products you will do")
     name = time_model(model)
     refuse_probe(probe_s, as_met, device)
+    _refuse_objective(objective, device, as_printed)
     matrix = Problem.of(A)
     if device is not None and "," in device:
         if as_printed:
@@ -370,12 +382,35 @@ def plan(
         fit, probe = _probed(matrix, fit, basis.training, target, probe_s)
     strip = strip_rows(machine, target.threads)
     statistics = strip_statistics(matrix.matrix.indptr, found, strip, as_printed)
-    made = make_plan(statistics, fit, target, machine, iterations, as_printed)
+    energy = _energy(basis, fit, power_model)
+    if energy is None and objective != "time":
+        raise ProfileError(
+            f"objective '{objective}' on {profile.name}: expected records with joules, or a power model; "
+            f"measure matrices where a meter is, or give --power-model FILE"
+        )
+    made = make_plan(statistics, fit, target, machine, iterations, as_printed, energy, objective)
     drift, notes = _trust(basis, as_met or probe is not None)
     size = int(target.format_bytes("csr", RowBlocks.of(found))[0])
     notes = tuple(filter(None, (transferred, *notes, probe.sentence() if probe else "")))
     source = basis.transferred_from
     return replace(drift.plan(made, size, machine), notes=notes, probe=probe, transferred_from=source)
+
+
+def _energy(basis: Basis, fit: Model, power_model: PowerFile | None) -> EnergyModel | None:
+    """Return the model of energy for a question, None without one."""
+    if power_model is not None:
+        return power_model.model(fit)
+    return None if basis.transferred_from else energy_model(basis.training)
+
+
+def _refuse_objective(objective: str, device: str | None, as_printed: bool) -> None:
+    if objective not in OBJECTIVES:
+        raise InputError(f"objective '{objective}': expected one of {', '.join(OBJECTIVES)}; name one")
+    if objective != "time" and (as_printed or (device is not None and "," in device)):
+        raise InputError(
+            f"objective '{objective}' for a plan as printed, or for several devices: expected time; leave it "
+            f"out"
+        )
 
 
 def refuse_probe(probe_s: float | None, as_met: bool, device: str | None, *, has_matrix: bool = True) -> None:

@@ -261,8 +261,8 @@ def _record(line: Line, found: Structure, candidate: Candidate) -> Record:
         convert_s=None,
         stored_bytes=stored,
         traffic_bytes=stored,
-        energy_j=None,
-        energy_source=None,
+        energy_j=line.get("energy_j"),
+        energy_source=None if line.get("energy_j") is None else PUBLISHED_SUITE,
         measured_at="",
         version=PUBLISHED_SUITE,
     )

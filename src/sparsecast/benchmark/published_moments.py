@@ -13,7 +13,7 @@ where skew is the longest over the mean, less 1, and the features of `Neighbourh
   as many rows are one group in cross-validation, because they were drawn from the same lengths. Every other
   matrix is a group of its own;
 - a time is the median of the repetitions. It follows from GFLOP/s at 2 flops an entry, because ``time_s`` is
-  that of a loop of unknown length.
+  that of a loop of unknown length. Joules are the median of the watts times it; watts of 0 are none.
 """
 
 from __future__ import annotations
@@ -44,6 +44,9 @@ MOMENTS = ("std_nnz_per_row", "skew")
 LOCALITY = ("avg_bw", "std_bw", "avg_sc", "avg_num_neighbours", "cross_row_similarity")
 MATRIX = ("matrix_name", *COUNTS, *MOMENTS, *LOCALITY)
 RESULT = ("implementation", "gflops")
+
+#: Mean watts during the products, 0 where nobody measured them; a table may lack it.
+WATTS = "W_avg"
 
 #: Names of the same columns in a table of features alone.
 RENAMED = {
@@ -89,7 +92,7 @@ def moment_results(path: Path) -> Iterator[Line]:
         If the file cannot be read, lacks a column, or has a speed that cannot be.
     """
     repeated: dict[tuple[str, ...], list[Line]] = {}
-    for line in _lines(path, (*MATRIX, *RESULT), ("device",)):
+    for line in _lines(path, (*MATRIX, *RESULT), ("device", WATTS)):
         if line["implementation"] is None or line["gflops"] is None or not 0 < line["gflops"] < math.inf:
             speed = "nothing" if line["gflops"] is None else format(line["gflops"], "g")
             raise ProfileError(
@@ -101,12 +104,15 @@ def moment_results(path: Path) -> Iterator[Line]:
     for (machine, *_), lines in repeated.items():
         speed = median(line["gflops"] for line in lines) * 1e9
         entries = lines[0]["nr_nzeros"] or 0
+        time_s = product_flops(int(entries), "float64") / speed
+        watts = [line[WATTS] for line in lines if line[WATTS] is not None and 0 < line[WATTS] < math.inf]
         yield {
             **lines[0],
             "machine": machine,
             "executor": None,
             "format": lines[0]["implementation"],
-            "time_s": product_flops(int(entries), "float64") / speed,
+            "time_s": time_s,
+            "energy_j": median(watts) * time_s if watts else None,
             "completed": True,
         }
 

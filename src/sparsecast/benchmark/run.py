@@ -430,7 +430,9 @@ class Calibration:
         offered = self._device.calibrated(chosen)
         wanted = [candidate for candidate in offered if matrix.takes(candidate.format)]
         try:
-            instruments = Instruments(self._device, surroundings=self._surrounding(target.threads))
+            # Energy takes longer than time: of matrices as users have them alone.
+            meter = self._device.meter() if matrix.suite == HELD_OUT_SUITE else None
+            instruments = Instruments(self._device, meter, self._surrounding(target.threads))
             return measure_candidates(
                 problem, matrix.suite, wanted, self._effort, instruments, self._budget.watch
             )

@@ -37,6 +37,10 @@ def command(
     partition: Annotated[
         str | None, typer.Option(metavar="NAME", help="rows, nonzeros, metis, uniform-2d.")
     ] = None,
+    meter_command: Annotated[
+        str | None,
+        typer.Option(metavar="COMMAND", help="Prints the joules so far: a meter of your own."),
+    ] = None,
     keep: options.KeepOption = True,
     as_json: options.JsonOption = False,
 ) -> None:
@@ -47,7 +51,7 @@ def command(
     from sparsecast.distributed.processes import started_ranks
 
     if algorithm is not None or started_ranks() > 1:
-        given = {"--threads": threads, "--profile": profile}
+        given = {"--threads": threads, "--profile": profile, "--meter-command": meter_command}
         refuse_beside_ranks({name: value for name, value in given.items() if value is not None}, device)
         asked = {"formats": _names(formats), "remote_format": remote_format, "partition": partition}
         return _on_ranks(matrix, {"algorithms": _names(algorithm), "dtype": dtype, **asked}, keep, as_json)
@@ -57,7 +61,7 @@ def command(
             raise InputError(
                 f"{name} {value} of one process: expected --algorithm beside it, or mpirun; name one"
             )
-    return _alone(matrix, profile, threads, dtype, device, keep, as_json)
+    return _alone(matrix, profile, threads, dtype, device, meter_command, keep, as_json)
 
 
 def _names(text: str | None) -> list[str] | None:
@@ -86,6 +90,7 @@ def _alone(
     threads: int | None,
     dtype: str | None,
     device: str,
+    meter_command: str | None,
     keep: bool,
     as_json: bool,
 ) -> None:
@@ -94,6 +99,7 @@ def _alone(
     from sparsecast.reports import documents, tables
     from sparsecast.reports.progress import counted_bar
 
+    meter = None if meter_command is None else api.CommandMeter(meter_command)
     found = api.read_matrix(matrix)
     choice = api.choice(found, threads=threads, dtype=dtype, device=device)
     prediction = api.forecasts_at_hand(found, profile, threads=threads, dtype=dtype, device=device)
@@ -110,9 +116,12 @@ def _alone(
             choice.candidates,
             api.machine_of(device),
             keeps=keep,
+            meter=meter,
             on_sample=advance,
             on_left_out=leave_out,
         )
+    if meter is None and (why := api.unmetered(device)):
+        options.warn([f"Energy is not measured: {why}"])
     document = {
         "matrix": documents.matrix(found.structure, found.name),
         "measurements": [documents.measurement(r, forecasts.get(r.candidate)) for r in records],

@@ -19,6 +19,8 @@ from sparsecast.records import DTYPES
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from sparsecast.models.power_files import PowerFile
+
 #: Exit statuses: the user's input was wrong; our fault; stopped from the keyboard.
 INPUT_WRONG, OUR_FAULT, STOPPED = 2, 1, 130
 
@@ -72,6 +74,10 @@ ModelOption = Annotated[
     str | None,
     typer.Option(metavar="NAME", callback=_known_model, help="The model that forecasts."),
 ]
+PowerModelOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Joules of your own, where nothing measured them: JSON."),
+]
 ForecastDeviceOption = Annotated[
     str | None,
     typer.Option(metavar="DEVICE", help=f"Where the product is done; the profile's, or the CPU. {_DEVICES}"),
@@ -83,6 +89,13 @@ DevicesOption = Annotated[
     ),
 ]
 DeviceOption = Annotated[str, typer.Option(metavar="DEVICE", help=f"Where the product is done. {_DEVICES}")]
+
+
+def power_file(path: Path | None) -> PowerFile | None:
+    """Return what a power model says, None without one."""
+    from sparsecast.models.power_files import PowerFile
+
+    return None if path is None else PowerFile.read(path)
 
 
 def screen() -> Console:

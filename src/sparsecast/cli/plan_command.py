@@ -36,6 +36,10 @@ def command(
             "--as-printed", help="As Guo et al. (2014): the fastest product, no conversion counted."
         ),
     ] = False,
+    objective: Annotated[
+        str, typer.Option(metavar="time|energy|edp", help="What is least; edp is energy times time.")
+    ] = "time",
+    power_model: options.PowerModelOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
     """Find the best way of doing a number of products, conversion paid: a format for each row block."""
@@ -47,11 +51,12 @@ def command(
     profiles = profiles_for(found, profile, threads, dtype, device)
     asked: dict[str, Any] = {"iterations": iterations, "threads": threads, "dtype": dtype, "model": model}
     placements = None
-    if device is not None and "," in device and not as_printed:
+    if device is not None and "," in device and not as_printed and objective == "time":
         placements = api.place(found, device, profiles, **asked)
         made, on = placements.best.plan, placements.best.profile
         notes = tuple(dict.fromkeys(note for each in placements.placements for note in each.plan.notes))
     else:
+        asked |= {"objective": objective, "power_model": options.power_file(power_model)}
         made = api.plan(
             found, *profiles, **asked, device=device, as_met=as_met, probe_s=probe, as_printed=as_printed
         )

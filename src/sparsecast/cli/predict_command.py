@@ -24,6 +24,7 @@ def command(
             "--probe", help="Measure CSR here, correct the others by it, and measure what may be fastest."
         ),
     ] = False,
+    power_model: options.PowerModelOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
     """Forecast the time of one product in every format that suits the matrix, fastest first."""
@@ -42,6 +43,7 @@ def command(
     api.refuse_probe(probe_s, as_met, device, has_matrix=not isinstance(found, Structure))
     chosen = profile_for(found, profile, threads, dtype, device)
     asked: dict[str, Any] = {"threads": threads, "dtype": dtype, "device": device, "model": model}
+    asked["power_model"] = options.power_file(power_model)
     prediction = api.predict(found, chosen, **asked, as_met=as_met, probe_s=probe_s)
     options.warn(prediction.notes)
     title = f"Forecast of y = A x: {name} on {prediction.profile}"

@@ -93,6 +93,10 @@ class Device(ABC):
         """Return what counts its joules, None where nothing can be read."""
         return None
 
+    def unmetered(self) -> str:
+        """Return why a meter that is there cannot be read, in a line with the remedy; empty otherwise."""
+        return ""
+
     def references(self, machine: Machine, threads: int) -> ReferenceMonitor | None:
         """Return what times reference products of so many threads; None where there are none."""
         return None

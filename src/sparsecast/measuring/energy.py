@@ -1,7 +1,8 @@
 """Joules of callables: a meter is read before and after a run that is long enough for it.
 
-A meter that counts joules does not say when it looks. NVIDIA's counter is refreshed about ten times a second,
-and its sensor may see only part of that time. So a run of seconds is read, not a call of microseconds.
+A meter that counts joules does not say when it looks: one of a processor about every millisecond, NVIDIA's
+ten times a second, with a sensor that may see only part of that time. So a run is read that lasts many of
+its steps, not a call of microseconds. What was not measured is None.
 """
 
 from __future__ import annotations
@@ -12,14 +13,26 @@ from typing import Protocol
 
 from sparsecast.measuring.timing import Call, Clock
 
-#: Seconds of a run whose energy is read, and of the pause in which idle power is.
-RUN_S, IDLE_S = 2.0, 2.0
+#: Seconds of a pause in which idle power is read.
+IDLE_S = 2.0
 
 
 class Meter(Protocol):
-    """Something that counts joules; `source` is what a Record says of where its energy comes from."""
+    """Something that counts joules.
+
+    Attributes
+    ----------
+    source : str
+        What a Record says of where its energy comes from.
+    run_s : float
+        Seconds of a run that is read.
+    step_s : float
+        About the seconds after which the counter moves on: so much of a run may be missed.
+    """
 
     source: str
+    run_s: float
+    step_s: float
 
     def joules(self) -> float | None:
         """Return the joules used since some moment in the past, None where the meter does not answer."""
@@ -37,9 +50,9 @@ def idle_power_w(meter: Meter, pause: Callable[[float], object] = time.sleep) ->
 def energy_of(call: Call, meter: Meter, clock: Clock) -> float | None:
     """Return the joules of one call, idle power included; None where nothing was counted.
 
-    `call` is warmed up, and `clock` sees when calls are done. The run takes about RUN_S seconds.
+    `call` is warmed up, and `clock` sees when calls are done. The run takes about `run_s` of the meter.
     """
-    calls = max(1, round(RUN_S / max(clock.seconds(call, 16) / 16, 1e-9)))
+    calls = max(1, round(meter.run_s / max(clock.seconds(call, 16) / 16, 1e-9)))
     before = meter.joules()
     clock.seconds(call, calls)
     used = _used(before, meter.joules())

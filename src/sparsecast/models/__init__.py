@@ -17,6 +17,7 @@ MODELS: Registry[type[Model]] = Registry(
             "fitting",
             "forest",
             "knowledge",
+            "power_files",
             "probing",
             "published_trees",
             "store",

@@ -126,7 +126,7 @@ class LinearModel(Model):
         found = []
         for (name, kernel), places in sorted(alike.items()):
             own = [training.records[place] for place in places]
-            works = [self._work(record.candidate, blocks[record.matrix]) for record in own]
+            works = [self.work_of(record.candidate, blocks[record.matrix]) for record in own]
             counts = np.array([[float(count[0]) for count in work.values()] for work in works])
             time_s = np.array([record.time_s for record in own])
             found.append(CountedWork(name, kernel, np.array(places), tuple(works[0]), counts, time_s))
@@ -193,13 +193,13 @@ class LinearModel(Model):
     def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
         """Return the seconds that each kind of work costs each block, and their sum."""
         costs = self.costs_[self.label(candidate)]
-        work = self._work(candidate, blocks)
+        work = self.work_of(candidate, blocks)
         terms = {name: costs[name] * count for name, count in work.items()}
         # No term is below zero; the sum is zero only where every count is, which no product is.
         floor = np.finfo(float).tiny
         return {**terms, "time_s": np.maximum(np.sum(list(terms.values()), axis=0), floor)}
 
-    def _work(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
+    def work_of(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
         """Count the work of each kind that one product with each block is."""
         widths = candidate.value_bytes, candidate.index_bytes
         storage: Any = FORMATS.get(candidate.format)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,22 @@ SCORED_SUITES = (HELD_OUT_SUITE, "user")
 
 #: What models forecast: the term that a model of each quantity gives, and that Records measure.
 QUANTITIES = {"time": "time_s", "energy": "energy_j"}
+
+
+class EnergyModel(Protocol):
+    """What tells the joules of products: a model of energy, or someone's own figures with a model of time."""
+
+    def serves(self, candidate: Candidate) -> bool:
+        """Tell whether there is a forecast for a Candidate."""
+        ...
+
+    def values(self, candidate: Candidate, blocks: RowBlocks) -> NDArray[np.float64]:
+        """Return the joules of one product with each block."""
+        ...
+
+    def estimates(self, structure: Structure, candidates: Iterable[Candidate]) -> list[Estimate]:
+        """Return the joules of a product of a whole matrix in each Candidate that is served."""
+        ...
 
 
 class Model(ABC):

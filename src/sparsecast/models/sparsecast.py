@@ -68,7 +68,7 @@ class _Known:
 
     @classmethod
     def of(cls, structures: Sequence[Structure]) -> _Known:
-        raw = np.array([_of_matrix(each) for each in structures])
+        raw = np.array([of_matrix(each) for each in structures])
         mean, deviation = raw.mean(axis=0), raw.std(axis=0) + 1e-9
         points = (raw - mean) / deviation
         found = cls(mean, deviation, points, 1.0)
@@ -80,7 +80,7 @@ class _Known:
 
     def widening(self, structure: Structure) -> float:
         """Return how much wider the interval of a matrix is than at distance 0."""
-        point = (np.array(_of_matrix(structure)) - self.mean) / self.deviation
+        point = (np.array(of_matrix(structure)) - self.mean) / self.deviation
         return 1.0 + self._distance(point) / max(self.typical, 1e-9)
 
 
@@ -117,7 +117,7 @@ class _Samples:
         structures = {record.matrix: training.structure(record) for record in records}
         places = {name: place for place, name in enumerate(structures)}
         blocks = {name: RowBlocks.of(each) for name, each in structures.items()}
-        points = {name: _of_matrix(each) for name, each in structures.items()}
+        points = {name: of_matrix(each) for name, each in structures.items()}
         kinds = tuple(sorted({kind for record in records for kind in _kinds_of(record.candidate)}))
         features = [
             [*points[r.matrix], *_of_candidate(r.candidate, blocks[r.matrix], kinds)] for r in records
@@ -189,13 +189,11 @@ class _Learned:
         self, candidates: Sequence[Candidate], whole: RowBlocks, terms: Sequence[Mapping[str, Floats]]
     ) -> Floats:
         """Return log(measured / physics) of Candidates as the trees expect it, by the terms of the matrix."""
-        features, of_matrix = [], _of_matrix(whole.matrix)
+        features, point = [], of_matrix(whole.matrix)
         for candidate, own in zip(candidates, terms, strict=True):
             time_s = float(own["time_s"][0])
             shares = [float(own[name][0]) / time_s if name in own else 0.0 for name in self.terms]
-            features.append(
-                [*of_matrix, *_of_candidate(candidate, whole, self.kinds), *shares, np.log(time_s)]
-            )
+            features.append([*point, *_of_candidate(candidate, whole, self.kinds), *shares, np.log(time_s)])
         return self.forest.median(np.array(features)) if features else np.empty(0)
 
 
@@ -227,10 +225,10 @@ class SparsecastModel(Model):
     def _fit(self, training: TrainingSet) -> None:
         self.published_ = self._remembered = None
         if training.machine.published_as is not None:
-            self.published_ = PublishedTrees.learned(training, self._physics())
+            self.published_ = PublishedTrees.learned(training, self._new_physics())
             return
-        samples = _Samples.of(training, self._physics().counted(training))
-        learned = _Learned.of(self._physics(), samples, np.ones(len(samples.log_time), dtype=bool))
+        samples = _Samples.of(training, self._new_physics().counted(training))
+        learned = _Learned.of(self._new_physics(), samples, np.ones(len(samples.log_time), dtype=bool))
         if learned is None:
             raise self.insufficient(training)
         self.learned_ = learned
@@ -238,7 +236,7 @@ class SparsecastModel(Model):
         rank = min(int(np.ceil(INTERVAL_SHARE * (len(scores) + 1))), len(scores)) - 1
         self.width_ = float(scores[rank]) if len(scores) else None
 
-    def _physics(self) -> LinearModel:
+    def _new_physics(self) -> LinearModel:
         physics = LinearModel()
         physics.machine_, physics.device_ = self.machine_, self.device_
         return physics
@@ -249,22 +247,23 @@ class SparsecastModel(Model):
         scores = []
         for first in range(min(_FOLDS, len(groups))):
             is_out = np.isin(samples.group, groups[first::_FOLDS])
-            learned = _Learned.of(self._physics(), samples, ~is_out)
+            learned = _Learned.of(self._new_physics(), samples, ~is_out)
             if learned is not None:
                 scores.append(learned.scores(samples, is_out))
         return np.concatenate(scores) if scores else np.empty(0)
 
     @property
-    def _fitted_physics(self) -> LinearModel:
+    def physics(self) -> LinearModel:
+        """What counts the work of a product."""
         return self.published_.physics if self.published_ else self.learned_.physics
 
     def formats(self) -> list[str]:
         """Return the formats that the physics was fitted to."""
-        return self._fitted_physics.formats()
+        return self.physics.formats()
 
     def kernels(self, format_name: str) -> tuple[str, ...]:
         """Return a format's kernels that the physics was fitted to; none on a processor."""
-        return self._fitted_physics.kernels(format_name)
+        return self.physics.kernels(format_name)
 
     def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
         """Return the terms of the physics, the correction that the trees add, and the sum.
@@ -339,7 +338,7 @@ class SparsecastModel(Model):
         }
 
     def _restore(self, learned: Mapping[str, Any]) -> None:
-        physics, self.published_, self._remembered = self._physics(), None, None
+        physics, self.published_, self._remembered = self._new_physics(), None, None
         if "published" in learned:
             self.published_ = PublishedTrees.from_state(learned["published"], physics)
             return
@@ -351,7 +350,7 @@ class SparsecastModel(Model):
         self.width_ = None if learned["width"] is None else float(learned["width"])
 
 
-def _of_matrix(structure: Structure) -> list[float]:
+def of_matrix(structure: Structure) -> list[float]:
     """Return the features of a matrix that the trees and the distances see; 0 where a group is not known.
 
     Those who are asked know as much as those who were learned from: where a group is unknown, all are 0.

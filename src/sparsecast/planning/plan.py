@@ -9,13 +9,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sparsecast.errors import MatrixSizeError, ProfileError
-from sparsecast.features.row_blocks import StripStatistics
+from sparsecast.features.row_blocks import RowBlocks, StripStatistics
 from sparsecast.machines.machine import Machine
-from sparsecast.models.model import Model
+from sparsecast.models.model import EnergyModel, Model
 from sparsecast.models.transfer import Setting
 from sparsecast.planning.candidates import Target, refuse_beyond_memory
 from sparsecast.planning.dynamic_programme import Costs, PlannedBlock, best_blocks, best_single_block
 from sparsecast.planning.prediction import Probe
+
+#: What a plan may make least: seconds, joules, or their product, each of all products and the conversion.
+OBJECTIVES = ("time", "energy", "edp")
 
 #: A plan must be forecast to be faster than a simpler one by this share. Repeated measurements of one product
 #: differ by 1 % in the median and by 8 % at the 90th percentile (docs/facts.md).
@@ -44,6 +47,10 @@ class Plan:
         As in a Prediction.
     as_printed : bool
         Whether it is the plan that Guo et al. (2014) print.
+    energy_j : float or None
+        Forecast joules of one product; None where no energy was ever measured.
+    objective : str
+        One of OBJECTIVES.
     """
 
     blocks: tuple[PlannedBlock, ...]
@@ -58,6 +65,8 @@ class Plan:
     probe: Probe | None = None
     as_printed: bool = False
     transferred_from: Setting | None = None
+    energy_j: float | None = None
+    objective: str = "time"
 
     @property
     def device(self) -> str:
@@ -72,6 +81,8 @@ def make_plan(
     machine: Machine,
     iterations: int,
     as_printed: bool = False,
+    energy: EnergyModel | None = None,
+    objective: str = "time",
 ) -> Plan:
     """Return the plan with the least forecast time of all products and the conversion together.
 
@@ -81,6 +92,10 @@ def make_plan(
 
     With `as_printed` it is the argmin of Fig. 8 of Guo et al. (2014): the least forecast time of one product,
     however small the gain, and no conversion counted.
+
+    With an `objective` other than time it is the one block with the least joules, or joules times seconds,
+    of all products and the conversion, by a fitted model of `energy`; a conversion has the power of the
+    product.
 
     Raises
     ------
@@ -104,6 +119,8 @@ def make_plan(
         _refuse_excess(blocks, statistics, target, machine)
     else:
         blocks = _simplest(statistics, costs, baseline)
+    if energy is not None and objective != "time":
+        blocks = [_least(statistics, costs, energy, objective, baseline)]
     time_s = math.fsum(block.time_s for block in blocks)
     convert_s = math.fsum(block.convert_s for block in blocks)
     asked = [block.candidate for block in blocks], [block.time_s for block in blocks]
@@ -118,7 +135,46 @@ def make_plan(
         baseline=baseline,
         break_even_iterations=_break_even(convert_s - baseline.convert_s, baseline.time_s - time_s),
         as_printed=as_printed,
+        energy_j=None if energy is None else _joules(statistics, energy, blocks),
+        objective=objective,
     )
+
+
+def _least(
+    statistics: StripStatistics, costs: Costs, energy: EnergyModel, objective: str, baseline: PlannedBlock
+) -> PlannedBlock:
+    """Return the block with the least of an objective; plain CSR where nothing saves LEAST_GAIN."""
+    whole = statistics.blocks(np.array([0]), np.array([statistics.strips]))
+
+    def total(block: PlannedBlock) -> float:
+        joules = float(energy.values(block.candidate, whole)[0])
+        total_s = costs.iterations * block.time_s + block.convert_s
+        total_j = joules / block.time_s * total_s
+        return total_j * total_s if objective == "edp" else total_j
+
+    options = [
+        block
+        for name in costs.open_formats(statistics.matrix)
+        if energy.serves((block := costs.planned(whole, 0, name)).candidate)
+        and _fits([block], statistics, costs.target, costs.machine)
+    ]
+    best = min(options, key=total, default=baseline)
+    is_known = energy.serves(baseline.candidate)
+    return best if not is_known or total(best) * (1 + LEAST_GAIN) < total(baseline) else baseline
+
+
+def _joules(statistics: StripStatistics, energy: EnergyModel, blocks: Sequence[PlannedBlock]) -> float | None:
+    """Return the joules of one product with all blocks; None where the model does not serve one."""
+    if not all(energy.serves(block.candidate) for block in blocks):
+        return None
+    return math.fsum(
+        float(energy.values(block.candidate, _statistics_of(statistics, block))[0]) for block in blocks
+    )
+
+
+def _statistics_of(statistics: StripStatistics, block: PlannedBlock) -> RowBlocks:
+    first, end = np.searchsorted(statistics.bounds, [[block.first_row], [block.last_row + 1]])
+    return statistics.blocks(first, end)
 
 
 def _simplest(statistics: StripStatistics, costs: Costs, baseline: PlannedBlock) -> list[PlannedBlock]:
@@ -146,8 +202,7 @@ def _refuse_excess(
     """Raise unless all blocks in their formats, with x and y, fit in the machine's memory at once."""
     size = 0
     for block in blocks:
-        first, end = np.searchsorted(statistics.bounds, [[block.first_row], [block.last_row + 1]])
-        size += int(target.format_bytes(block.candidate.format, statistics.blocks(first, end))[0])
+        size += int(target.format_bytes(block.candidate.format, _statistics_of(statistics, block))[0])
     refuse_beyond_memory("the plan", size, statistics.matrix, target, machine)
 
 

@@ -174,7 +174,7 @@ def plan(made: Plan, check: PlanCheck | None) -> Document:
     checked = {} if check is None else {"check": {**dataclasses.asdict(check), "gain": check.gain}}
     return {
         "blocks": blocks,
-        **_fields(made, "iterations", "time_s", "low_s", "high_s", "convert_s"),
+        **_fields(made, "iterations", "time_s", "low_s", "high_s", "convert_s", "energy_j", "objective"),
         "baseline": {"format": made.baseline.candidate.format, "time_s": made.baseline.time_s},
         "break_even_iterations": made.break_even_iterations,
         "notes": list(made.notes),

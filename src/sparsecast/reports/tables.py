@@ -196,6 +196,9 @@ def plan_sentences(made: Plan, profile: str) -> list[str]:
         f"One product on {profile}: {time(made.time_s)} {_bracketed(made.low_s, made.high_s)}, "
         f"plain CSR {time(made.baseline.time_s)}."
     ]
+    if made.energy_j is not None:
+        what = "" if made.objective == "time" else f", the least {made.objective}"
+        sentences.append(f"Energy of one product: {energy(made.energy_j)}{what}.")
     if made.as_printed:
         sentences.append(
             "This is the plan of Guo et al. (2014): the fastest product, with no conversion counted."

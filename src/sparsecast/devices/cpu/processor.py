@@ -11,6 +11,7 @@ from sparsecast.devices.binding import Bound, bind, tiny_matrix
 from sparsecast.devices.cpu.kernels import KERNELS
 from sparsecast.devices.device import Device
 from sparsecast.devices.format_kernels import FormatKernels
+from sparsecast.errors import MeterError
 from sparsecast.machines.machine import Machine, detect
 from sparsecast.measuring.timing import Call, HostClock
 from sparsecast.records import DTYPES, Candidate
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from sparsecast.matrices.benchmark_matrices import SuiteMatrix
     from sparsecast.measuring.core_speed import CoreSpeed
+    from sparsecast.measuring.energy import Meter
     from sparsecast.measuring.references import ReferenceMonitor
     from sparsecast.planning.candidates import Target
 
@@ -40,6 +42,7 @@ class Processor(Device):
     dtypes: ClassVar[tuple[str, ...]] = DTYPES
     kernels: ClassVar[Registry[FormatKernels]] = KERNELS
     compiles_apart: ClassVar[bool] = True
+    may_read_energy: ClassVar[bool] = True
 
     def describe(self, index: int | None = None) -> Machine:
         """Return this machine."""
@@ -56,6 +59,21 @@ class Processor(Device):
     def clock(self) -> HostClock:
         """Return the clock of the host."""
         return HostClock()
+
+    def meter(self) -> Meter | None:
+        """Return the energy counter of the processor, None where there is none that can be read."""
+        from sparsecast.measuring.meters.finding import processor_meter
+
+        try:
+            return processor_meter()
+        except MeterError:
+            return None  # energy is then not measured, which a Record says by None
+
+    def unmetered(self) -> str:
+        """Return why a counter that is there cannot be read; empty where none is, or it can."""
+        from sparsecast.measuring.meters.finding import refusal
+
+        return refusal()
 
     def references(self, machine: Machine, threads: int) -> ReferenceMonitor:
         """Return what times reads and gathers in the second cache, the third, and memory."""

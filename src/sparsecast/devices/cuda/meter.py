@@ -20,7 +20,7 @@ class NvmlMeter:
         If NVML or the device cannot be found, or the device does not count its energy.
     """
 
-    source = "nvml"
+    source, run_s, step_s = "nvml", 2.0, 0.1
 
     def __init__(self, uuid: str | None = None) -> None:
         try:

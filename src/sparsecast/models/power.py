@@ -1,0 +1,206 @@
+"""Energy: the power of a product times the time that the default model forecasts.
+
+The power is idle power, plus the joules of each kind of work over the time: a row, an entry, a byte from
+beyond each cache, a line of x. So the joules of a product are the sum of joules for each second and for each
+unit of work. They are fitted by non-negative least squares on relative residuals, all formats together,
+because a byte from memory costs as much in each. Where there are enough measurements, trees learn the power
+itself from the features of the matrix, and not from the time, whose forecast may be far off where the power
+is not.
+
+Intervals come from groups of matrices that were left out, and hold the errors of the time as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.features.structure import Structure
+from sparsecast.models import MODELS
+from sparsecast.models.fitting import Floats, fitted_costs
+from sparsecast.models.forest import Forest
+from sparsecast.models.linear import LinearModel
+from sparsecast.models.model import Model, prediction_interval
+from sparsecast.models.published_trees import of_matrix
+from sparsecast.models.sparsecast import SparsecastModel
+from sparsecast.models.sparsecast import of_matrix as of_own_matrix
+from sparsecast.models.training import TrainingSet
+from sparsecast.records import Candidate
+
+#: Fewest Records with joules that the physics is fitted to, and that trees learn from.
+LEAST_RECORDS, LEAST_LEARNED = 12, 200
+
+#: Settings of scikit-learn's ExtraTreesRegressor, but for the fewer trees its usual ones.
+FOREST: dict[str, Any] = {"n_estimators": 60, "random_state": 0}
+
+#: Parts of the groups of matrices that are left out in turn.
+_FOLDS = 3
+
+#: The term of idle power, whose work is the seconds of a product.
+IDLE = "idle"
+
+
+@MODELS.register("power")
+class PowerModel(Model):
+    """Joules for each second and each unit of work, and trees that have learned the power.
+
+    Attributes
+    ----------
+    time_ : SparsecastModel
+        The model of time.
+    joules_ : dict of str to float
+        For a second, called IDLE, and for a unit of each kind of work.
+    labels_ : tuple of str
+        Formats, or formats and kernels, that were measured.
+    forest_ : Forest or None
+        None where too little was measured.
+    ends_ : (float, float) or None
+        Ends of the interval of measured over forecast joules.
+    """
+
+    name: ClassVar[str] = "power"
+    quantity: ClassVar[str] = "energy"
+    optional_groups: ClassVar[tuple[str, ...]] = SparsecastModel.optional_groups
+
+    def fit(self, training: TrainingSet) -> Self:
+        """Learn times from all Records, and power from those with joules.
+
+        Raises
+        ------
+        ProfileError
+            If too few have joules, or the model of time cannot be fitted.
+        """
+        if sum(record.energy_j is not None for record in training.records) < LEAST_RECORDS:
+            raise self.insufficient(training)
+        self.time_ = SparsecastModel().fit(training)
+        return super().fit(training)
+
+    @classmethod
+    def used(cls, training: TrainingSet) -> TrainingSet:
+        """Return what the model of time learns from: joules are looked for in it."""
+        return SparsecastModel.used(training)
+
+    @classmethod
+    def learns_from(cls, suite: str) -> bool:
+        """Tell whether it is fitted to the Records of a suite: to all; groups are left out in turn."""
+        return True
+
+    def needed(self) -> str:
+        """Return what is missing, and what measures it."""
+        return f"{LEAST_RECORDS} with joules; measure matrices where a meter is"
+
+    def _fit(self, training: TrainingSet) -> None:
+        known = training.where(lambda record: record.energy_j is not None)
+        self._learn(known)
+        self.ends_ = self._ends(known)
+
+    def _learn(self, known: TrainingSet) -> None:
+        counted = self._physics.counted(known)
+        self.labels_ = tuple(sorted(work.label for work in counted))
+        kinds = [IDLE, *sorted({kind for work in counted for kind in work.kinds if kind != "start"})]
+        counts = np.zeros((len(known.records), len(kinds)))
+        for work in counted:
+            for column, kind in enumerate(work.kinds):
+                if kind != "start":
+                    counts[work.places, kinds.index(kind)] = work.counts[:, column]
+        counts[:, 0] = [record.time_s for record in known.records]
+        joules = np.array([record.energy_j for record in known.records], dtype=float)
+        costs = fitted_costs(counts, joules)
+        self.joules_ = dict(zip(kinds, costs.tolist(), strict=True))
+        self.forest_ = None
+        if len(joules) >= LEAST_LEARNED:
+            points = {r.matrix: self._of_matrix(known.structure(r)) for r in known.records}
+            features = [[*points[r.matrix], *self._of_candidate(r.candidate)] for r in known.records]
+            self.forest_ = Forest.grown(np.array(features), np.log(joules / counts[:, 0]), **FOREST)
+
+    def _of_matrix(self, structure: Structure) -> list[float]:
+        is_published = self.machine_.published_as is not None
+        return of_matrix(structure) if is_published else of_own_matrix(structure)
+
+    def _of_candidate(self, candidate: Candidate) -> list[float]:
+        return [float(self._physics.label(candidate) == label) for label in self.labels_]
+
+    @property
+    def _physics(self) -> LinearModel:
+        """The model that counts work, as that of time does."""
+        return self.time_.physics
+
+    def _ends(self, known: TrainingSet) -> tuple[float, float] | None:
+        """Return the ends of measured over forecast joules of groups left out, at forecast times."""
+        groups, ratios = known.groups(), []
+        if len(groups) < 2:
+            return None
+        for first in range(min(_FOLDS, len(groups))):
+            out = set(groups[first::_FOLDS])
+            rest = known.of_groups(set(groups) - out)
+            if len(rest.records) < LEAST_RECORDS:
+                continue
+            other = type(self)()
+            other.machine_, other.device_, other.time_ = self.machine_, self.device_, self.time_
+            other._learn(rest)
+            for record in known.of_groups(out).records:
+                if record.energy_j is not None and other.serves(record.candidate):
+                    blocks = RowBlocks.of(known.structure(record))
+                    ratios.append(record.energy_j / float(other.values(record.candidate, blocks)[0]))
+        return prediction_interval(ratios) if len(ratios) > 1 else None
+
+    def formats(self) -> list[str]:
+        """Return the formats whose joules were measured and whose time is forecast."""
+        measured = {label.partition(" ")[0] for label in self.labels_}
+        return [name for name in self.time_.formats() if name in measured]
+
+    def kernels(self, format_name: str) -> tuple[str, ...]:
+        """Return a format's kernels whose joules were measured; none on a processor."""
+        named = [label.partition(" ") for label in self.labels_]
+        return tuple(kernel for name, _, kernel in named if name == format_name and kernel)
+
+    def watts(self, candidate: Candidate, blocks: RowBlocks, time_s: Floats) -> dict[str, Floats]:
+        """Return the power of a Candidate by what it goes to, where a product of each block takes so long.
+
+        The term ``"watts"`` is the sum.
+        """
+        work = {IDLE: time_s, **self._physics.work_of(candidate, blocks)}
+        terms = {name: self.joules_[name] * work[name] / time_s for name in self.joules_ if name in work}
+        watts = np.maximum(np.sum(list(terms.values()), axis=0), np.finfo(float).tiny)
+        if self.forest_ is not None:
+            point = [*self._of_matrix(blocks.matrix), *self._of_candidate(candidate)]
+            learned = float(np.exp(self.forest_.median(np.array([point]))[0]))
+            terms["correction"], watts = learned - watts, np.full(len(watts), learned)
+        return {**terms, "watts": watts}
+
+    def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, NDArray[np.float64]]:
+        """Return the joules of each block by what they go to, and their sum."""
+        time_s = self.time_.values(candidate, blocks)
+        found = self.watts(candidate, blocks, time_s)
+        watts = found.pop("watts")
+        return {**{name: value * time_s for name, value in found.items()}, "energy_j": watts * time_s}
+
+    def interval(
+        self, candidate: Candidate, value: float, matrix: Structure
+    ) -> tuple[float | None, float | None]:
+        """Return the low and high end of a forecast; None where too few were left out."""
+        return (None, None) if self.ends_ is None else (value * self.ends_[0], value * self.ends_[1])
+
+    def _ratios(self, used: TrainingSet) -> dict[str, list[float]]:
+        return {}  # it learns from what others hold out: `ends_` is for its intervals
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            "time": self.time_.to_state(),
+            "joules": self.joules_,
+            "labels": list(self.labels_),
+            "forest": None if self.forest_ is None else self.forest_.to_state(),
+            "ends": self.ends_,
+        }
+
+    def _restore(self, learned: Mapping[str, Any]) -> None:
+        self.time_ = SparsecastModel().restored(learned["time"], self.machine_)
+        self.joules_ = {name: float(value) for name, value in learned["joules"].items()}
+        self.labels_ = tuple(learned["labels"])
+        self.forest_ = None if learned["forest"] is None else Forest.from_state(learned["forest"])
+        ends = learned["ends"]
+        self.ends_ = None if ends is None else (float(ends[0]), float(ends[1]))

@@ -1,0 +1,104 @@
+"""Power models of someone's own: what a second, and a unit of each kind of work, costs in joules.
+
+A file is JSON: ``{"joules": {"idle": 30.0, "entries": 1e-10, "bytes beyond L3": 5e-11}}``. What is idle is
+in joules a second, which is watts; the others are the kinds of work of the linear model.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from sparsecast.errors import ProfileError
+from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.features.structure import Structure
+from sparsecast.models.fitting import Floats
+from sparsecast.models.linear import LinearModel
+from sparsecast.models.model import Model
+from sparsecast.models.power import IDLE
+from sparsecast.records import Candidate, Estimate
+
+#: What a file may name besides IDLE.
+KINDS = (
+    *("rows", "entries", "bytes beyond L2", "bytes beyond L3"),
+    *("lines of x", "lines of x beyond L1", "lines of x beyond L2", "lines of x beyond L3"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PowerFile:
+    """A file of joules.
+
+    Attributes
+    ----------
+    joules : dict of str to float
+        At least one above 0.
+    """
+
+    joules: Mapping[str, float]
+
+    @classmethod
+    def read(cls, path: Path) -> PowerFile:
+        """Read a file.
+
+        Raises
+        ------
+        ProfileError
+            If it cannot be read, or is something else.
+        """
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))["joules"]
+            joules = {str(name): float(value) for name, value in found.items()}
+        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+            raise ProfileError(
+                f"power model {path} cannot be read ({error}): expected JSON such as "
+                '{"joules": {"idle": WATTS}}; correct the file'
+            ) from error
+        for name, value in joules.items():
+            if name not in (IDLE, *KINDS):
+                raise ProfileError(
+                    f"power model {path} names '{name}': expected {', '.join((IDLE, *KINDS))}; correct it"
+                )
+            if not 0 <= value < math.inf:
+                raise ProfileError(
+                    f"power model {path} has {value:g} joules for '{name}': expected a number from 0 on; "
+                    f"correct the file"
+                )
+        if not any(joules.values()):
+            raise ProfileError(f"power model {path} has no joules above 0: expected some; correct the file")
+        return cls(joules)
+
+    def model(self, time: Model) -> GivenPower:
+        """Return a model of energy, with the times of a fitted model."""
+        return GivenPower(self.joules, time)
+
+
+@dataclass(frozen=True, slots=True)
+class GivenPower:
+    """Joules of products by a power model of someone's own, and the times of a model, without intervals."""
+
+    joules: Mapping[str, float]
+    time: Model
+
+    def serves(self, candidate: Candidate) -> bool:
+        """Tell whether the time of a Candidate is forecast."""
+        return self.time.serves(candidate)
+
+    def values(self, candidate: Candidate, blocks: RowBlocks) -> Floats:
+        """Return the joules of one product with each block."""
+        time_s = self.time.values(candidate, blocks)
+        counting = LinearModel()
+        counting.machine_, counting.device_ = self.time.machine_, self.time.device_
+        work = {IDLE: time_s, **counting.work_of(candidate, blocks)}
+        return np.asarray(sum(value * work[name] for name, value in self.joules.items() if name in work))
+
+    def estimates(self, structure: Structure, candidates: Iterable[Candidate]) -> list[Estimate]:
+        """Return the joules of a product of a whole matrix in each Candidate that is served."""
+        blocks = RowBlocks.of(structure)
+        served = [candidate for candidate in candidates if self.serves(candidate)]
+        return [Estimate(each, float(self.values(each, blocks)[0]), None, None, ()) for each in served]

@@ -1,0 +1,52 @@
+"""Energy through the command line: a meter of one's own, a power model, and what a plan makes least."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+SMALL = "gallery:poisson2d?n=30"
+
+
+@pytest.fixture
+def power(tmp_path):
+    path = tmp_path / "power.json"
+    path.write_text(json.dumps({"joules": {"idle": 10.0, "bytes beyond L2": 1e-9}}))
+    return path
+
+
+def test_a_power_model_gives_joules_to_forecasts_and_plans(run, recorded_path, power):
+    asked = ("--profile", recorded_path, "--threads", "1", "--power-model", power, "--json")
+    forecasts = json.loads(run("predict", SMALL, *asked).out)["forecasts"]
+    assert all(item["energy_j"] >= 10 * item["time_s"] and item["energy_low_j"] is None for item in forecasts)
+    for objective in ("time", "energy", "edp"):
+        plan = json.loads(run("plan", SMALL, *asked, "--objective", objective).out)["plan"]
+        assert plan["objective"] == objective and plan["energy_j"] > 0
+    # Where all power is idle, the least energy is the least time.
+    power.write_text(json.dumps({"joules": {"idle": 10.0}}))
+    plans = [
+        json.loads(run("plan", SMALL, *asked, "--objective", each, "--iterations", "100000").out)["plan"]
+        for each in ("time", "energy")
+    ]
+    assert plans[0]["blocks"][0]["format"] == plans[1]["blocks"][0]["format"]
+    assert "Energy of one product" in run("plan", SMALL, *asked[:-1], "--objective", "energy").out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("plan", SMALL, "--objective", "beauty"), "objective 'beauty': expected one of time, energy, edp"),
+        (("plan", SMALL, "--objective", "energy"), "expected records with joules, or a power model"),
+        (("plan", SMALL, "--objective", "edp", "--as-printed"), "for a plan as printed"),
+        (("predict", SMALL, "--power-model", "absent.json"), "power model absent.json cannot be read"),
+    ],
+)
+def test_what_cannot_be_is_one_line(run, recorded_path, arguments, told):
+    done = run(*arguments, "--profile", recorded_path, "--threads", "1")
+    assert done.status == 2 and done.err.count("\n") == 1 and told in done.err
+
+
+def test_a_command_that_is_no_meter_is_refused_before_anything_is_measured(run):
+    done = run("measure", SMALL, "--meter-command", "echo much")
+    assert done.status == 2 and "meter command 'echo much'" in done.err

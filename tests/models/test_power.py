@@ -1,0 +1,112 @@
+"""The model of energy: on Records whose joules follow a law, and power models of someone's own."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sparsecast.errors import ProfileError
+from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.models.power import LEAST_RECORDS, PowerModel
+from sparsecast.models.power_files import PowerFile
+from sparsecast.models.sparsecast import SparsecastModel
+from sparsecast.models.training import TrainingSet
+
+IDLE_W, AN_ENTRY_J = 20.0, 3e-9
+
+
+@pytest.fixture(scope="module")
+def metered(recorded):
+    """Times as measured, and joules of idle power and of each entry, of two formats."""
+    records = [
+        r for name in ("csr", "sell") for r in recorded.select(format=name, dtype="float64", threads=1)
+    ]
+    return TrainingSet.of(
+        recorded,
+        [replace(r, energy_j=IDLE_W * r.time_s + AN_ENTRY_J * r.nnz, energy_source="rapl") for r in records],
+    )
+
+
+@pytest.fixture(scope="module")
+def model(metered):
+    return PowerModel().fit(metered)
+
+
+def test_it_finds_idle_power_and_the_joules_of_work(model, metered):
+    assert model.joules_["idle"] == pytest.approx(IDLE_W, rel=0.1)
+    errors = []
+    for record in metered.records:
+        blocks = RowBlocks.of(metered.structure(record))
+        watts = model.watts(record.candidate, blocks, np.array([record.time_s]))["watts"][0]
+        errors.append(abs(watts / (record.energy_j / record.time_s) - 1))
+    assert np.median(errors) < 0.03
+
+
+def test_joules_are_power_times_the_forecast_time_and_have_an_interval(model, metered):
+    time = SparsecastModel().fit(metered)
+    record = max(metered.records, key=lambda each: each.nnz)
+    structure = metered.structure(record)
+    [found] = model.estimates(structure, [record.candidate])
+    expected_s = float(time.values(record.candidate, RowBlocks.of(structure))[0])
+    assert found.value == pytest.approx(IDLE_W * expected_s + AN_ENTRY_J * record.nnz, rel=0.1)
+    assert found.low < found.value < found.high
+    assert sum(value for _, value in found.why) == pytest.approx(found.value)
+
+
+def test_what_was_not_metered_has_no_forecast(model, recorded):
+    coo = recorded.select(format="coo", dtype="float64")[0]
+    assert not model.serves(coo.candidate)
+    assert model.estimates(recorded.structure(coo), [coo.candidate]) == []
+
+
+def test_it_is_restored_as_it_was(model, metered):
+    state = json.loads(json.dumps(model.to_state()))
+    again = PowerModel().restored(state, metered.machine)
+    record = metered.records[0]
+    structure = metered.structure(record)
+    assert again.estimates(structure, [record.candidate]) == model.estimates(structure, [record.candidate])
+
+
+def test_without_joules_it_is_refused_before_anything_is_fitted(metered, monkeypatch):
+    monkeypatch.setattr(SparsecastModel, "fit", lambda *_: pytest.fail("fitted"))
+    few = [replace(r, energy_j=None) if k >= LEAST_RECORDS - 1 else r for k, r in enumerate(metered.records)]
+    with pytest.raises(ProfileError, match="12 with joules; measure matrices where a meter is"):
+        PowerModel().fit(replace(metered, records=tuple(few)))
+
+
+def test_a_power_model_of_ones_own_counts_seconds_and_work(metered, tmp_path):
+    path = tmp_path / "own.json"
+    path.write_text(json.dumps({"joules": {"idle": IDLE_W, "entries": AN_ENTRY_J}}))
+    time = SparsecastModel().fit(metered)
+    energy = PowerFile.read(path).model(time)
+    record = next(r for r in metered.records if r.candidate.format == "csr" and r.nnz > 1e5)
+    structure = metered.structure(record)
+    [found] = energy.estimates(structure, [record.candidate])
+    expected_s = float(time.values(record.candidate, RowBlocks.of(structure))[0])
+    assert found.value == pytest.approx(IDLE_W * expected_s + AN_ENTRY_J * record.nnz, rel=1e-6)
+    assert (found.low, found.high) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("", "cannot be read"),
+        ("[]", "cannot be read"),
+        ('{"watts": 3}', "cannot be read"),
+        ('{"joules": {"idle": "much"}}', "cannot be read"),
+        ('{"joules": {"moonlight": 1}}', "names 'moonlight': expected idle, rows"),
+        ('{"joules": {"idle": -1}}', "has -1 joules for 'idle'"),
+        ('{"joules": {"idle": NaN}}', "has nan joules for 'idle'"),
+        ('{"joules": {"idle": 0}}', "has no joules above 0"),
+    ],
+)
+def test_a_file_that_is_no_power_model_is_refused(tmp_path, content, told):
+    path = tmp_path / "own.json"
+    path.write_text(content)
+    with pytest.raises(ProfileError, match=told):
+        PowerFile.read(path)
+    with pytest.raises(ProfileError, match=r"absent.json cannot be read"):
+        PowerFile.read(tmp_path / "absent.json")
