@@ -32,6 +32,7 @@ from sparsecast.api.forecasting import (
 from sparsecast.api.partitioning import distribute, keep_partition, kept_partition, partition, partitions
 from sparsecast.api.publishing import import_machine, is_table, read_table
 from sparsecast.api.ranks import AskedProducts, measure_on_ranks, on_ranks, rank_calibration
+from sparsecast.api.reporting import matrix_report
 from sparsecast.api.resolving import (
     contents,
     machine_of,
@@ -65,6 +66,7 @@ __all__ = [
     "kept_partition",
     "machine_of",
     "machines",
+    "matrix_report",
     "measure",
     "measure_here",
     "measure_on_ranks",

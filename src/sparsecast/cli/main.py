@@ -26,6 +26,7 @@ COMMANDS = (
     "cluster",
     "measure",
     "evaluate",
+    "report",
 )
 
 
