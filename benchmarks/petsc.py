@@ -9,7 +9,9 @@ distribution:
     pip install setuptools wheel 'cython<3'
     PETSC_DIR=... PETSC_ARCH= CC=mpicc pip install --no-build-isolation --no-deps petsc4py==VERSION
 
-VERSION is that of the PETSc. With the wheel of mpi4py, MPI4PY_MPIABI=openmpi or mpich names the library.
+VERSION is that of the PETSc, and CC the compiler of its MPI library. Build it in an environment without the
+wheel of mpich, whose mpi.h would be found first (`pip wheel` makes a file to install). With the wheel of
+mpi4py, MPI4PY_MPIABI=openmpi or mpich names the library.
 """
 
 from __future__ import annotations

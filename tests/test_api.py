@@ -352,7 +352,7 @@ def short_calibration(monkeypatch):
     def small(self, *about):
         # All that a profile must have are measured in `benchmark/test_run.py`.
         needed = suites(self, *about)[0]
-        return [each for each in needed if each.suite == "gallery" or each.entries <= 200_000], []
+        return [each for each in needed if each.suite == "gallery" or each.entries <= 60_000], []
 
     monkeypatch.setattr(Processor, "suites", small)
     monkeypatch.setattr(Processor, "measure_bandwidths", lambda self, machine, threads: [])

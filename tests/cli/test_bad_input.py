@@ -123,6 +123,8 @@ OPTIONS = [
     (("frobnicate",), "No such command 'frobnicate'"),
     (("predict", SMALL, "--nope"), "No such option: --nope"),
     (("predict",), "Missing argument 'MATRIX'"),
+    (("evaluate", SMALL, "--models", "linear,astrology"), "model 'astrology' is unknown: known are"),
+    (("evaluate", "--replay", "--ranks", "--models", "linear"), "--models linear beside ranks: expected"),
     (("evaluate",), "neither matrices nor --replay"),
     (("evaluate", "{tmp}/folder"), "folder has no matrix files: expected some of"),
     (("evaluate", "{tmp}/notes", SMALL), "notes has no matrix files: expected some of"),

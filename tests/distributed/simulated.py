@@ -32,6 +32,9 @@ class Request:
         self.is_begun = True
         return self
 
+    def Wait(self):
+        self.Waitall([self])
+
     def Free(self):
         assert not self.is_begun, "freed a request that was not waited for"
 
@@ -73,11 +76,27 @@ class Comm:
         self.aborted = None
         self.splits = 0
         self.is_freed = False
+        self.attributes = {}
+
+    @staticmethod
+    def Create_keyval(delete_fn):
+        return delete_fn
+
+    def Get_attr(self, key):
+        return self.attributes.get(key)
+
+    def Set_attr(self, key, value):
+        self.attributes[key] = value
+
+    def Dup(self):
+        return self.Split(0, self.rank)
 
     def __bool__(self):
         return not self.is_freed
 
     def Free(self):
+        for delete, value in self.attributes.items():
+            delete(self, delete, value)
         self.is_freed = True
 
     def Abort(self, status):

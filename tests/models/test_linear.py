@@ -14,7 +14,7 @@ from sparsecast.formats import FORMATS
 from sparsecast.machines.machine import Cache, Machine, detect
 from sparsecast.matrices.synthesis import block_matrix, diagonal_matrix, varied_matrix
 from sparsecast.models import MODELS
-from sparsecast.models.linear import LEAST_RECORDS, LinearModel
+from sparsecast.models.linear import LEAST_RECORDS, CountedWork, LinearModel
 from sparsecast.models.training import TrainingSet
 from sparsecast.planning.candidates import Target, whole_matrix
 
@@ -184,3 +184,22 @@ def test_bytes_beyond_a_cache_cost_a_format_that_was_never_measured_there_what_t
     physics.fit_work([work.part(small) if work.format == "csr" else work for work in counted])
     others = [physics.costs_[w.label][kind] for w in counted if w.format != "csr" and w.knows(kind)]
     assert others and physics.costs_["csr"][kind] == pytest.approx(np.median(others))
+
+
+def test_a_format_measured_on_large_matrices_alone_starts_as_fast_as_any():
+    def work(name, rows, time_s):
+        counts = np.column_stack([np.ones(len(rows)), rows]).astype(float)
+        return CountedWork(name, "", np.arange(len(rows)), ("start", "rows"), counts, np.array(time_s))
+
+    rows = np.linspace(1e5, 1.1e5, LEAST_RECORDS)
+    small = np.geomspace(1e2, 1e5, LEAST_RECORDS)
+    costs = (
+        LinearModel()
+        .fit_work(
+            [work("csr", small, 1e-6 + 1e-9 * small), work("sell", rows, np.full(LEAST_RECORDS, 1.1e-4))]
+        )
+        .costs_
+    )
+    assert costs["csr"]["start"] == pytest.approx(1e-6)
+    assert costs["sell"]["start"] == pytest.approx(1.1e-6)  # the shortest product of all, not 110 us
+    assert costs["sell"]["rows"] == pytest.approx(1e-9, rel=0.1)

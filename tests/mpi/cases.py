@@ -188,6 +188,27 @@ def nothing_stays_of_an_operator(comm, folder):
         assert not along_row
 
 
+def messages_of_the_caller_are_left_alone(comm, folder):
+    """A caller that waits for any message gets its own, and one communicator of ours serves all operators."""
+    A = random_matrix(30, 30, 100)
+    theirs, last = comm.Dup(), comm.size - 1
+    found = np.zeros(30)
+    waiting = theirs.Irecv(found, last) if comm.rank == 0 else None
+    ops = [compiled(theirs, algorithm, A) for algorithm in algorithms(comm.size)]
+    ours = {id(op.product.comm): op.product.comm for op in ops}
+    assert len(ours) == 1
+    for op in ops:
+        same(comm, op, A)
+    if comm.rank == last:
+        theirs.Send(np.full(30, 7.0), 0)
+    if waiting:
+        waiting.Wait()
+        assert (found == 7).all()
+    del op, ops
+    theirs.Free()
+    assert not any(ours.values())
+
+
 def sums_are_those_of_whole_vectors(comm, folder):
     A = random_matrix(30, 21, 60, "complex128")
     for algorithm in algorithms(comm.size):
@@ -384,6 +405,7 @@ CASES = {
         vectors_stay_distributed,
         types_that_differ_hang_nobody,
         nothing_stays_of_an_operator,
+        messages_of_the_caller_are_left_alone,
         sums_are_those_of_whole_vectors,
         conjugate_gradients_run_unchanged,
         bits_repeat,

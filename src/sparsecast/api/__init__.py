@@ -15,7 +15,7 @@ from sparsecast.api.calibrating import (
 )
 from sparsecast.api.cluster_evaluating import replay_ranks
 from sparsecast.api.clustering import cluster
-from sparsecast.api.evaluating import evaluate, replay
+from sparsecast.api.evaluating import chosen_models, evaluate, replay
 from sparsecast.api.executing import check, compile, measure, measure_here, measuring_steps
 from sparsecast.api.forecasting import (
     PROBE_S,
@@ -53,6 +53,7 @@ __all__ = [
     "calibration",
     "check",
     "choice",
+    "chosen_models",
     "cluster",
     "compile",
     "contents",

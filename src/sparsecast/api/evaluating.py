@@ -53,11 +53,12 @@ _COST_TRIALS = 2
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """How the matrices are asked about, as in `predict`."""
+    """How the matrices are asked about, as in `predict`, and which models are."""
 
     threads: int | None
     dtype: str | None
     device: str
+    models: list[type[Model]]
 
 
 def evaluate(
@@ -67,11 +68,12 @@ def evaluate(
     threads: int | None = None,
     dtype: str | None = None,
     device: str = PROCESSOR,
+    models: Sequence[str] | None = None,
     keeps: bool = True,
     anew: bool = False,
     on_progress: Progress = no_progress,
 ) -> Evaluation:
-    """Forecast a collection of matrices with every model, and measure them on this machine.
+    """Forecast a collection of matrices with all models, and measure them on this machine.
 
     No model learns from a matrix that it is scored on, nor from one of its group, whatever the profile and
     the kept Records hold: the groups that are known are left out in turn, in FOLDS parts. A matrix or a
@@ -84,6 +86,8 @@ def evaluate(
     matrices : sequence of paths, folders of matrix files, gallery specifications or sparse matrices
     profile, threads, dtype, device
         As in `predict`.
+    models : sequence of str, optional
+        Names of the models; all by default.
     keeps : bool
         Whether each matrix' Records are kept in the data folder at once, for models to learn from, to be
         scored on, and to be taken over: a Candidate of which a Record was kept within the hour before, by the
@@ -98,6 +102,8 @@ def evaluate(
     ------
     InputError
         If a folder has no matrix files.
+    UnknownNameError
+        If there is no such model.
     ProfileError
         If the profile is another machine's, or the journal of kept Records is damaged.
     StorageError
@@ -106,7 +112,7 @@ def evaluate(
     machine = machine_of(device)
     if profile is not None:
         require_own(profile.name, machine)
-    run = _Run(_Question(threads, dtype, device), machine, profile, keeps, on_progress)
+    run = _Run(_Question(threads, dtype, device, chosen_models(models)), machine, profile, keeps, on_progress)
     try:
         run.begin(collected(matrices), takes_over=keeps and not anew)
         run.measure_all()
@@ -186,7 +192,9 @@ class _Run:
         if problem.matrix.nnz == 0:
             raise InputError(f"{name} has no entries: expected at least one; leave it out")
         asked = self.question
-        profile = self.profile or own_profile(problem, **dataclasses.asdict(asked))
+        profile = self.profile or own_profile(
+            problem, threads=asked.threads, dtype=asked.dtype, device=asked.device
+        )
         target = target_of(problem, profile.machine, asked.threads, asked.dtype)
         found = problem.sampled_structure
         table = dict.fromkeys(whole_matrix(found, target, self.here).candidates)
@@ -212,7 +220,7 @@ class _Run:
             self.scoring.add_estimates(name, model.name, model.quantity, own)
 
     def _models(self, profile: Profile, target: Target, group: str) -> list[Model]:
-        """Return every model for a target, fitted without a part of the known groups that has this one."""
+        """Return the models for a target, fitted without a part of the known groups that has this one."""
         if target not in self.trainings:
             self.trainings[target] = training_for(profile, target)
         training = self.trainings[target]
@@ -224,16 +232,16 @@ class _Run:
         return self.models[target, part]
 
     def _fitted(self, training: TrainingSet, out: Sequence[str]) -> list[Model]:
-        """Return every model, fitted to Records without those of some groups."""
+        """Return the models, fitted to Records without those of some groups."""
         unseen = training.where(lambda record: training.group(record) not in out)
         found = []
-        for name in MODELS.names():
-            model = MODELS.get(name)()
+        for kind in self.question.models:
+            model = kind()
             try:
                 # What is fitted for this evaluation alone is not stored in place of the usual fit.
                 found.append(model.fit(unseen) if out else fitted(model, unseen))
             except InputError as error:
-                self.scoring.refused.setdefault(f"model {name}", str(error))
+                self.scoring.refused.setdefault(f"model {kind.name}", str(error))
         return found
 
     def _measure_again(self, name: str, problem: Problem) -> None:
@@ -289,15 +297,27 @@ def _least_seconds(call: Callable[[], object]) -> float:
     return min(taken)
 
 
+def chosen_models(names: Sequence[str] | None) -> list[type[Model]]:
+    """Return the models of these names, or all.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such model.
+    """
+    return [MODELS.get(name) for name in (MODELS.names() if names is None else names)]
+
+
 def replay(
     profile: Profile | None = None,
     *,
     threads: int | None = None,
     dtype: str = "float64",
     device: str | None = None,
+    models: Sequence[str] | None = None,
     on_fold: Callable[[], None] = lambda: None,
 ) -> Evaluation:
-    """Score every model on stored Records, on matrices that it has not seen, with no hardware.
+    """Score models on stored Records, on matrices that it has not seen, with no hardware.
 
     What the forecasts cost is not measured then.
 
@@ -305,22 +325,25 @@ def replay(
     ----------
     profile, threads, dtype, device
         As in `predict`; the Records that were kept of its machine join those of the profile.
+    models : sequence of str, optional
+        Names of the models; all by default.
     on_fold : callable
         Called after each fit: FOLDS times for each model and each of the settings that are compared.
 
     Raises
     ------
+    UnknownNameError
+        If there is no such model.
     ProfileError
         If there are too few Records.
     """
     profile = profile or find_profile(here=machine_of(device or PROCESSOR))
     machine = asked_machine(profile, device)
     target = stored_target(machine, dtype, threads)
-    classes = [MODELS.get(name) for name in MODELS.names()]
-    models = [partial(model, **settings) for model in classes for settings in model.compared]
+    makers = [partial(kind, **settings) for kind in chosen_models(models) for settings in kind.compared]
     again = [
         record
         for record in kept(profile.machine).records
         if record.suite == AGAIN_SUITE and DEVICES.get(record.candidate.device).is_current(record)
     ]
-    return replay_records(training_for(profile, target), models, on_fold=on_fold, again=again)
+    return replay_records(training_for(profile, target), makers, on_fold=on_fold, again=again)

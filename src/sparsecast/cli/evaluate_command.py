@@ -23,6 +23,9 @@ def command(
     ranks: Annotated[
         bool, typer.Option("--ranks", help="With --replay: score models of many ranks on kept products.")
     ] = False,
+    models: Annotated[
+        str | None, typer.Option(metavar="NAME[,NAME]", help="Models to score; all by default.")
+    ] = None,
     anew: Annotated[
         bool, typer.Option("--anew", help="Measure again what was kept within the last hour.")
     ] = False,
@@ -42,14 +45,12 @@ def command(
 ) -> None:
     """Forecast and measure a collection of matrices on this machine, and score the models."""
     if ranks:
-        _refuse_beside_ranks(
-            replay, {"--threads": threads, "--dtype": dtype, "--rows": rows, "--figure": figure}
-        )
+        unused = {"--threads": threads, "--dtype": dtype, "--models": models, "--rows": rows}
+        _refuse_beside_ranks(replay, {**unused, "--figure": figure})
         _of_ranks(profile, as_json)
         return
     from sparsecast import api
     from sparsecast.benchmark.replay import FOLDS
-    from sparsecast.models import MODELS
     from sparsecast.reports import documents, evaluation_figures, figures, row_files, tables
     from sparsecast.reports.progress import counted_bar, timed_bar
 
@@ -62,16 +63,18 @@ def command(
         row_files.refuse_other_kind(rows)
     if figure is not None:
         figures.refuse_undrawable(figure)
+    names = None if models is None or models == "all" else models.split(",")
     if matrices:
         chosen = api.profile(profile) if profile else None
         asked: dict[str, Any] = {"threads": threads, "dtype": dtype, "device": device, "keeps": keep}
         with timed_bar(options.screen(), "measuring") as on_progress:
-            result = api.evaluate(matrices, chosen, **asked, anew=anew, on_progress=on_progress)
+            result = api.evaluate(matrices, chosen, **asked, models=names, anew=anew, on_progress=on_progress)
     else:
         chosen = api.profile(profile, device=device)
-        fits = FOLDS * sum(len(MODELS.get(name).compared) for name in MODELS.names())
+        scored: dict[str, Any] = {"threads": threads, "dtype": dtype or "float64", "models": names}
+        fits = FOLDS * sum(len(each.compared) for each in api.chosen_models(names))
         with counted_bar(options.screen(), "fitting", fits) as advance:
-            result = api.replay(chosen, threads=threads, dtype=dtype or "float64", on_fold=advance)
+            result = api.replay(chosen, **scored, on_fold=advance)
     if not result.rows and not result.interrupted:
         raise InputError(
             next(iter(result.refused.values()), "no matrix was measured: expected some; name others")

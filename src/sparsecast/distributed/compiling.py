@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from sparsecast.cluster_records import Configuration
 from sparsecast.distributed.operator import DistributedOperator, Products
 from sparsecast.distributed.parts import RankPart, scattered, told_partition
-from sparsecast.distributed.processes import agree, in_step, told_text
+from sparsecast.distributed.processes import agree, for_our_messages, in_step, told_text
 from sparsecast.distributed.products import PRODUCTS
 from sparsecast.distributed.reading import file_digest, read_in_parts
 from sparsecast.errors import InputError
@@ -49,6 +49,7 @@ def compile(
         holds more than its part.
     configuration : Configuration
     comm : communicator of mpi4py
+        Its ranks; the messages go through a communicator of our own.
     partition : Partition, optional
         On rank 0; without it, the method of the Configuration makes one.
 
@@ -59,6 +60,7 @@ def compile(
         rank cannot read its part of the file, or the format does not suit its part; if the Configuration is
         not for this matrix or so many ranks.
     """
+    comm = for_our_messages(comm)
     _agree_on(comm, A, configuration)
     in_step(comm, lambda: check_ranks(configuration, comm.size))
     in_step(comm, lambda: _check_dtype(configuration.dtype))

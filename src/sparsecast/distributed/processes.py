@@ -9,10 +9,12 @@ import hashlib
 import itertools
 import os
 import sys
+import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NoReturn, TypeVar
+from functools import cache
+from typing import Any, NoReturn, TypeVar, cast
 
 import numpy as np
 
@@ -27,6 +29,9 @@ _INPUT_WRONG, _OUR_FAULT, _STOPPED = 2, 1, 130
 _STARTED = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
 
 _SHOWN_CHARACTERS = 300
+
+#: mpirun drops lines of a process that aborts before they were forwarded: a busy machine takes a moment.
+_FORWARDING_S = 0.5
 
 
 def started_ranks() -> int:
@@ -59,6 +64,26 @@ def world() -> Any:
             f"that library; call it by its path, or reinstall mpi4py for the other"
         )
     return comm
+
+
+def for_our_messages(comm: Any) -> Any:
+    """Return a communicator of the same ranks for the messages of operators alone.
+
+    A caller who waits for a message from anybody would otherwise receive one of ours. All ranks call this
+    together; the communicator is made once, and is freed together with the caller's.
+    """
+    key = _attribute_key(cast(Hashable, type(comm)))
+    ours = comm.Get_attr(key)
+    if ours is None:
+        ours = comm.Dup()
+        comm.Set_attr(key, ours)
+    return ours
+
+
+@cache
+def _attribute_key(kind: Any) -> Any:
+    """Return the key under which MPI keeps our communicator with the caller's."""
+    return kind.Create_keyval(delete_fn=lambda comm, key, ours: ours.Free())
 
 
 @contextmanager
@@ -96,6 +121,7 @@ def _abort(comm: Any, error: BaseException) -> NoReturn:
             traceback.print_exception(error)
     print(f"rank {comm.rank}: {' '.join(reason.split())}", file=sys.stderr, flush=True)
     sys.stdout.flush()
+    time.sleep(_FORWARDING_S)
     comm.Abort(status)
     os._exit(status)  # MPICH returns, and would have the trace of a refusal printed after its line
 
@@ -118,7 +144,8 @@ def in_step(comm: Any, work: Callable[[], T]) -> T:
     if failed[0]:
         reasons = gathered_texts(comm, str(refused) if refused else "")
         rank = next(rank for rank, reason in enumerate(reasons) if reason)
-        others = f" (and {failed[0] - 1} other ranks)" if failed[0] > 1 else ""
+        several = "s" if failed[0] > 2 else ""
+        others = f" (and {failed[0] - 1} other rank{several})" if failed[0] > 1 else ""
         raise RanksError(f"rank {rank}{others}: {reasons[rank]}") from refused
     return done
 

@@ -50,6 +50,9 @@ LEAST_RECORDS = 12
 #: Fewest Records with some work beyond a cache that tell what it costs a format.
 _LEAST_BEYOND = 3
 
+#: A format whose shortest product takes so many times the shortest of all was measured on large matrices.
+_LARGE = 10
+
 CACHE_LINE_BYTES = 64
 
 
@@ -102,7 +105,7 @@ class LinearModel(Model):
     """
 
     name: ClassVar[str] = "linear"
-    version: ClassVar[int] = 5
+    version: ClassVar[int] = 6
 
     @classmethod
     def learns_from(cls, suite: str) -> bool:
@@ -139,8 +142,25 @@ class LinearModel(Model):
                 self.kernels_[work.format] = (*own, work.kernel) if work.kernel else ()
                 costs = fitted_costs(work.counts, work.time_s)
                 self.costs_[work.label] = dict(zip(work.kinds, costs.tolist(), strict=True))
-        self._share_costs_beyond([work for work in counted if work.label in self.costs_])
+        served = [work for work in counted if work.label in self.costs_]
+        self._limit_start(served)
+        self._share_costs_beyond(served)
         return self
+
+    def _limit_start(self, counted: Sequence[CountedWork]) -> None:
+        """Have products of a format that was measured on large matrices alone start as fast as any.
+
+        The start would otherwise take over what is alike in all of these, and small matrices would be
+        forecast to take as long.
+        """
+        least_s = min((float(work.time_s.min()) for work in counted), default=0.0)
+        for work in counted:
+            costs = self.costs_[work.label]
+            if work.time_s.min() > _LARGE * least_s and costs["start"] > least_s:
+                others = np.array([kind != "start" for kind in work.kinds])
+                rest = fitted_costs(work.counts[:, others], work.time_s - least_s)
+                kinds = [kind for kind in work.kinds if kind != "start"]
+                self.costs_[work.label] = {"start": least_s, **dict(zip(kinds, rest.tolist(), strict=True))}
 
     def _share_costs_beyond(self, counted: Sequence[CountedWork]) -> None:
         """Give fits whose Records never went beyond a cache the median cost of those that did.

@@ -215,7 +215,7 @@ class SparsecastModel(Model):
 
     name: ClassVar[str] = "sparsecast"
     optional_groups: ClassVar[tuple[str, ...]] = ("locality", "bands", "blocks")
-    version: ClassVar[int] = 6
+    version: ClassVar[int] = 7
 
     @classmethod
     def learns_from(cls, suite: str) -> bool:
