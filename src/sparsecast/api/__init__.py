@@ -13,6 +13,7 @@ from sparsecast.api.calibrating import (
     profile,
     twins,
 )
+from sparsecast.api.checkup import checkup, next_steps
 from sparsecast.api.cluster_evaluating import replay_ranks
 from sparsecast.api.clustering import cluster
 from sparsecast.api.evaluating import chosen_models, evaluate, replay
@@ -52,6 +53,7 @@ __all__ = [
     "calibrate",
     "calibration",
     "check",
+    "checkup",
     "choice",
     "chosen_models",
     "cluster",
@@ -72,6 +74,7 @@ __all__ = [
     "measure_here",
     "measure_on_ranks",
     "measuring_steps",
+    "next_steps",
     "on_ranks",
     "own_profile",
     "partition",

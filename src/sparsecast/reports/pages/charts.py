@@ -217,7 +217,9 @@ def roofline(
         "params": _zoom(),
     }
     said = "Speed over flops a byte. Dashed lines: reads in order, from arrays of several sizes."
-    return _chart("roofline", said, _HEIGHT, layer=[roof_layer, name_layer, point_layer] if lines else [point_layer])
+    return _chart(
+        "roofline", said, _HEIGHT, layer=[roof_layer, name_layer, point_layer] if lines else [point_layer]
+    )
 
 
 def _point(name: str, intensity: float, flops_per_s: float, what: str) -> dict[str, Any]:

@@ -81,7 +81,8 @@ def _libraries() -> str:
         return path.read_text(encoding="utf-8")
     import vl_convert
 
-    bundled = str(vl_convert.javascript_bundle(snippet=None))
+    bundle: Any = vl_convert.javascript_bundle  # whose types ask for a snippet, which it does without
+    bundled = str(bundle())
     storage.write_atomically(path, lambda place: place.write_text(bundled, encoding="utf-8"))
     return bundled
 
