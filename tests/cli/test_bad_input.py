@@ -204,13 +204,6 @@ def test_in_a_process_of_its_own_it_is_the_same(process, bad_files, data_folder,
     assert not data_folder.exists()
 
 
-def test_no_command_shows_the_help_and_says_that_one_is_missing(run):
-    outcome = run()
-    assert outcome.status == 2
-    assert "Usage" in outcome.out
-    assert outcome.err.startswith("sparsecast: Missing command.")
-
-
 @pytest.mark.parametrize("command", [("predict", SMALL), ("plan", SMALL), ("evaluate", SMALL)])
 def test_a_damaged_profile_of_this_machine(run, data_folder, command):
     path = user_path(detect().name)

@@ -13,6 +13,7 @@ from sparsecast.api.calibrating import (
     profile,
     twins,
 )
+from sparsecast.api.checkup import checkup, next_steps
 from sparsecast.api.cluster_evaluating import replay_ranks
 from sparsecast.api.clustering import cluster
 from sparsecast.api.evaluating import chosen_models, evaluate, replay
@@ -32,6 +33,7 @@ from sparsecast.api.forecasting import (
 from sparsecast.api.partitioning import distribute, keep_partition, kept_partition, partition, partitions
 from sparsecast.api.publishing import import_machine, is_table, read_table
 from sparsecast.api.ranks import AskedProducts, measure_on_ranks, on_ranks, rank_calibration
+from sparsecast.api.reporting import matrix_report
 from sparsecast.api.resolving import (
     contents,
     machine_of,
@@ -53,6 +55,7 @@ __all__ = [
     "calibrate",
     "calibration",
     "check",
+    "checkup",
     "choice",
     "chosen_models",
     "cluster",
@@ -68,10 +71,12 @@ __all__ = [
     "kept_partition",
     "machine_of",
     "machines",
+    "matrix_report",
     "measure",
     "measure_here",
     "measure_on_ranks",
     "measuring_steps",
+    "next_steps",
     "on_ranks",
     "own_profile",
     "partition",

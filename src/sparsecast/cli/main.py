@@ -26,6 +26,8 @@ COMMANDS = (
     "cluster",
     "measure",
     "evaluate",
+    "report",
+    "doctor",
 )
 
 
@@ -33,14 +35,18 @@ def build() -> typer.Typer:
     """Return the application with every command of `COMMANDS`, each in its file `<name>_command.py`."""
     app = typer.Typer(
         help="Forecasts, plans and runs sparse matrix-vector products, y = A x.",
-        no_args_is_help=True,
+        invoke_without_command=True,
         add_completion=False,
         pretty_exceptions_enable=False,
     )
 
     @app.callback()
-    def root() -> None:
+    def root(context: typer.Context) -> None:
         """Forecast, plan and run sparse matrix-vector products, y = A x."""
+        if context.invoked_subcommand is None:
+            from sparsecast import api
+
+            print("\n".join(api.next_steps()))
 
     for name in COMMANDS:
         module = importlib.import_module(f"sparsecast.cli.{name}_command")

@@ -65,7 +65,7 @@ def pattern(A: csr_array[Any], partition: Partition) -> Pattern:
     place_of_row, part_of_row = _places(partition.row_bounds, partition.order)
     place_of_col, part_of_col = _places(partition.column_bounds, partition.order)
     counts = np.zeros(size[0] * size[1] * (len(_PARTS) + 1), dtype=np.int64)
-    for first, last in pairwise(_pieces(A.indptr)):
+    for first, last in pairwise(pieces(A.indptr)):
         entry_row = np.repeat(np.arange(first, last), np.diff(A.indptr[first : last + 1]))
         entry_col = A.indices[A.indptr[first] : A.indptr[last]]
         row_part, col_part = part_of_row[entry_row], part_of_col[entry_col]
@@ -94,7 +94,7 @@ def _places(
     return place, part[place]
 
 
-def _pieces(indptr: NDArray[Any]) -> list[int]:
+def pieces(indptr: NDArray[Any]) -> list[int]:
     """Return the first rows of pieces of the matrix, and the end."""
     targets = np.arange(_PIECE, int(indptr[-1]), _PIECE)
     inner = np.unique(np.searchsorted(indptr, targets)).tolist()

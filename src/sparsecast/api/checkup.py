@@ -1,0 +1,186 @@
+"""What `sparsecast doctor` looks at, and what `sparsecast` alone says to do next."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psutil
+
+from sparsecast.api.resolving import calibrated_profile, contents
+from sparsecast.api.trust import disturbances
+from sparsecast.devices import DEVICES
+from sparsecast.errors import InputError, ProfileError
+from sparsecast.machines import storage
+from sparsecast.machines.machine import Machine, detect
+from sparsecast.machines.profile import Profile
+from sparsecast.memory import free_bytes
+
+#: Below /sys: the rule by which Linux chooses the frequency of the first core.
+GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+
+#: A profile is old after so many days: kernels, compilers and the machine's firmware change.
+OLD_DAYS = 90
+
+#: Running threads besides this one, averaged over a minute, from which on times are disturbed.
+_BUSY = 0.5
+
+_SECONDS_A_DAY = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at.
+
+    Attributes
+    ----------
+    what, found : str
+    remedy : str
+        What to do about it; empty where all is well.
+    """
+
+    what: str
+    found: str
+    remedy: str = ""
+
+
+def checkup() -> list[Finding]:
+    """Look at everything that times, forecasts and devices depend on here; nothing is measured or changed."""
+    machine = detect()
+    checks: list[Callable[[Machine], Iterator[Finding]]] = [
+        _processor,
+        _governor,
+        _busy,
+        _memory,
+        _folder,
+        _calibration,
+        _gpu,
+        _mpi,
+        _packages,
+    ]
+    return [finding for check in checks for finding in check(machine)]
+
+
+def _processor(machine: Machine) -> Iterator[Finding]:
+    yield Finding("processor", f"{machine.processor}, {machine.cores} cores")
+    known = psutil.cpu_count() or machine.threads
+    less = machine.threads < known
+    remedy = "taskset or a container keeps the others away: forecasts are for these threads" if less else ""
+    yield Finding("threads", f"{machine.threads} of {known} may be used", remedy)
+
+
+def _governor(machine: Machine) -> Iterator[Finding]:
+    try:
+        rule = GOVERNOR.read_text().strip()
+    except OSError:
+        yield Finding("frequency", "the system does not tell its rule, as on most virtual machines")
+        return
+    slow = rule not in ("performance", "schedutil")
+    yield Finding("frequency", rule, "cpupower frequency-set -g performance, as root" if slow else "")
+
+
+def _busy(machine: Machine) -> Iterator[Finding]:
+    if not hasattr(os, "getloadavg"):
+        yield Finding("other programs", "the system does not tell")
+        return
+    load = os.getloadavg()[0]
+    remedy = "end other programs before you calibrate or measure" if load > _BUSY else ""
+    yield Finding("other programs", f"{load:.1f} threads ran in the last minute", remedy)
+
+
+def _memory(machine: Machine) -> Iterator[Finding]:
+    free, whole = free_bytes(), machine.memory_bytes
+    remedy = "matrices larger than this are refused: end what takes it" if free < 0.2 * whole else ""
+    yield Finding("memory", f"{free / 2**30:.1f} of {whole / 2**30:.1f} GiB are free", remedy)
+
+
+def _folder(machine: Machine) -> Iterator[Finding]:
+    folder = storage.home()
+    try:
+        storage.ensure_writable(folder)
+        existing = next(each for each in (folder, *folder.parents) if each.exists())
+        free = shutil.disk_usage(existing).free
+        yield Finding("data folder", f"{folder}, {free / 2**30:.1f} GiB free")
+    except InputError as error:
+        yield Finding("data folder", str(folder), str(error))
+
+
+def _calibration(machine: Machine) -> Iterator[Finding]:
+    try:
+        profile = calibrated_profile(machine)
+    except ProfileError as error:
+        yield Finding("calibration", "cannot be used", str(error))
+        return
+    age = age_days(profile)
+    if age is None:
+        yield Finding("calibration", "none yet", "sparsecast calibrate")
+        return
+    found = f"{contents(profile)}; {age:.0f} days old"
+    disturbed = "; ".join(f"{what} was {each.sentence()}" for what, each in disturbances(profile).items())
+    remedy = disturbed or ("sparsecast calibrate, it is old" if age > OLD_DAYS else "")
+    yield Finding("calibration", found, remedy)
+
+
+def _gpu(machine: Machine) -> Iterator[Finding]:
+    try:
+        found = DEVICES.get("cuda").describe()
+        yield Finding("GPU", found.gpu.name if found.gpu else found.name)
+    except InputError as error:
+        yield Finding("GPU", f"none that can be used: {error}")
+
+
+def _mpi(machine: Machine) -> Iterator[Finding]:
+    if importlib.util.find_spec("mpi4py") is None:
+        yield Finding("MPI", "mpi4py is not installed", "pip install 'sparsecast[mpi]', for many ranks")
+        return
+    run = shutil.which("mpirun")
+    remedy = "" if run else "put the mpirun of your MPI library on PATH"
+    yield Finding("MPI", f"mpi4py, and {run or 'no mpirun'}", remedy)
+
+
+def _packages(machine: Machine) -> Iterator[Finding]:
+    for module, package, why in (
+        ("matplotlib", "report", "figures"),
+        ("vl_convert", "report", "pages"),
+        ("pymetis", "mpi", "METIS partitions"),
+    ):
+        is_there = importlib.util.find_spec(module) is not None
+        remedy = "" if is_there else f"pip install 'sparsecast[{package}]'"
+        yield Finding(why, "can be made" if is_there else f"{module} is not installed", remedy)
+
+
+def age_days(profile: Profile) -> float | None:
+    """Return the days since the newest Record of a profile; None without one whose time is known."""
+    times = [datetime.fromisoformat(r.measured_at) for r in profile.records if r.measured_at]
+    return (datetime.now(UTC) - max(times)).total_seconds() / _SECONDS_A_DAY if times else None
+
+
+def next_steps() -> list[str]:
+    """Return in at most ten lines what to do next, given what is here."""
+    machine = detect()
+    try:
+        age = age_days(calibrated_profile(machine))
+    except ProfileError as error:
+        return [str(error), "", "sparsecast doctor    looks at this machine"]
+    example = "gallery:poisson3d?n=60"
+    steps = [
+        (f"sparsecast predict '{example}'", "forecasts a product in every format"),
+        (f"sparsecast plan '{example}' --check", "finds the best way, and measures it"),
+        (f"sparsecast report '{example}'", "writes a page to look at and to send"),
+        ("sparsecast gallery", "lists matrices to try; your own are files"),
+        ("sparsecast doctor", "looks at what disturbs times here"),
+        ("sparsecast --help", "lists all commands"),
+    ]
+    if age is None:
+        first = f"{machine.name} has not been calibrated yet."
+        steps.insert(0, ("sparsecast calibrate", "measures this machine once, for five minutes"))
+    else:
+        old = ": calibrate again" if age > OLD_DAYS else ""
+        first = f"{machine.name} was calibrated {age:.0f} days ago{old}."
+    width = max(len(command) for command, _ in steps) + 3
+    return [first, "", *(f"{command:<{width}}{what}" for command, what in steps)]

@@ -1,0 +1,104 @@
+"""What a report about one matrix tells: gathered here, drawn in `reports`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from sparsecast.api.forecasting import plan as plan_of
+from sparsecast.api.forecasting import predict
+from sparsecast.api.resolving import structure, target_of
+from sparsecast.benchmark.journal import AGAIN_SUITE, kept
+from sparsecast.devices import DEVICES
+from sparsecast.errors import MatrixSizeError, ProfileError
+from sparsecast.machines.profile import Profile
+from sparsecast.matrices.problem import Problem
+from sparsecast.planning.candidates import Target
+from sparsecast.records import Bandwidth, Record
+from sparsecast.reports.pages.matrix_report import MatrixReport, Trust
+
+_SECONDS_A_DAY = 86_400
+
+
+def matrix_report(
+    problem: Problem,
+    profile: Profile,
+    *,
+    iterations: int = 1000,
+    threads: int | None = None,
+    dtype: str | None = None,
+    model: str | None = None,
+) -> MatrixReport:
+    """Gather what a report about a matrix shows; nothing is measured for it.
+
+    Parameters
+    ----------
+    problem : Problem
+    profile : Profile
+    iterations : int
+        Products that the plan is for.
+    threads, dtype, model
+        As in `predict`, also in what is raised.
+    """
+    asked: dict[str, Any] = {"threads": threads, "dtype": dtype, "model": model}
+    prediction = predict(problem, profile, **asked)
+    target = target_of(problem, profile.machine, threads, dtype)
+    made, unplanned = None, ""
+    try:
+        made = plan_of(problem, profile, iterations=iterations, as_met=True, **asked)
+    except (MatrixSizeError, ProfileError) as error:
+        unplanned = str(error)
+    source = prediction.transferred_from
+    settings = (source.dtype, source.threads) if source else (target.dtype, target.threads)
+    return MatrixReport(
+        problem,
+        profile,
+        target,
+        structure(problem),
+        prediction,
+        made,
+        unplanned,
+        _measured(problem, profile, target),
+        _roofs(profile, target),
+        _trust(profile.select(device=target.device, dtype=settings[0], threads=settings[1])),
+    )
+
+
+def _measured(problem: Problem, profile: Profile, target: Target) -> dict[str, Record]:
+    """Return the newest Record of each format of a matrix, of current kernels only."""
+    if profile.machine.published_as is not None:
+        return {}
+    known = [*kept(profile.machine).records, *profile.records]
+    found: dict[str, Record] = {}
+    for record in sorted(known, key=lambda each: each.measured_at):
+        candidate = record.candidate
+        setting = candidate.device, candidate.dtype, candidate.threads
+        if (
+            record.matrix == problem.specification
+            and record.suite != AGAIN_SUITE
+            and setting == (target.device, target.dtype, target.threads)
+            and DEVICES.get(target.device).is_current(record)
+        ):
+            found[candidate.format] = record
+    return found
+
+
+def _roofs(profile: Profile, target: Target) -> tuple[Bandwidth, ...]:
+    own = [b for b in profile.bandwidths if b.kind == "read" and b.device == target.device]
+    with_threads = [b for b in own if b.threads == target.threads]
+    return tuple(sorted(with_threads, key=lambda each: each.bytes))
+
+
+def _trust(records: Sequence[Record]) -> Trust:
+    noises = [record.noise for record in records if record.noise is not None]
+    dates = [datetime.fromisoformat(record.measured_at) for record in records if record.measured_at]
+    age = datetime.now(UTC) - max(dates) if dates else None
+    return Trust(
+        len(records),
+        len({record.matrix for record in records}),
+        float(np.median(noises)) if noises else None,
+        age.total_seconds() / _SECONDS_A_DAY if age else None,
+    )

@@ -1,0 +1,301 @@
+"""The charts of a page, as Vega-Lite: drawn as SVG beforehand, and again by JavaScript where there is some.
+
+Satyanarayan, Moritz, Wongsuphasawat and Heer (2017) describe the language.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sparsecast.planning.prediction import Prediction
+from sparsecast.records import Bandwidth, Forecast, Record, product_flops
+
+Spec = dict[str, Any]
+
+#: Told apart by the colour-blind (Okabe and Ito 2008), in the order in which formats get them.
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#B8A800", "#777777", "#7B4FA3")
+
+#: Sizes of a chart without its axes, in pixels.
+_WIDTH, _HEIGHT, _LOW, _ROW = 560, 300, 180, 26
+
+#: Numbers of products that the chart of break-even shows, and points of a line.
+_PRODUCTS, _POINTS = (1, 1_000_000), 49
+
+#: Bars of the row lengths.
+_BARS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart with what it shows in words."""
+
+    name: str
+    caption: str
+    spec: Spec
+
+
+def _chart(name: str, caption: str, height: int, **spec: Any) -> Chart:
+    whole = {
+        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
+        "width": _WIDTH,
+        "height": height,
+        "background": None,
+        "config": {"axis": {"labelLimit": 240, "grid": True, "gridOpacity": 0.35}, "view": {"stroke": None}},
+        **spec,
+    }
+    return Chart(name, caption, whole)
+
+
+def _axis(field: str, title: str, *, is_log: bool = False, **more: Any) -> Spec:
+    scale = {"type": "log", "nice": False} if is_log else {"zero": True}
+    return {"field": field, "type": "quantitative", "title": title, "scale": scale, **more}
+
+
+def _formats(names: Sequence[str]) -> Spec:
+    ordered = sorted(set(names))
+    colours = [COLOURS[k % len(COLOURS)] for k in range(len(ordered))]
+    return {
+        "field": "format",
+        "type": "nominal",
+        "scale": {"domain": ordered, "range": colours},
+        "title": "format",
+    }
+
+
+def _tooltip(**fields: str) -> list[Spec]:
+    return [{"field": field, "title": title} for field, title in fields.items()]
+
+
+def forecasts(found: Prediction, measured: Mapping[str, Record]) -> Chart:
+    """Return the forecast times with their intervals, and what was measured beside them."""
+    rows = [_times(each, measured.get(each.candidate.format)) for each in found]
+    order = [row["format"] for row in rows]
+    y = {"field": "format", "type": "nominal", "sort": order, "title": None}
+    tooltip = _tooltip(
+        format="format",
+        kernel="kernel",
+        time_ms="forecast, ms",
+        low_ms="from, ms",
+        high_ms="to, ms",
+        measured_ms="measured, ms",
+    )
+    x_title = "milliseconds a product"
+    layers: list[Spec] = [
+        {
+            "mark": {"type": "rule", "strokeWidth": 5, "opacity": 0.35, "color": COLOURS[0]},
+            "encoding": {"x": _axis("low_ms", x_title, is_log=True), "x2": {"field": "high_ms"}},
+        },
+        {
+            "mark": {"type": "point", "filled": True, "size": 90, "color": COLOURS[0], "opacity": 1},
+            "encoding": {"x": _axis("time_ms", x_title, is_log=True)},
+        },
+    ]
+    said = "Forecast time of one product in each format, fastest first; the bar holds 90 of 100."
+    if measured:
+        layers.append(
+            {
+                "transform": [{"filter": "isValid(datum.measured_ms)"}],
+                "mark": {"type": "point", "shape": "diamond", "filled": True, "size": 110},
+                "encoding": {
+                    "x": _axis("measured_ms", x_title, is_log=True),
+                    "color": {"value": COLOURS[3]},
+                },
+            }
+        )
+        said += " Diamonds: measured."
+    for layer in layers:
+        layer["encoding"] |= {"y": y, "tooltip": tooltip}
+    return _chart("forecasts", said, max(60, _ROW * len(rows)), data={"values": rows}, layer=layers)
+
+
+def _times(each: Forecast, own: Record | None) -> dict[str, Any]:
+    return {
+        "format": each.candidate.format.upper(),
+        "kernel": each.candidate.kernel,
+        "time_ms": 1e3 * each.time_s,
+        "low_ms": _milliseconds(each.low_s),
+        "high_ms": _milliseconds(each.high_s),
+        "measured_ms": _milliseconds(own.time_s if own else None),
+    }
+
+
+def break_even(found: Prediction) -> Chart:
+    """Return the time of a number of products, conversion included, relative to that of CSR."""
+    csr = next((each for each in found if each.candidate.format == "csr"), None)
+    products = np.geomspace(*_PRODUCTS, _POINTS).round().astype(int)
+    values = [
+        {
+            "format": each.candidate.format.upper(),
+            "products": int(n),
+            "ratio": _total_s(each, int(n)) / _total_s(csr, int(n)),
+        }
+        for each in found
+        if csr is not None and each.convert_s is not None
+        for n in products
+    ]
+    x = _axis("products", "products", is_log=True)
+    y = _axis("ratio", "time over CSR's", is_log=True)
+    encoding = {
+        "x": x,
+        "y": y,
+        "color": _formats([each.candidate.format.upper() for each in found]),
+        "tooltip": _tooltip(format="format", products="products", ratio="time over CSR's"),
+    }
+    return _chart(
+        "break-even",
+        "Conversion and products together, over CSR alone: below 1 the conversion has paid.",
+        _HEIGHT,
+        data={"values": values},
+        mark={"type": "line", "strokeWidth": 2},
+        encoding=encoding,
+        params=_zoom(),
+    )
+
+
+def _total_s(each: Forecast, products: int) -> float:
+    return (each.convert_s or 0.0) + products * each.time_s
+
+
+def roofline(
+    found: Prediction, measured: Mapping[str, Record], roofs: Sequence[Bandwidth], nnz: int
+) -> Chart:
+    """Return the speed of each format over its flops a byte, under the bandwidths of the machine.
+
+    Williams, Waterman and Patterson (2009). There is no roof of operations, because none was measured.
+    """
+    points = []
+    for each in found:
+        flops = product_flops(nnz, each.candidate.dtype)
+        intensity = flops / max(each.bytes, 1)
+        name = each.candidate.format.upper()
+        points.append(_point(name, intensity, flops / each.time_s, "forecast"))
+        if own := measured.get(each.candidate.format):
+            points.append(_point(name, intensity, flops / own.time_s, "measured"))
+    intensities = [point["intensity"] for point in points]
+    ends = [min(intensities) / 1.3, max(intensities) * 1.3]
+    lines = [
+        {
+            "array": _size(roof.bytes),
+            "intensity": x,
+            "gflops": x * roof.bandwidth_bytes_per_s / 1e9,
+        }
+        for roof in roofs
+        for x in ends
+    ]
+    x, y = _axis("intensity", "flops a byte", is_log=True), _axis("gflops", "GFLOP/s", is_log=True)
+    roof_layer = {
+        "data": {"values": lines},
+        "mark": {"type": "line", "color": "#888888", "strokeDash": [5, 3]},
+        "encoding": {
+            "x": x,
+            "y": y,
+            "detail": {"field": "array", "type": "nominal"},
+            "tooltip": _tooltip(array="reads of an array of"),
+        },
+    }
+    name_layer = {
+        "data": {"values": lines},
+        "transform": [{"filter": {"field": "intensity", "equal": ends[1]}}],
+        "mark": {"type": "text", "align": "right", "dy": -7, "color": "#888888"},
+        "encoding": {"x": x, "y": y, "text": {"field": "array"}},
+    }
+    point_layer = {
+        "data": {"values": points},
+        "mark": {"type": "point", "filled": True, "size": 90, "opacity": 1},
+        "encoding": {
+            "x": x,
+            "y": y,
+            "color": _formats([point["format"] for point in points]),
+            "shape": {"field": "what", "type": "nominal", "title": None},
+            "tooltip": _tooltip(format="format", what="", intensity="flops a byte", gflops="GFLOP/s"),
+        },
+        "params": _zoom(),
+    }
+    said = "Speed over flops a byte. Dashed lines: reads in order, from arrays of several sizes."
+    return _chart(
+        "roofline", said, _HEIGHT, layer=[roof_layer, name_layer, point_layer] if lines else [point_layer]
+    )
+
+
+def _point(name: str, intensity: float, flops_per_s: float, what: str) -> dict[str, Any]:
+    return {"format": name, "intensity": intensity, "gflops": flops_per_s / 1e9, "what": what}
+
+
+def row_lengths(lengths: np.ndarray[Any, Any]) -> Chart:
+    """Return how many rows have which length, as bars."""
+    most = int(lengths.max(initial=0))
+    edges = np.unique(np.linspace(0, most + 1, min(_BARS, most + 1) + 1).astype(int))
+    counts, _ = np.histogram(lengths, edges)
+    values = [
+        {"from": int(a), "to": int(b), "last": int(b) - 1, "rows": int(n)}
+        for a, b, n in zip(edges, edges[1:], counts, strict=False)
+        if n
+    ]
+    encoding = {
+        "x": _axis("from", "non-zeros of a row", bin={"binned": True}),
+        "x2": {"field": "to"},
+        "y": {
+            "field": "rows",
+            "type": "quantitative",
+            "title": "rows",
+            "scale": {"type": "symlog"},
+        },
+        "tooltip": _tooltip(**{"from": "from", "last": "to", "rows": "rows"}),
+    }
+    mark = {"type": "bar", "color": COLOURS[0]}
+    return _chart(
+        "row-lengths",
+        "Rows by their number of non-zeros.",
+        _LOW,
+        data={"values": values},
+        mark=mark,
+        encoding=encoding,
+    )
+
+
+def bands(shares: Sequence[float]) -> Chart:
+    """Return the share of the entries by distance from the diagonal, in tenths of the longest."""
+    values = [
+        {"distance": f"{10 * k} to {10 * k + 10} %", "share": 100 * share} for k, share in enumerate(shares)
+    ]
+    order = [value["distance"] for value in values]
+    encoding = {
+        "x": {"field": "distance", "type": "ordinal", "sort": order, "title": "distance from the diagonal"},
+        "y": _axis("share", "% of the entries"),
+        "tooltip": _tooltip(distance="distance", share="% of the entries"),
+    }
+    mark = {"type": "bar", "color": COLOURS[0]}
+    return _chart(
+        "bands",
+        "Entries by distance from the diagonal.",
+        _LOW,
+        data={"values": values},
+        mark=mark,
+        encoding=encoding,
+    )
+
+
+def _zoom() -> list[Spec]:
+    return [{"name": "zoom", "select": "interval", "bind": "scales"}]
+
+
+def _milliseconds(seconds: float | None) -> float | None:
+    return None if seconds is None else 1e3 * seconds
+
+
+def _size(count: int) -> str:
+    from sparsecast.reports.tables import size
+
+    return size(count)
+
+
+def drawn(chart: Chart) -> str:
+    """Return a chart as SVG, for readers without JavaScript and for paper."""
+    import vl_convert
+
+    return str(vl_convert.vegalite_to_svg(json.dumps(chart.spec)))

@@ -1,0 +1,194 @@
+"""The page of one matrix: where it is slow, what the plan does about it, and how far to trust that."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+import numpy as np
+from rich.table import Table
+
+from sparsecast.records import Forecast
+from sparsecast.reports import tables
+from sparsecast.reports.pages import charts
+from sparsecast.reports.pages.matrix_report import MatrixReport
+from sparsecast.reports.pages.rendering import page
+from sparsecast.reports.pages.spy import Spy, spy
+
+_FORECAST_HEAD = (
+    "format",
+    "kernel",
+    "forecast",
+    "interval",
+    "measured",
+    "error",
+    "GFLOP/s",
+    "bytes",
+    "to convert",
+    "energy",
+)
+
+#: Row blocks of a plan that have a row in the table.
+_BLOCKS_SHOWN = 40
+
+#: Pixels of the longer side of the spy plot, and the fewest of the shorter one.
+_SPY_PIXELS, _LEAST_PIXELS = 380, 60
+
+
+def matrix_page(found: MatrixReport) -> str:
+    """Return the page as HTML.
+
+    Raises
+    ------
+    InputError
+        If a library that draws it is missing.
+    """
+    prediction, nnz = found.prediction, found.structure.nnz
+    drawn = [
+        charts.forecasts(prediction, found.measured),
+        charts.break_even(prediction),
+        charts.roofline(prediction, found.measured, found.roofs, nnz),
+        charts.row_lengths(np.diff(found.problem.matrix.indptr)),
+        charts.bands(found.structure.bands.histogram),
+    ]
+    fastest = prediction[0]
+    span = tables.interval(fastest.low_s, fastest.high_s)
+    answer = (
+        f"Fastest: {fastest.candidate.format.upper()}, {tables.time(fastest.time_s)} a product "
+        f"({span}) with {found.target.threads} thread{'s' * (found.target.threads != 1)}."
+    )
+    plan = found.plan
+    return page(
+        "matrix.html",
+        drawn,
+        title=found.problem.name,
+        subtitle=f"y = A x in {found.target.dtype} on {prediction.profile}, model {prediction.model}",
+        answer=answer,
+        notes=prediction.notes,
+        spy=_spy(spy(found.problem.matrix), found),
+        features=_rows(tables.structure("", found.structure)),
+        forecast_head=_FORECAST_HEAD,
+        forecast_rows=[_forecast_row(each, found) for each in prediction],
+        refused=[(name.upper(), reason) for name, reason in prediction.refused.items()],
+        iterations=f"{plan.iterations:,}" if plan else "",
+        plan_sentences=tables.plan_sentences(plan, prediction.profile) if plan else [found.unplanned],
+        plan_rows=_plan_rows(found),
+        machine_rows=_machine_rows(found),
+        trust_rows=_trust_rows(found),
+        commands=_commands(found),
+    )
+
+
+def _spy(found: Spy, report: MatrixReport) -> dict[str, Any]:
+    """Return what the template draws: the image, and the row blocks of the plan behind it."""
+    plan = report.plan
+    blocks = plan.blocks if plan else ()
+    bounds = [*(block.first_row for block in blocks), found.rows] if blocks else []
+    formats = sorted({block.candidate.format for block in blocks})
+    bands = [
+        {
+            "y": f"{y:.2f}",
+            "height": f"{height:.2f}",
+            "colour": charts.COLOURS[formats.index(block.candidate.format) % len(charts.COLOURS)],
+            "words": f"rows {block.first_row:,} to {block.last_row:,}: {block.candidate.format.upper()}",
+        }
+        for block, (y, height) in zip(blocks, found.bands(bounds), strict=True)
+    ]
+    scale = _SPY_PIXELS / max(found.width, found.height)
+    named = ", ".join(name.upper() for name in formats)
+    words = f"{report.structure.nnz:,} entries in {found.rows:,} rows and {found.cols:,} columns"
+    return {
+        "width": found.width,
+        "height": found.height,
+        "shown_width": max(_LEAST_PIXELS, round(scale * found.width)),
+        "shown_height": max(_LEAST_PIXELS, round(scale * found.height)),
+        "image": found.image(),
+        "bands": bands,
+        "words": f"{words}; the colour behind them is the plan's: {named}." if named else f"{words}.",
+    }
+
+
+def _rows(table: Table) -> list[tuple[str, ...]]:
+    """Return the cells of a table for the terminal."""
+    columns = [[str(cell) for cell in column.cells] for column in table.columns]
+    return list(zip(*columns, strict=True))
+
+
+def _forecast_row(each: Forecast, found: MatrixReport) -> tuple[str, ...]:
+    own = found.measured.get(each.candidate.format)
+    return (
+        each.candidate.format.upper(),
+        each.candidate.kernel,
+        tables.time(each.time_s),
+        tables.interval(each.low_s, each.high_s),
+        tables.time(own.time_s) if own else "not measured",
+        f"{100 * (each.time_s / own.time_s - 1):+.0f} %" if own else "-",
+        f"{each.gflops:.2f}",
+        tables.size(each.bytes),
+        "nothing" if each.convert_s == 0 else tables.time(each.convert_s),
+        tables.energy(each.energy_j),
+    )
+
+
+def _plan_rows(found: MatrixReport) -> list[tuple[str, ...]]:
+    blocks = found.plan.blocks if found.plan else ()
+    rows: list[tuple[str, ...]] = [
+        (
+            f"{block.first_row:,} to {block.last_row:,}",
+            block.candidate.format.upper(),
+            block.candidate.kernel,
+            tables.time(block.time_s),
+            tables.time(block.convert_s),
+        )
+        for block in blocks[:_BLOCKS_SHOWN]
+    ]
+    rest = len(blocks) - _BLOCKS_SHOWN
+    return [*rows, (f"and {rest} more blocks", "", "", "", "")] if rest > 0 else rows
+
+
+def _machine_rows(found: MatrixReport) -> list[tuple[str, str]]:
+    machine = found.profile.machine
+    caches = ", ".join(f"L{cache.level} {tables.size(cache.bytes)}" for cache in machine.caches)
+    rows = [
+        ("name", found.prediction.profile),
+        ("processor", machine.processor),
+        ("cores and threads", f"{machine.cores} and {machine.threads}"),
+        ("caches", caches or "unknown"),
+        ("memory", tables.size(machine.memory_bytes)),
+    ]
+    if found.roofs:
+        largest = found.roofs[-1]
+        speed = f"{tables.size(largest.bandwidth_bytes_per_s)}/s"
+        rows.append(("reads in order", f"{speed} from an array of {tables.size(largest.bytes)}"))
+    return rows
+
+
+def _trust_rows(found: MatrixReport) -> list[tuple[str, str]]:
+    trust = found.trust
+    fastest = found.prediction[0]
+    has_interval = fastest.low_s is not None and fastest.high_s is not None
+    return [
+        ("learned from", f"{trust.records:,} measurements of {trust.matrices:,} matrices"),
+        ("noise of these", "unknown" if trust.noise is None else f"{100 * trust.noise:.1f} % in the median"),
+        ("newest", "nobody wrote it down" if trust.age_days is None else f"{trust.age_days:.1f} days ago"),
+        ("intervals", "meant to hold 90 of 100 matrices" if has_interval else "none: too few were held out"),
+        ("measured here", f"{len(found.measured)} of {len(found.prediction)} formats"),
+        ("warnings", " ".join(found.prediction.notes) or "none"),
+    ]
+
+
+def _commands(found: MatrixReport) -> list[str]:
+    """Return the commands that print what the page shows."""
+    source = found.problem.specification
+    if source.startswith("file:"):
+        source = source.removeprefix("file:").rpartition("?")[0]
+    setting = f"--threads {found.target.threads} --dtype {found.target.dtype}"
+    matrix, profile = shlex.quote(source), f"--profile {shlex.quote(found.prediction.profile)}"
+    iterations = f"--iterations {found.plan.iterations} " if found.plan else ""
+    return [
+        f"sparsecast structure {matrix}",
+        f"sparsecast predict {matrix} {profile} {setting}",
+        f"sparsecast plan {matrix} {iterations}{profile} {setting}",
+        f"sparsecast measure {matrix} {setting}",
+        f"sparsecast report {matrix} {iterations}{profile} {setting}",
+    ]

@@ -1,0 +1,74 @@
+"""sparsecast doctor, and sparsecast alone: what is here, and what to do next."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from sparsecast.machines.machine import detect
+from sparsecast.machines.profile import Profile
+
+#: The module, whose name is also that of its function in `sparsecast.api`.
+checkup = importlib.import_module("sparsecast.api.checkup")
+
+
+@pytest.fixture
+def old(recorded, data_folder):
+    """A profile of this machine, 200 days old."""
+    day = (datetime.now(UTC) - timedelta(days=200)).isoformat(timespec="seconds")
+    records = tuple(dataclasses.replace(record, measured_at=day) for record in recorded.records)
+    Profile(detect(), records, recorded.matrices).save()
+
+
+def findings(run):
+    done = run("doctor", "--json")
+    assert done.status == 0, done.err
+    return {each["what"]: each for each in json.loads(done.out)["findings"]}
+
+
+def test_a_machine_that_was_never_calibrated_is_told_how(run, data_folder):
+    found = findings(run)
+    assert {"processor", "threads", "memory", "data folder", "calibration", "GPU", "MPI"} <= set(found)
+    assert found["calibration"]["remedy"] == "sparsecast calibrate"
+    assert found["processor"]["remedy"] is None
+    assert str(data_folder) in found["data folder"]["found"]
+    alone = run()
+    assert alone.status == 0 and len(alone.out.splitlines()) <= 10
+    assert "has not been calibrated yet" in alone.out and "sparsecast calibrate" in alone.out
+
+
+def test_an_old_calibration_is_said_to_be_old(run, old):
+    found = findings(run)["calibration"]
+    assert "200 days old" in found["found"] and "it is old" in found["remedy"]
+    assert "was calibrated 200 days ago: calibrate again" in run().out
+    assert "sparsecast calibrate, it is old" in " ".join(run("doctor").out.split())
+
+
+def test_a_slow_rule_of_frequency_and_a_busy_machine_have_a_remedy(monkeypatch, tmp_path):
+    rule = tmp_path / "scaling_governor"
+    monkeypatch.setattr(checkup, "GOVERNOR", rule)
+    monkeypatch.setattr(checkup.os, "getloadavg", lambda: (2.4, 0.0, 0.0))
+    for name, remedy in (("powersave", "cpupower frequency-set -g performance"), ("performance", "")):
+        rule.write_text(f"{name}\n")
+        found = {each.what: each for each in checkup.checkup()}
+        assert found["frequency"].found == name and found["frequency"].remedy.startswith(remedy)
+        assert (
+            "2.4 threads" in found["other programs"].found and "end other" in found["other programs"].remedy
+        )
+
+
+def test_a_damaged_profile_and_a_folder_that_cannot_be_written_are_told(run, old, data_folder, monkeypatch):
+    (path,) = (data_folder / "profiles").glob("*.parquet")
+    path.write_bytes(b"nothing")
+    found = findings(run)["calibration"]
+    assert found["found"] == "cannot be used" and path.name in found["remedy"]
+    assert path.name in run().out
+    blocked = data_folder / "file"
+    blocked.write_text("")
+    monkeypatch.setenv("SPARSECAST_HOME", str(blocked / "home"))
+    done = run("doctor")
+    assert "Traceback" not in done.err

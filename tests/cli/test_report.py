@@ -1,0 +1,146 @@
+"""sparsecast report: one page that needs nothing else, from what is known of a matrix."""
+
+from __future__ import annotations
+
+import json
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array, random_array
+
+import sparsecast as sc
+from sparsecast.reports.pages.spy import spy
+
+pytest.importorskip("jinja2")
+vl_convert = pytest.importorskip("vl_convert")
+
+MATRIX = "gallery:circuit?n=3000"
+VOID = {"meta", "br", "img", "image", "rect", "path", "line", "circle", "link", "input", "hr"}
+
+
+class Page(HTMLParser):
+    """A page as a reader sees it: what it asks for from elsewhere, its ids, texts and charts."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.ids, self.asked, self.charts, self.texts, self.labels = [], [], [], {}, [], []
+        self.chart = None
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        found = dict(attributes)
+        self.ids += [found["id"]] if "id" in found else []
+        self.labels += [found["aria-label"]] if found.get("role") == "img" and "aria-label" in found else []
+        self.asked += [found[key] for key in ("src", "href") if key in found]
+        self.chart = found.get("id") if found.get("type") == "application/json" else None
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.handle_starttag(tag, attributes)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        if tag not in VOID:
+            assert self.open.pop() == tag
+        self.chart = None
+
+    def handle_data(self, data):
+        if self.chart:
+            self.charts[self.chart] = json.loads(data)
+        else:
+            self.texts.append(data)
+
+
+@pytest.fixture(scope="module")
+def written(process, recorded_path, tmp_path_factory):
+    """The page of a matrix, written in a process of its own, and its document."""
+    folder = tmp_path_factory.mktemp("report")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPARSECAST_HOME", str(folder / "home"))
+        asked = ("--profile", recorded_path, "--threads", "1", "-o", folder / "page.html", "--json")
+        done = process("report", MATRIX, *asked)
+    assert done.status == 0, done.err
+    return json.loads(done.out), (folder / "page.html").read_text(encoding="utf-8")
+
+
+def test_a_page_needs_nothing_else_and_is_small(written):
+    document, text = written
+    page = Page(text)
+    assert page.open == [] and len(page.ids) == len(set(page.ids))
+    assert document["bytes"] == len(text.encode()) < 3_000_000
+    assert document["matrix"] == MATRIX
+    anchors = {each for each in page.asked if each.startswith("#")}
+    assert {each.removeprefix("#") for each in anchors} <= set(page.ids)
+    assert all(each.startswith("data:image/png") for each in page.asked if not each.startswith("#"))
+    style = text[text.index("<style>") : text.index("</style>")]
+    assert "url(" not in style and "@import" not in style and "prefers-color-scheme: dark" in style
+    assert 'lang="en"' in text and len(page.labels) >= 6
+
+
+def test_a_page_shows_the_forecasts_and_the_plan_and_the_commands(written, run, recorded_path):
+    text = " ".join(Page(written[1]).texts)
+    asked = ("--profile", recorded_path, "--threads", "1", "--json")
+    for forecast in json.loads(run("predict", MATRIX, *asked).out)["forecasts"]:
+        assert forecast["format"].upper() in text and forecast["kernel"] in text
+    plan = json.loads(run("plan", MATRIX, *asked).out)["plan"]
+    assert all(block["format"].upper() in text for block in plan["blocks"])
+    assert "not measured" in text and f"sparsecast predict '{MATRIX}'" in text
+
+
+def test_every_chart_is_drawn_without_javascript_and_again_with_it(written):
+    _, text = written
+    charts = Page(text).charts
+    assert set(charts) == {
+        f"chart-{name}" for name in ("forecasts", "break-even", "roofline", "row-lengths", "bands")
+    }
+    for name, spec in charts.items():
+        assert "http" not in json.dumps({key: value for key, value in spec.items() if key != "$schema"})
+        assert f'data-chart="{name}"' in text
+    before_scripts = text[: text.index("<script")]
+    assert before_scripts.count("<svg") == len(charts) + 1
+
+
+def test_names_are_no_markup(run, recorded_path, tmp_path):
+    path = tmp_path / "<b>&amp.mtx"
+    path.write_text("%%MatrixMarket matrix coordinate real general\n3 3 3\n1 1 1\n2 2 1\n3 3 1\n")
+    done = run("report", path, "--profile", recorded_path, "--threads", "1", "-o", tmp_path / "page.html")
+    assert done.status == 0, done.err
+    text = (tmp_path / "page.html").read_text()
+    assert "<b>" not in text and "&lt;b&gt;&amp;amp" in text
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (1, 1), (3, 5000), (5000, 3), (700, 900)])
+def test_a_spy_plot_counts_each_entry_once(shape):
+    A = csr_array(random_array(shape, density=min(1.0, 200 / max(1, shape[0] * shape[1])), rng=0))
+    found = spy(A)
+    assert found.counts.sum() == A.nnz and max(found.counts.shape) <= 480
+    if A.nnz:
+        rows, cols = A.nonzero()
+        height, width = found.counts.shape
+        marked = np.zeros_like(found.counts)
+        np.add.at(marked, (rows * height // shape[0], cols * width // shape[1]), 1)
+        assert (marked == found.counts).all()
+    assert found.image().startswith("data:image/png;base64,")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("absent.mtx",), "there is no such file"),
+        ((MATRIX, "-o", "{tmp}/nope/page.html"), "page.html cannot be written: expected a"),
+        ((MATRIX, "--iterations", "0"), "--iterations"),
+    ],
+)
+def test_what_cannot_be_is_one_line(run, recorded_path, tmp_path, arguments, told):
+    done = run("report", *(each.format(tmp=tmp_path) for each in arguments), "--profile", recorded_path)
+    assert done.status == 2 and done.err.count("\n") == 1 and told in done.err
+
+
+def test_without_what_draws_pages_it_is_said_what_to_install(run, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    done = run("report", MATRIX)
+    assert done.status == 2 and "pip install 'sparsecast[report]'" in done.err
+    assert sc.gallery("poisson2d", n=3).nnz == 33  # everything else works
