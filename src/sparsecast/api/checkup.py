@@ -15,10 +15,11 @@ import psutil
 from sparsecast.api.resolving import calibrated_profile, contents
 from sparsecast.api.trust import disturbances
 from sparsecast.devices import DEVICES
-from sparsecast.errors import InputError, ProfileError
+from sparsecast.errors import InputError, MeterError, ProfileError
 from sparsecast.machines import storage
 from sparsecast.machines.machine import Machine, detect
 from sparsecast.machines.profile import Profile
+from sparsecast.measuring.meters.finding import processor_meter, refusal
 from sparsecast.memory import free_bytes
 
 #: Below /sys: the rule by which Linux chooses the frequency of the first core.
@@ -60,6 +61,7 @@ def checkup() -> list[Finding]:
         _folder,
         _calibration,
         _gpu,
+        _meter,
         _mpi,
         _packages,
     ]
@@ -132,6 +134,13 @@ def _gpu(machine: Machine) -> Iterator[Finding]:
         yield Finding("GPU", found.gpu.name if found.gpu else found.name)
     except InputError as error:
         yield Finding("GPU", f"none that can be used: {error}")
+
+
+def _meter(machine: Machine) -> Iterator[Finding]:
+    try:
+        yield Finding("energy", f"counted by {processor_meter().source}")
+    except MeterError as error:
+        yield Finding("energy", "nothing counts it here", refusal() and str(error))
 
 
 def _mpi(machine: Machine) -> Iterator[Finding]:
