@@ -32,7 +32,8 @@ def findings(run):
 
 def test_a_machine_that_was_never_calibrated_is_told_how(run, data_folder):
     found = findings(run)
-    assert {"processor", "threads", "memory", "data folder", "calibration", "GPU", "energy", "MPI"} <= set(found)
+    here = {"processor", "threads", "memory", "data folder", "calibration", "GPU", "energy", "MPI"}
+    assert here <= set(found)
     assert found["calibration"]["remedy"] == "sparsecast calibrate"
     assert found["processor"]["remedy"] is None
     assert str(data_folder) in found["data folder"]["found"]

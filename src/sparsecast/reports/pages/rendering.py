@@ -59,7 +59,7 @@ def page(template: str, charts: Sequence[Chart], **shown: Any) -> str:
     }
     own = resources.files(__package__)
     script = _libraries() + "\n" + own.joinpath("page.js").read_text(encoding="utf-8")
-    return environment.get_template(template).render(
+    rendered = environment.get_template(template).render(
         **shown,
         charts=by_name,
         style=Markup(own.joinpath("page.css").read_text(encoding="utf-8")),
@@ -67,6 +67,7 @@ def page(template: str, charts: Sequence[Chart], **shown: Any) -> str:
         version=VERSION,
         written_at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
     )
+    return str(rendered)
 
 
 def _within_script(text: str) -> str:
