@@ -83,6 +83,7 @@ def draw(rows: Sequence[ComparedMachine], title: str, path: Path) -> None:
         If the file cannot be written.
     """
     from matplotlib.figure import Figure
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     matrices = list(dict.fromkeys(row.matrix for row in rows))
     machines = sorted({row.machine for row in rows})
@@ -100,7 +101,10 @@ def draw(rows: Sequence[ComparedMachine], title: str, path: Path) -> None:
         ax.set_yticks(range(len(own)), [f"{row.machine}, {row.format.upper()}" for row in own])
         ax.set_ylim(len(own) - 0.5, -0.5)
         ax.set_xscale("log")
+        ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda seconds, place: time(seconds)))
+        ax.xaxis.set_minor_formatter(NullFormatter())
         ax.set_title(matrix, fontsize="medium", loc="left")
-        ax.set_xlabel(f"seconds of {own[0].products:,} products")
+        ax.set_xlabel(f"{own[0].products:,} products")
     figure.suptitle(title)
     save(figure, path)
