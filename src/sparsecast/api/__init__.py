@@ -16,6 +16,7 @@ from sparsecast.api.calibrating import (
 from sparsecast.api.checkup import checkup, next_steps
 from sparsecast.api.cluster_evaluating import replay_ranks
 from sparsecast.api.clustering import cluster
+from sparsecast.api.comparing import compare, profiles_to_compare
 from sparsecast.api.evaluating import chosen_models, evaluate, replay
 from sparsecast.api.executing import check, compile, measure, measure_here, measuring_steps, unmetered
 from sparsecast.api.forecasting import (
@@ -59,6 +60,7 @@ __all__ = [
     "choice",
     "chosen_models",
     "cluster",
+    "compare",
     "compile",
     "contents",
     "distribute",
@@ -86,6 +88,7 @@ __all__ = [
     "predict",
     "predict_table",
     "profile",
+    "profiles_to_compare",
     "rank_calibration",
     "read_matrix",
     "read_question",

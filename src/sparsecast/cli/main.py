@@ -24,6 +24,7 @@ COMMANDS = (
     "predict",
     "plan",
     "cluster",
+    "compare",
     "measure",
     "evaluate",
     "report",

@@ -1,0 +1,61 @@
+"""sparsecast compare MATRIX... --machines A,B,C."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sparsecast.cli import options
+from sparsecast.errors import InputError
+
+
+def command(
+    matrices: Annotated[
+        list[str], typer.Argument(metavar="MATRIX...", help="As of predict, but for tables.")
+    ],
+    machines: Annotated[
+        str | None,
+        typer.Option(metavar="NAME|PATH[,NAME|PATH]", help="Profiles to compare; all at hand by default."),
+    ] = None,
+    products: Annotated[int, typer.Option(min=1, help="Products that will be done.")] = 1000,
+    price: Annotated[
+        list[str] | None,
+        typer.Option(metavar="MACHINE=NUMBER/h", help="Of an hour, in any currency; once for each machine."),
+    ] = None,
+    model: options.ModelOption = None,
+    figure: Annotated[
+        Path | None, typer.Option(metavar="FILE.svg", help="Draw the times with their intervals.")
+    ] = None,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Forecast products on several machines: time, energy and price side by side."""
+    from sparsecast import api
+    from sparsecast.planning.machine_comparison import prices_of
+    from sparsecast.reports import comparison_reports, figures
+    from sparsecast.reports.progress import counted_bar
+
+    if figure is not None:
+        options.refuse_unwritable(figure)
+        figures.refuse_undrawable(figure)
+    profiles = api.profiles_to_compare(None if machines is None else machines.split(","))
+    prices = prices_of(price or (), list(profiles))
+    asked = dict(map(api.read_question, matrices))
+    rows, refused = [], dict[str, dict[str, str]]()
+    with counted_bar(options.screen(), "forecasting", len(asked)) as advance:
+        found = api.compare(asked, profiles, products=products, prices=prices, model=model)
+        for name, (own, why) in zip(asked, found, strict=True):
+            rows += own
+            refused |= {name: why} if why else {}
+            advance()
+    if not rows:
+        raise InputError(next(why for own in refused.values() for why in own.values()))
+    if figure is not None:
+        comparison_reports.draw(rows, f"{products:,} products, forecast", figure)
+    title = f"Forecast of {products:,} products, the fastest machine first"
+    options.show(
+        as_json,
+        comparison_reports.document(rows, refused),
+        comparison_reports.table(title, rows, refused),
+    )
