@@ -39,6 +39,10 @@ class VectorSpace(Protocol):
         """Return the Euclidean norm of a vector."""
         ...
 
+    def total(self, own: float) -> float:
+        """Return the sum over all processes of what each has summed over its part of a vector."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class LocalSpace:
@@ -59,12 +63,23 @@ class LocalSpace:
         """Return the Euclidean norm of a vector."""
         return float(np.linalg.norm(x))
 
+    def total(self, own: float) -> float:
+        """Return the sum itself: the vectors are whole."""
+        return own
+
 
 class Operator(Protocol):
     """What an iterative solver may ask of a matrix; `shape` is that of the whole matrix."""
 
-    shape: tuple[int, int]
-    dtype: np.dtype[Any]
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of the whole matrix."""
+        ...
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the values."""
+        ...
 
     @property
     def domain(self) -> VectorSpace:

@@ -40,16 +40,30 @@ from sparsecast.api.resolving import (
     shared_structure,
     structure,
 )
+from sparsecast.api.solving import (
+    APPLICATIONS,
+    Settings,
+    application_cost,
+    application_question,
+    cg,
+    pagerank,
+    run_application,
+)
 from sparsecast.api.trust import disturbances
 
 __all__ = [
+    "APPLICATIONS",
     "PROBE_S",
     "QUICK_BUDGET_S",
     "AskedProducts",
+    "Settings",
+    "application_cost",
+    "application_question",
     "bench",
     "bench_result",
     "calibrate",
     "calibration",
+    "cg",
     "check",
     "choice",
     "chosen_models",
@@ -72,6 +86,7 @@ __all__ = [
     "measuring_steps",
     "on_ranks",
     "own_profile",
+    "pagerank",
     "partition",
     "partitions",
     "place",
@@ -86,6 +101,7 @@ __all__ = [
     "refuse_probe",
     "replay",
     "replay_ranks",
+    "run_application",
     "shared_structure",
     "structure",
     "threads_of",
