@@ -27,6 +27,11 @@ class VectorSpace(Protocol):
     and `norm` are those of the whole vectors, the same on every process.
     """
 
+    @property
+    def size(self) -> int:
+        """Entries of a vector, or of the part of it that this process has."""
+        ...
+
     def zeros(self) -> Any:
         """Return a new vector of zeros."""
         ...

@@ -313,6 +313,10 @@ def _checked_for_cg(problem: Problem, preconditioner: str | None) -> Floats | No
         )
     if A.dtype.kind == "c":
         raise InputError("conjugate gradients with complex values: expected real ones; name another matrix")
+    if not np.isfinite(A.data).all():
+        raise InputError(
+            "conjugate gradients with values that are NaN or infinite: expected finite ones; correct them"
+        )
     if problem.structure.symmetry.triangle_nnz is None:
         raise InputError(
             "conjugate gradients with a matrix that is not symmetric: expected equal values on both sides of "

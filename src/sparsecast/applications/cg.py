@@ -98,7 +98,7 @@ def conjugate_gradients(
     from sparsecast.applications.vector_loops import dot, multiply, step, turn
 
     space = op.domain
-    x, q = space.zeros(), space.zeros()
+    x, q = np.zeros((2, space.size), dtype=op.dtype)  # not the space's zeros, which may lie on a GPU
     r = np.array(b, dtype=q.dtype)  # 1: r0 = b, x0 = 0
     z = r if inverse_diagonal is None else np.empty_like(r)
     if inverse_diagonal is not None:

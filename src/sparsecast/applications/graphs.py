@@ -51,6 +51,9 @@ def links(A: csr_array[Any]) -> Links:
     InputError
         If A is not square, is complex, or has a weight that is negative or not finite.
     """
+    entries = int(A.indptr[-1])
+    if entries < len(A.data):  # room behind the entries, as SciPy leaves it
+        A = csr_array((A.data[:entries], A.indices[:entries], A.indptr), shape=A.shape)
     _refuse_no_graph(A)
     rows = A.shape[0]
     lengths = np.diff(A.indptr)
@@ -60,7 +63,9 @@ def links(A: csr_array[Any]) -> Links:
     else:
         leaving = np.asarray(A.sum(axis=1), dtype=A.dtype).reshape(-1)
     inverse = np.zeros(rows, dtype=A.dtype)
-    np.divide(1, leaving, out=inverse, where=leaving > 0)
+    with np.errstate(over="ignore"):  # looked at in the next line
+        np.divide(1, leaving, out=inverse, where=leaving > 0)
+    _refuse_extremes(leaving, inverse)
     dangling = np.flatnonzero(leaving == 0)
     if is_alike:
         # The places alone move: one byte of each entry instead of eight, and no second array of values.
@@ -74,9 +79,19 @@ def links(A: csr_array[Any]) -> Links:
 
 
 def _sorted(matrix: csr_array[Any]) -> csr_array[Any]:
-    # A transposition of sorted rows gives sorted rows.
-    matrix.has_sorted_indices = matrix.has_canonical_format = True
+    matrix.has_sorted_indices = True  # a transposition goes through the rows in order
     return matrix
+
+
+def _refuse_extremes(leaving: Floats, inverse: Floats) -> None:
+    """Raise if the weights that leave a node have no sum, or that sum no inverse."""
+    odd = np.flatnonzero(~(np.isfinite(leaving) & np.isfinite(inverse)))
+    if odd.size:
+        node = int(odd[0])
+        raise InputError(
+            f"a graph whose weights from node {node:,} sum to {leaving[node]:g}: expected a sum with "
+            f"a finite inverse; scale the weights"
+        )
 
 
 def _refuse_no_graph(A: csr_array[Any]) -> None:

@@ -116,8 +116,8 @@ def pagerank(
     from sparsecast.applications.vector_loops import distance, multiply, scale_and_shift, sum_at
 
     space, nodes = op.domain, op.shape[0]
-    p, y = space.zeros(), space.zeros()
-    sent = p if inverse_weight is None else space.zeros()
+    p, y = np.zeros((2, space.size), dtype=op.dtype)  # not the space's zeros, which may lie on a GPU
+    sent = p if inverse_weight is None else np.zeros_like(p)
     p[:] = 1 / nodes  # L0
     if inverse_weight is not None:
         multiply(p, inverse_weight, sent)
