@@ -109,9 +109,9 @@ def sentences(cost: ApplicationCost, run: ApplicationRun | None) -> list[str]:
         f"{time(cost.plan.convert_s)} to convert; energy {energy(cost.energy_j)}.",
     ]
     if run is not None:
+        errors = f"{100 * run.error(cost):+.0f} % off, {100 * run.weighted_error(cost):+.0f} % weighted"
         said.append(
             f"Measured: {run.iterations:,} iterations ({run.stop}) in {time(run.time_s)}; the forecast for "
-            f"as many is {100 * run.error(cost):+.0f} % off, {100 * run.weighted_error(cost):+.0f} % weighted; "
-            f"energy {energy(run.energy_j)}."
+            f"as many is {errors}; energy {energy(run.energy_j)}."
         )
     return said
