@@ -32,7 +32,7 @@ class Links:
 
     matrix: csr_array[Any]
     inverse_weight: Floats | None
-    dangling: NDArray[np.int64]
+    dangling: NDArray[np.integer[Any]]
 
     @property
     def nodes(self) -> int:
@@ -66,7 +66,7 @@ def links(A: csr_array[Any]) -> Links:
     with np.errstate(over="ignore"):  # looked at in the next line
         np.divide(1, leaving, out=inverse, where=leaving > 0)
     _refuse_extremes(leaving, inverse)
-    dangling = np.flatnonzero(leaving == 0)
+    dangling = np.flatnonzero(leaving == 0).astype(A.indices.dtype)
     if is_alike:
         # The places alone move: one byte of each entry instead of eight, and no second array of values.
         places = csr_array((np.zeros(A.nnz, dtype=np.int8), A.indices, A.indptr), shape=A.shape).tocsc()

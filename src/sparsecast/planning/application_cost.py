@@ -5,17 +5,16 @@ Barreda et al. (2020), equations 3 and 4: T = T_once + k (T_SpMV + sum of T_loop
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-import numpy as np
 
 from sparsecast.applications.iterations import Iterations
 from sparsecast.applications.laps import PRODUCT, VectorLoop
 from sparsecast.errors import ProfileError
 from sparsecast.machines.profile import Profile
 from sparsecast.planning.plan import Plan
-from sparsecast.records import VALUE_BYTES, Bandwidth
+from sparsecast.records import Bandwidth
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,23 +96,23 @@ class ApplicationCost:
 
 
 def costs_of(
-    loops: Sequence[VectorLoop], plan: Plan, profile: Profile, rows: int, dtype: str, vectors: int
+    loops: Sequence[VectorLoop], plan: Plan, profile: Profile, vector_bytes: int, working: WorkingSet
 ) -> tuple[LoopCost, ...]:
     """Return the costs of the loops of an application and of its product.
 
-    The loops run on one thread, and their vectors stay where the product left them: in the cache that holds
-    them all. A loop also takes what a product without entries does, its call.
+    The loops run on one thread. A product brings the matrix through the caches, and leaves there a part of
+    the vectors: so these come at a speed between those of the smallest cache that holds all vectors, and of
+    the one that holds the matrix as well. The forecast is the geometric mean of both, which are also the ends
+    of the interval. A loop also takes a call, and so does the product.
 
     Parameters
     ----------
     loops : sequence of VectorLoop
     plan : Plan
     profile : Profile
-    rows : int
-        Entries of a vector.
-    dtype : str
-    vectors : int
-        That the application goes through in an iteration.
+    vector_bytes : int
+        Of one vector.
+    working : WorkingSet
 
     Raises
     ------
@@ -121,37 +120,34 @@ def costs_of(
         If the profile has no Bandwidth of reads.
     """
     speeds = _Speeds.of(profile)
-    vector_bytes = rows * VALUE_BYTES[dtype]
-    speed = speeds.at(vectors * vector_bytes)
-    found = [LoopCost(PRODUCT, plan.time_s, plan.low_s, plan.high_s)]
+    fast, slow = speeds.at(working.vectors_bytes), speeds.at(working.bytes)
+    call_s, product_high_s = speeds.call_s, plan.high_s
+    if product_high_s is not None:
+        product_high_s += call_s
+    found = [LoopCost(PRODUCT, plan.time_s + call_s, plan.low_s, product_high_s)]
     for loop in loops:
         moved = loop.moved * vector_bytes
-        found.append(
-            LoopCost(
-                loop.name,
-                speeds.call_s + moved / speed.expected,
-                moved / speed.highest,
-                speeds.call_s + moved / speed.lowest,
-                loop.is_once,
-            )
-        )
+        expected_s = call_s + moved / math.sqrt(fast * slow)
+        found.append(LoopCost(loop.name, expected_s, moved / fast, call_s + moved / slow, loop.is_once))
     return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
-class _Speed:
-    """Bytes a second at one size: between the speeds of the sizes measured around it."""
+class WorkingSet:
+    """Bytes that an iteration goes through: those of all vectors, and with the matrix."""
 
-    expected: float
-    lowest: float
-    highest: float
+    vectors_bytes: int
+    bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class _Speeds:
-    """What one thread of a machine reads, by size of the array, and the seconds of a call."""
+    """What one thread of a machine reads from each level of its memory, and the seconds of a call.
 
-    bytes: tuple[int, ...]
+    `holds_bytes` is what the level holds at most, ascending; the last one, the memory, holds anything.
+    """
+
+    holds_bytes: tuple[float, ...]
     per_s: tuple[float, ...]
     call_s: float
 
@@ -169,20 +165,15 @@ class _Speeds:
         fastest = max(own, key=_per_s)
         call_s = max(0.0, own[0].time_s - own[0].bytes / _per_s(fastest))
         larger = [each for each in own if each.bytes >= fastest.bytes]
-        return cls(
-            tuple(each.bytes for each in larger),
-            tuple(_per_s(each) / threads for each in larger),
-            call_s,
-        )
+        caches = sorted(cache.bytes for cache in profile.machine.product_caches)
+        # An array measured the least cache that is not smaller; an unknown cache holds what was measured.
+        holds = [next((c for c in caches if c >= each.bytes), each.bytes) for each in larger]
+        return cls((*holds[:-1], math.inf), tuple(_per_s(each) / threads for each in larger), call_s)
 
-    def at(self, size_bytes: int) -> _Speed:
-        """Return the speeds with arrays of so many bytes together, on a line between logarithms."""
-        sizes, per_s = np.log(self.bytes), np.log(self.per_s)
-        place = np.log(max(size_bytes, 1))
-        after = min(int(np.searchsorted(sizes, place)), len(sizes) - 1)
-        around = self.per_s[max(0, after - 1) : after + 1]
-        expected = float(np.exp(np.interp(place, sizes, per_s)))
-        return _Speed(expected, min(around), max(around))
+    def at(self, size_bytes: int) -> float:
+        """Return the bytes a second from the least level that holds so many bytes."""
+        level = next(k for k, holds in enumerate(self.holds_bytes) if size_bytes <= holds)
+        return self.per_s[level]
 
 
 def _per_s(each: Bandwidth) -> float:
