@@ -169,6 +169,13 @@ class ApplicationQuestion:
     graph: Links | None = None
     inverse_diagonal: Floats | None = None
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences on the matrix that a user should hear."""
+        if self.graph is None or self.graph.matrix.nnz:
+            return ()
+        return ("The graph has no edges: all nodes are dangling, and have the same rank.",)
+
     def iterations(self) -> Iterations:
         """Return how many there will be, from some that are done with SciPy's product."""
         if self.graph is not None:

@@ -30,7 +30,7 @@ def loops(is_preconditioned: bool) -> tuple[VectorLoop, ...]:
         VectorLoop("start", 4, 13 if is_preconditioned else 10, is_once=True),
         VectorLoop("curvature", 2, 2),
         VectorLoop("step", 6, 6),
-        *([VectorLoop("precondition", 3, 6)] if is_preconditioned else []),
+        *([VectorLoop("precondition", 3, 4)] if is_preconditioned else []),
         VectorLoop("direction", 2, 3),
     )
 
@@ -95,17 +95,17 @@ def conjugate_gradients(
     """
     most = 10 * op.shape[0] if most is None else most
     refuse_settings(tolerance, most)
-    from sparsecast.applications.vector_loops import dot, multiply, step, turn
+    from sparsecast.applications.vector_loops import dot, precondition, step, turn
 
     space = op.domain
     x, q = np.zeros((2, space.size), dtype=op.dtype)  # not the space's zeros, which may lie on a GPU
     r = np.array(b, dtype=q.dtype)  # 1: r0 = b, x0 = 0
-    z = r if inverse_diagonal is None else np.empty_like(r)
-    if inverse_diagonal is not None:
-        multiply(r, inverse_diagonal, z)
-    p = z.copy()  # 1: p0 = z0
     norm_b = math.sqrt(space.total(dot(r, r)))
-    rho = space.total(dot(r, z))
+    z, rho = r, norm_b * norm_b
+    if inverse_diagonal is not None:
+        z = np.empty_like(r)
+        rho = space.total(precondition(r, inverse_diagonal, z))
+    p = z.copy()  # 1: p0 = z0
     if not math.isfinite(norm_b):
         raise InputError("b has values that are NaN or infinite: expected finite ones; correct b")
     lap("start")
@@ -128,8 +128,7 @@ def conjugate_gradients(
         lap("step")
         last, rho = rho, squares
         if inverse_diagonal is not None:
-            multiply(r, inverse_diagonal, z)
-            rho = space.total(dot(r, z))
+            rho = space.total(precondition(r, inverse_diagonal, z))
             lap("precondition")
         turn(z, rho / last, p)  # 6 and 7
         lap("direction")

@@ -23,6 +23,9 @@ Floats = NDArray[np.floating[Any]]
 #: Of the paper: the damping factor, and the change of the ranks at which the iteration ends.
 DAMPING, EPSILON = 0.85, 1e-6
 
+#: What the loops of an iteration are called where they are one.
+TOGETHER = "L1-L4"
+
 #: Entries of a vector in a cache line.
 _LINE = 8
 
@@ -31,22 +34,23 @@ MOST_ITERATIONS = 1000
 
 
 def loops(dangling_share: float, divides: bool) -> tuple[VectorLoop, ...]:
-    """Return the loops of Algorithm 2, an entry each; with the scaling of p for the product in L4.
+    """Return the loops of Algorithm 2, an entry each: those of an iteration are one pass over the vectors.
 
     Parameters
     ----------
     dangling_share : float
-        Of the nodes: L1 reads the place of each of these, of 4 bytes, and the lines of p with one.
+        Of the nodes: without inverse weights, L1 reads the place of each of these, of 4 bytes, and the lines
+        of p with one.
     divides : bool
-        Whether p is multiplied by the inverse weights before each product.
+        Whether p is multiplied by the inverse weights before each product, which tell the dangling nodes too.
     """
-    return (
-        VectorLoop("L0", 1 if divides else 0, 5 if divides else 2, is_once=True),
-        VectorLoop("L1", dangling_share, dangling_share / 2 + min(1.0, _LINE * dangling_share)),
-        VectorLoop("L2", 2, 2),
-        VectorLoop("L3", 2, 2),
-        *([VectorLoop("L4", 1, 4)] if divides else []),
+    scattered = dangling_share / 2 + min(1.0, _LINE * dangling_share)
+    start = VectorLoop(
+        "L0", 1 + dangling_share if divides else 0, scattered + (5 if divides else 2), is_once=True
     )
+    if divides:
+        return start, VectorLoop(TOGETHER, 5 + dangling_share, 6)
+    return start, VectorLoop("L1", dangling_share, scattered), VectorLoop("L2-L4", 4, 3)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,7 +120,7 @@ def pagerank(
         If `damping`, `epsilon` or `most` cannot be.
     """
     refuse_settings(damping, epsilon, most)
-    from sparsecast.applications.vector_loops import distance, multiply, scale_and_shift, sum_at
+    from sparsecast.applications.vector_loops import multiply, settle, settle_and_send, sum_at
 
     space, nodes = op.domain, op.shape[0]
     p, y = np.zeros((2, space.size), dtype=op.dtype)  # not the space's zeros, which may lie on a GPU
@@ -124,23 +128,24 @@ def pagerank(
     p[:] = 1 / nodes  # L0
     if inverse_weight is not None:
         multiply(p, inverse_weight, sent)
+        lost = space.total(sum_at(p, dangling))
     lap("L0")
     residuals: list[float] = []
     while len(residuals) < most:
-        lost = space.total(sum_at(p, dangling))  # L1: what dangling nodes would send
-        lap("L1")
+        if inverse_weight is None:
+            lost = space.total(sum_at(p, dangling))  # L1: what dangling nodes would send
+            lap("L1")
         op.matvec(sent, out=y)
         lap(PRODUCT)
-        scale_and_shift(y, damping, (damping * lost + 1 - damping) / nodes)  # L2
-        lap("L2")
-        residuals.append(space.total(distance(y, p)))  # L3
-        lap("L3")
-        p, y = y, p  # L4, without a copy
+        shift = (damping * lost + 1 - damping) / nodes
         if inverse_weight is None:
-            sent = p
+            residuals.append(space.total(settle(y, damping, shift, p)))  # L2 to L4
+            lap("L2-L4")
         else:
-            multiply(p, inverse_weight, sent)
-            lap("L4")
+            change, own_lost = settle_and_send(y, damping, shift, p, inverse_weight, sent)  # L2 to L4, L1
+            residuals.append(space.total(change))
+            lost = space.total(own_lost)
+            lap(TOGETHER)
         on_iteration(len(residuals), residuals[-1])
         if residuals[-1] < epsilon:
             return PageRank(p, len(residuals), tuple(residuals), "converged")

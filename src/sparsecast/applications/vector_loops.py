@@ -18,19 +18,27 @@ def sum_at(p, places):  # type: ignore[no-untyped-def]
 
 
 @_fast
-def scale_and_shift(y, factor, shift):  # type: ignore[no-untyped-def]
-    """Overwrite y by factor y + shift."""
-    for k in range(y.size):
-        y[k] = factor * y[k] + shift
+def settle(y, damping, shift, p):  # type: ignore[no-untyped-def]
+    """Overwrite p by damping y + shift; return the sum of the absolute changes."""
+    change = 0.0
+    for k in range(p.size):
+        rank = damping * y[k] + shift  # L2
+        change += abs(rank - p[k])  # L3
+        p[k] = rank  # L4
+    return change
 
 
 @_fast
-def distance(x, y):  # type: ignore[no-untyped-def]
-    """Return the sum of abs(x - y)."""
-    total = 0.0
-    for k in range(x.size):
-        total += abs(x[k] - y[k])
-    return total
+def settle_and_send(y, damping, shift, p, inverse, sent):  # type: ignore[no-untyped-def]
+    """Do as `settle`, and write what nodes send along an edge; return also the ranks of those without one."""
+    change, lost = 0.0, 0.0
+    for k in range(p.size):
+        rank = damping * y[k] + shift  # L2
+        change += abs(rank - p[k])  # L3
+        p[k] = rank  # L4
+        sent[k] = rank * inverse[k]
+        lost += rank if inverse[k] == 0 else 0.0  # L1 of the next iteration
+    return change, lost
 
 
 @_fast
@@ -38,6 +46,17 @@ def multiply(x, y, out):  # type: ignore[no-untyped-def]
     """Write the products of the entries of x and y."""
     for k in range(x.size):
         out[k] = x[k] * y[k]
+
+
+@_fast
+def precondition(r, inverse_diagonal, z):  # type: ignore[no-untyped-def]
+    """Overwrite z by the inverse diagonal times r; return the sum of the products of r and z."""
+    total = 0.0
+    for k in range(r.size):
+        value = r[k] * inverse_diagonal[k]
+        z[k] = value
+        total += r[k] * value
+    return total
 
 
 @_fast

@@ -41,7 +41,7 @@ def command(
     chosen = profile_for(question.problem, profile, threads, None, None)
     asked: dict[str, Any] = {"threads": threads, "model": model}
     cost = api.application_cost(question, chosen, iterations=iterations, **asked)
-    options.warn(cost.plan.notes)
+    options.warn((*(f"{found.name} {note}." for note in found.notes), *question.notes, *cost.plan.notes))
     run = None
     if check:
         with counted_bar(options.screen(), application, cost.iterations.high) as advance:
