@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import sparsecast as sc
+from sparsecast.api.solving import RUNS
+from sparsecast.devices.cpu.processor import Processor
 from sparsecast.errors import InputError
 from sparsecast.matrices.gallery import gallery
 from sparsecast.records import Bandwidth
@@ -83,6 +86,18 @@ def test_a_run_beside_the_forecast_has_the_paper_s_errors(run, streaming, applic
         assert loop["weighted_error"] == pytest.approx(beyond / mean_s)  # equation 6
     weighted = np.mean([loop["weighted_error"] for loop in measured["loops"]])
     assert measured["weighted_error"] == pytest.approx(weighted)  # equation 8
+
+
+def test_a_run_has_the_joules_of_a_meter_and_none_without_one(run, streaming, monkeypatch):
+    asked = ("cost", "pagerank", GRAPH, *ONE, "--iterations", "3", "--check", "--json")
+    assert document_of(run(*asked))["measured"]["energy_j"] is None
+    readings = iter((5.0, 8.0, 9.0, 9.0))
+    meter = SimpleNamespace(joules=lambda: next(readings), run_s=0.0, step_s=0.0, source="replay")
+    monkeypatch.setattr(Processor, "meter", lambda self: meter)
+    assert document_of(run(*asked))["measured"]["energy_j"] == pytest.approx(3.0 / RUNS)
+    assert document_of(run(*asked))["measured"]["energy_j"] is None, "the meter stood still"
+    meter.run_s, meter.joules = 1e6, lambda: 1.0
+    assert document_of(run(*asked))["measured"]["energy_j"] is None, "too short for the meter"
 
 
 def test_people_get_the_loops_that_take_longest_first(process, streaming):

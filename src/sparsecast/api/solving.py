@@ -19,9 +19,11 @@ from sparsecast.applications import pagerank as pagerank_application
 from sparsecast.applications.graphs import Links, links
 from sparsecast.applications.iterations import Iterations
 from sparsecast.applications.laps import Lap, Laps, VectorLoop, no_laps
+from sparsecast.devices import DEVICES
 from sparsecast.errors import InputError
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
+from sparsecast.measuring.energy import used_joules
 from sparsecast.planning.application_cost import ApplicationCost, WorkingSet, costs_of
 from sparsecast.planning.application_run import ApplicationRun
 from sparsecast.planning.plan import Plan
@@ -301,7 +303,8 @@ def run_application(
     """Build a plan, run the application, and time its loops.
 
     Two iterations before that compile and warm up. A short run is repeated, RUNS times within REPEATED_S
-    seconds, and the shortest one counts: what disturbs a run makes it longer.
+    seconds, and the shortest one counts: what disturbs a run makes it longer. Energy is read where something
+    counts it and the runs are long enough for it; it is that of a run in the mean.
 
     Parameters
     ----------
@@ -316,6 +319,8 @@ def run_application(
     op = compile(question.problem, plan)
     most = most or (pagerank_application.MOST_ITERATIONS if question.graph is not None else 10 * op.shape[0])
     question.run(op, 2, no_laps, _no_iteration)
+    meter = DEVICES.get(plan.device).meter()
+    before = meter.joules() if meter else None
     runs: list[ApplicationRun] = []
     while not runs or (len(runs) < RUNS and sum(run.time_s for run in runs) < REPEATED_S):
         laps = Laps()
@@ -324,7 +329,11 @@ def run_application(
         loops = {name: seconds / laps.runs[name] for name, seconds in laps.time_s.items()}
         total_s = sum(laps.time_s.values())
         runs.append(ApplicationRun(done.iterations, done.stop, total_s, loops, done.residuals[-1]))
-    return min(runs, key=lambda run: run.time_s)
+    shortest = min(runs, key=lambda run: run.time_s)
+    if meter is None or sum(run.time_s for run in runs) < meter.run_s:
+        return shortest  # too short for the meter to see
+    used = used_joules(before, meter.joules())
+    return replace(shortest, energy_j=None if used is None else used / len(runs))
 
 
 def _checked_for_cg(problem: Problem, preconditioner: str | None) -> Floats | None:
