@@ -24,6 +24,8 @@ COMMANDS = (
     "predict",
     "plan",
     "cluster",
+    "label",
+    "blocks",
     "measure",
     "evaluate",
 )
