@@ -108,8 +108,9 @@ def recorded_complex() -> Profile:
 
 
 #: Models that tests of all models try. Those of Wang and two of Hossain need matrices or bandwidths that the
-#: recorded profile lacks; hossain-svr, whose search takes seconds, is tried in its own tests.
-_SERVED = [name for name in MODELS.names() if not name.startswith(("wang-", "hossain-"))]
+#: recorded profile lacks, and blocks needs labels; hossain-svr, whose search takes seconds, is tried in its
+#: own tests.
+_SERVED = [name for name in MODELS.names() if not name.startswith(("wang-", "hossain-", "blocks"))]
 
 
 @pytest.fixture(scope="session")
