@@ -145,26 +145,30 @@ def show_product(name: str) -> None:
             print(f"    asked about every block: {asked_s / product_s:,.0f} products")
 
 
-def main() -> None:
-    """Train, or show."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+def main() -> int:
+    """Train, or show; return the exit status."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("matrices", nargs="*", metavar="MATRIX")
     parser.add_argument("--train", action="store_true", help="train the networks that are not there")
     parser.add_argument("--epochs", type=int, default=100, help="at most (the paper: 100)")
     parser.add_argument("--blocks", type=int, default=1024, help="of one matrix at most")
     asked = parser.parse_args()
     try:
+        find_profile(here=machine_of("cpu"))
         if asked.train:
             train_all(asked.epochs, asked.blocks)
-            return
-        find_profile(here=machine_of("cpu"))
+            return 0
         show_trained()
         for name in asked.matrices:
             show_product(name)
         print(f"\n{OF_THE_PAPER}")
     except SparsecastError as error:
-        sys.exit(str(error))
+        print(error, file=sys.stderr)
+        return 2
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -44,16 +45,23 @@ def whole_structure(A: csr_array) -> Structure:
     return structure(A, groups=[*usual_groups(), "entry_blocks"])
 
 
-@pytest.fixture(scope="session", autouse=True)
-def labelled(recorded: Profile, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep labels of blocks of the recorded matrices, with which `blocks` learns; their law is made up."""
+@pytest.fixture(scope="session")
+def labelled(recorded: Profile, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with made-up labels of blocks of the recorded matrices, with which `blocks` learns."""
+    folder = tmp_path_factory.mktemp("labelled")
     with pytest.MonkeyPatch.context() as patch:
-        # Not by the environment: each test has a data folder of its own.
-        folder = tmp_path_factory.mktemp("labelled")
         patch.setattr(block_labels, "home", lambda: folder)
         chosen = {(r.matrix, r.candidate.dtype): r for r in recorded.select(format="csr")}
         for record in chosen.values():
             keep_labels(labels_of(record, recorded))
+    return folder
+
+
+@pytest.fixture(scope="module", autouse=True)
+def finds_labels(labelled: Path) -> Iterator[None]:
+    """Have the tests of one module find these labels, whatever data folder each has."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(block_labels, "home", lambda: labelled)
         yield
 
 

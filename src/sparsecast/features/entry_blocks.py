@@ -39,7 +39,7 @@ BLOCK_FEATURES = (
 )
 
 #: Blocks of a matrix that are looked at: one of so many entries, between these bounds.
-ENTRIES_A_SAMPLE, LEAST_SAMPLED, MOST_SAMPLED = 8192, 128, 1024
+ENTRIES_A_SAMPLE, LEAST_SAMPLED, MOST_SAMPLED = 32768, 128, 1024
 
 #: Entries before a block whose lines count as read.
 _REMEMBERED = 500
