@@ -27,6 +27,11 @@ class VectorSpace(Protocol):
     and `norm` are those of the whole vectors, the same on every process.
     """
 
+    @property
+    def size(self) -> int:
+        """Entries of a vector, or of the part of it that this process has."""
+        ...
+
     def zeros(self) -> Any:
         """Return a new vector of zeros."""
         ...
@@ -37,6 +42,10 @@ class VectorSpace(Protocol):
 
     def norm(self, x: Any) -> float:
         """Return the Euclidean norm of a vector."""
+        ...
+
+    def total(self, own: float) -> float:
+        """Return the sum over all processes of what each has summed over its part of a vector."""
         ...
 
 
@@ -59,12 +68,23 @@ class LocalSpace:
         """Return the Euclidean norm of a vector."""
         return float(np.linalg.norm(x))
 
+    def total(self, own: float) -> float:
+        """Return the sum itself: the vectors are whole."""
+        return own
+
 
 class Operator(Protocol):
     """What an iterative solver may ask of a matrix; `shape` is that of the whole matrix."""
 
-    shape: tuple[int, int]
-    dtype: np.dtype[Any]
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of the whole matrix."""
+        ...
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the values."""
+        ...
 
     @property
     def domain(self) -> VectorSpace:

@@ -17,14 +17,19 @@ import numpy as np
 from scipy.io import mmwrite
 from scipy.sparse import coo_array, csr_array
 
+from sparsecast.applications.cg import conjugate_gradients
+from sparsecast.applications.graphs import links
+from sparsecast.applications.pagerank import pagerank
 from sparsecast.cluster_records import ALGORITHMS, Configuration
+from sparsecast.devices.binding import bind, prepared
 from sparsecast.distributed import compile, messages, processes
 from sparsecast.distributed.compiling import check_ranks
 from sparsecast.errors import InputError, RanksError
 from sparsecast.matrices.gallery import gallery
+from sparsecast.operators import BlockOperator, RowProduct
 from sparsecast.parallel import equal_parts
 from sparsecast.partitioning.partition import Partition
-from sparsecast.records import DTYPES
+from sparsecast.records import DTYPES, Candidate
 
 ONE_DIMENSIONAL = ("global-1d", "local-1d", "local-1d-overlap")
 
@@ -238,6 +243,57 @@ def conjugate_gradients_run_unchanged(comm, folder):
             np.testing.assert_allclose(last, here[-1], rtol=1e-9, atol=1e-12)
 
 
+def pagerank_runs_unchanged(comm, folder):
+    A = gallery("rmat", scale=6)
+    A.data[:] = 1.0
+    made = links(A)
+    assert made.dangling.size and made.inverse_weight is not None
+    here = pagerank(_local(made.matrix), made.dangling, made.inverse_weight)
+    is_dangling = np.zeros(made.nodes)
+    is_dangling[made.dangling] = 1.0
+    for algorithm in algorithms(comm.size):
+        op = compiled(comm, algorithm, made.matrix)
+        inverse, own = (op.scatter(x if comm.rank == 0 else None) for x in (made.inverse_weight, is_dangling))
+        found = pagerank(op, np.flatnonzero(own), inverse)
+        assert (found.iterations, found.stop) == (here.iterations, "converged")
+        np.testing.assert_allclose(found.residuals, here.residuals, rtol=1e-9, atol=1e-16)
+        ranks = op.gather(found.ranks)
+        if comm.rank == 0:
+            np.testing.assert_allclose(ranks, here.ranks, rtol=1e-12)
+
+
+def preconditioned_conjugate_gradients_run_unchanged(comm, folder):
+    A = gallery("poisson2d", n=10)
+    b = np.random.default_rng(1).uniform(-1, 1, A.shape[0])
+    scale = np.linspace(0.1, 1.0, A.shape[0])
+    for inverse in (None, scale):
+        here = conjugate_gradients(_local(A), b, inverse)
+        for algorithm in algorithms(comm.size):
+            op = compiled(comm, algorithm, A)
+            own = None if inverse is None else op.scatter(inverse if comm.rank == 0 else None)
+            found = conjugate_gradients(op, op.scatter(b if comm.rank == 0 else None), own)
+            assert found.stop == here.stop == "converged"
+            assert abs(found.iterations - here.iterations) <= 1  # sums are added in another order
+            x = op.gather(found.x)
+            if comm.rank == 0:
+                np.testing.assert_allclose(x, here.x, rtol=1e-6, atol=1e-9)
+
+
+def breakdowns_are_met_by_all_ranks(comm, folder):
+    A = csr_array(np.diag(np.r_[np.ones(9), -1.0]))
+    b = np.arange(10.0)
+    op = compiled(comm, "local-1d", A)
+    found = conjugate_gradients(op, op.scatter(b if comm.rank == 0 else None))
+    assert found.stop == conjugate_gradients(_local(A), b).stop
+    assert found.stop.startswith("breakdown in step 2: the matrix is not positive definite")
+
+
+def _local(A):
+    """The operator of a matrix in this process."""
+    product = bind(prepared(A, "float64", 32), Candidate("csr", "plain", "cpu", "float64", 32, 1)).product
+    return BlockOperator(A.shape, A.dtype, [RowProduct(0, A.shape[0], product)])
+
+
 def bits_repeat(comm, folder):
     """The same bits in every product and in every run; with overlap those without."""
     A = gallery("poisson2d", n=20)
@@ -408,6 +464,9 @@ CASES = {
         messages_of_the_caller_are_left_alone,
         sums_are_those_of_whole_vectors,
         conjugate_gradients_run_unchanged,
+        pagerank_runs_unchanged,
+        preconditioned_conjugate_gradients_run_unchanged,
+        breakdowns_are_met_by_all_ranks,
         bits_repeat,
         long_messages_go_in_pieces,
         files_are_read_in_parts,

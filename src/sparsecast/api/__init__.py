@@ -51,18 +51,32 @@ from sparsecast.api.resolving import (
     shared_structure,
     structure,
 )
+from sparsecast.api.solving import (
+    APPLICATIONS,
+    Settings,
+    application_cost,
+    application_question,
+    cg,
+    pagerank,
+    run_application,
+)
 from sparsecast.api.trust import disturbances
 from sparsecast.measuring.meters.command import CommandMeter
 
 __all__ = [
+    "APPLICATIONS",
     "PROBE_S",
     "QUICK_BUDGET_S",
     "AskedProducts",
     "CommandMeter",
+    "Settings",
+    "application_cost",
+    "application_question",
     "bench",
     "bench_result",
     "calibrate",
     "calibration",
+    "cg",
     "check",
     "checkup",
     "choice",
@@ -90,6 +104,7 @@ __all__ = [
     "next_steps",
     "on_ranks",
     "own_profile",
+    "pagerank",
     "partition",
     "partitions",
     "place",
@@ -105,6 +120,7 @@ __all__ = [
     "refuse_probe",
     "replay",
     "replay_ranks",
+    "run_application",
     "shared_structure",
     "structure",
     "threads_of",

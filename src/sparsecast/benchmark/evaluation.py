@@ -7,11 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 
 from sparsecast.matrices.problem import group_of
 from sparsecast.models.model import QUANTITIES
+from sparsecast.notebooks import Tabular
 from sparsecast.records import Candidate, Estimate, Record
 
 #: Matrices that a score names as those with the largest errors.
@@ -168,7 +170,7 @@ class Repeats:
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class Evaluation(Tabular):
     """Forecasts against measurements over a collection.
 
     Attributes
@@ -193,6 +195,28 @@ class Evaluation:
     interrupted: bool = False
     repeats: Repeats | None = None
     taken_over: int = 0
+
+    def table_rows(self) -> list[dict[str, Any]]:
+        """Return a row for each model, the best first."""
+        return [
+            {
+                "model": name,
+                "quantity": score.quantity,
+                "forecasts": score.forecasts,
+                "median_error": score.median_error,
+                "mean_error": score.mean_error,
+                "p90_error": score.p90_error,
+                "coverage": score.coverage,
+                "regret": score.regret,
+                "top1": score.top1,
+                "unforecast": score.unforecast,
+            }
+            for name, score in self.models.items()
+        ]
+
+    def table_caption(self) -> str:
+        """Return the machine, and how much was forecast."""
+        return f"Models on {self.profile}: errors of {len(self.rows):,} forecasts"
 
 
 def distinct_names(names: Mapping[str, str]) -> dict[str, str]:

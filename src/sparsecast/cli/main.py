@@ -23,6 +23,7 @@ COMMANDS = (
     "machines",
     "predict",
     "plan",
+    "cost",
     "cluster",
     "compare",
     "measure",

@@ -31,7 +31,8 @@ MatrixArgument = Annotated[
     str,
     typer.Argument(
         metavar="MATRIX",
-        help="A file (.mtx, .mtx.gz, .rb, .hb, .npz, .mat) or gallery:NAME?key=value&key=value.",
+        help="A file (.mtx, .mtx.gz, .rb, .hb, .npz, .mat), an edge list (.txt, .tsv, .csv, .edges, .el) or "
+        "gallery:NAME?key=value&key=value.",
     ),
 ]
 QuestionArgument = Annotated[

@@ -78,6 +78,10 @@ class DistributedSpace:
         own = float(np.linalg.norm(x)) ** 2 if self.counts else 0.0
         return float(np.sqrt(self._summed(np.array([own]))[0]))
 
+    def total(self, own: float) -> float:
+        """Return the sum over the parts of what each rank has summed over its own; collective."""
+        return float(self._summed(np.array([own if self.counts else 0.0]))[0])
+
     def scatter(self, x: NDArray[Any] | None) -> NDArray[Any]:
         """Return this rank's part of a vector that rank 0 has, in the order of the matrix; collective.
 

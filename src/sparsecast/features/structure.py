@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from sparsecast.errors import FeatureError, InputError
 from sparsecast.features import FEATURES
 from sparsecast.features.feature_group import FeatureGroup
+from sparsecast.notebooks import Tabular
 
 if TYPE_CHECKING:
     from sparsecast.features.bands import Bands
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Structure:
+class Structure(Tabular):
     """What models read of a matrix: its dimensions, and groups of features.
 
     Its `nnz` stored entries include explicit zeros. A group that is not known is absent from `groups`, and a
@@ -48,6 +49,19 @@ class Structure:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.rows, self.cols, self.nnz, dict(self.groups), self.sampled_nnz)
+
+    def table_rows(self) -> list[dict[str, Any]]:
+        """Return a row for each feature of each group that is known."""
+        return [
+            {"group": name, "feature": feature, "value": value}
+            for name, group in self.groups.items()
+            for feature, value in group.to_dict().items()
+            if feature != "version"
+        ]
+
+    def table_caption(self) -> str:
+        """Return the dimensions."""
+        return f"{self.rows:,} rows, {self.cols:,} columns, {self.nnz:,} non-zeros"
 
     def lacks(self, names: Iterable[str]) -> list[str]:
         """Return those of `names` that are not known."""

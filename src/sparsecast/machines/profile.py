@@ -18,6 +18,7 @@ from sparsecast.machines import earlier_profiles
 from sparsecast.machines import machine as machines
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.storage import home, write_atomically
+from sparsecast.notebooks import Tabular
 from sparsecast.records import SCHEMA_VERSION, Bandwidth, Record
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class MatrixEntry:
 
 
 @dataclass(frozen=True)
-class Profile:
+class Profile(Tabular):
     """Everything learned about one machine; `matrices` has what the Records name, by specification.
 
     `microbenchmarks` are of several ranks, on one node or on many; there are none in most profiles.
@@ -87,6 +88,30 @@ class Profile:
     matrices: Mapping[str, MatrixEntry] = field(default_factory=dict)
     bandwidths: tuple[Bandwidth, ...] = ()
     microbenchmarks: tuple[MicroBenchmark, ...] = ()
+
+    def table_rows(self) -> list[dict[str, Any]]:
+        """Return a row for each Record."""
+        return [
+            {
+                "matrix": self.matrices[r.matrix].name if r.matrix in self.matrices else r.matrix,
+                "suite": r.suite,
+                "nnz": r.nnz,
+                "format": r.candidate.format,
+                "kernel": r.candidate.kernel,
+                "device": r.candidate.device,
+                "dtype": r.candidate.dtype,
+                "threads": r.candidate.threads,
+                "time_s": r.time_s,
+                "noise": r.noise,
+                "gflops": r.gflops,
+                "energy_j": r.energy_j,
+            }
+            for r in self.records
+        ]
+
+    def table_caption(self) -> str:
+        """Return the machine, and how much was measured there."""
+        return f"{self.name}: {len(self.records):,} records of {len(self.matrices):,} matrices"
 
     @property
     def name(self) -> str:

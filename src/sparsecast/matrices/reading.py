@@ -1,7 +1,8 @@
 """Reads matrix files of all known kinds into one canonical CSR.
 
 Known are Matrix Market (``.mtx``, ``.mtx.gz``), Rutherford-Boeing and Harwell-Boeing (``.rb``, ``.rua``,
-``.psa`` and so on, also with ``.gz``), SciPy's ``.npz`` and MATLAB's ``.mat`` of versions 5 and 7.
+``.psa`` and so on, also with ``.gz``), SciPy's ``.npz``, MATLAB's ``.mat`` of versions 5 and 7, and edge
+lists of graphs (``.txt``, ``.tsv``, ``.csv``, ``.edges``, ``.el``, also with ``.gz``).
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError
 from sparsecast.matrices.assembly import Contents, sort_rows
+from sparsecast.matrices.edge_list import SUFFIXES as EDGE_LIST_SUFFIXES
+from sparsecast.matrices.edge_list import read_edge_list
 from sparsecast.matrices.harwell_boeing import SUFFIXES as HARWELL_BOEING_SUFFIXES
 from sparsecast.matrices.harwell_boeing import read_harwell_boeing
 from sparsecast.matrices.matlab import read_mat
@@ -30,6 +33,7 @@ from sparsecast.records import DTYPES
 _TEXT_SUFFIXES = (".mtx", *HARWELL_BOEING_SUFFIXES)
 _SUFFIXES = (*_TEXT_SUFFIXES, ".npz", ".mat")
 _KNOWN = ".mtx, .rb, .hb, .rua and its like (.rsa, .pua, ...), each also with .gz; .npz, .mat"
+_KNOWN_WITH_GRAPHS = f"{_KNOWN}; edge lists {', '.join(EDGE_LIST_SUFFIXES)}, each also with .gz"
 # Integers of larger magnitude need not survive in a float64.
 _LARGEST_EXACT = 2.0**53
 _EXPECTED_DTYPE = f"expected one of {', '.join(DTYPES)}; name one of them"
@@ -57,7 +61,8 @@ def load(
     Parameters
     ----------
     path : str or path-like
-        A file named ``.mtx``, ``.mtx.gz``, ``.rb``, ``.rua`` and so on, ``.npz`` or ``.mat``.
+        A file named ``.mtx``, ``.mtx.gz``, ``.rb``, ``.rua`` and so on, ``.npz`` or ``.mat``; or the edge
+        list of a graph, ``.txt``, ``.tsv``, ``.csv``, ``.edges`` or ``.el``, also with ``.gz``.
     dtype : dtype-like, optional
         One of DTYPES. Without it: float64, or complex128 where the file is complex, each in the single
         precision of float32 and complex64 where an ``.npz`` or ``.mat`` holds it. A complex type promotes a
@@ -88,6 +93,7 @@ def read_file(
     asked = _asked(dtype)
     kind = _kind(file)
     readers = {".npz": read_npz, ".mat": read_mat, ".mtx": read_matrix_market}
+    readers |= dict.fromkeys(EDGE_LIST_SUFFIXES, read_edge_list)
     return _finished(readers.get(kind, read_harwell_boeing)(file, asked))
 
 
@@ -99,7 +105,7 @@ def matrix_name(path: str | os.PathLike[str]) -> str:
     file = Path(path)
     if file.suffix.lower() == ".gz":
         file = file.with_suffix("")
-    return file.stem if file.suffix.lower() in _SUFFIXES else file.name
+    return file.stem if file.suffix.lower() in (*_SUFFIXES, *EDGE_LIST_SUFFIXES) else file.name
 
 
 def _asked(dtype: npt.DTypeLike | None) -> np.dtype[Any] | None:
@@ -116,6 +122,8 @@ def _asked(dtype: npt.DTypeLike | None) -> np.dtype[Any] | None:
 
 def matrix_files(folder: str | os.PathLike[str]) -> list[Path]:
     """Return the files in a folder whose names are those of matrix files, by name.
+
+    Edge lists are none of them: most texts in a folder are no graphs.
 
     Raises
     ------
@@ -152,12 +160,12 @@ def _kind(path: Path) -> str:
     suffix = path.suffix.lower()
     if suffix == ".gz":
         inner = path.with_suffix("").suffix.lower()
-        if inner in _TEXT_SUFFIXES:
+        if inner in (*_TEXT_SUFFIXES, *EDGE_LIST_SUFFIXES):
             return inner
         suffix = inner + suffix
-    elif suffix in _SUFFIXES:
+    elif suffix in (*_SUFFIXES, *EDGE_LIST_SUFFIXES):
         return suffix
-    raise damaged(path, f"its suffix '{suffix}' is unknown", f"known are {_KNOWN}")
+    raise damaged(path, f"its suffix '{suffix}' is unknown", f"known are {_KNOWN_WITH_GRAPHS}")
 
 
 def _finished(contents: Contents) -> tuple[csr_array[Any, tuple[int, int]], FileFacts]:

@@ -43,7 +43,7 @@ def idle_power_w(meter: Meter, pause: Callable[[float], object] = time.sleep) ->
     """Return the watts of a device that does nothing, over IDLE_S seconds; None where nothing was counted."""
     before, start = meter.joules(), time.perf_counter()
     pause(IDLE_S)
-    used = _used(before, meter.joules())
+    used = used_joules(before, meter.joules())
     return None if used is None else used / (time.perf_counter() - start)
 
 
@@ -55,10 +55,10 @@ def energy_of(call: Call, meter: Meter, clock: Clock) -> float | None:
     calls = max(1, round(meter.run_s / max(clock.seconds(call, 16) / 16, 1e-9)))
     before = meter.joules()
     clock.seconds(call, calls)
-    used = _used(before, meter.joules())
+    used = used_joules(before, meter.joules())
     return None if used is None else used / calls
 
 
-def _used(before: float | None, after: float | None) -> float | None:
+def used_joules(before: float | None, after: float | None) -> float | None:
     """Return the difference of two readings, None unless the meter moved on."""
     return None if before is None or after is None or after <= before else after - before

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from sparsecast.features.row_blocks import RowBlocks, StripStatistics
 from sparsecast.machines.machine import Machine
 from sparsecast.models.model import EnergyModel, Model
 from sparsecast.models.transfer import Setting
+from sparsecast.notebooks import Tabular
 from sparsecast.planning.candidates import Target, refuse_beyond_memory
 from sparsecast.planning.dynamic_programme import Costs, PlannedBlock, best_blocks, best_single_block
 from sparsecast.planning.prediction import Probe
@@ -26,7 +28,7 @@ LEAST_GAIN = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Tabular):
     """The way to do `iterations` products with a matrix.
 
     Attributes
@@ -70,6 +72,26 @@ class Plan:
     energy_low_j: float | None = None
     energy_high_j: float | None = None
     objective: str = "time"
+
+    def table_rows(self) -> list[dict[str, Any]]:
+        """Return a row for each row block."""
+        return [
+            {
+                "first_row": block.first_row,
+                "last_row": block.last_row,
+                "format": block.candidate.format,
+                "kernel": block.candidate.kernel,
+                "time_s": block.time_s,
+                "convert_s": block.convert_s,
+            }
+            for block in self.blocks
+        ]
+
+    def table_caption(self) -> str:
+        """Return how many products it is for, and what one takes."""
+        return (
+            f"Plan for {self.iterations:,} products of {self.time_s:.3g} s, CSR {self.baseline.time_s:.3g} s"
+        )
 
     @property
     def device(self) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import overload
+from typing import Any, overload
 
 from sparsecast.features.structure import Structure
 from sparsecast.models.transfer import Setting
+from sparsecast.notebooks import Tabular
 from sparsecast.records import Forecast
 
 
@@ -39,7 +40,7 @@ class Probe:
 
 
 @dataclass(frozen=True)
-class Prediction(Sequence[Forecast]):
+class Prediction(Tabular, Sequence[Forecast]):
     """The Forecasts of a matrix, fastest first; a sequence of them.
 
     Attributes
@@ -79,3 +80,25 @@ class Prediction(Sequence[Forecast]):
 
     def __len__(self) -> int:
         return len(self.forecasts)
+
+    def table_rows(self) -> list[dict[str, Any]]:
+        """Return a row for each Forecast, fastest first."""
+        return [
+            {
+                "format": each.candidate.format,
+                "kernel": each.candidate.kernel,
+                "time_s": each.time_s,
+                "low_s": each.low_s,
+                "high_s": each.high_s,
+                "gflops": each.gflops,
+                "bytes": each.bytes,
+                "convert_s": each.convert_s,
+                "energy_j": each.energy_j,
+                "basis": each.basis,
+            }
+            for each in self
+        ]
+
+    def table_caption(self) -> str:
+        """Return where and by what the product was forecast."""
+        return f"Forecast of y = A x on {self.profile} by {self.model}"

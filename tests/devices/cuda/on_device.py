@@ -14,6 +14,9 @@ import pytest
 from scipy.sparse import csr_array, random_array
 
 from sparsecast import api
+from sparsecast.applications.cg import conjugate_gradients
+from sparsecast.applications.graphs import links
+from sparsecast.applications.pagerank import pagerank
 from sparsecast.benchmark.plan_check import check_plan
 from sparsecast.benchmark.run import Calibration
 from sparsecast.devices import DEVICES
@@ -333,6 +336,31 @@ def test_the_operator_has_a_transpose_there_and_here():
     assert np.allclose((op.T @ there).copy_to_host(), A.T @ x)
     assert np.allclose(op.rmatmat(np.stack((x, -x), axis=1))[:, 1], A.T @ -x)
     assert isinstance(op.T, DeviceOperator) and op.T.T.blocks is op.blocks
+
+
+def test_applications_run_unchanged():
+    """Their vectors are on the host, and travel for each product."""
+
+    def on_device(A):
+        kernels = CUDA.get("csr")
+        built = FORMATS.get("csr").from_csr(prepared(A, "float64", 32))
+        return DeviceOperator(
+            A.shape, A.dtype, [RowProduct(0, A.shape[0], kernels.bind(built, kernels.variants[0], 1))]
+        )
+
+    graph = gallery("rmat", scale=5)
+    graph.data[:] = 1.0
+    made = links(graph)
+    found = pagerank(on_device(made.matrix), made.dangling, made.inverse_weight)
+    assert found.stop == "converged" and found.ranks.sum() == pytest.approx(1.0)
+    sent = made.matrix @ (found.ranks * made.inverse_weight)
+    again = 0.85 * sent + (0.85 * found.ranks[made.dangling].sum() + 0.15) / made.nodes
+    assert np.abs(again - found.ranks).sum() <= found.residuals[-1]
+    A = gallery("poisson2d", n=6)
+    b = np.random.default_rng(0).uniform(-1, 1, 36)
+    for inverse in (None, 1 / A.diagonal()):
+        solved = conjugate_gradients(on_device(A), b, inverse, tolerance=1e-10)
+        assert solved.stop == "converged" and np.allclose(A @ solved.x, b)
 
 
 def test_the_spaces_of_the_operator_are_of_vectors_there(operator):

@@ -130,14 +130,13 @@ from sparsecast.machines.machine import detect
 from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.problem import Problem
 from sparsecast.features.analysis import structure
-from sparsecast.measuring import energy
 from sparsecast.measuring.timing import Effort
 from sparsecast.planning.candidates import Target, whole_matrix
 
 sys.setswitchinterval(1e-3)
 if hasattr(os, "sched_setaffinity"):
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-energy.RUN_S = 1e-6
+
 A, effort = gallery("poisson2d", n=4), Effort(1, 1e-6)
 subject = Problem.of(A, "poisson2d")
 target = Target("cuda", "float64", 32, 1)
@@ -147,7 +146,7 @@ assert len(chosen) == 3
 
 
 class ReplayMeter:
-    source = "replay"
+    source, run_s, step_s = "replay", 1e-6, 1e-7
 
     def __init__(self, readings):
         self.readings = iter(readings)

@@ -1,0 +1,200 @@
+"""Errors of the forecasts of whole runs of PageRank and CG, given the iterations that there were.
+
+    python benchmarks/solver_costs.py [--budget S] [--threads N] [--cg-iterations N] [--json] [MATRIX...]
+
+MATRIX is a file; without one, the square ones of SPARSECAST_CORPUS above 100,000 non-zeros are taken, the
+smallest first, until the seconds of --budget are over. Matrices with entries below 0 are no graphs, and are
+run by their absolute values. CG is run on the symmetric ones, for a fixed number of iterations: many of
+them are not positive definite, and those with which CG breaks down are left out and named. An error is
+signed, and above 0 where the forecast was too long. Beside it stand the error of the product alone, and
+what the loops over vectors take of a run; and the iterations of PageRank over those that were expected, and
+over what epsilon and the damping factor bound them by.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from scipy.sparse import csr_array
+
+from sparsecast import api
+from sparsecast.applications.laps import PRODUCT
+from sparsecast.applications.pagerank import DAMPING, EPSILON, most_iterations
+from sparsecast.errors import InputError
+from sparsecast.matrices.problem import Problem
+from sparsecast.matrices.reading import matrix_files
+from sparsecast.reports.tables import time
+
+LEAST_NNZ = 100_000
+#: Stored entries of a file from which on it is read to be looked at: half, where one triangle is stored.
+_LEAST_STORED = LEAST_NNZ // 2
+
+
+@dataclass(frozen=True)
+class Row:
+    """A run beside its forecast. `expected` are the iterations that were, None where they were given."""
+
+    application: str
+    matrix: str
+    nnz: int
+    format: str
+    iterations: int
+    expected: int | None
+    forecast_s: float
+    time_s: float
+    error: float
+    product_error: float
+    loops_share: float
+
+
+def candidates() -> list[Path]:
+    """Return the files of the corpus that may be large enough and square by their headers, smallest first."""
+    folder = os.environ.get("SPARSECAST_CORPUS")
+    if folder is None:
+        raise InputError("SPARSECAST_CORPUS is not set: expected a folder of matrices; set it, or name files")
+    found = []
+    for path in matrix_files(folder):
+        if path.name.endswith(".mtx.gz") and (stored := _square_stored(path)) >= _LEAST_STORED:
+            found.append((stored, path))
+    return [path for _, path in sorted(found)]
+
+
+def _square_stored(path: Path) -> int:
+    """Return the stored entries that the header of a file claims, 0 where it is not square."""
+    with gzip.open(path, "rt", errors="replace") as file:
+        for line in file:
+            if not line.startswith("%"):
+                rows, cols, *stored = map(int, line.split())
+                return stored[0] if rows == cols and stored else 0
+    return 0
+
+
+def rows_of(path: Path, threads: int | None, cg_iterations: int) -> Iterator[Row]:
+    """Measure the runs of one matrix, real, square and large enough."""
+    problem = api.read_matrix(path)
+    A = problem.matrix
+    if A.shape[0] != A.shape[1] or A.nnz < LEAST_NNZ or A.dtype.kind == "c":
+        return
+    graph = csr_array((np.abs(A.data), A.indices, A.indptr), shape=A.shape)
+    yield _row("pagerank", Problem.of(graph, problem.name), threads, None)
+    if problem.structure.symmetry.triangle_nnz is not None:
+        yield _row("cg", problem, threads, cg_iterations)
+
+
+def _row(application: str, problem: Problem, threads: int | None, iterations: int | None) -> Row:
+    question = api.application_question(application, problem)
+    cost = api.application_cost(question, threads=threads, iterations=iterations)
+    run = api.run_application(question, cost.plan, most=iterations)
+    if run.stop.startswith("breakdown"):
+        raise InputError(f"{problem.name}: {run.stop}")
+    error = run.error(cost)
+    product_s = run.loops[PRODUCT]
+    return Row(
+        application,
+        problem.name,
+        int(problem.matrix.nnz),
+        cost.format,
+        run.iterations,
+        cost.iterations.expected if iterations is None else None,
+        run.time_s * (1 + error),
+        run.time_s,
+        error,
+        run.errors(cost)[PRODUCT].relative,
+        1 - product_s * run.iterations / run.time_s,
+    )
+
+
+def summary(rows: list[Row]) -> list[str]:
+    """Return the errors of each application in a sentence, and what is known of the iterations."""
+    said = []
+    for application in api.APPLICATIONS:
+        own = [row for row in rows if row.application == application]
+        if not own:
+            continue
+        errors = np.array([row.error for row in own])
+        within = int((np.abs(errors) <= 0.1).sum())
+        said.append(
+            f"{application}: {len(own)} runs, median error {100 * np.median(np.abs(errors)):.1f} %, 90th "
+            f"percentile {100 * np.quantile(np.abs(errors), 0.9):.1f} %, mean signed error "
+            f"{100 * errors.mean():+.1f} %; {within} within 10 %; of the product alone: median "
+            f"{100 * median(abs(row.product_error) for row in own):.1f} %."
+        )
+    bound = most_iterations(DAMPING, EPSILON)
+    known = [row for row in rows if row.expected is not None]
+    if known:
+        ratios = [row.iterations / row.expected for row in known if row.expected]
+        counts = [row.iterations for row in known]
+        said.append(
+            f"Iterations of PageRank: {min(counts)} to {max(counts)}, in the median "
+            f"{100 * median(counts) / bound:.0f} % of the bound of {bound}; over those expected "
+            f"{min(ratios):.2f} to {max(ratios):.2f}, median {median(ratios):.2f}."
+        )
+    return said
+
+
+def main() -> None:
+    """Measure, and print a row for each run, the worst error first, and a summary."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("matrices", nargs="*", metavar="MATRIX")
+    parser.add_argument("--budget", type=float, default=150.0)
+    parser.add_argument("--threads", type=int, default=None)
+    parser.add_argument("--cg-iterations", type=int, default=200)
+    parser.add_argument("--json", action="store_true")
+    asked = parser.parse_args()
+    end, rows, left = perf_counter() + asked.budget, [], 0
+    for path in map(Path, asked.matrices) if asked.matrices else candidates():
+        if perf_counter() > end:
+            left += 1
+            continue
+        try:
+            rows += rows_of(path, asked.threads, asked.cg_iterations)
+        except InputError as error:
+            print(f"left out: {error}", file=sys.stderr)
+    if asked.json:
+        print(json.dumps({"rows": [asdict(row) for row in rows], "summary": summary(rows), "left": left}))
+        return
+    table = Table(title="Whole runs, forecast and measured")
+    for heading in ("run", "matrix", "format"):
+        table.add_column(heading)
+    for heading in (
+        "non-zeros",
+        "iterations",
+        "forecast",
+        "measured",
+        "error",
+        "of the product",
+        "loops take",
+    ):
+        table.add_column(heading, justify="right")
+    for row in sorted(rows, key=lambda each: -abs(each.error)):
+        table.add_row(
+            row.application,
+            row.matrix,
+            row.format,
+            f"{row.nnz:,}",
+            f"{row.iterations:,}",
+            time(row.forecast_s),
+            time(row.time_s),
+            *(f"{100 * value:+.1f} %" for value in (row.error, row.product_error)),
+            f"{100 * row.loops_share:.0f} %",
+        )
+    page = Console(width=150)
+    page.print(table)
+    for sentence in [*summary(rows), *([f"{left} matrices were left for lack of time."] if left else [])]:
+        page.print(sentence, soft_wrap=True)
+
+
+if __name__ == "__main__":
+    main()

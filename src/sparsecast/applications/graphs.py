@@ -1,0 +1,111 @@
+"""A graph as PageRank multiplies it: who links to each node, by the share of what that node sends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from sparsecast.errors import InputError
+
+Floats = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Links:
+    """The transposed graph, made once.
+
+    Attributes
+    ----------
+    matrix : csr_array of shape (nodes, nodes)
+        Row j holds the edges that lead to node j. Where all weights are alike they are those of the graph,
+        the same array; else each is divided by the sum of the weights that leave its node.
+    inverse_weight : float array of shape (nodes,), or None
+        One over the sum of the weights that leave each node, 0 for a dangling one: the vector is multiplied
+        by it before a product. None where the matrix is divided already.
+    dangling : integer array
+        Nodes that no weight leaves.
+    """
+
+    matrix: csr_array[Any]
+    inverse_weight: Floats | None
+    dangling: NDArray[np.integer[Any]]
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes the graph has."""
+        return int(self.matrix.shape[0])
+
+
+def links(A: csr_array[Any]) -> Links:
+    """Return the links of a graph with an edge i -> j of weight a_ij for each entry of A.
+
+    Edges from a node to itself count as others do, and entries of 0 are no edges. Without any edge all nodes
+    are dangling, and PageRank is the same for each.
+
+    Raises
+    ------
+    InputError
+        If A is not square, is complex, or has a weight that is negative or not finite.
+    """
+    entries = int(A.indptr[-1])
+    if entries < len(A.data):  # room behind the entries, as SciPy leaves it
+        A = csr_array((A.data[:entries], A.indices[:entries], A.indptr), shape=A.shape)
+    _refuse_no_graph(A)
+    rows = A.shape[0]
+    lengths = np.diff(A.indptr)
+    is_alike = A.nnz == 0 or bool(A.data[0] > 0 and (A.data == A.data[0]).all())
+    if is_alike:
+        leaving = lengths * (A.data[0] if A.nnz else A.dtype.type(0))
+    else:
+        leaving = np.asarray(A.sum(axis=1), dtype=A.dtype).reshape(-1)
+    inverse = np.zeros(rows, dtype=A.dtype)
+    with np.errstate(over="ignore"):  # looked at in the next line
+        np.divide(1, leaving, out=inverse, where=leaving > 0)
+    _refuse_extremes(leaving, inverse)
+    dangling = np.flatnonzero(leaving == 0).astype(A.indices.dtype)
+    if is_alike:
+        # The places alone move: one byte of each entry instead of eight, and no second array of values.
+        places = csr_array((np.zeros(A.nnz, dtype=np.int8), A.indices, A.indptr), shape=A.shape).tocsc()
+        matrix = csr_array((A.data, places.indices, places.indptr), shape=A.shape)
+        return Links(_sorted(matrix), inverse, dangling)
+    scaled = csr_array((A.data * np.repeat(inverse, lengths), A.indices, A.indptr), shape=A.shape).tocsc()
+    return Links(
+        _sorted(csr_array((scaled.data, scaled.indices, scaled.indptr), shape=A.shape)), None, dangling
+    )
+
+
+def _sorted(matrix: csr_array[Any]) -> csr_array[Any]:
+    matrix.has_sorted_indices = True  # a transposition goes through the rows in order
+    return matrix
+
+
+def _refuse_extremes(leaving: Floats, inverse: Floats) -> None:
+    """Raise if the weights that leave a node have no sum, or that sum no inverse."""
+    odd = np.flatnonzero(~(np.isfinite(leaving) & np.isfinite(inverse)))
+    if odd.size:
+        node = int(odd[0])
+        raise InputError(
+            f"a graph whose weights from node {node:,} sum to {leaving[node]:g}: expected a sum with "
+            f"a finite inverse; scale the weights"
+        )
+
+
+def _refuse_no_graph(A: csr_array[Any]) -> None:
+    if A.shape[0] != A.shape[1] or not A.shape[0]:
+        raise InputError(
+            f"a graph of {A.shape[0]:,} rows and {A.shape[1]:,} columns: expected as many columns as rows, "
+            f"at least one; name the adjacency matrix of a graph"
+        )
+    if A.dtype.kind == "c":
+        raise InputError("a graph with complex weights: expected real ones; take their absolute values")
+    if A.nnz and not np.isfinite(A.data).all():
+        raise InputError("a graph with weights that are NaN or infinite: expected finite ones; remove them")
+    if A.nnz and A.data.min() < 0:
+        raise InputError(
+            f"a graph with the weight {A.data.min():g}: expected none below 0, because PageRank takes "
+            f"weights for probabilities; take absolute values, or leave the edge out"
+        )

@@ -1,0 +1,180 @@
+"""What an application will cost: its products by a plan, its loops over vectors by the roofline, iterations.
+
+Barreda et al. (2020), equations 3 and 4: T = T_once + k (T_SpMV + sum of T_loop).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sparsecast.applications.iterations import Iterations
+from sparsecast.applications.laps import PRODUCT, VectorLoop
+from sparsecast.errors import ProfileError
+from sparsecast.machines.profile import Profile
+from sparsecast.planning.plan import Plan
+from sparsecast.records import Bandwidth
+
+
+@dataclass(frozen=True, slots=True)
+class LoopCost:
+    """Forecast seconds of one run of a loop, with the ends of the interval; None where nothing tells them."""
+
+    name: str
+    time_s: float
+    low_s: float | None
+    high_s: float | None
+    is_once: bool = False
+
+    def runs(self, iterations: int) -> int:
+        """Return how often the loop runs."""
+        return 1 if self.is_once else iterations
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationCost:
+    """What a whole run will cost.
+
+    Attributes
+    ----------
+    application : str
+    profile : str
+        Its name.
+    iterations : Iterations
+    plan : Plan
+        Of the products, for the iterations expected.
+    loops : tuple of LoopCost
+        The product among them.
+    energy_j : float or None
+        None where no energy was ever measured.
+    notes : tuple of str
+    """
+
+    application: str
+    profile: str
+    iterations: Iterations
+    plan: Plan
+    loops: tuple[LoopCost, ...]
+    energy_j: float | None
+    notes: tuple[str, ...]
+
+    @property
+    def time_s(self) -> float:
+        """Seconds of the run: conversion and expected iterations."""
+        return self.total_s({loop.name: loop.time_s for loop in self.loops}, self.iterations.expected)
+
+    @property
+    def low_s(self) -> float | None:
+        """Seconds with the fewest iterations and the low ends of all loops."""
+        ends = {loop.name: loop.low_s for loop in self.loops}
+        return self._end(ends, self.iterations.low)
+
+    @property
+    def high_s(self) -> float | None:
+        """Seconds with the most iterations and the high ends of all loops."""
+        ends = {loop.name: loop.high_s for loop in self.loops}
+        return self._end(ends, self.iterations.high)
+
+    @property
+    def format(self) -> str:
+        """The formats of the plan, joined by a plus."""
+        return "+".join(dict.fromkeys(block.candidate.format for block in self.plan.blocks))
+
+    def total_s(self, seconds: Mapping[str, float], iterations: int) -> float:
+        """Return the seconds of a run of which the loops take so long, conversion included."""
+        return self.plan.convert_s + sum(each.runs(iterations) * seconds[each.name] for each in self.loops)
+
+    def shares(self) -> dict[str, float]:
+        """Return the share of each loop in the expected run, without the conversion."""
+        seconds = {loop.name: loop.runs(self.iterations.expected) * loop.time_s for loop in self.loops}
+        return {name: value / sum(seconds.values()) for name, value in seconds.items()}
+
+    def _end(self, seconds: Mapping[str, float | None], iterations: int) -> float | None:
+        known = {name: value for name, value in seconds.items() if value is not None}
+        return self.total_s(known, iterations) if len(known) == len(seconds) else None
+
+
+def costs_of(
+    loops: Sequence[VectorLoop], plan: Plan, profile: Profile, vector_bytes: int, working: WorkingSet
+) -> tuple[LoopCost, ...]:
+    """Return the costs of the loops of an application and of its product.
+
+    The loops run on one thread. A product brings the matrix through the caches, and leaves there a part of
+    the vectors: so these come at a speed between those of the smallest cache that holds all vectors, and of
+    the one that holds the matrix as well. The forecast is the geometric mean of both, which are also the ends
+    of the interval. A loop also takes a call, and so does the product.
+
+    Parameters
+    ----------
+    loops : sequence of VectorLoop
+    plan : Plan
+    profile : Profile
+    vector_bytes : int
+        Of one vector.
+    working : WorkingSet
+
+    Raises
+    ------
+    ProfileError
+        If the profile has no Bandwidth of reads.
+    """
+    speeds = _Speeds.of(profile)
+    fast, slow = speeds.at(working.vectors_bytes), speeds.at(working.bytes)
+    call_s, product_high_s = speeds.call_s, plan.high_s
+    if product_high_s is not None:
+        product_high_s += call_s
+    found = [LoopCost(PRODUCT, plan.time_s + call_s, plan.low_s, product_high_s)]
+    for loop in loops:
+        moved = loop.moved * vector_bytes
+        expected_s = call_s + moved / math.sqrt(fast * slow)
+        found.append(LoopCost(loop.name, expected_s, moved / fast, call_s + moved / slow, loop.is_once))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkingSet:
+    """Bytes that an iteration goes through: those of all vectors, and with the matrix."""
+
+    vectors_bytes: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Speeds:
+    """What one thread of a machine reads from each level of its memory, and the seconds of a call.
+
+    `holds_bytes` is what the level holds at most, ascending; the last one, the memory, holds anything.
+    """
+
+    holds_bytes: tuple[float, ...]
+    per_s: tuple[float, ...]
+    call_s: float
+
+    @classmethod
+    def of(cls, profile: Profile) -> _Speeds:
+        reads = [each for each in profile.bandwidths if each.kind == "read"]
+        if not reads:
+            raise ProfileError(
+                f"profile {profile.name} has no bandwidths: expected those of reads, for the loops over "
+                f"vectors; calibrate the machine"
+            )
+        threads = min(each.threads for each in reads)
+        own = sorted((each for each in reads if each.threads == threads), key=lambda each: each.bytes)
+        # The smallest array takes a call, and what its bytes take at the speed of the fastest.
+        fastest = max(own, key=_per_s)
+        call_s = max(0.0, own[0].time_s - own[0].bytes / _per_s(fastest))
+        larger = [each for each in own if each.bytes >= fastest.bytes]
+        caches = sorted(cache.bytes for cache in profile.machine.product_caches)
+        # An array measured the least cache that is not smaller; an unknown cache holds what was measured.
+        holds = [next((c for c in caches if c >= each.bytes), each.bytes) for each in larger]
+        return cls((*holds[:-1], math.inf), tuple(_per_s(each) / threads for each in larger), call_s)
+
+    def at(self, size_bytes: int) -> float:
+        """Return the bytes a second from the least level that holds so many bytes."""
+        level = next(k for k, holds in enumerate(self.holds_bytes) if size_bytes <= holds)
+        return self.per_s[level]
+
+
+def _per_s(each: Bandwidth) -> float:
+    return each.bandwidth_bytes_per_s

@@ -1,0 +1,194 @@
+"""sparsecast cost: its document, its table, a run beside it, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import sparsecast as sc
+from sparsecast.api.solving import RUNS
+from sparsecast.devices.cpu.processor import Processor
+from sparsecast.errors import InputError
+from sparsecast.matrices.gallery import gallery
+from sparsecast.records import Bandwidth
+
+GRAPH, GRID = "gallery:rmat?scale=10", "gallery:poisson2d?n=30"
+ONE = ("--threads", "1")
+
+#: Of a graph with weights, whose matrix is divided by their sums, and of one whose weights are alike.
+PAGERANK_LOOPS, ALIKE_LOOPS = {"L0", "L1", "L2-L4", "SpMV"}, {"L0", "L1-L4", "SpMV"}
+CG_LOOPS = {"start", "curvature", "step", "direction", "SpMV"}
+
+
+@pytest.fixture
+def streaming(calibrated):
+    """Let this machine be calibrated, with speeds of reads that are made up: 10 GB/s."""
+    sizes = (1 << 14, 1 << 20, 1 << 26)
+    reads = [Bandwidth("read", "cpu", 1, size, size / 1e10, 0.0, "", "") for size in sizes]
+    profile = calibrated.with_bandwidths(reads)
+    profile.save()
+    return profile
+
+
+def document_of(outcome):
+    assert outcome.status == 0, outcome.err
+    return json.loads(outcome.out)
+
+
+@pytest.mark.parametrize(
+    ("application", "matrix", "names"), [("pagerank", GRAPH, PAGERANK_LOOPS), ("cg", GRID, CG_LOOPS)]
+)
+def test_the_document_has_what_design_md_promises(run, streaming, application, matrix, names):
+    found = document_of(run("cost", application, matrix, *ONE, "--json"))
+    assert found["application"] == application and found["profile"] == streaming.name
+    expected = found["iterations"]
+    assert 1 <= expected["low"] <= expected["expected"] <= expected["high"]
+    assert found["low_s"] <= found["time_s"] <= found["high_s"]
+    assert found["energy_j"] is None and found["measured"] is None and found["format"]
+    assert {loop["name"] for loop in found["loops"]} == names
+    assert sum(loop["share"] for loop in found["loops"]) == pytest.approx(1.0)
+    iterated = sum(loop["runs"] * loop["time_s"] for loop in found["loops"])
+    assert found["time_s"] == pytest.approx(found["convert_s"] + iterated)
+
+
+def test_a_known_number_of_iterations_leaves_no_doubt_about_them(run, streaming):
+    ten, twenty = (
+        document_of(run("cost", "pagerank", GRAPH, *ONE, "--iterations", count, "--json"))
+        for count in (10, 20)
+    )
+    assert ten["iterations"] == {"expected": 10, "low": 10, "high": 10, "tried": 0}
+    assert ten["time_s"] < twenty["time_s"] <= 2 * ten["time_s"]
+
+
+@pytest.mark.parametrize(
+    ("application", "asked", "names"),
+    [
+        ("pagerank", (GRAPH,), PAGERANK_LOOPS),
+        ("cg", (GRID,), CG_LOOPS),
+        ("cg", (GRID, "--preconditioner", "jacobi"), CG_LOOPS | {"precondition"}),
+    ],
+)
+def test_a_run_beside_the_forecast_has_the_paper_s_errors(run, streaming, application, asked, names):
+    found = document_of(run("cost", application, *asked, *ONE, "--check", "--json"))
+    measured, forecast = found["measured"], {loop["name"]: loop["time_s"] for loop in found["loops"]}
+    assert measured["stop"] == "converged" and measured["energy_j"] is None
+    low, high = (found["iterations"][end] for end in ("low", "high"))
+    assert low <= measured["iterations"] <= high
+    assert {loop["name"] for loop in measured["loops"]} == names
+    mean_s = np.mean([loop["time_s"] for loop in measured["loops"]])  # equation 7
+    for loop in measured["loops"]:
+        beyond = forecast[loop["name"]] - loop["time_s"]
+        assert loop["error"] == pytest.approx(beyond / loop["time_s"])  # equation 5
+        assert loop["weighted_error"] == pytest.approx(beyond / mean_s)  # equation 6
+    weighted = np.mean([loop["weighted_error"] for loop in measured["loops"]])
+    assert measured["weighted_error"] == pytest.approx(weighted)  # equation 8
+
+
+def test_a_run_has_the_joules_of_a_meter_and_none_without_one(run, streaming, monkeypatch):
+    asked = ("cost", "pagerank", GRAPH, *ONE, "--iterations", "3", "--check", "--json")
+    assert document_of(run(*asked))["measured"]["energy_j"] is None
+    readings = iter((5.0, 8.0, 9.0, 9.0))
+    meter = SimpleNamespace(joules=lambda: next(readings), run_s=0.0, step_s=0.0, source="replay")
+    monkeypatch.setattr(Processor, "meter", lambda self: meter)
+    assert document_of(run(*asked))["measured"]["energy_j"] == pytest.approx(3.0 / RUNS)
+    assert document_of(run(*asked))["measured"]["energy_j"] is None, "the meter stood still"
+    meter.run_s, meter.joules = 1e6, lambda: 1.0
+    assert document_of(run(*asked))["measured"]["energy_j"] is None, "too short for the meter"
+
+
+def test_people_get_the_loops_that_take_longest_first(process, streaming):
+    outcome = process("cost", "pagerank", GRAPH, *ONE, "--check")
+    assert outcome.status == 0 and outcome.err == "", outcome.err
+    rows = [line.split("│") for line in outcome.out.splitlines() if line.startswith("│")]
+    shares = [int(row[5].strip(" %")) for row in rows]
+    assert {row[1].split(",")[0].strip() for row in rows} == PAGERANK_LOOPS
+    assert shares == sorted(shares, reverse=True)
+    assert "iterations were tried" in outcome.out and "energy not measured" in outcome.out
+    assert "equation 6" in outcome.out
+
+
+def test_edge_lists_are_graphs(run, streaming, tmp_path):
+    path = tmp_path / "ring.txt"
+    path.write_text("# a ring\n" + "".join(f"{10 * i}\t{10 * ((i + 1) % 50)}\n" for i in range(50)))
+    outcome = run("cost", "pagerank", path, *ONE, "--json")
+    found = document_of(outcome)
+    assert found["matrix"] == "ring"
+    assert {loop["name"] for loop in found["loops"]} == ALIKE_LOOPS
+    assert "renumbered from 0" in " ".join(outcome.err.split())
+
+
+def test_a_graph_without_edges_has_equal_ranks_and_says_so(run, streaming, tmp_path):
+    path = tmp_path / "empty.mtx"
+    path.write_text("%%MatrixMarket matrix coordinate pattern general\n5 5 0\n")
+    outcome = run("cost", "pagerank", path, *ONE, "--check")
+    assert outcome.status == 0 and "1 iterations (converged)" in outcome.out
+    assert "no edges" in " ".join(outcome.err.split())
+
+
+HEADER = "%%MatrixMarket matrix coordinate real general\n"
+FILES = {
+    "negative.mtx": HEADER + "2 2 1\n1 2 -2.5\n",
+    "wide.mtx": HEADER + "2 3 1\n1 2 1.0\n",
+    "skew.mtx": HEADER + "2 2 3\n1 1 1.0\n2 2 1.0\n1 2 1.0\n",
+    "nan.mtx": HEADER + "2 2 2\n1 1 nan\n2 2 1.0\n",
+    "indefinite.mtx": HEADER + "2 2 2\n1 1 -1.0\n2 2 1.0\n",
+    "words.txt": "alice bob\ncarol dave\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        (
+            ("pagerank", "{}/negative.mtx"),
+            "weight -2.5: expected none below 0, because PageRank takes weights",
+        ),
+        (("pagerank", "{}/wide.mtx"), "2 rows and 3 columns: expected as many"),
+        (("pagerank", "{}/nan.mtx"), "NaN or infinite"),
+        (("pagerank", "{}/words.txt"), "words.txt: is no edge list .*'carol'"),
+        (("pagerank", GRAPH, "--damping", "1"), "damping 1: expected a number between 0 and 1"),
+        (("pagerank", GRAPH, "--epsilon", "0"), "epsilon 0: expected a number above 0"),
+        (("pagerank", GRAPH, "--iterations", "0"), "--iterations 0"),
+        (("cg", "{}/wide.mtx"), "2 rows and 3 columns: expected a square"),
+        (("cg", "{}/skew.mtx"), "not symmetric: expected equal values on both sides"),
+        (("cg", "{}/nan.mtx"), "NaN or infinite"),
+        (("cg", "{}/indefinite.mtx"), "breakdown in step 2: the matrix is not positive definite"),
+        (("cg", "{}/indefinite.mtx", "--preconditioner", "jacobi"), "the diagonal has -1 in row 0"),
+        (("cg", GRID, "--preconditioner", "ilu"), "preconditioner 'ilu': expected jacobi, or none"),
+        (("cg", GRID, "--tolerance", "2"), "tolerance 2: expected a number between 0 and 1"),
+        (("gmres", GRID), "application 'gmres': expected one of pagerank, cg"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(run, streaming, tmp_path, asked, why):
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    outcome = run("cost", *(each.format(tmp_path) for each in asked), *ONE)
+    assert outcome.status == 2 and outcome.out == ""
+    (line,) = outcome.err.splitlines()
+    assert re.search(why, line), line
+
+
+def test_a_profile_without_bandwidths_is_refused(run, calibrated):
+    outcome = run("cost", "pagerank", GRAPH, *ONE)
+    assert outcome.status == 2 and "has no bandwidths: expected those of reads" in outcome.err
+
+
+def test_the_same_in_python(streaming):
+    graph = gallery("rmat", scale=8)
+    graph.data[:] = 1.0
+    found = sc.pagerank(graph, threads=1)
+    assert found.stop == "converged" and found.ranks.sum() == pytest.approx(1.0)
+    A = gallery("poisson2d", n=12)
+    b = np.random.default_rng(0).uniform(-1, 1, A.shape[0])
+    solved = sc.cg(A, b, preconditioner="jacobi", tolerance=1e-10, threads=1)
+    np.testing.assert_allclose(A @ solved.x, b, atol=1e-8)
+
+
+@pytest.mark.parametrize("b", (np.ones(143), np.ones((144, 1)), np.full(144, "a"), np.ones(144) * 1j))
+def test_a_b_of_another_shape_or_type_is_refused(streaming, b):
+    with pytest.raises(InputError, match=r"b is .*: expected real numbers of shape \(144,\)"):
+        sc.cg(gallery("poisson2d", n=12), b, threads=1)

@@ -1,0 +1,137 @@
+"""Edge lists: graphs as text, as SNAP and others publish them."""
+
+from __future__ import annotations
+
+import gzip
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import coo_array
+
+from sparsecast.errors import MatrixFileError, MatrixSizeError
+from sparsecast.matrices import edge_list, sources
+from sparsecast.matrices.problem import Problem
+from sparsecast.matrices.reading import load, matrix_files, matrix_name, read_file
+
+#: One graph in many dresses: 0 -> 1, 1 -> 2, 2 -> 0.
+RING = {
+    "snap.txt": "# Directed graph\n# FromNodeId\tToNodeId\n0\t1\n1\t2\n2\t0\n",
+    "commas.csv": "0,1\n1,2\n2,0\n",
+    "carriage returns.tsv": "0\t1\r\n1\t2\r\n2\t0\r\n",
+    "blanks.el": "  0   1 \n\n 1  2\n2 0",
+    "comments between.edges": "0 1\n# a comment\n% another one\n1 2\n2 0\n",
+    "heading.csv": "source;target\n0;1\n1;2\n2;0\n",
+    "compressed.txt.gz": "0 1\n1 2\n2 0\n",
+    "byte order mark.txt": "\ufeff0 1\n1 2\n2 0\n",
+    "weights of 1.txt": "0 1 1\n1 2 1.0\n2 0 1e0\n",
+}
+
+
+def write(folder, name, text):
+    path = folder / name
+    content = text.encode() if isinstance(text, str) else text
+    path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    return path
+
+
+@pytest.mark.parametrize("name", RING)
+def test_one_graph_in_many_dresses(tmp_path, name):
+    A = load(write(tmp_path, name, RING[name]))
+    np.testing.assert_array_equal(A.toarray(), np.roll(np.eye(3), 1, axis=1))
+    assert A.dtype == np.float64 and A.has_sorted_indices
+
+
+def test_nodes_are_renumbered_in_order_and_that_is_said(tmp_path):
+    A, facts = read_file(write(tmp_path, "a.txt", "70 9000000000\n9000000000 500\n"))
+    np.testing.assert_array_equal(A.toarray(), [[0, 0, 1], [0, 0, 0], [0, 1, 0]])
+    assert facts.notes == (
+        "numbers its 3 nodes from 70 to 9,000,000,000: they are renumbered from 0, in the same order",
+    )
+
+
+def test_weights_and_edges_that_stand_there_twice(tmp_path):
+    A, facts = read_file(write(tmp_path, "a.txt", "0 1 0.5\n1 0 -2\n0 1 0.25\n"))
+    np.testing.assert_array_equal(A.toarray(), [[0, 0.75], [-2, 0]])
+    assert facts.field == "real" and facts.duplicates == 1 and "1 duplicate" in facts.notes[-1]
+
+
+def test_a_graph_that_calls_itself_undirected_is_read_as_it_stands(tmp_path):
+    A, facts = read_file(write(tmp_path, "a.txt", "# Undirected graph: a.txt\n0 1\n"))
+    assert A.nnz == 1 and facts.field == "pattern" and "undirected" in facts.notes[0]
+
+
+def test_what_is_not_finite_is_counted(tmp_path):
+    assert read_file(write(tmp_path, "a.txt", "0 1 nan\n1 0 inf\n"))[1].nonfinite == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "holds no edges"),
+        ("# nothing but a comment\n", "holds no edges"),
+        ("from,to\n", "holds no edges"),
+        ("0 1\n1\n", "Expected 2 columns, got 1"),
+        ("0 1\n1 2 3\n", "Expected 2 columns, got 3"),
+        ("0 1 2 3\n", "holds the line '0 1 2 3'"),
+        ("7\n", "holds the line '7'"),
+        ("0 1\n-3 2\n", "has a node -3"),
+        ("0 1\nabc 2\n", "'abc'"),
+        ("0 1.5\n", "'1.5'"),
+        ("0 1 {}\n", "'{}'"),
+        ("0 1 \n1 2 x\n", "Expected 2 columns, got 3"),
+        ("0 99999999999999999999\n", "'99999999999999999999'"),
+        (bytes(range(256)) * 40, "bytes 0"),
+        ("1" * (2 << 20), "a line does not end"),
+    ],
+)
+@pytest.mark.parametrize("suffix", [".txt", ".csv.gz"])
+def test_what_is_no_edge_list_is_refused_in_one_line(tmp_path, text, why, suffix):
+    with pytest.raises(MatrixFileError) as caught:
+        load(write(tmp_path, f"a{suffix}", text))
+    message = str(caught.value)
+    assert "\n" not in message and f"a{suffix}" in message and why in message and len(message) < 500
+
+
+@pytest.mark.parametrize("content", [gzip.compress(b"0 1\n" * 9999)[:40], b"no gzip at all"])
+def test_damaged_compression(tmp_path, content):
+    path = tmp_path / "a.txt.gz"
+    path.write_bytes(content)
+    with pytest.raises(MatrixFileError, match=r"a\.txt\.gz"):
+        load(path)
+
+
+def test_more_edges_than_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "free_bytes", lambda: 1000)
+    with pytest.raises(MatrixSizeError, match="a graph of at least 1,001 edges"):
+        load(write(tmp_path, "a.txt", "0 1\n" * 1001))
+
+
+def test_a_folder_with_texts_has_no_graphs_unless_named(tmp_path):
+    write(tmp_path, "README.txt", "about")
+    graph = write(tmp_path, "a.mtx", "%%MatrixMarket matrix coordinate pattern general\n1 1 1\n1 1\n")
+    assert matrix_files(tmp_path) == [graph]
+    assert matrix_name("soc-Epinions1.txt.gz") == "soc-Epinions1"
+    assert Problem.named(write(tmp_path, "ring.txt", RING["snap.txt"])).matrix.nnz == 3
+
+
+@settings(max_examples=25)
+@given(
+    edges=st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=1, max_size=60),
+    piece=st.sampled_from([1, 1 << 24]),
+    block=st.sampled_from([16, 1 << 20]),
+)
+def test_any_graph_in_pieces_of_any_length(tmp_path_factory, edges, piece, block):
+    """The places where a text is cut show nowhere."""
+    path = tmp_path_factory.mktemp("graph") / "a.txt"
+    path.write_text("".join(f"{start}\t{end}\n" for start, end in edges))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(edge_list, "_PIECE_BYTES", piece)
+        for module in (edge_list, sources):
+            patch.setattr(module, "BLOCK_BYTES", block)
+        A = load(path)
+    nodes, places = np.unique(np.array(edges).T, return_inverse=True)
+    start, end = places.reshape(2, -1)
+    expected = coo_array((np.ones(len(edges)), (start, end)), shape=(len(nodes), len(nodes)))
+    np.testing.assert_array_equal(A.toarray(), expected.toarray())
