@@ -139,6 +139,10 @@ class Conditions:
     slow_share : float or None
         Share of the samples during which the cores were slower than they can be, 1.0 where the time is that
         of slow cores; None where that was not looked at.
+    idle_w : float or None
+        Watts of the meter while nothing was done, before the products; None where no meter told them.
+    frequency_hz : float or None
+        Mean of the cores right after the products; None where the system does not tell it.
     """
 
     other_processes: float | None = None
@@ -147,6 +151,8 @@ class Conditions:
     references_s: Mapping[str, float] = field(default_factory=dict)
     waited_for_cores: bool | None = None
     slow_share: float | None = None
+    idle_w: float | None = None
+    frequency_hz: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +281,7 @@ class Record:
 
 
 #: Columns that Records of today's schema may lack: they came later, and None holds of those of before.
-_LATER = ("slow_share",)
+_LATER = ("slow_share", "idle_w", "frequency_hz")
 
 
 def _columns(row: Mapping[str, Any], kind: type) -> dict[str, Any]:

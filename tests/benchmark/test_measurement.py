@@ -84,9 +84,11 @@ def test_what_a_meter_counted_is_recorded_with_its_source(subject):
     ticks = []
     (candidate, *_) = whole_matrix(subject.structure, SETTING, detect()).candidates
     (record,) = measure_candidates(
-        *(subject, "user", [candidate], EFFORT, Instruments(Processor(), Meter())), lambda: ticks.append(1)
+        *(subject, "user", [candidate], EFFORT, Instruments(Processor(), Meter(), idle_w=5.0)),
+        lambda: ticks.append(1),
     )
     assert record.energy_j > 0 and record.energy_source == "nvml"
+    assert record.conditions.idle_w == 5.0
     assert len(ticks) == EFFORT.samples + 1, "a reading is a step like a sample"
 
 

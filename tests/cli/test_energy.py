@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from sparsecast.measuring import frequency
+
 SMALL = "gallery:poisson2d?n=30"
 
 
@@ -50,3 +52,16 @@ def test_what_cannot_be_is_one_line(run, recorded_path, arguments, told):
 def test_a_command_that_is_no_meter_is_refused_before_anything_is_measured(run):
     done = run("measure", SMALL, "--meter-command", "echo much")
     assert done.status == 2 and "meter command 'echo much'" in done.err
+
+
+@pytest.mark.parametrize("typed", ["", "fast", "0", "-1", "inf", "nan", "1.2,,2"])
+def test_frequencies_that_cannot_be_are_refused(run, typed):
+    done = run("measure", SMALL, "--frequencies", typed)
+    assert done.status == 2 and done.err.count("\n") == 1 and "expected frequencies in GHz" in done.err
+
+
+def test_without_frequencies_to_set_a_line_says_so(run):
+    if frequency.Frequencies().mean_hz() is not None:
+        pytest.skip("this machine has frequencies, which a test leaves alone")
+    done = run("measure", SMALL, "--frequencies", "1.2")
+    assert done.status == 2 and "leave out --frequencies" in done.err

@@ -10,6 +10,7 @@ import pytest
 
 from sparsecast.errors import ProfileError
 from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.machines.profile import MatrixEntry
 from sparsecast.models.power import LEAST_RECORDS, PowerModel
 from sparsecast.models.power_files import PowerFile
 from sparsecast.models.sparsecast import SparsecastModel
@@ -52,8 +53,28 @@ def test_joules_are_power_times_the_forecast_time_and_have_an_interval(model, me
     [found] = model.estimates(structure, [record.candidate])
     expected_s = float(time.values(record.candidate, RowBlocks.of(structure))[0])
     assert found.value == pytest.approx(IDLE_W * expected_s + AN_ENTRY_J * record.nnz, rel=0.1)
-    assert found.low < found.value < found.high
+    # Joules are not known better than the time.
+    low_s, high_s = time.interval(record.candidate, expected_s, structure)
+    assert found.low / found.value <= low_s / expected_s < high_s / expected_s <= found.high / found.value
     assert sum(value for _, value in found.why) == pytest.approx(found.value)
+
+
+def test_trees_see_how_fast_a_product_is(recorded):
+    """Of the same matrices, those that the cores wait for take less power; no count tells them apart."""
+    whole = [r for r in recorded.select(dtype="float64", threads=1) if r.candidate.format in ("csr", "coo")]
+    fast = [replace(r, energy_j=100.0 * r.time_s) for r in whole]
+    slow = [
+        replace(r, matrix=f"{r.matrix} slow", time_s=9 * r.time_s, energy_j=50.0 * 9 * r.time_s)
+        for r in whole
+    ]
+    of = zip(slow, whole, strict=True)
+    entries = [MatrixEntry(new.matrix, new.matrix, recorded.structure(old)) for new, old in of]
+    profile = recorded.with_records(slow, entries)
+    model = PowerModel().fit(TrainingSet.of(profile, [*fast, *slow]))
+    assert model.forest_ is not None
+    for record, watts in ((fast[3], 100.0), (slow[3], 50.0)):
+        blocks, time_s = RowBlocks.of(profile.structure(record)), np.array([record.time_s])
+        assert model.watts(record.candidate, blocks, time_s)["watts"][0] == pytest.approx(watts, rel=0.05)
 
 
 def test_what_was_not_metered_has_no_forecast(model, recorded):

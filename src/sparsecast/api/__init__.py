@@ -19,7 +19,15 @@ from sparsecast.api.cluster_evaluating import replay_ranks
 from sparsecast.api.clustering import cluster
 from sparsecast.api.comparing import compare, profiles_to_compare
 from sparsecast.api.evaluating import chosen_models, evaluate, replay
-from sparsecast.api.executing import check, compile, measure, measure_here, measuring_steps, unmetered
+from sparsecast.api.executing import (
+    check,
+    compile,
+    held_frequency,
+    measure,
+    measure_here,
+    measuring_steps,
+    unmetered,
+)
 from sparsecast.api.forecasting import (
     PROBE_S,
     choice,
@@ -86,6 +94,7 @@ __all__ = [
     "disturbances",
     "evaluate",
     "forecasts_at_hand",
+    "held_frequency",
     "import_machine",
     "is_table",
     "keep_partition",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -25,7 +26,8 @@ from sparsecast.devices.naming import parse_device, parse_devices
 from sparsecast.errors import InputError
 from sparsecast.machines.machine import PROCESSOR, Machine, detect
 from sparsecast.matrices.problem import Problem
-from sparsecast.measuring.energy import Meter
+from sparsecast.measuring.energy import Meter, idle_power_w
+from sparsecast.measuring.frequency import Frequencies
 from sparsecast.measuring.surroundings import Surroundings
 from sparsecast.measuring.timing import DEFAULT_EFFORT, Effort
 from sparsecast.operators import BlockOperator, RowProduct, Transposed
@@ -296,12 +298,13 @@ def measure_here(
     threads = max((candidate.threads for candidate in candidates), default=1)
     if meter is None and reads_energy:
         meter = computing.meter()
+    surroundings = Surroundings(computing.references(machine, threads))
     records = measure_candidates(
         problem,
         USER_SUITE,
         candidates,
         DEFAULT_EFFORT,
-        Instruments(computing, meter, Surroundings(computing.references(machine, threads))),
+        Instruments(computing, meter, surroundings, None if meter is None else idle_power_w(meter)),
         on_sample,
         leave_out,
     )
@@ -310,6 +313,17 @@ def measure_here(
     if keeps:
         keep(machine, problem, records)
     return sorted(records, key=lambda record: record.time_s)
+
+
+def held_frequency(hz: float | None) -> AbstractContextManager[None]:
+    """Hold this processor's cores at a frequency; None leaves it to the machine.
+
+    Raises
+    ------
+    DeviceError
+        On entering, if that is not permitted or cannot be.
+    """
+    return nullcontext() if hz is None else Frequencies().at(hz)
 
 
 def unmetered(device: str) -> str:

@@ -34,13 +34,15 @@ _ALONE = "alone"
 class Instruments:
     """What products are measured with.
 
-    A meter reads the energy of every Candidate, which takes seconds each; without one, none is read. The
-    surroundings are those of the run that the measurement belongs to.
+    A meter reads the energy of every Candidate, which takes seconds each; without one, none is read.
+    `idle_w` is what it read while nothing was done. The surroundings are those of the run that the
+    measurement belongs to.
     """
 
     device: Device
     meter: Meter | None = None
     surroundings: Surroundings = field(default_factory=Surroundings)
+    idle_w: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +133,9 @@ def measure_candidates(
         alone = {} if csr is None else {_ALONE: _alone(A, ready[csr].candidate, placed, out, device)}
         surroundings.begin()
         timings = measure(calls | alone, effort, watch, clock, device.core_speed(first.threads))
-        conditions = surroundings.conditions()
+        conditions = replace(
+            surroundings.conditions(), idle_w=used.idle_w, frequency_hz=device.frequency_hz()
+        )
         if csr is not None:
             waited = waited_for_cores(timings[str(csr)], timings[_ALONE], conditions)
             conditions = replace(conditions, waited_for_cores=waited)

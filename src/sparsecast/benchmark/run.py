@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain, groupby, zip_longest
 from math import inf
 from pathlib import Path
@@ -32,6 +33,7 @@ from sparsecast.machines.profile import Profile, user_path
 from sparsecast.matrices.benchmark_matrices import SuiteMatrix
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.synthesis import varied_matrix
+from sparsecast.measuring.energy import Meter, idle_power_w
 from sparsecast.measuring.surroundings import Surroundings
 from sparsecast.measuring.timing import Effort
 from sparsecast.memory import free_bytes
@@ -431,8 +433,8 @@ class Calibration:
         wanted = [candidate for candidate in offered if matrix.takes(candidate.format)]
         try:
             # Energy takes longer than time: of matrices as users have them alone.
-            meter = self._device.meter() if matrix.suite == HELD_OUT_SUITE else None
-            instruments = Instruments(self._device, meter, self._surrounding(target.threads))
+            meter, idle_w = self._metered if matrix.suite == HELD_OUT_SUITE else (None, None)
+            instruments = Instruments(self._device, meter, self._surrounding(target.threads), idle_w)
             return measure_candidates(
                 problem, matrix.suite, wanted, self._effort, instruments, self._budget.watch
             )
@@ -445,6 +447,12 @@ class Calibration:
                 raise
             self.on_failure(matrix.name, error)
         return []
+
+    @cached_property
+    def _metered(self) -> tuple[Meter | None, float | None]:
+        """The device's meter, and the idle power that it read before the first product with energy."""
+        meter = self._device.meter()
+        return meter, None if meter is None else idle_power_w(meter)
 
     def _surrounding(self, threads: int) -> Surroundings:
         """Return the surroundings of the products of so many threads, the same for the whole run."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -41,6 +43,10 @@ def command(
         str | None,
         typer.Option(metavar="COMMAND", help="Prints the joules so far: a meter of your own."),
     ] = None,
+    frequencies: Annotated[
+        str | None,
+        typer.Option(metavar="GHZ", help="Such as 1.2,2.0: the cores' frequencies, set where permitted."),
+    ] = None,
     keep: options.KeepOption = True,
     as_json: options.JsonOption = False,
 ) -> None:
@@ -52,6 +58,7 @@ def command(
 
     if algorithm is not None or started_ranks() > 1:
         given = {"--threads": threads, "--profile": profile, "--meter-command": meter_command}
+        given["--frequencies"] = frequencies
         refuse_beside_ranks({name: value for name, value in given.items() if value is not None}, device)
         asked = {"formats": _names(formats), "remote_format": remote_format, "partition": partition}
         return _on_ranks(matrix, {"algorithms": _names(algorithm), "dtype": dtype, **asked}, keep, as_json)
@@ -61,7 +68,8 @@ def command(
             raise InputError(
                 f"{name} {value} of one process: expected --algorithm beside it, or mpirun; name one"
             )
-    return _alone(matrix, profile, threads, dtype, device, meter_command, keep, as_json)
+    metered = _Metered(meter_command, frequencies)
+    return _alone(matrix, profile, threads, dtype, device, metered, keep, as_json)
 
 
 def _names(text: str | None) -> list[str] | None:
@@ -84,13 +92,38 @@ def _on_ranks(matrix: str, asked: dict[str, Any], keeps: bool, as_json: bool) ->
         options.show(as_json, document, distributed_reports.table(f"Measured: {name}", *shown))
 
 
+@dataclass(frozen=True, slots=True)
+class _Metered:
+    """A meter of the user's own, and the frequencies that were asked for, as they were typed."""
+
+    command: str | None
+    frequencies: str | None
+
+    def frequencies_hz(self, device: str) -> list[float | None]:
+        """Return the frequencies, None for what the machine chooses itself."""
+        from sparsecast.machines.machine import PROCESSOR
+
+        if self.frequencies is None:
+            return [None]
+        try:
+            found = [1e9 * float(each) for each in self.frequencies.split(",")]
+        except ValueError:
+            found = []
+        if not found or not all(0 < each < inf for each in found) or device != PROCESSOR:
+            raise InputError(
+                f"--frequencies {self.frequencies} on {device}: expected frequencies in GHz of a processor, "
+                f"such as 1.2,2.0; correct it"
+            )
+        return [*found]
+
+
 def _alone(
     matrix: str,
     profile: str | None,
     threads: int | None,
     dtype: str | None,
     device: str,
-    meter_command: str | None,
+    asked: _Metered,
     keep: bool,
     as_json: bool,
 ) -> None:
@@ -99,7 +132,8 @@ def _alone(
     from sparsecast.reports import documents, tables
     from sparsecast.reports.progress import counted_bar
 
-    meter = None if meter_command is None else api.CommandMeter(meter_command)
+    meter = None if asked.command is None else api.CommandMeter(asked.command)
+    frequencies = asked.frequencies_hz(device)
     found = api.read_matrix(matrix)
     choice = api.choice(found, threads=threads, dtype=dtype, device=device)
     prediction = api.forecasts_at_hand(found, profile, threads=threads, dtype=dtype, device=device)
@@ -109,17 +143,20 @@ def _alone(
         refused.setdefault(candidate.format, str(why))
 
     forecasts = {forecast.candidate: forecast for forecast in prediction or ()}
-    steps = api.measuring_steps(choice.candidates)
+    steps = api.measuring_steps(choice.candidates) * len(frequencies)
+    records = []
     with counted_bar(options.screen(), "measuring", steps) as advance:
-        records = api.measure_here(
-            found,
-            choice.candidates,
-            api.machine_of(device),
-            keeps=keep,
-            meter=meter,
-            on_sample=advance,
-            on_left_out=leave_out,
-        )
+        for hz in frequencies:
+            with api.held_frequency(hz):
+                records += api.measure_here(
+                    found,
+                    choice.candidates,
+                    api.machine_of(device),
+                    keeps=keep and hz is None,  # forecasts are of the machine as it usually runs
+                    meter=meter,
+                    on_sample=advance,
+                    on_left_out=leave_out,
+                )
     if meter is None and (why := api.unmetered(device)):
         options.warn([f"Energy is not measured: {why}"])
     document = {
@@ -128,6 +165,6 @@ def _alone(
         "refused": refused,
     }
     table = tables.measurements(f"Measured: {found.name}", records, forecasts, refused)
-    asked = "" if device == PROCESSOR else f" --device {device}"
-    without = f"No forecast: this machine has no calibration for it yet (sparsecast calibrate{asked})."
+    on = "" if device == PROCESSOR else f" --device {device}"
+    without = f"No forecast: this machine has no calibration for it yet (sparsecast calibrate{on})."
     options.show(as_json, document, table, *([without] if prediction is None else []))

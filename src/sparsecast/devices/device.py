@@ -97,6 +97,10 @@ class Device(ABC):
         """Return why a meter that is there cannot be read, in a line with the remedy; empty otherwise."""
         return ""
 
+    def frequency_hz(self) -> float | None:
+        """Return the present mean frequency of its cores; None where nothing tells it."""
+        return None
+
     def references(self, machine: Machine, threads: int) -> ReferenceMonitor | None:
         """Return what times reference products of so many threads; None where there are none."""
         return None

@@ -54,6 +54,12 @@ class EnergyModel(Protocol):
         """Return the joules of a product of a whole matrix in each Candidate that is served."""
         ...
 
+    def interval(
+        self, candidate: Candidate, value: float, matrix: Structure
+    ) -> tuple[float | None, float | None]:
+        """Return the low and high end of a forecast; None where there are none."""
+        ...
+
 
 class Model(ABC):
     """A forecaster of what one product costs, in the steps of scikit-learn.

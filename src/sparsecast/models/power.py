@@ -4,10 +4,11 @@ The power is idle power, plus the joules of each kind of work over the time: a r
 beyond each cache, a line of x. So the joules of a product are the sum of joules for each second and for each
 unit of work. They are fitted by non-negative least squares on relative residuals, all formats together,
 because a byte from memory costs as much in each. Where there are enough measurements, trees learn the power
-itself from the features of the matrix, and not from the time, whose forecast may be far off where the power
-is not.
+itself, from the features of the matrix and from how many entries and bytes a second it does: cores that wait
+for memory, or for the longest row, need less.
 
-Intervals come from groups of matrices that were left out, and hold the errors of the time as well.
+Intervals have the errors of the power of groups of matrices that were left out, at measured times, and those
+of the time. The two are taken for independent: squares of the logarithms add up.
 """
 
 from __future__ import annotations
@@ -59,11 +60,12 @@ class PowerModel(Model):
     forest_ : Forest or None
         None where too little was measured.
     ends_ : (float, float) or None
-        Ends of the interval of measured over forecast joules.
+        Ends of the interval of measured over forecast power, where the time is known.
     """
 
     name: ClassVar[str] = "power"
     quantity: ClassVar[str] = "energy"
+    version: ClassVar[int] = 2
     optional_groups: ClassVar[tuple[str, ...]] = SparsecastModel.optional_groups
 
     def fit(self, training: TrainingSet) -> Self:
@@ -114,7 +116,15 @@ class PowerModel(Model):
         self.forest_ = None
         if len(joules) >= LEAST_LEARNED:
             points = {r.matrix: self._of_matrix(known.structure(r)) for r in known.records}
-            features = [[*points[r.matrix], *self._of_candidate(r.candidate)] for r in known.records]
+            rows = {r.matrix: known.structure(r).rows for r in known.records}
+            features = [
+                [
+                    *points[r.matrix],
+                    *self._of_candidate(r.candidate),
+                    *_speeds(np.array([r.nnz]), np.array([rows[r.matrix]]), np.array([r.time_s]))[0],
+                ]
+                for r in known.records
+            ]
             self.forest_ = Forest.grown(np.array(features), np.log(joules / counts[:, 0]), **FOREST)
 
     def _of_matrix(self, structure: Structure) -> list[float]:
@@ -130,7 +140,7 @@ class PowerModel(Model):
         return self.time_.physics
 
     def _ends(self, known: TrainingSet) -> tuple[float, float] | None:
-        """Return the ends of measured over forecast joules of groups left out, at forecast times."""
+        """Return the ends of measured over forecast power of groups left out, at measured times."""
         groups, ratios = known.groups(), []
         if len(groups) < 2:
             return None
@@ -145,7 +155,9 @@ class PowerModel(Model):
             for record in known.of_groups(out).records:
                 if record.energy_j is not None and other.serves(record.candidate):
                     blocks = RowBlocks.of(known.structure(record))
-                    ratios.append(record.energy_j / float(other.values(record.candidate, blocks)[0]))
+                    time_s = np.array([record.time_s])
+                    watts = float(other.watts(record.candidate, blocks, time_s)["watts"][0])
+                    ratios.append(record.energy_j / record.time_s / watts)
         return prediction_interval(ratios) if len(ratios) > 1 else None
 
     def formats(self) -> list[str]:
@@ -168,8 +180,10 @@ class PowerModel(Model):
         watts = np.maximum(np.sum(list(terms.values()), axis=0), np.finfo(float).tiny)
         if self.forest_ is not None:
             point = [*self._of_matrix(blocks.matrix), *self._of_candidate(candidate)]
-            learned = float(np.exp(self.forest_.median(np.array([point]))[0]))
-            terms["correction"], watts = learned - watts, np.full(len(watts), learned)
+            speeds = _speeds(blocks.nnz, blocks.rows, time_s)
+            features = np.column_stack([np.tile(point, (len(speeds), 1)), speeds])
+            learned = np.exp(self.forest_.median(features))
+            terms["correction"], watts = learned - watts, learned
         return {**terms, "watts": watts}
 
     def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, NDArray[np.float64]]:
@@ -182,8 +196,16 @@ class PowerModel(Model):
     def interval(
         self, candidate: Candidate, value: float, matrix: Structure
     ) -> tuple[float | None, float | None]:
-        """Return the low and high end of a forecast; None where too few were left out."""
-        return (None, None) if self.ends_ is None else (value * self.ends_[0], value * self.ends_[1])
+        """Return the low and high end of a forecast; None where too little was left out, or of the time."""
+        time_s = float(self.time_.values(candidate, RowBlocks.of(matrix))[0])
+        low_s, high_s = self.time_.interval(candidate, time_s, matrix)
+        if self.ends_ is None or low_s is None or high_s is None:
+            return None, None
+        below, above = (
+            np.hypot(*np.log([power, end_s / time_s]))
+            for power, end_s in zip(self.ends_, (low_s, high_s), strict=True)
+        )
+        return value * float(np.exp(-below)), value * float(np.exp(above))
 
     def _ratios(self, used: TrainingSet) -> dict[str, list[float]]:
         return {}  # it learns from what others hold out: `ends_` is for its intervals
@@ -204,3 +226,9 @@ class PowerModel(Model):
         self.forest_ = None if learned["forest"] is None else Forest.from_state(learned["forest"])
         ends = learned["ends"]
         self.ends_ = None if ends is None else (float(ends[0]), float(ends[1]))
+
+
+def _speeds(nnz: NDArray[Any], rows: NDArray[Any], time_s: Floats) -> Floats:
+    """Return the logarithms of entries and bytes a second, the latter as CSR has them: shape (blocks, 2)."""
+    streamed = 12 * np.maximum(nnz, 1) + 20 * rows
+    return np.log(np.column_stack([np.maximum(nnz, 1), streamed]) / time_s[:, None])

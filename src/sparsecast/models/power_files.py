@@ -102,3 +102,9 @@ class GivenPower:
         blocks = RowBlocks.of(structure)
         served = [candidate for candidate in candidates if self.serves(candidate)]
         return [Estimate(each, float(self.values(each, blocks)[0]), None, None, ()) for each in served]
+
+    def interval(
+        self, candidate: Candidate, value: float, matrix: Structure
+    ) -> tuple[float | None, float | None]:
+        """Return that nothing tells the ends of an interval."""
+        return None, None

@@ -49,8 +49,9 @@ class Plan(Tabular):
         As in a Prediction.
     as_printed : bool
         Whether it is the plan that Guo et al. (2014) print.
-    energy_j : float or None
-        Forecast joules of one product; None where no energy was ever measured.
+    energy_j, energy_low_j, energy_high_j : float or None
+        Forecast joules of one product, and the sums of the ends as of the time; None where no energy was ever
+        measured.
     objective : str
         One of OBJECTIVES.
     """
@@ -68,6 +69,8 @@ class Plan(Tabular):
     as_printed: bool = False
     transferred_from: Setting | None = None
     energy_j: float | None = None
+    energy_low_j: float | None = None
+    energy_high_j: float | None = None
     objective: str = "time"
 
     def table_rows(self) -> list[dict[str, Any]]:
@@ -145,6 +148,7 @@ def make_plan(
         blocks = [_least(statistics, costs, energy, objective, baseline)]
     time_s = math.fsum(block.time_s for block in blocks)
     convert_s = math.fsum(block.convert_s for block in blocks)
+    joules = (None, None, None) if energy is None else _joules(statistics, energy, blocks)
     asked = [block.candidate for block in blocks], [block.time_s for block in blocks]
     intervals = model.intervals(*asked, statistics.matrix)
     return Plan(
@@ -157,7 +161,9 @@ def make_plan(
         baseline=baseline,
         break_even_iterations=_break_even(convert_s - baseline.convert_s, baseline.time_s - time_s),
         as_printed=as_printed,
-        energy_j=None if energy is None else _joules(statistics, energy, blocks),
+        energy_j=joules[0],
+        energy_low_j=joules[1],
+        energy_high_j=joules[2],
         objective=objective,
     )
 
@@ -185,13 +191,18 @@ def _least(
     return best if not is_known or total(best) * (1 + LEAST_GAIN) < total(baseline) else baseline
 
 
-def _joules(statistics: StripStatistics, energy: EnergyModel, blocks: Sequence[PlannedBlock]) -> float | None:
-    """Return the joules of one product with all blocks; None where the model does not serve one."""
+def _joules(
+    statistics: StripStatistics, energy: EnergyModel, blocks: Sequence[PlannedBlock]
+) -> tuple[float | None, float | None, float | None]:
+    """Return the joules of one product, low and high; None where the model does not serve a block."""
     if not all(energy.serves(block.candidate) for block in blocks):
-        return None
-    return math.fsum(
-        float(energy.values(block.candidate, _statistics_of(statistics, block))[0]) for block in blocks
-    )
+        return None, None, None
+    joules = [float(energy.values(block.candidate, _statistics_of(statistics, block))[0]) for block in blocks]
+    ends = [
+        energy.interval(block.candidate, value, statistics.matrix)
+        for block, value in zip(blocks, joules, strict=True)
+    ]
+    return math.fsum(joules), _sum([low for low, _ in ends]), _sum([high for _, high in ends])
 
 
 def _statistics_of(statistics: StripStatistics, block: PlannedBlock) -> RowBlocks:

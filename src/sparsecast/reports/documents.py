@@ -24,7 +24,7 @@ from sparsecast.partitioning.comparison import Partitioned, Partitions
 from sparsecast.planning.placement import Placements
 from sparsecast.planning.plan import Plan
 from sparsecast.planning.prediction import Prediction, Probe
-from sparsecast.records import VALUE_BYTES, Bandwidth, Candidate, Forecast, Record
+from sparsecast.records import VALUE_BYTES, Bandwidth, Candidate, Conditions, Forecast, Record
 from sparsecast.version import VERSION
 
 Document = dict[str, Any]
@@ -152,6 +152,7 @@ def measurement(record: Record, expected: Forecast | None) -> Document:
         **_candidate(record.candidate),
         **_fields(record, "time_s", "spread", "noise", "gflops", "convert_s"),
         **_fields(record, "energy_j", "energy_source", "error"),
+        **_fields(record.conditions or Conditions(), "idle_w", "frequency_hz"),
         "bytes": record.traffic_bytes,
         "retaken": record.retaken,
         "samples_s": list(record.samples_s),
@@ -174,7 +175,8 @@ def plan(made: Plan, check: PlanCheck | None) -> Document:
     checked = {} if check is None else {"check": {**dataclasses.asdict(check), "gain": check.gain}}
     return {
         "blocks": blocks,
-        **_fields(made, "iterations", "time_s", "low_s", "high_s", "convert_s", "energy_j", "objective"),
+        **_fields(made, "iterations", "time_s", "low_s", "high_s", "convert_s", "objective"),
+        **_fields(made, "energy_j", "energy_low_j", "energy_high_j"),
         "baseline": {"format": made.baseline.candidate.format, "time_s": made.baseline.time_s},
         "break_even_iterations": made.break_even_iterations,
         "notes": list(made.notes),

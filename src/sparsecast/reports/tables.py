@@ -184,8 +184,11 @@ def measurements(
 ) -> Table:
     """Return measurements, fastest first, each with its forecast if it has one."""
     energies = ["energy"] if any(record.energy_j is not None for record in records) else []
+    # Told where it tells measurements apart.
+    frequencies = ["frequency"] if len({record.candidate for record in records}) < len(records) else []
     against = ("forecast", "interval", "error")
-    table = _numbers(title, *_WAY, "measured", "noise", "GFLOP/s", *against, "converted", *energies)
+    last = "converted", *energies, *frequencies
+    table = _numbers(title, *_WAY, "measured", "noise", "GFLOP/s", *against, *last)
     for record in records:
         forecast = expected.get(record.candidate)
         table.add_row(
@@ -198,9 +201,15 @@ def measurements(
             f"{100 * (forecast.time_s / record.time_s - 1):+.0f} %" if forecast else "-",
             "nothing" if record.convert_s == 0 else time(record.convert_s),
             *(energy(record.energy_j) for _ in energies),
+            *(_frequency(record) for _ in frequencies),
         )
     _add_refused(table, refused)
     return table
+
+
+def _frequency(record: Record) -> str:
+    hz = record.conditions.frequency_hz if record.conditions else None
+    return "-" if hz is None else f"{hz / 1e9:.2f} GHz"
 
 
 def plan(title: str, made: Plan) -> Table:

@@ -75,6 +75,12 @@ class Processor(Device):
 
         return refusal()
 
+    def frequency_hz(self) -> float | None:
+        """Return the mean frequency of the cores, None where the system does not tell it."""
+        from sparsecast.measuring.frequency import Frequencies
+
+        return Frequencies().mean_hz()
+
     def references(self, machine: Machine, threads: int) -> ReferenceMonitor:
         """Return what times reads and gathers in the second cache, the third, and memory."""
         from sparsecast.measuring.references import ReferenceMonitor, reference_bytes, references
