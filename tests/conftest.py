@@ -25,6 +25,8 @@ from sparsecast.machines.gpu import GPU
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.gallery import gallery, gallery_names, gallery_parameters
 from sparsecast.models import MODELS, published_trees
+from sparsecast.models import blocks as blocks_model
+from sparsecast.models import power as power_model
 from sparsecast.models import sparsecast as sparsecast_model
 from sparsecast.records import Bandwidth, Candidate, Parameters
 
@@ -108,8 +110,8 @@ def recorded_complex() -> Profile:
 
 
 #: Models that tests of all models try. Those of Wang and two of Hossain need matrices or bandwidths that the
-#: recorded profile lacks, blocks needs labels, and power joules; hossain-svr, whose search takes seconds, is tried
-#: in its own tests.
+#: recorded profile lacks, blocks needs labels, and power joules; hossain-svr, whose search takes seconds, is
+#: tried in its own tests.
 _NOT_SERVED = ("wang-", "hossain-", "blocks", "power")
 _SERVED = [name for name in MODELS.names() if not name.startswith(_NOT_SERVED)]
 
@@ -128,11 +130,13 @@ def served_model(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="session", autouse=True)
 def few_trees() -> Iterator[None]:
-    """Have the project's own model grow few trees: what it learns with all is tested in its own file."""
+    """Have our own models grow few trees: what they learn with all is tested in their own files."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sparsecast_model.FOREST, "n_estimators", 6)
         patch.setitem(published_trees.BOOSTING, "n_estimators", 30)
         patch.setitem(published_trees.BOOSTING, "learning_rate", 0.2)
+        patch.setitem(blocks_model.TREES, "n_estimators", 15)
+        patch.setitem(power_model.FOREST, "n_estimators", 15)
         yield
 
 

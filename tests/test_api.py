@@ -258,7 +258,7 @@ def test_what_is_no_sparse_matrix_is_refused(recorded, wrong):
         ),
         ({"dtype": "complex"}, "'complex' on cpu: expected one of"),
         ({"device": "abacus"}, "'abacus': expected cpu, cuda, or cuda:N"),
-        ({"model": "nope"}, "'nope' is unknown: known are guo, hossain-linear, "),
+        ({"model": "nope"}, "'nope' is unknown: known are blocks, guo, hossain-linear, "),
     ],
 )
 def test_what_cannot_be_asked_is_refused(recorded, changes, message):

@@ -223,7 +223,8 @@ def test_an_unknown_profile_lists_the_known_ones(run, foreign):
 
 def test_an_unknown_model_lists_the_known_ones(run, foreign):
     complains(
-        run("predict", SMALL, "--profile", foreign, "--model", "nope"), "model 'nope' .*known are blocks, guo, "
+        run("predict", SMALL, "--profile", foreign, "--model", "nope"),
+        "model 'nope' .*known are blocks, guo, ",
     )
 
 
