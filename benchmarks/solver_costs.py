@@ -4,11 +4,12 @@
 
 MATRIX is a file; without one, the square ones of SPARSECAST_CORPUS above 100,000 non-zeros are taken, the
 smallest first, until the seconds of --budget are over. Matrices with entries below 0 are no graphs, and are
-run by their absolute values. CG is run on the symmetric ones, for a fixed number of iterations: many of
-them are not positive definite, and those with which CG breaks down are left out and named. An error is
-signed, and above 0 where the forecast was too long. Beside it stand the error of the product alone, and
-what the loops over vectors take of a run; and the iterations of PageRank over those that were expected, and
-over what epsilon and the damping factor bound them by.
+run by their absolute values. CG is run on the symmetric ones, for a fixed number of iterations at most.
+Most of them are not positive definite: their diagonal is then replaced by a little more than the sum of the
+absolute values of its row, which changes no other entry. An error is signed, and above 0 where the forecast
+was too long. Beside it stand the error of the product alone, and what the loops over vectors take of a run;
+and the iterations of PageRank over those that were expected, and over what epsilon and the damping factor
+bound them by.
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, diags_array
 
 from sparsecast import api
 from sparsecast.applications.laps import PRODUCT
@@ -44,7 +46,7 @@ _LEAST_STORED = LEAST_NNZ // 2
 
 @dataclass(frozen=True)
 class Row:
-    """A run beside its forecast. `expected` are the iterations that were, None where they were given."""
+    """A run beside its forecast; `expected` and `is_within` tell of the iterations where none were given."""
 
     application: str
     matrix: str
@@ -52,6 +54,7 @@ class Row:
     format: str
     iterations: int
     expected: int | None
+    is_within: bool | None
     forecast_s: float
     time_s: float
     error: float
@@ -90,7 +93,14 @@ def rows_of(path: Path, threads: int | None, cg_iterations: int) -> Iterator[Row
     graph = csr_array((np.abs(A.data), A.indices, A.indptr), shape=A.shape)
     yield _row("pagerank", Problem.of(graph, problem.name), threads, None)
     if problem.structure.symmetry.triangle_nnz is not None:
-        yield _row("cg", problem, threads, cg_iterations)
+        yield _row("cg", Problem.of(dominant(A), problem.name), threads, cg_iterations)
+
+
+def dominant(A: csr_array[Any]) -> csr_array[Any]:
+    """Return a symmetric matrix with a diagonal that makes it positive definite, just so."""
+    sizes = np.asarray(abs(A).sum(axis=1)).reshape(-1) - np.abs(A.diagonal())
+    least = 1e-6 * sizes.max() or 1.0
+    return csr_array(A + diags_array(sizes + least - A.diagonal()))
 
 
 def _row(application: str, problem: Problem, threads: int | None, iterations: int | None) -> Row:
@@ -99,7 +109,7 @@ def _row(application: str, problem: Problem, threads: int | None, iterations: in
     run = api.run_application(question, cost.plan, most=iterations)
     if run.stop.startswith("breakdown"):
         raise InputError(f"{problem.name}: {run.stop}")
-    error = run.error(cost)
+    error, known = run.error(cost), cost.iterations
     product_s = run.loops[PRODUCT]
     return Row(
         application,
@@ -107,7 +117,8 @@ def _row(application: str, problem: Problem, threads: int | None, iterations: in
         int(problem.matrix.nnz),
         cost.format,
         run.iterations,
-        cost.iterations.expected if iterations is None else None,
+        known.expected if iterations is None else None,
+        known.low <= run.iterations <= known.high if iterations is None else None,
         run.time_s * (1 + error),
         run.time_s,
         error,
@@ -139,7 +150,8 @@ def summary(rows: list[Row]) -> list[str]:
         said.append(
             f"Iterations of PageRank: {min(counts)} to {max(counts)}, in the median "
             f"{100 * median(counts) / bound:.0f} % of the bound of {bound}; over those expected "
-            f"{min(ratios):.2f} to {max(ratios):.2f}, median {median(ratios):.2f}."
+            f"{min(ratios):.2f} to {max(ratios):.2f}, median {median(ratios):.2f}; "
+            f"{sum(bool(row.is_within) for row in known)} of {len(known)} within the interval."
         )
     return said
 

@@ -18,7 +18,7 @@ from sparsecast.applications import iterations as iteration_counts
 from sparsecast.applications import pagerank as pagerank_application
 from sparsecast.applications.graphs import Links, links
 from sparsecast.applications.iterations import Iterations
-from sparsecast.applications.laps import Lap, Laps, VectorLoop, no_laps
+from sparsecast.applications.laps import Laps, VectorLoop
 from sparsecast.devices import DEVICES
 from sparsecast.errors import InputError
 from sparsecast.machines.profile import Profile
@@ -184,30 +184,19 @@ class ApplicationQuestion:
             return iteration_counts.of_pagerank(self.graph, self.settings.damping, self.settings.epsilon)
         return iteration_counts.of_cg(self.problem.matrix, self.inverse_diagonal, self.settings.tolerance)
 
-    def run(self, op: Any, most: int, lap: Lap, on_iteration: Callable[[int, float], object]) -> Any:
-        """Return what comes of it with an operator: a PageRank, or the Solution for a solution of ones."""
-        settings = self.settings
+    def run(self, op: Any, most: int, on_iteration: Callable[[int, float], object]) -> tuple[Any, Laps]:
+        """Return a PageRank, or the Solution for an x of ones, by an operator; and the laps of the run."""
+        settings, laps = self.settings, Laps()
+        limits: dict[str, Any] = {"most": most, "on_iteration": on_iteration, "lap": laps}
         if self.graph is not None:
-            return pagerank_application.pagerank(
-                op,
-                self.graph.dangling,
-                self.graph.inverse_weight,
-                damping=settings.damping,
-                epsilon=settings.epsilon,
-                most=most,
-                on_iteration=on_iteration,
-                lap=lap,
-            )
+            limits |= {"damping": settings.damping, "epsilon": settings.epsilon}
+            graph = self.graph.dangling, self.graph.inverse_weight
+            laps.start()
+            return pagerank_application.pagerank(op, *graph, **limits), laps
         b = op.matvec(np.ones(op.shape[1], dtype=op.dtype))
-        return cg_application.conjugate_gradients(
-            op,
-            b,
-            self.inverse_diagonal,
-            tolerance=settings.tolerance,
-            most=most,
-            on_iteration=on_iteration,
-            lap=lap,
-        )
+        limits["tolerance"] = settings.tolerance
+        laps.start()  # not before b, which is no part of the run
+        return cg_application.conjugate_gradients(op, b, self.inverse_diagonal, **limits), laps
 
 
 def application_question(application: str, A: Any, settings: Settings | None = None) -> ApplicationQuestion:
@@ -317,15 +306,17 @@ def run_application(
         As in the application, of the first run.
     """
     op = compile(question.problem, plan)
-    most = most or (pagerank_application.MOST_ITERATIONS if question.graph is not None else 10 * op.shape[0])
-    question.run(op, 2, no_laps, _no_iteration)
+    if most is None:
+        is_graph = question.graph is not None
+        most = (
+            pagerank_application.MOST_ITERATIONS if is_graph else cg_application.most_iterations(op.shape[0])
+        )
+    question.run(op, 2, _no_iteration)
     meter = DEVICES.get(plan.device).meter()
     before = meter.joules() if meter else None
     runs: list[ApplicationRun] = []
     while not runs or (len(runs) < RUNS and sum(run.time_s for run in runs) < REPEATED_S):
-        laps = Laps()
-        laps.start()
-        done = question.run(op, most, laps, on_iteration if not runs else _no_iteration)
+        done, laps = question.run(op, most, on_iteration if not runs else _no_iteration)
         loops = {name: seconds / laps.runs[name] for name, seconds in laps.time_s.items()}
         total_s = sum(laps.time_s.values())
         runs.append(ApplicationRun(done.iterations, done.stop, total_s, loops, done.residuals[-1]))

@@ -24,7 +24,7 @@ PAGERANK_TRIALS, CG_TRIALS = 8, 40
 
 @dataclass(frozen=True, slots=True)
 class Iterations:
-    """A number of iterations that nobody knows yet.
+    """A number of iterations that nobody knows yet. Fewer than `low` are rare, but possible.
 
     Attributes
     ----------
@@ -78,7 +78,8 @@ def of_pagerank(graph: Links, damping: float, epsilon: float) -> Iterations:
     )
     tried, change = done.iterations, done.residuals[-1]
     if done.stop == "converged":
-        return Iterations(tried, tried, tried, f"PageRank converges in {tried} iterations.", tried)
+        counted = "1 iteration" if tried == 1 else f"{tried} iterations"
+        return Iterations(tried, tried, tried, f"PageRank converges in {counted}.", tried)
     rate = min(damping, change / done.residuals[-2])
     left = math.log(epsilon / change)
     high = math.ceil(left / math.log(damping))
@@ -108,14 +109,19 @@ def of_cg(A: csr_array[Any], inverse_diagonal: Floats | None, tolerance: float) 
             f"conjugate gradients: {done.stop}: expected a positive definite matrix; name another"
         )
     least, greatest, error = _lanczos(done.coefficients)
+    rows = int(A.shape[0])
+    most = cg.most_iterations(rows)  # more than rows: rounding makes directions come back
     expected = max(tried + 1, _needed(greatest / least, tolerance))
     lowest = least - error
-    rows = int(A.shape[0])
-    high = max(expected, _needed(greatest / lowest, tolerance)) if lowest > 0 else max(expected, rows)
+    high = max(expected, _needed(greatest / lowest, tolerance)) if lowest > 0 else most
     why = f"{tried} Lanczos steps were done: the condition number is at least {greatest / least:.3g}" + (
-        f", at most {greatest / lowest:.3g}." if lowest > 0 else ", and nothing bounds it from above."
+        f", and about {greatest / lowest:.3g} at most, unless the steps missed its least value."
+        if lowest > 0
+        else ", and nothing bounds it from above but the iterations at which a run ends."
     )
-    return Iterations(min(expected, max(rows, tried + 1)), tried + 1, high, why, tried)
+    return Iterations(
+        min(expected, max(rows, tried + 1)), tried + 1, min(high, max(most, tried + 1)), why, tried
+    )
 
 
 def _needed(condition: float, tolerance: float) -> int:

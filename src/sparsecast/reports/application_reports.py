@@ -100,7 +100,7 @@ def table(title: str, cost: ApplicationCost, run: ApplicationRun | None) -> Tabl
 def sentences(cost: ApplicationCost, run: ApplicationRun | None) -> list[str]:
     """Return what a cost comes to, and what a run came to beside it."""
     known = cost.iterations
-    counted = f"{known.expected:,} iterations"
+    counted = _iterations(known.expected)
     if known.low != known.high:
         counted += f" expected, {known.low:,} to {known.high:,}"
     said = [
@@ -111,7 +111,11 @@ def sentences(cost: ApplicationCost, run: ApplicationRun | None) -> list[str]:
     if run is not None:
         errors = f"{100 * run.error(cost):+.0f} % off, {100 * run.weighted_error(cost):+.0f} % weighted"
         said.append(
-            f"Measured: {run.iterations:,} iterations ({run.stop}) in {time(run.time_s)}; the forecast for "
+            f"Measured: {_iterations(run.iterations)} ({run.stop}) in {time(run.time_s)}; the forecast for "
             f"as many is {errors}; energy {energy(run.energy_j)}."
         )
     return said
+
+
+def _iterations(count: int) -> str:
+    return f"{count:,} iteration{'' if count == 1 else 's'}"

@@ -1,0 +1,74 @@
+"""How many iterations there will be: what is told beforehand, beside what comes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array, diags_array
+
+from sparsecast.applications import iterations
+from sparsecast.applications.cg import conjugate_gradients, most_iterations
+from sparsecast.applications.graphs import links
+from sparsecast.applications.pagerank import pagerank
+from sparsecast.errors import InputError
+from sparsecast.matrices.gallery import gallery
+
+
+def web(scale):
+    A = gallery("rmat", scale=scale)
+    A.data[:] = 1.0
+    return A
+
+
+@pytest.mark.parametrize("damping", (0.5, 0.85, 0.95))
+@pytest.mark.parametrize(
+    "A",
+    (
+        web(9),
+        gallery("poisson2d", n=20).astype(bool).astype(float),
+        csr_array(np.roll(np.eye(30), 1, axis=1)),
+        csr_array(np.eye(12, k=1)),
+    ),
+    ids=("rmat", "grid", "ring", "path"),
+)
+def test_pagerank_takes_no_more_than_what_is_told(operator, A, damping):
+    made = links(A)
+    told = iterations.of_pagerank(made, damping, 1e-6)
+    found = pagerank(operator(made.matrix), made.dangling, made.inverse_weight, damping=damping)
+    assert found.iterations <= told.high  # the damping factor bounds it surely
+    assert told.tried < told.low <= told.expected <= told.high or told.low == told.high
+
+
+@pytest.mark.parametrize("n", (6, 40))
+@pytest.mark.parametrize("scale", (0.0, 0.5))
+def test_cg_takes_no_more_than_what_is_told(operator, n, scale):
+    A = gallery("poisson2d", n=n)
+    by = diags_array(10.0 ** np.linspace(-scale, scale, A.shape[0]))
+    A = csr_array(by @ A @ by)
+    for inverse in (None, 1 / A.diagonal()):
+        told = iterations.of_cg(A, inverse, 1e-8)
+        found = conjugate_gradients(operator(A), A @ np.ones(A.shape[0]), inverse, tolerance=1e-8)
+        assert found.iterations <= told.high <= most_iterations(A.shape[0])
+        assert told.low <= told.expected <= told.high
+
+
+def test_lanczos_finds_the_condition_number_of_few_values():
+    """Of a matrix with eight values, eight steps tell all of them."""
+    A = csr_array(diags_array(np.repeat([1.0, 2, 3, 5, 8, 13, 21, 34], 20)))
+    done = conjugate_gradients(
+        iterations._ScipyOperator(A), np.random.default_rng(0).normal(size=160), tolerance=1e-14, most=8
+    )
+    least, greatest, _ = iterations._lanczos(done.coefficients)
+    assert (least, greatest) == (pytest.approx(1.0, rel=1e-6), pytest.approx(34.0, rel=1e-6))
+
+
+def test_what_is_not_positive_definite_is_refused_before_the_run():
+    A = csr_array(diags_array(np.linspace(-1, 1, 50)))
+    with pytest.raises(InputError, match=r"breakdown in step \d+: the matrix is not positive definite"):
+        iterations.of_cg(A, None, 1e-8)
+
+
+def test_a_given_number_is_known():
+    assert iterations.Iterations.known(7).low == iterations.Iterations.known(7).high == 7
+    with pytest.raises(InputError, match="iterations 0: expected at least 1"):
+        iterations.Iterations.known(0)
