@@ -166,9 +166,10 @@ class PowerModel(Model):
         return [name for name in self.time_.formats() if name in measured]
 
     def kernels(self, format_name: str) -> tuple[str, ...]:
-        """Return a format's kernels whose joules were measured; none on a processor."""
+        """Return a format's kernels with joules, and forecasts of time; none on a processor."""
+        forecast = self.time_.kernels(format_name)
         named = [label.partition(" ") for label in self.labels_]
-        return tuple(kernel for name, _, kernel in named if name == format_name and kernel)
+        return tuple(kernel for name, _, kernel in named if name == format_name and kernel in forecast)
 
     def watts(self, candidate: Candidate, blocks: RowBlocks, time_s: Floats) -> dict[str, Floats]:
         """Return the power of a Candidate by what it goes to, where a product of each block takes so long.
