@@ -33,7 +33,7 @@ from sparsecast.models.training import TrainingSet
 from sparsecast.records import Candidate
 
 #: Fewest Records with joules that the physics is fitted to, and that trees learn from.
-LEAST_RECORDS, LEAST_LEARNED = 12, 200
+LEAST_RECORDS, LEAST_LEARNED = 12, 60
 
 #: Settings of scikit-learn's ExtraTreesRegressor, but for the fewer trees its usual ones.
 FOREST: dict[str, Any] = {"n_estimators": 60, "random_state": 0}
