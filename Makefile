@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 SOURCES := src tests benchmarks examples
 
-.PHONY: demo test test-mpi check clean gpu-campaign
+.PHONY: demo test test-mpi test-cnn check clean gpu-campaign
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -32,6 +32,13 @@ test: $(VENV)/installed-test
 # On 1, 2, 4 and 9 ranks, with the MPI library that this installs; and METIS, which make test skips without it.
 test-mpi: $(VENV)/installed-test $(VENV)/installed-mpi
 	$(BIN)/python -m pytest tests/mpi tests/partitioning tests/cli/test_partition.py
+
+# The networks of blocks, which make test skips: PyTorch may be a build of gigabytes, for GPUs. TORCH=torch==VERSION
+# names another.
+TORCH ?= torch
+test-cnn: $(VENV)/installed-test
+	$(PIP) install '$(TORCH)' --editable '.[cnn]'
+	$(BIN)/python -m pytest tests/models/networks tests/cli/test_blocks.py
 
 check: $(VENV)/installed-check
 	$(BIN)/ruff check $(SOURCES)

@@ -89,8 +89,8 @@ OPTIONS = [
     (("plan", SMALL, "--device", "cpu,cpu"), "'cpu,cpu': expected one of each kind"),
     (("plan", SMALL, "--device", "cuda,cuda:1"), "'cuda,cuda:1': expected one of each kind"),
     (("measure", SMALL, "--device", ""), "device '': expected cpu, cuda, or cuda:N"),
-    (("predict", SMALL, "--model", "nope"), "'nope' is unknown: known are guo, hossain-linear, "),
-    (("plan", SMALL, "--model", "nope"), "'nope' is unknown: known are guo, hossain-linear, "),
+    (("predict", SMALL, "--model", "nope"), "'nope' is unknown: known are blocks, guo, hossain-linear, "),
+    (("plan", SMALL, "--model", "nope"), "'nope' is unknown: known are blocks, guo, hossain-linear, "),
     (("predict", SMALL, "--profile", "nope"), "'nope' is unknown: known are xeon-gold-6154-edr"),
     (("predict", SMALL, "--profile", "{tmp}/nope.parquet"), "nope.parquet does not exist"),
     (("predict", SMALL, "--profile", "{tmp}/junk.mtx"), "junk.mtx cannot be read as a profile"),
@@ -223,7 +223,7 @@ def test_an_unknown_profile_lists_the_known_ones(run, foreign):
 
 def test_an_unknown_model_lists_the_known_ones(run, foreign):
     complains(
-        run("predict", SMALL, "--profile", foreign, "--model", "nope"), "model 'nope' .*known are guo, "
+        run("predict", SMALL, "--profile", foreign, "--model", "nope"), "model 'nope' .*known are blocks, guo, "
     )
 
 

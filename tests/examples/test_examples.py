@@ -90,3 +90,9 @@ def test_hossain_and_saule_without_their_table(tmp_path):
     done = run("hossain_saule.py", tmp_path / "none.csv")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert "expected the tables II to IX" in done.stderr
+
+
+def test_barreda_without_a_profile_says_what_makes_one(data_folder):
+    done = run("barreda.py")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert "run sparsecast calibrate" in done.stderr

@@ -106,6 +106,8 @@ CONTRADICTIONS = [
     ("locality", {"line_changes": -1}),
     ("locality", {"reuse_histogram": (1.0,)}),
     ("locality", {"reuse_histogram": (0.1,) * len(SYMMETRIC.locality.reuse_histogram)}),
+    ("entry_blocks", {"count": 10**6}),
+    ("entry_blocks", {"shares": (0.5,)}),
     ("neighbourhood", {"row_bandwidth": 1e9}),
     ("neighbourhood", {"neighbours": 3.0}),
     ("stored_values", {"explicit_zeros": -1}),

@@ -5,18 +5,24 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
 from sparsecast.devices import DEVICES
+from sparsecast.features import usual_groups
 from sparsecast.features.analysis import structure
+from sparsecast.features.entry_blocks import BLOCK_FEATURES, whole_blocks
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
+from sparsecast.machines import block_labels
+from sparsecast.machines.block_labels import BlockLabels, keep_labels
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import MatrixEntry, Profile
 from sparsecast.matrices.benchmark_matrices import SuiteMatrix
+from sparsecast.matrices.problem import group_of
 from sparsecast.models import hossain_svr
 from sparsecast.models.model import Model
 from sparsecast.models.training import TrainingSet
@@ -32,6 +38,65 @@ CONDITIONS = Conditions(references_s={"L2": 2 * (1 << 18) / 6e10})
 
 #: Of the matrices of papers that tests make up times of.
 MOST_ENTRIES = 200_000
+
+
+def whole_structure(A: csr_array) -> Structure:
+    """Return the Structure of a matrix with the groups that some model asks for."""
+    return structure(A, groups=[*usual_groups(), "entry_blocks"])
+
+
+@pytest.fixture(scope="session")
+def labelled(recorded: Profile, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with made-up labels of blocks of the recorded matrices, with which `blocks` learns."""
+    folder = tmp_path_factory.mktemp("labelled")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(block_labels, "home", lambda: folder)
+        chosen = {(r.matrix, r.candidate.dtype): r for r in recorded.select(format="csr")}
+        for record in chosen.values():
+            keep_labels(labels_of(record, recorded))
+    return folder
+
+
+@pytest.fixture(scope="module", autouse=True)
+def finds_labels(labelled: Path) -> Iterator[None]:
+    """Have the tests of one module find these labels, whatever data folder each has."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(block_labels, "home", lambda: labelled)
+        yield
+
+
+def labels_of(record: Record, profile: Profile) -> BlockLabels:
+    """Return labels of a matrix whose blocks take what its Record says, each a little else."""
+    entry = profile.matrices[record.matrix]
+    blocks = whole_blocks(record.nnz)
+    features = np.zeros((blocks, len(BLOCK_FEATURES)), dtype=np.float32)
+    features[:, 0] = np.linspace(0.0, 1.0, blocks)
+    ns = (1e9 * record.time_s / record.nnz * np.linspace(0.9, 1.1, blocks)).astype(np.float32)
+    return BlockLabels(
+        matrix=record.matrix,
+        name=entry.name,
+        group=group_of(record.matrix),
+        dtype=record.candidate.dtype,
+        kernel=record.candidate.kernel,
+        rows=entry.structure.rows,
+        cols=entry.structure.cols,
+        nnz=record.nnz,
+        index_bits=32,
+        mispredicted_rows=0,
+        product_s=record.time_s,
+        product_again_s=record.time_s,
+        runs_over_product=1.0,
+        machine=profile.machine.name,
+        measured_at="2026-01-01T00:00:00+00:00",
+        version="0",
+        energy_nj=None,
+        features=features,
+        streaming_ns=ns,
+        streaming_again_ns=ns,
+        hot_blocks=np.zeros(0, dtype=np.int64),
+        hot_ns=ns[:0],
+        hot_again_ns=ns[:0],
+    )
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -51,7 +116,7 @@ def of_lengths() -> Callable[[Sequence[int]], Structure]:
         indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
         steps = np.arange(indptr[-1]) - np.repeat(indptr[:-1], lengths)
         cols = max(int(np.max(lengths, initial=0)), len(lengths), 1)
-        return structure(
+        return whole_structure(
             csr_array((np.ones(indptr[-1]), steps.astype(np.int32), indptr), (len(lengths), cols))
         )
 

@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from sparsecast.features import usual_groups
 from sparsecast.features.analysis import structure
 from sparsecast.machines.storage import home
 from sparsecast.matrices.gallery import gallery
@@ -44,7 +45,7 @@ def test_a_model_is_stored_and_used_again_without_fitting(model_class, training,
     again = fitted(model_class(), training)
     assert len(fits) == 1
     assert again is not first and again.to_state() == first.to_state()
-    found = structure(gallery("rmat", scale=9))
+    found = structure(gallery("rmat", scale=9), groups=[*usual_groups(), "entry_blocks"])
     candidates = {record.candidate for record in training.records}
     assert again.forecast(found, candidates) == first.forecast(found, candidates)
     assert again.machine_ == training.machine and again.conversion_.to_state() == first.conversion_.to_state()

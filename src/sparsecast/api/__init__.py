@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sparsecast.api.blocks import BlockForecast, block_forecast
 from sparsecast.api.calibrating import (
     QUICK_BUDGET_S,
     bench,
@@ -39,6 +40,7 @@ from sparsecast.api.forecasting import (
     threads_of,
     uncalibrated_devices,
 )
+from sparsecast.api.labelling import Labelling, label
 from sparsecast.api.partitioning import distribute, keep_partition, kept_partition, partition, partitions
 from sparsecast.api.publishing import import_machine, is_table, read_table
 from sparsecast.api.ranks import AskedProducts, measure_on_ranks, on_ranks, rank_calibration
@@ -68,12 +70,15 @@ __all__ = [
     "PROBE_S",
     "QUICK_BUDGET_S",
     "AskedProducts",
+    "BlockForecast",
     "CommandMeter",
+    "Labelling",
     "Settings",
     "application_cost",
     "application_question",
     "bench",
     "bench_result",
+    "block_forecast",
     "calibrate",
     "calibration",
     "cg",
@@ -94,6 +99,7 @@ __all__ = [
     "is_table",
     "keep_partition",
     "kept_partition",
+    "label",
     "machine_of",
     "machines",
     "matrix_report",

@@ -18,6 +18,7 @@ from sparsecast.api.resolving import (
     machine_of,
     require_own,
     stored_target,
+    structure_for,
     target_of,
     training_for,
 )
@@ -203,7 +204,7 @@ class _Run:
         def forecast(model: Model) -> list[Estimate]:
             # A model may know other kernels than those that the rules choose.
             known = whole_matrix(found, target, profile.machine, model.kernels).candidates
-            return model.estimates(found, known)
+            return model.estimates(structure_for(problem, model.groups), known)
 
         estimates = []
         for model in self._models(profile, target, problem.group):

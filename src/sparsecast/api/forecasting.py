@@ -21,6 +21,7 @@ from sparsecast.api.resolving import (
     records_for,
     require_own,
     structure,
+    structure_for,
     target_of,
 )
 from sparsecast.api.transferring import Basis, answered, bases
@@ -119,7 +120,7 @@ def predict(
         _require_here(profile, device)
     machine = profile.machine
     start = perf_counter()
-    found = A if isinstance(A, Structure) else _known_of(A, profile)
+    found = A if isinstance(A, Structure) else _known_of(A, profile, name)
     asked = _asked(found, _bases(profile, target, probe_s), name, is_whole=not isinstance(A, Structure))
     probe = None
     if probe_s is not None:
@@ -237,9 +238,9 @@ def _asked_of(found: Structure, basis: Basis, name: str, *, is_whole: bool) -> _
     return _Asked(basis, fit, training, unused, notes, published if is_published else None)
 
 
-def _known_of(problem: Problem, profile: Profile) -> Structure:
+def _known_of(problem: Problem, profile: Profile, model: str = DEFAULT_MODEL) -> Structure:
     """Return what a forecast reads of a matrix; for published results also what only these have."""
-    found = problem.sampled_structure
+    found = structure_for(problem, MODELS.get(model).groups)
     if profile.machine.published_as is None:
         return found
     wanted = found.lacks(unusual_groups(entry.structure for entry in profile.matrices.values()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,15 @@ def shared_structure(problem: Problem) -> Structure:
     found = problem.structure
     rest = structure_of(problem.matrix, groups=found.lacks(FEATURES.names()))
     return found.having(*rest.groups.values())
+
+
+def structure_for(problem: Problem, groups: Sequence[str]) -> Structure:
+    """Return what a forecast reads of a matrix, and those of `groups` that are computed on request only."""
+    found = problem.sampled_structure
+    wanted = found.lacks(groups)
+    if not wanted:
+        return found
+    return found.having(*structure_of(problem.matrix, groups=wanted, is_sampled=True).groups.values())
 
 
 def machine_of(device: str) -> Machine:

@@ -26,6 +26,8 @@ COMMANDS = (
     "cost",
     "cluster",
     "compare",
+    "label",
+    "blocks",
     "measure",
     "evaluate",
     "report",

@@ -12,6 +12,7 @@ MODELS: Registry[type[Model]] = Registry(
     helpers=(
         *(
             "clusters",
+            "networks",
             "model",
             "conversion",
             "fitting",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from sparsecast.benchmark.published import Imported
 from sparsecast.benchmark.twin_comparison import Twins
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import threads_text
+from sparsecast.features.entry_blocks import BLOCK_ENTRIES, BLOCK_FEATURES
 from sparsecast.features.levels import BLOCK_SIZES
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import Machine
@@ -32,6 +33,7 @@ _BLOCKS_SHOWN = 12
 
 #: Feature groups whose features a table calls by words.
 _GROUPS_IN_WORDS = {
+    "entry_blocks",
     "row_lengths",
     "locality",
     "bands",
@@ -93,12 +95,34 @@ def structure(name: str, found: Structure) -> Table:
         ("block fill", f"{fill}  (stored / non-zeros)"),
         ("new cache lines of x", _share(found.locality.line_changes, found.nnz)),
         *_near(found),
+        *_entry_blocks(found),
     ):
         table.add_row(label, text)
     for name in sorted(found.groups.keys() - _GROUPS_IN_WORDS):  # of plug-ins
         features = found.require(name).to_dict().items()
         table.add_row(name, ", ".join(f"{key} {value}" for key, value in features if key != "version"))
     return table
+
+
+def _entry_blocks(found: Structure) -> list[tuple[str, str]]:
+    """Return the row about blocks of entries, where they are known."""
+    if found.lacks(["entry_blocks"]):
+        return []
+    shares = found.entry_blocks.features
+    if not len(shares):
+        return []
+    ends, new = (shares[:, BLOCK_FEATURES.index(name)] for name in ("row_ends", "new_lines"))
+    return [
+        (
+            "blocks of entries",
+            f"{len(shares):,} looked at: {_range(BLOCK_ENTRIES * ends)} rows and "
+            f"{_range(BLOCK_ENTRIES * new)} new lines of x in {BLOCK_ENTRIES}",
+        )
+    ]
+
+
+def _range(values: Any) -> str:
+    return f"{values.min():.0f} to {values.max():.0f}"
 
 
 def _near(found: Structure) -> list[tuple[str, str]]:

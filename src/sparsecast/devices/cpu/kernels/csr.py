@@ -104,7 +104,8 @@ def _gathered_rows(indptr, indices, data, x, y, first, last):  # type: ignore[no
 
 
 @numba.njit(nogil=True, cache=True)
-def _part(part, indptr, indices, data, loop, x, y, starts):  # type: ignore[no-untyped-def]
+def part_of_rows(part, indptr, indices, data, loop, x, y, starts):  # type: ignore[no-untyped-def]
+    """Do the rows from starts[part] on; the length of `loop` is the number of the variant."""
     first, last = starts[part], starts[part + 1]
     # The length of a tuple is known to the compiler, which leaves one of the four.
     if len(loop) == 0:
@@ -119,11 +120,12 @@ def _part(part, indptr, indices, data, loop, x, y, starts):  # type: ignore[no-u
 
 @numba.njit(nogil=True, cache=True)
 def _product(indptr, indices, data, loop, x, y, starts, pool):  # type: ignore[no-untyped-def]
-    each_part(_part, (indptr, indices, data, loop, x, y, starts), pool)
+    each_part(part_of_rows, (indptr, indices, data, loop, x, y, starts), pool)
 
 
 _PLAIN, _UNROLLED, _MASKED, _GATHERED = range(4)
-_VARIANTS = ("plain", "unrolled", "masked", "gathered")
+#: Names of the row loops.
+VARIANTS = ("plain", "unrolled", "masked", "gathered")
 
 
 def _choose(blocks: RowBlocks, machine: Machine, dtype: str) -> NDArray[np.int64]:
@@ -141,7 +143,7 @@ def _bind(matrix: CSR, variant: str, threads: int) -> Product:
     if matrix.nnz == 0:
         return lambda x, out: out.fill(0)
     arrays, starts = _shared(matrix, threads)
-    return share(_product, (*arrays, (0,) * _VARIANTS.index(variant)), starts)
+    return share(_product, (*arrays, (0,) * VARIANTS.index(variant)), starts)
 
 
 def _shared(matrix: CSR, threads: int) -> tuple[tuple[NDArray[Any], ...], NDArray[Any]]:
@@ -169,4 +171,4 @@ def _bind_multivector(matrix: CSR, threads: int) -> Product:
     return panels(_several, arrays, starts)
 
 
-KERNELS.register("csr")(FormatKernels(_VARIANTS, _choose, _bind, _bind_multivector, real_only=("gathered",)))
+KERNELS.register("csr")(FormatKernels(VARIANTS, _choose, _bind, _bind_multivector, real_only=("gathered",)))

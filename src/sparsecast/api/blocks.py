@@ -1,0 +1,124 @@
+"""Where a product is slow: what each block of entries of a matrix takes, forecast."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecast.api.calibrating import own_profile
+from sparsecast.api.resolving import structure_for, target_of, training_for
+from sparsecast.errors import InputError
+from sparsecast.features.entry_blocks import BLOCK_ENTRIES, describe_blocks, whole_blocks
+from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.machines.profile import Profile
+from sparsecast.matrices.problem import Problem
+from sparsecast.models.blocks import Blocks
+from sparsecast.models.store import fitted
+from sparsecast.planning.candidates import whole_matrix
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class BlockForecast:
+    """What the blocks of a matrix take in a product with plain CSR.
+
+    Attributes
+    ----------
+    matrix, profile, network : str
+        Names of the matrix, the machine and the network.
+    rows, cols, nnz : int
+    ns : float array of shape (blocks,)
+        Nanoseconds an entry of each block of BLOCK_ENTRIES entries.
+    first_rows : int64 array of shape (blocks,)
+        Row in which each block begins.
+    time_s : float
+        Seconds of the product: the blocks' sum, for the entries of the remainder too, and its call.
+    """
+
+    matrix: str
+    profile: str
+    network: str
+    rows: int
+    cols: int
+    nnz: int
+    ns: Floats
+    first_rows: NDArray[np.int64]
+    time_s: float
+
+
+def block_forecast(
+    A: Any, profile: Profile | None = None, *, threads: int | None = None, network: Path | None = None
+) -> BlockForecast:
+    """Forecast what each block of a matrix takes.
+
+    Parameters
+    ----------
+    A : sparse matrix
+        With at least one block of entries.
+    profile : Profile, optional
+        This machine's by default.
+    threads : int, optional
+        That share a product; one by default, whose time is the sum over the blocks.
+    network : Path, optional
+        A trained network of Barreda et al. or of ours, in place of the model `blocks`. It needs PyTorch. Its
+        sum is that of the blocks, with no factor for the product.
+
+    Raises
+    ------
+    InputError
+        If the matrix has less than a block of entries, or complex values; if the network is damaged or of
+        another machine, or PyTorch is missing.
+    ProfileError
+        If the machine has no labels of blocks.
+    """
+    problem = Problem.of(A)
+    if problem.matrix.nnz < BLOCK_ENTRIES:
+        raise InputError(
+            f"{problem.name} has {problem.matrix.nnz} entries: expected at least one block of {BLOCK_ENTRIES}"
+            f"; forecast it with sparsecast predict"
+        )
+    threads = 1 if threads is None else threads
+    profile = profile or own_profile(problem, threads=threads)
+    if network is not None:
+        return _by_network(problem, profile, network)
+    target = target_of(problem, profile.machine, threads, None)
+    model = fitted(Blocks(), training_for(profile, target))
+    found = structure_for(problem, model.groups)
+    wanted = (
+        each for each in whole_matrix(found, target, profile.machine).candidates if each.format == "csr"
+    )
+    candidate = next(wanted)
+    indptr, indices = problem.matrix.indptr, problem.matrix.indices
+    numbers = np.arange(whole_blocks(found.nnz))
+    ns = model.block_ns(candidate, found, describe_blocks(indptr, indices, numbers))
+    call_s = float(model.terms(candidate, RowBlocks.of(found))["call"][0])
+    return _forecast(problem, profile.name, model.name, ns, float(ns.mean()) * found.nnz * 1e-9 + call_s)
+
+
+def _by_network(problem: Problem, profile: Profile, path: Path) -> BlockForecast:
+    """Ask a network of PyTorch about every block."""
+    from sparsecast.models.networks.dataset import asked_blocks
+    from sparsecast.models.networks.training import forecasts
+    from sparsecast.models.networks.weights import load_network
+
+    network, card = load_network(path, profile.machine.name)
+    if not card.quantity.endswith("time"):
+        raise InputError(f"{path} forecasts {card.quantity}: expected a network of time; name another")
+    found = problem.sampled_structure
+    mispredicted = found.row_lengths.mispredicted or 0
+    blocks = asked_blocks(problem.matrix, mispredicted, profile.machine)
+    ns = forecasts(network, blocks).astype(np.float64)
+    return _forecast(problem, profile.name, str(path), ns, float(ns.mean()) * found.nnz * 1e-9)
+
+
+def _forecast(problem: Problem, profile: str, network: str, ns: Floats, time_s: float) -> BlockForecast:
+    A = problem.matrix
+    firsts = np.searchsorted(A.indptr, np.arange(len(ns)) * BLOCK_ENTRIES, side="right") - 1
+    return BlockForecast(
+        problem.name, profile, network, *A.shape, int(A.nnz), ns, firsts.astype(np.int64), time_s
+    )

@@ -1,0 +1,38 @@
+"""sparsecast blocks MATRIX."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sparsecast.cli import options
+
+
+def command(
+    matrix: options.MatrixArgument,
+    profile: options.ProfileOption = None,
+    threads: Annotated[int | None, typer.Option(help="Threads that share a product; one by default.")] = None,
+    network: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.safetensors", help="Ask a trained network; by default the model blocks."),
+    ] = None,
+    figure: Annotated[
+        Path | None, typer.Option(metavar="FILE.svg", help="Draw the time of each block.")
+    ] = None,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Show where in a matrix a product with CSR is slow: the forecast of each block of 250 entries."""
+    from sparsecast import api
+    from sparsecast.reports import block_reports, figures
+
+    if figure is not None:
+        options.refuse_unwritable(figure)
+        figures.refuse_undrawable(figure)
+    found = api.read_matrix(matrix)
+    chosen = api.profile(profile) if profile else None
+    forecast = api.block_forecast(found, chosen, threads=threads, network=network)
+    if figure is not None:
+        block_reports.draw_blocks(forecast, figure)
+    options.show(as_json, block_reports.blocks(forecast), block_reports.block_picture(forecast), *found.notes)

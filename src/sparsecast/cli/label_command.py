@@ -1,0 +1,39 @@
+"""sparsecast label [MATRIX...]."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from sparsecast.cli import options
+
+
+def command(
+    matrices: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[MATRIX|FOLDER]...", help="By default the matrices of this machine's profile."
+        ),
+    ] = None,
+    dtype: Annotated[
+        str | None, typer.Option(metavar="float64|float32", help="Type of the values; each matrix' own.")
+    ] = None,
+    budget: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="No matrix is begun after so long.")
+    ] = None,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Measure what blocks of 250 entries take on this machine; what is kept is what networks learn from."""
+    from sparsecast import api
+    from sparsecast.reports import block_reports
+
+    screen = options.screen()
+    done = api.label(
+        matrices or (),
+        dtype=dtype,
+        budget_s=budget,
+        on_matrix=lambda name, what: screen.print(f"{name}: {what}", soft_wrap=True, markup=False),
+    )
+    left_out = [f"Left out: {name}: {reason}" for name, reason in done.refused.items()]
+    options.show(as_json, block_reports.labelling(done), block_reports.labelling_sentence(done), *left_out)

@@ -1,0 +1,87 @@
+"""`sparsecast label` and `sparsecast blocks`: what they keep, show and refuse; no time is asserted."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+
+import pytest
+
+HAS_TORCH = importlib.util.find_spec("torch") is not None
+MATRICES = tuple(f"gallery:{each}" for each in ("poisson2d?n=40", "rmat?scale=9", "banded?n=800"))
+
+
+def complains(outcome, pattern):
+    """Check the one line of what is wrong."""
+    assert (outcome.status, outcome.out) == (2, ""), outcome
+    assert len(outcome.err.splitlines()) == 1, outcome.err
+    assert re.search(pattern, outcome.err), outcome.err
+
+
+def test_labels_are_kept_and_blocks_shows_where_a_matrix_is_slow(run, calibrated, tmp_path):
+    first = json.loads(run("label", *MATRICES, "--json").out)
+    assert (first["matrices"], first["known"], first["refused"], first["left"]) == (3, 0, {}, 0)
+    assert (
+        first["blocks"] > 20
+        and first["blocks_per_s"] > 0
+        and set(first["repeat_noise"]) == {"streaming", "hot"}
+    )
+    again = json.loads(run("label", *MATRICES, "--json").out)
+    assert (again["matrices"], again["known"], again["blocks_per_s"]) == (0, 3, None)
+
+    figure = tmp_path / "blocks.svg"
+    shown = run("blocks", MATRICES[1], "--figure", figure, "--json")
+    assert (shown.status, shown.err) == (0, "")
+    document = json.loads(shown.out)
+    blocks = document["matrix"]["nnz"] // document["block_entries"]
+    assert len(document["ns_per_entry"]) == len(document["first_rows"]) == blocks
+    assert document["first_rows"] == sorted(document["first_rows"]) and min(document["ns_per_entry"]) > 0
+    assert document["time_s"] > 0 and document["network"] == "blocks"
+    assert "<svg" in figure.read_text(encoding="utf-8")
+    page = run("blocks", MATRICES[1]).out
+    assert re.search(r"first entry \|[ .:=+*#%@-]+\| last entry", page) and "slowest: rows " in page
+
+    forecast = json.loads(run("predict", MATRICES[1], "--model", "blocks", "--threads", "1", "--json").out)
+    assert [each["format"] for each in forecast["forecasts"]] == ["csr"]
+    assert "the blocks model covers csr" in forecast["refused"]["coo"]
+
+
+def test_the_budget_leaves_matrices_for_the_next_run(run, calibrated):
+    done = json.loads(run("label", *MATRICES, "--budget", "0", "--json").out)
+    assert (done["matrices"], done["left"], done["repeat_noise"]) == (0, 3, None)
+
+
+def test_what_cannot_be_labelled_is_left_out_with_its_reason(run, calibrated):
+    done = json.loads(run("label", "gallery:poisson2d?n=4", "--json").out)
+    assert "expected at least one block of 250" in done["refused"]["gallery:poisson2d?n=4"]
+    complains(run("label", MATRICES[0], "--dtype", "complex128"), "expected float64 or float32")
+
+
+def test_without_labels_what_measures_them_is_said(run, calibrated):
+    complains(
+        run("blocks", MATRICES[0]), "the blocks model: expected labels of blocks .*run sparsecast label"
+    )
+
+
+def test_a_matrix_with_less_than_a_block_is_refused(run, calibrated):
+    complains(run("blocks", "gallery:poisson2d?n=4"), "expected at least one block of 250; forecast it with")
+
+
+def test_a_network_that_is_none_is_refused_also_without_torch(run, calibrated, tmp_path):
+    path = tmp_path / "none.safetensors"
+    path.write_bytes(b"none")
+    expected = "cannot be read" if HAS_TORCH else r"expected the extra cnn; pip install 'sparsecast\[cnn\]'"
+    complains(run("blocks", MATRICES[0], "--network", path), expected)
+
+
+@pytest.mark.parametrize("package", ["torch", "safetensors", "optuna"])
+def test_a_missing_package_says_what_to_install(package, monkeypatch):
+    import sys
+
+    from sparsecast.errors import InputError
+    from sparsecast.models.networks import required
+
+    monkeypatch.setitem(sys.modules, package, None)  # as if it were not installed
+    with pytest.raises(InputError, match=rf"without {package}: expected the extra cnn; pip install"):
+        required(package)

@@ -1,0 +1,227 @@
+"""The networks of blocks: Table 2's shapes, training that goes on, weights that are refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from sparsecast.errors import InputError
+from sparsecast.machines.machine import detect
+from sparsecast.models.networks.architectures import ENERGY, INPUTS, SEEING_ROWS, TIME, Architecture, built
+from sparsecast.models.networks.dataset import BlockDataset, MatrixFacts, conditions_of, joined
+from sparsecast.models.networks.scores import always_the_mean, score
+from sparsecast.models.networks.training import PAPER_PLAN, Progress, forecasts, train
+from sparsecast.models.networks.weights import ModelCard, load_network, save_network
+
+torch = pytest.importorskip("torch", reason="the networks need the extra cnn")
+pytest.importorskip("safetensors", reason="weights need the extra cnn")
+
+SMALL = Architecture((4, 4), (3, 3), (7, 7), (8,), (0.1,))
+CARD = ModelCard(
+    "hot time", "here", "float64", 2, 300, "groups", {"network": {"block_mean": 0.1}}, "2026", "0", ("a",)
+)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def made_up(blocks=300, seed=0, law=lambda inputs, conditions: 1 + inputs[:, 0].mean(axis=1)):
+    """Blocks of two matrices whose label follows a law of the inputs."""
+    generator = np.random.default_rng(seed)
+    inputs = generator.uniform(0, 1, (blocks, 2, INPUTS)).astype(np.float32)
+    inputs[:, 0] *= generator.uniform(0, 4, (blocks, 1))
+    conditions = generator.uniform(-1, 1, (blocks, SEEING_ROWS.conditions)).astype(np.float32)
+    labels = law(inputs, conditions).astype(np.float32)
+    matrices = np.sort(generator.integers(0, 2, blocks))
+    return BlockDataset(inputs, conditions, labels, labels * 1.02, matrices, ("m", "n"), ("a", "b"))
+
+
+@pytest.mark.parametrize(("architecture", "parameters"), [(TIME, 340_625), (ENERGY, 134_101)])
+def test_the_paper_s_networks_have_as_many_parameters_as_table_2_gives(architecture, parameters):
+    assert built(architecture).parameters == parameters
+
+
+def test_layers_are_in_the_paper_s_order():
+    """Convolution, ReLU, pool, twice; dropout after every hidden dense layer; the output is linear."""
+    parts = built(ENERGY).parts
+    assert [type(each).__name__ for each in parts["blocks"]] == [
+        *["Conv1d", "ReLU", "MaxPool1d"] * 2,
+        "Flatten",
+    ]
+    assert [type(each).__name__ for each in parts["dense"]] == [*["Linear", "ReLU", "Dropout"] * 2, "Linear"]
+    assert [each.p for each in parts["dense"] if isinstance(each, torch.nn.Dropout)] == [0.47, 0.59]
+
+
+def test_kernels_and_pools_that_leave_nothing_are_refused():
+    with pytest.raises(ValueError, match="leave nothing of 249 inputs"):
+        built(Architecture((16, 32), (9, 9), (9, 9), (), ())) and built(
+            Architecture((16, 32), (9, 200), (9, 9), (), ())
+        )
+
+
+def test_the_plan_is_the_paper_s():
+    plan = PAPER_PLAN
+    assert (plan.optimizer, plan.rate, plan.batch, plan.epochs) == ("Adam", 1e-3, 256, 100)
+    assert (plan.factor, plan.patience, plan.least_rate, plan.stop_after) == (0.1, 5, 1e-4, 15)
+
+
+def test_the_rate_falls_after_five_epochs_without_gain_and_the_training_ends_after_fifteen():
+    progress, rates = Progress(PAPER_PLAN.rate), []
+    assert progress.take(1.0, 1.0, PAPER_PLAN)
+    while not progress.is_over(PAPER_PLAN):
+        assert not progress.take(1.0, 1.0, PAPER_PLAN)
+        rates.append(progress.rate)
+    assert rates[:5] == [1e-3] * 5 and rates[5:] == [pytest.approx(1e-4)] * 10
+
+
+def test_training_beats_always_the_mean_and_keeps_the_best_weights():
+    training, validation = made_up(600), made_up(200, seed=1)
+    network = built(SMALL)
+    progress = train(network, training, validation, dataclasses.replace(PAPER_PLAN, epochs=12, rate=1e-2))
+    found = forecasts(network, validation)
+    assert np.mean((found - validation.labels) ** 2) == pytest.approx(progress.best, rel=1e-5)
+    assert progress.best == pytest.approx(min(progress.validation), rel=1e-3)
+    assert score(found, validation).block_mean < always_the_mean(training, validation).block_mean / 2
+
+
+def test_an_interrupted_training_goes_on_to_the_same_weights(tmp_path):
+    training, validation = made_up(300), made_up(100, seed=1)
+    plan = dataclasses.replace(PAPER_PLAN, epochs=4)
+    whole, parted, path = built(SMALL), built(SMALL), tmp_path / "run.checkpoint"
+    uninterrupted = train(whole, training, validation, plan)
+
+    def stop(progress):
+        if len(progress.losses) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(parted, training, validation, plan, path, stop)
+    parted = built(SMALL, seed=9)  # whatever it begins with, the checkpoint counts
+    resumed = train(parted, training, validation, plan, path)
+    assert resumed.validation == pytest.approx(uninterrupted.validation, rel=1e-6)
+    assert np.allclose(forecasts(parted, validation), forecasts(whole, validation))
+
+
+def test_a_checkpoint_of_another_training_or_a_damaged_one_is_refused(tmp_path):
+    training, validation, path = made_up(300), made_up(100, seed=1), tmp_path / "run.checkpoint"
+    plan = dataclasses.replace(PAPER_PLAN, epochs=1)
+    train(built(SMALL), training, validation, plan, path)
+    with pytest.raises(InputError, match=r"another training.*; remove it"):
+        train(built(SMALL), training, made_up(50, seed=2), plan, path)
+    path.write_bytes(path.read_bytes()[:200])
+    with pytest.raises(InputError, match=r"cannot be read .*expected a checkpoint.*; remove it"):
+        train(built(SMALL), training, validation, plan, path)
+
+
+def test_no_blocks_are_refused():
+    none = made_up(10).of(np.zeros(0, dtype=int))
+    with pytest.raises(InputError, match="0 blocks to train with"):
+        train(built(SMALL), none, made_up(10))
+
+
+def test_one_network_learns_the_frequency_where_labels_go_with_it():
+    """Simulated labels: cycles an entry by the ends of rows, divided by the frequency of the condition."""
+
+    def law(inputs, conditions):
+        return (2.0 + inputs[:, 1].mean(axis=1)) / (2.4 + conditions[:, -2])
+
+    training, validation = made_up(1200, law=law), made_up(200, seed=1, law=law)
+    network = built(dataclasses.replace(SMALL, channels=2, conditions=SEEING_ROWS.conditions))
+    train(network, training, validation, dataclasses.replace(PAPER_PLAN, epochs=15, rate=5e-3))
+    found, mean = score(forecasts(network, validation), validation), always_the_mean(training, validation)
+    assert found.block_mean < mean.block_mean / 3
+
+
+def test_the_energy_network_learns_simulated_joules():
+    training, validation = made_up(500), made_up(150, seed=1)
+    energy = dataclasses.replace(ENERGY, dropout=(0.1, 0.1))
+    network = built(energy)
+    train(network, training, validation, dataclasses.replace(PAPER_PLAN, epochs=6))
+    found, mean = score(forecasts(network, validation), validation), always_the_mean(training, validation)
+    assert found.block_mean < mean.block_mean / 2
+
+
+def test_weights_come_back_with_their_card(tmp_path):
+    network, path = built(SMALL), tmp_path / "network.safetensors"
+    save_network(network, CARD, path)
+    found, card = load_network(path, "here")
+    assert card == CARD and found.architecture == SMALL
+    blocks = made_up(20)
+    assert np.array_equal(forecasts(found, blocks), forecasts(network, blocks))
+
+
+def test_a_network_of_another_machine_is_refused(tmp_path):
+    save_network(built(SMALL), CARD, tmp_path / "n.safetensors")
+    with pytest.raises(
+        InputError, match=r"trained for here: expected a network of elsewhere; train one there"
+    ):
+        load_network(tmp_path / "n.safetensors", "elsewhere")
+
+
+def test_a_damaged_or_missing_network_is_refused(tmp_path):
+    path = tmp_path / "n.safetensors"
+    for content in (None, b"", b"not a network", b"\xff" * 64):
+        if content is not None:
+            path.write_bytes(content)
+        with pytest.raises(InputError, match=r"n\.safetensors cannot be read .*; name another"):
+            load_network(path)
+
+
+def test_weights_of_other_shapes_than_the_architecture_says_are_refused(tmp_path):
+    from safetensors.torch import save_file
+
+    network, path = built(SMALL), tmp_path / "n.safetensors"
+    tensors = dict(network.parts.state_dict())
+    tensors["dense.0.bias"] = torch.zeros(3)
+    other = {"version": "1", "architecture": json.dumps(SMALL.to_dict()), "card": json.dumps(vars(CARD))}
+    save_file(tensors, path, metadata=other)
+    with pytest.raises(InputError, match=r"dense\.0\.bias of shape \(3,\): expected \(8,\)"):
+        load_network(path)
+
+
+def test_an_interrupted_search_goes_on_with_the_trials_that_it_has(tmp_path):
+    pytest.importorskip("optuna", reason="the search needs the extra cnn")
+    from sparsecast.models.networks.search import search
+
+    training, validation, seen = made_up(64), made_up(32, seed=1), []
+
+    def stop(number, error):
+        seen.append(number)
+        if len(seen) == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        search(training, validation, tmp_path / "s.sqlite", 3, stop)
+    found = search(training, validation, tmp_path / "s.sqlite", 3, lambda number, error: seen.append(number))
+    assert found.trials == 3 and found.plan.epochs == 1 and found.plan.clip == 1.0
+    again = search(training, validation, tmp_path / "s.sqlite", 3, lambda number, error: seen.append(-1))
+    assert again == found and -1 not in seen
+
+
+def test_no_group_stands_on_both_sides_of_a_split():
+    blocks = joined([made_up(40), dataclasses.replace(made_up(30, seed=1), groups=("c", "d"))])
+    training, validation = blocks.split_by_group(share=0.25)
+    of = [
+        {blocks.groups[number] for number in set(part.matrices.tolist())} for part in (training, validation)
+    ]
+    assert (
+        not of[0] & of[1] and of[0] | of[1] == {"a", "b", "c", "d"} and len(training) + len(validation) == 70
+    )
+    training, validation = blocks.split_first(0.2)
+    assert len(validation) == 14 and np.array_equal(validation.labels, blocks.labels[:14])
+
+
+def test_conditions_say_the_width_of_values_and_the_frequency():
+    facts = MatrixFacts(1000, 1000, 5000, "float32", 32, 100)
+    narrow, known = conditions_of(facts, detect()), conditions_of(facts, detect(), 2.0)
+    wide = conditions_of(dataclasses.replace(facts, dtype="float64"), detect())
+    assert len(narrow) == SEEING_ROWS.conditions and (narrow[0], wide[0]) == (-1, 0)
+    assert narrow[-2:].tolist() == [0, 0] and known[-2:].tolist() == pytest.approx([-0.4, 1])
