@@ -143,12 +143,22 @@ def test_sockets_of_hwmon_count_and_cores_do_not(tmp_path, monkeypatch):
     ):
         (folder / f"energy{number}_label").write_text(f"{label}\n")
         (folder / f"energy{number}_input").write_text(f"{energy_uj}\n")
-    monkeypatch.setattr(finding.powercap, "ROOT", tmp_path / "absent")
+    (tmp_path / "powercap").mkdir()  # and nothing in it
+    monkeypatch.setattr(finding.powercap, "ROOT", tmp_path / "powercap")
     monkeypatch.setattr(hwmon, "ROOT", tmp_path)
+    assert finding.refusal() == ""
     meter = finding.processor_meter()
     assert meter.source == "hwmon" and meter.joules() == 2.5
+    damaged = Zones(tmp_path / "damaged")
+    damaged.add("intel-rapl:0", "package-0", "none")
+    monkeypatch.setattr(finding.powercap, "ROOT", damaged.root)
+    assert finding.processor_meter().source == "hwmon", "RAPL that cannot be read does not hide it"
     (folder / "energy2_input").unlink()
     assert meter.joules() is None
+    with pytest.raises(MeterError, match=r"cannot be read .*intel-rapl|intel-rapl.* cannot be read"):
+        finding.processor_meter()
+    with pytest.raises(MeterError, match=r"energy2_input.*chmod a\+r"):
+        HwmonMeter(tmp_path)
 
 
 def test_a_command_prints_the_joules_so_far(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -81,6 +82,13 @@ def test_what_was_not_metered_has_no_forecast(model, recorded):
     coo = recorded.select(format="coo", dtype="float64")[0]
     assert not model.serves(coo.candidate)
     assert model.estimates(recorded.structure(coo), [coo.candidate]) == []
+
+
+def test_a_kernel_whose_time_is_not_forecast_is_not_served():
+    model = PowerModel()
+    model.labels_ = ("csr merge", "csr scalar")
+    model.time_ = SimpleNamespace(formats=lambda: ["csr"], kernels=lambda name: ("scalar",))
+    assert model.kernels("csr") == ("scalar",)
 
 
 def test_it_is_restored_as_it_was(model, metered):

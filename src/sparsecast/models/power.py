@@ -33,7 +33,7 @@ from sparsecast.models.training import TrainingSet
 from sparsecast.records import Candidate
 
 #: Fewest Records with joules that the physics is fitted to, and that trees learn from.
-LEAST_RECORDS, LEAST_LEARNED = 12, 200
+LEAST_RECORDS, LEAST_LEARNED = 12, 60
 
 #: Settings of scikit-learn's ExtraTreesRegressor, but for the fewer trees its usual ones.
 FOREST: dict[str, Any] = {"n_estimators": 60, "random_state": 0}
@@ -166,9 +166,10 @@ class PowerModel(Model):
         return [name for name in self.time_.formats() if name in measured]
 
     def kernels(self, format_name: str) -> tuple[str, ...]:
-        """Return a format's kernels whose joules were measured; none on a processor."""
+        """Return a format's kernels with joules, and forecasts of time; none on a processor."""
+        forecast = self.time_.kernels(format_name)
         named = [label.partition(" ") for label in self.labels_]
-        return tuple(kernel for name, _, kernel in named if name == format_name and kernel)
+        return tuple(kernel for name, _, kernel in named if name == format_name and kernel in forecast)
 
     def watts(self, candidate: Candidate, blocks: RowBlocks, time_s: Floats) -> dict[str, Floats]:
         """Return the power of a Candidate by what it goes to, where a product of each block takes so long.

@@ -8,11 +8,11 @@ from sparsecast.measuring.meters import hwmon, powercap
 
 
 def refusal() -> str:
-    """Return why RAPL cannot be read where it is there; empty otherwise."""
-    if not powercap.ROOT.exists():
+    """Return why no meter can be read where RAPL is there; empty otherwise."""
+    if not _has_rapl():
         return ""
     try:
-        powercap.PowercapMeter(powercap.ROOT)
+        processor_meter()
     except MeterError as error:
         return str(error)
     return ""
@@ -26,12 +26,23 @@ def processor_meter() -> Meter:
     MeterError
         If there is none that can be read: why RAPL cannot where it is there, else what was looked for.
     """
-    if powercap.ROOT.exists():
-        return powercap.PowercapMeter(powercap.ROOT)
+    closed: MeterError | None = None
+    if _has_rapl():
+        try:
+            return powercap.PowercapMeter(powercap.ROOT)
+        except MeterError as error:
+            closed = error
     try:
         return hwmon.HwmonMeter(hwmon.ROOT)
     except MeterError as error:
+        if closed is not None:
+            raise closed from error
         raise MeterError(
             f"energy of the processor: expected counters in {powercap.ROOT} or {hwmon.ROOT}, which virtual "
             f"machines lack; name a command by --meter-command, or measure time only"
         ) from error
+
+
+def _has_rapl() -> bool:
+    """Tell whether there are zones: virtual machines may have the folder, and nothing in it."""
+    return any(powercap.ROOT.glob(powercap.ZONES))

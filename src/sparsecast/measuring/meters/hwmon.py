@@ -20,7 +20,7 @@ class HwmonMeter:
     Raises
     ------
     MeterError
-        If there is no counter of a socket.
+        If there is no counter of a socket, or it cannot be read.
     """
 
     root: Path = ROOT
@@ -38,10 +38,20 @@ class HwmonMeter:
                 f"{self.root} has no counter of a socket: expected one labelled {SOCKET}; load the module "
                 f"amd_energy, or measure time only"
             )
+        try:
+            self._read()
+        except (OSError, ValueError) as error:
+            raise MeterError(
+                f"a counter of a socket cannot be read ({error}): expected a readable number; as root, chmod "
+                f"a+r {self.root}/*/energy*_input, or measure time only"
+            ) from error
 
     def joules(self) -> float | None:
         """Return the joules of all sockets since the system began, None where one does not answer."""
         try:
-            return sum(int(path.read_text()) for path in self._paths) / 1e6
+            return self._read()
         except (OSError, ValueError):
             return None
+
+    def _read(self) -> float:
+        return sum(int(path.read_text()) for path in self._paths) / 1e6

@@ -14,6 +14,9 @@ from sparsecast.errors import MeterError
 
 ROOT = Path("/sys/class/powercap")
 
+#: Names of the folders of a processor's zones; AMD's are called so as well.
+ZONES = "intel-rapl:*"
+
 #: Zones of a processor; each is summed over the sockets. What a product costs is that of TOTAL.
 DOMAINS = ("package", "core", "uncore", "dram", "psys")
 TOTAL = ("package", "dram")
@@ -62,7 +65,7 @@ class PowercapMeter:
     _counters: dict[str, list[_Counter]] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        for zone in sorted(self.root.glob("intel-rapl:*")):
+        for zone in sorted(self.root.glob(ZONES)):
             name = _domain(zone)
             if name in DOMAINS:
                 self._counters.setdefault(name, []).append(_Counter.of(zone))
