@@ -144,7 +144,11 @@ def show_product(name: str) -> None:
     def compare(what: str, seconds: float) -> None:
         print(f"  {what:44} {seconds * 1e6:10,.1f} us {seconds / product_s - 1:+7.1%}")
 
-    compare("sum of streaming labels", float(labels.streaming_ns.sum()) * BLOCK_ENTRIES * whole * 1e-9)
+    compare("sum of runs as timed, before scaling", product_s * labels.runs_over_product)
+    compare(
+        "sum of streaming labels, scaled to it",
+        float(labels.streaming_ns.sum()) * BLOCK_ENTRIES * whole * 1e-9,
+    )
     compare("sum of hot labels", float(labels.hot_ns.mean()) * labels.nnz * 1e-9)
     compare("model blocks, without this graph", without_graph(graph, problem))
     for kind, whose, split in NETWORKS:
