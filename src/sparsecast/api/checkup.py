@@ -138,7 +138,8 @@ def _gpu(machine: Machine) -> Iterator[Finding]:
 
 def _meter(machine: Machine) -> Iterator[Finding]:
     try:
-        yield Finding("energy", f"counted by {processor_meter().source}")
+        meter = processor_meter()
+        yield Finding("energy", f"counted by {meter.source}, in steps of about {1e3 * meter.step_s:g} ms")
     except MeterError as error:
         yield Finding("energy", "nothing counts it here", refusal() and str(error))
 
