@@ -53,9 +53,15 @@ def test_the_budget_leaves_matrices_for_the_next_run(run, calibrated):
 
 
 def test_what_cannot_be_labelled_is_left_out_with_its_reason(run, calibrated):
-    done = json.loads(run("label", "gallery:poisson2d?n=4", "--json").out)
+    done = json.loads(run("label", "gallery:poisson2d?n=4", MATRICES[0], "--json").out)
     assert "expected at least one block of 250" in done["refused"]["gallery:poisson2d?n=4"]
     complains(run("label", MATRICES[0], "--dtype", "complex128"), "expected float64 or float32")
+
+
+def test_a_run_that_can_label_nothing_is_refused(run, calibrated):
+    done = run("label", "absent.mtx")
+    assert (done.status, done.out) == (2, "")
+    assert "absent.mtx: there is no such file" in done.err.splitlines()[-1]
 
 
 def test_without_labels_what_measures_them_is_said(run, calibrated):

@@ -102,7 +102,7 @@ def of_cg(A: csr_array[Any], inverse_diagonal: Floats | None, tolerance: float) 
     done = cg.conjugate_gradients(op, b, inverse_diagonal, tolerance=tolerance, most=CG_TRIALS)
     tried = done.iterations
     if done.stop == "converged":
-        why = f"A random right-hand side takes {tried} iterations."
+        why = f"A random right-hand side takes {tried} iteration{'s' * (tried != 1)}."
         return Iterations(tried, max(1, tried // 2), 2 * tried, why, tried)
     if done.stop != "most iterations":
         raise InputError(

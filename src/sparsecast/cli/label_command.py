@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from sparsecast.cli import options
+from sparsecast.errors import InputError
 
 
 def command(
@@ -35,5 +36,7 @@ def command(
         budget_s=budget,
         on_matrix=lambda name, what: screen.print(f"{name}: {what}", soft_wrap=True, markup=False),
     )
+    if done.refused and not (done.labelled or done.known or done.left):
+        raise InputError(next(iter(done.refused.values())))
     left_out = [f"Left out: {name}: {reason}" for name, reason in done.refused.items()]
     options.show(as_json, block_reports.labelling(done), block_reports.labelling_sentence(done), *left_out)
