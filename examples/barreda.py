@@ -1,7 +1,7 @@
 """The experiment of Barreda, Dolz and Castano (2020): networks that forecast blocks, and PageRank's product.
 
     python examples/barreda.py --train [--epochs N] [--blocks N]
-    python examples/barreda.py MATRIX...
+    python examples/barreda.py [--figure FILE] MATRIX...
 
 Both read the labels that `sparsecast label FOLDER` measured on this machine. The first form trains the
 paper's network of time on labels as the paper measured them (hot: each block repeated in place) and on
@@ -41,6 +41,7 @@ from sparsecast.models.networks.architectures import SEEING_ROWS, TIME
 from sparsecast.models.networks.scores import BlockScore
 from sparsecast.models.networks.training import PAPER_PLAN
 from sparsecast.models.networks.weights import ModelCard, load_network
+from sparsecast.reports.figures import refuse_undrawable, save
 
 #: Networks: labels, whose architecture, split.
 NETWORKS = (
@@ -49,6 +50,8 @@ NETWORKS = (
     ("streaming", "paper's", "groups"),
     ("streaming", "ours", "groups"),
 )
+#: Told apart by the colour-blind (Okabe and Ito 2008), one for each network.
+COLOURS = ("#0072B2", "#56B4E9", "#E69F00", "#D55E00")
 ARCHITECTURES = {"paper's": TIME, "ours": SEEING_ROWS}
 
 OF_THE_PAPER = (
@@ -114,6 +117,28 @@ def show_trained() -> None:
     print("energy: not measured")
 
 
+def draw_losses(path: Path) -> None:
+    """Draw the errors of each epoch of the networks that are there."""
+    refuse_undrawable(path)
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.0, 4.2), layout="constrained")
+    ax = figure.subplots()
+    for place_in_turn, (kind, whose, split) in enumerate(NETWORKS):
+        file = place(kind, whose, split)
+        card = load_network(file)[1] if file.exists() else None
+        if card is not None and card.losses:
+            epochs, colour = range(1, len(card.losses) + 1), COLOURS[place_in_turn]
+            ax.plot(epochs, card.losses, color=colour, linestyle="--")
+            ax.plot(epochs, card.validation, color=colour, label=f"{kind}, {whose} network, by {split}")
+    ax.set_yscale("log")
+    ax.set_xlabel("epoch")
+    ax.set_ylabel("mean squared error, (ns an entry)²")
+    ax.set_title("on the validation; dashed: on what was learned", fontsize="medium")
+    ax.legend(fontsize="small")
+    save(figure, path)
+
+
 def of_pagerank(graph: Problem) -> Problem:
     """Return PageRank's matrix: the adjacency transposed, each column divided by its links."""
     adjacency = graph.matrix
@@ -170,6 +195,7 @@ def main() -> int:
     parser.add_argument("--train", action="store_true", help="train the networks that are not there")
     parser.add_argument("--epochs", type=int, default=100, help="at most (the paper: 100)")
     parser.add_argument("--blocks", type=int, default=1024, help="of one matrix at most")
+    parser.add_argument("--figure", type=Path, metavar="FILE", help="draw the errors over the epochs")
     asked = parser.parse_args()
     try:
         find_profile(here=machine_of("cpu"))
@@ -177,6 +203,8 @@ def main() -> int:
             train_all(asked.epochs, asked.blocks)
             return 0
         show_trained()
+        if asked.figure:
+            draw_losses(asked.figure)
         for name in asked.matrices:
             show_product(name)
         print(f"\n{OF_THE_PAPER}")

@@ -129,6 +129,8 @@ def train_network(
         trained_at=datetime.now(UTC).isoformat(timespec="seconds"),
         version=VERSION,
         groups=tuple(present),
+        losses=tuple(progress.losses),
+        validation=tuple(progress.validation),
     )
     save_network(network, card, path)
     checkpoint.unlink(missing_ok=True)

@@ -20,9 +20,8 @@ torch = pytest.importorskip("torch", reason="the networks need the extra cnn")
 pytest.importorskip("safetensors", reason="weights need the extra cnn")
 
 SMALL = Architecture((4, 4), (3, 3), (7, 7), (8,), (0.1,))
-CARD = ModelCard(
-    "hot time", "here", "float64", 2, 300, "groups", {"network": {"block_mean": 0.1}}, "2026", "0", ("a",)
-)
+ERRORS, CURVES = {"network": {"block_mean": 0.1}}, ((2.0, 1.0), (3.0, 2.5))
+CARD = ModelCard("hot time", "here", "float64", 2, 300, "groups", ERRORS, "2026", "0", ("a",), *CURVES)
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -38,6 +38,8 @@ class ModelCard:
         and of what was ``"measured again"``.
     trained_at, version : str
     groups : tuple of str
+    losses, validation : tuple of float
+        Mean squared errors of each epoch, on what was learned and on the validation.
     """
 
     quantity: str
@@ -50,6 +52,8 @@ class ModelCard:
     trained_at: str
     version: str
     groups: tuple[str, ...] = field(default=())
+    losses: tuple[float, ...] = field(default=())
+    validation: tuple[float, ...] = field(default=())
 
 
 def save_network(network: BlockNetwork, card: ModelCard, path: Path) -> None:
@@ -110,7 +114,8 @@ def load_network(path: Path, machine: str | None = None) -> tuple[BlockNetwork, 
 
 
 def _card(stored: dict[str, Any]) -> ModelCard:
-    return ModelCard(**{**stored, "groups": tuple(stored["groups"])})
+    rows = {name: tuple(stored.get(name, ())) for name in ("groups", "losses", "validation")}
+    return ModelCard(**(stored | rows))
 
 
 def _refuse_other_shapes(path: Path, network: BlockNetwork, tensors: dict[str, Any]) -> None:
