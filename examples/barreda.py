@@ -41,7 +41,7 @@ from sparsecast.models.networks.architectures import SEEING_ROWS, TIME
 from sparsecast.models.networks.scores import BlockScore
 from sparsecast.models.networks.training import PAPER_PLAN
 from sparsecast.models.networks.weights import ModelCard, load_network
-from sparsecast.reports.figures import refuse_undrawable, save
+from sparsecast.reports.figures import COLOURS, refuse_undrawable, save
 
 #: Networks: labels, whose architecture, split.
 NETWORKS = (
@@ -50,8 +50,6 @@ NETWORKS = (
     ("streaming", "paper's", "groups"),
     ("streaming", "ours", "groups"),
 )
-#: Told apart by the colour-blind (Okabe and Ito 2008), one for each network.
-COLOURS = ("#0072B2", "#56B4E9", "#E69F00", "#D55E00")
 ARCHITECTURES = {"paper's": TIME, "ours": SEEING_ROWS}
 
 OF_THE_PAPER = (
@@ -130,7 +128,7 @@ def draw_losses(path: Path) -> None:
         if card is not None and card.losses:
             epochs, colour = range(1, len(card.losses) + 1), COLOURS[place_in_turn]
             ax.plot(epochs, card.losses, color=colour, linestyle="--")
-            ax.plot(epochs, card.validation, color=colour, label=f"{kind}, {whose} network, by {split}")
+            ax.plot(epochs, card.validation, color=colour, label=f"{kind} labels, {whose}, by {split}")
     ax.set_yscale("log")
     ax.set_xlabel("epoch")
     ax.set_ylabel("mean squared error, (ns an entry)²")

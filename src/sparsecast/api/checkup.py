@@ -7,18 +7,16 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 import psutil
 
 from sparsecast.api.resolving import calibrated_profile, contents
-from sparsecast.api.trust import disturbances
+from sparsecast.api.trust import age_days, disturbances
 from sparsecast.devices import DEVICES
 from sparsecast.errors import InputError, MeterError, ProfileError
 from sparsecast.machines import storage
 from sparsecast.machines.machine import Machine, detect
-from sparsecast.machines.profile import Profile
 from sparsecast.measuring.meters.finding import processor_meter, refusal
 from sparsecast.memory import free_bytes
 
@@ -30,8 +28,6 @@ OLD_DAYS = 90
 
 #: Running threads besides this one, averaged over a minute, from which on times are disturbed.
 _BUSY = 0.5
-
-_SECONDS_A_DAY = 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +114,7 @@ def _calibration(machine: Machine) -> Iterator[Finding]:
     except ProfileError as error:
         yield Finding("calibration", "cannot be used", str(error))
         return
-    age = age_days(profile)
+    age = age_days(profile.records)
     if age is None:
         yield Finding("calibration", "none yet", "sparsecast calibrate")
         return
@@ -164,17 +160,11 @@ def _packages(machine: Machine) -> Iterator[Finding]:
         yield Finding(why, "can be made" if is_there else f"{module} is not installed", remedy)
 
 
-def age_days(profile: Profile) -> float | None:
-    """Return the days since the newest Record of a profile; None without one whose time is known."""
-    times = [datetime.fromisoformat(r.measured_at) for r in profile.records if r.measured_at]
-    return (datetime.now(UTC) - max(times)).total_seconds() / _SECONDS_A_DAY if times else None
-
-
 def next_steps() -> list[str]:
     """Return in at most ten lines what to do next, given what is here."""
     machine = detect()
     try:
-        age = age_days(calibrated_profile(machine))
+        age = age_days(calibrated_profile(machine).records)
     except ProfileError as error:
         return [str(error), "", "sparsecast doctor    looks at this machine"]
     example = "gallery:poisson3d?n=60"

@@ -93,7 +93,7 @@ def label(
     machine, start_s = machine_of(PROCESSOR), perf_counter()
     ensure_writable(labels_path(machine.name, "", "").parent)
     problems = _problems(matrices) if matrices else _of_profile()
-    done = Labelling()
+    done, number = Labelling(), 0
     try:
         for number, problem in enumerate(problems):
             if budget_s is not None and perf_counter() - start_s >= budget_s:

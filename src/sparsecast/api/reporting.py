@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from sparsecast.api.forecasting import plan as plan_of
 from sparsecast.api.forecasting import predict
 from sparsecast.api.resolving import structure, target_of
+from sparsecast.api.trust import age_days
 from sparsecast.benchmark.journal import AGAIN_SUITE, kept
 from sparsecast.devices import DEVICES
 from sparsecast.errors import MatrixSizeError, ProfileError
@@ -19,8 +19,6 @@ from sparsecast.matrices.problem import Problem
 from sparsecast.planning.candidates import Target
 from sparsecast.records import Bandwidth, Record
 from sparsecast.reports.pages.matrix_report import MatrixReport, Trust
-
-_SECONDS_A_DAY = 86_400
 
 
 def matrix_report(
@@ -48,7 +46,7 @@ def matrix_report(
     target = target_of(problem, profile.machine, threads, dtype)
     made, unplanned = None, ""
     try:
-        made = plan_of(problem, profile, iterations=iterations, as_met=True, **asked)
+        made = plan_of(problem, profile, iterations=iterations, **asked)
     except (MatrixSizeError, ProfileError) as error:
         unplanned = str(error)
     source = prediction.transferred_from
@@ -94,11 +92,9 @@ def _roofs(profile: Profile, target: Target) -> tuple[Bandwidth, ...]:
 
 def _trust(records: Sequence[Record]) -> Trust:
     noises = [record.noise for record in records if record.noise is not None]
-    dates = [datetime.fromisoformat(record.measured_at) for record in records if record.measured_at]
-    age = datetime.now(UTC) - max(dates) if dates else None
     return Trust(
         len(records),
         len({record.matrix for record in records}),
         float(np.median(noises)) if noises else None,
-        age.total_seconds() / _SECONDS_A_DAY if age else None,
+        age_days(records),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from sparsecast.api.resolving import machine_of
 from sparsecast.devices import DEVICES
@@ -15,6 +16,8 @@ from sparsecast.records import Record
 
 #: Times that the reference products are timed for a forecast. Each reading of a level ends after some 20 ms.
 _READINGS = 3
+
+_SECONDS_A_DAY = 86_400
 
 
 def disturbances(profile: Profile) -> dict[str, Disturbance]:
@@ -33,6 +36,12 @@ def disturbed(profile: Profile, records: Sequence[Record]) -> Disturbance | None
         return None
     threads = records[0].candidate.threads
     return disturbance([record.conditions for record in records], threads, profile.machine.threads)
+
+
+def age_days(records: Sequence[Record]) -> float | None:
+    """Return the days since the newest of some Records; None where no time of measurement is known."""
+    dates = [datetime.fromisoformat(record.measured_at) for record in records if record.measured_at]
+    return (datetime.now(UTC) - max(dates)).total_seconds() / _SECONDS_A_DAY if dates else None
 
 
 def drift_since(profile: Profile, target: Target, records: Sequence[Record]) -> Drift:

@@ -27,11 +27,11 @@ TOLERANCE = 1e-8
 def loops(is_preconditioned: bool) -> tuple[VectorLoop, ...]:
     """Return the loops over vectors, an entry each."""
     return (
-        VectorLoop("start", 4, 13 if is_preconditioned else 10, is_once=True),
-        VectorLoop("curvature", 2, 2),
-        VectorLoop("step", 6, 6),
-        *([VectorLoop("precondition", 3, 4)] if is_preconditioned else []),
-        VectorLoop("direction", 2, 3),
+        VectorLoop("start", 13 if is_preconditioned else 10, is_once=True),
+        VectorLoop("curvature", 2),
+        VectorLoop("step", 6),
+        *([VectorLoop("precondition", 4)] if is_preconditioned else []),
+        VectorLoop("direction", 3),
     )
 
 

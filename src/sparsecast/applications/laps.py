@@ -20,21 +20,19 @@ def no_laps(name: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class VectorLoop:
-    """A loop over vectors, as its roofline sees it (Barreda et al. 2020, Algorithm 2).
+    """A loop over vectors, as a roofline sees it whose only roof is memory (Barreda et al. 2020).
 
     Attributes
     ----------
     name : str
-    flops : float
-        Operations for each entry of a vector.
     moved : float
-        Entries that are moved for each: read, written, and read before they are overwritten by others.
+        Entries of vectors that are moved for each entry of one: read, written, and read before others
+        overwrite them.
     is_once : bool
         Whether it runs before the iterations instead of in each.
     """
 
     name: str
-    flops: float
     moved: float
     is_once: bool = False
 

@@ -45,12 +45,10 @@ def loops(dangling_share: float, divides: bool) -> tuple[VectorLoop, ...]:
         Whether p is multiplied by the inverse weights before each product, which tell the dangling nodes too.
     """
     scattered = dangling_share / 2 + min(1.0, _LINE * dangling_share)
-    start = VectorLoop(
-        "L0", 1 + dangling_share if divides else 0, scattered + (5 if divides else 2), is_once=True
-    )
+    start = VectorLoop("L0", scattered + (5 if divides else 2), is_once=True)
     if divides:
-        return start, VectorLoop(TOGETHER, 5 + dangling_share, 6)
-    return start, VectorLoop("L1", dangling_share, scattered), VectorLoop("L2-L4", 4, 3)
+        return start, VectorLoop(TOGETHER, 6)
+    return start, VectorLoop("L1", scattered), VectorLoop("L2-L4", 3)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,11 +9,8 @@ from typing import Any
 from rich.table import Table
 
 from sparsecast.planning.machine_comparison import ComparedMachine
-from sparsecast.reports.figures import save
+from sparsecast.reports.figures import COLOURS, save
 from sparsecast.reports.tables import energy, interval, time
-
-#: Told apart by the colour-blind (Okabe and Ito 2008).
-_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#777777")
 
 #: Height of a machine's line in a panel, and of what else a panel has, in inches.
 _LINE, _REST = 0.28, 0.9
@@ -87,7 +84,7 @@ def draw(rows: Sequence[ComparedMachine], title: str, path: Path) -> None:
 
     matrices = list(dict.fromkeys(row.matrix for row in rows))
     machines = sorted({row.machine for row in rows})
-    colours = {name: _COLOURS[place % len(_COLOURS)] for place, name in enumerate(machines)}
+    colours = {name: COLOURS[place % len(COLOURS)] for place, name in enumerate(machines)}
     by_matrix = [[row for row in rows if row.matrix == matrix] for matrix in matrices]
     height = sum(_REST + _LINE * len(own) for own in by_matrix)
     ratios = [_REST + _LINE * len(own) for own in by_matrix]

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+#: Told apart by the colour-blind: Okabe and Ito (2008), and two more where a figure has as many formats.
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#B8A800", "#777777", "#7B4FA3")
+
 #: Kinds of files that a figure is written as.
 FILE_TYPES = (".png", ".svg", ".pdf")
 
@@ -119,10 +122,15 @@ def save(figure: Figure, path: Path) -> None:
     try:
         figure.savefig(path, dpi=150)
     except OSError as error:
-        raise InputError(
-            f"figure {path} cannot be written ({error.strerror or error}): expected a file in a writable "
-            f"folder; name another"
-        ) from error
+        raise unwritable(f"figure {path}", error) from error
+
+
+def unwritable(what: str, error: OSError) -> InputError:
+    """Return the error for a file that the system does not let be written."""
+    return InputError(
+        f"{what} cannot be written ({error.strerror or error}): expected a file in a writable folder; "
+        f"name another"
+    )
 
 
 def _mark_sizes(ax: Axes, shown: SpeedMap) -> None:

@@ -14,11 +14,10 @@ import numpy as np
 
 from sparsecast.planning.prediction import Prediction
 from sparsecast.records import Bandwidth, Forecast, Record, product_flops
+from sparsecast.reports.figures import COLOURS
+from sparsecast.reports.tables import size
 
 Spec = dict[str, Any]
-
-#: Told apart by the colour-blind (Okabe and Ito 2008), in the order in which formats get them.
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#B8A800", "#777777", "#7B4FA3")
 
 #: Sizes of a chart without its axes, in pixels.
 _WIDTH, _HEIGHT, _LOW, _ROW = 560, 300, 180, 26
@@ -180,7 +179,7 @@ def roofline(
     ends = [min(intensities) / 1.3, max(intensities) * 1.3]
     lines = [
         {
-            "array": _size(roof.bytes),
+            "array": size(roof.bytes),
             "intensity": x,
             "gflops": x * roof.bandwidth_bytes_per_s / 1e9,
         }
@@ -286,12 +285,6 @@ def _zoom() -> list[Spec]:
 
 def _milliseconds(seconds: float | None) -> float | None:
     return None if seconds is None else 1e3 * seconds
-
-
-def _size(count: int) -> str:
-    from sparsecast.reports.tables import size
-
-    return size(count)
 
 
 def drawn(chart: Chart) -> str:

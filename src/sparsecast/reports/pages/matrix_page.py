@@ -10,6 +10,7 @@ from rich.table import Table
 
 from sparsecast.records import Forecast
 from sparsecast.reports import tables
+from sparsecast.reports.figures import COLOURS
 from sparsecast.reports.pages import charts
 from sparsecast.reports.pages.matrix_report import MatrixReport
 from sparsecast.reports.pages.rendering import page
@@ -89,7 +90,7 @@ def _spy(found: Spy, report: MatrixReport) -> dict[str, Any]:
         {
             "y": f"{y:.2f}",
             "height": f"{height:.2f}",
-            "colour": charts.COLOURS[formats.index(block.candidate.format) % len(charts.COLOURS)],
+            "colour": COLOURS[formats.index(block.candidate.format) % len(COLOURS)],
             "words": f"rows {block.first_row:,} to {block.last_row:,}: {block.candidate.format.upper()}",
         }
         for block, (y, height) in zip(blocks, found.bands(bounds), strict=True)

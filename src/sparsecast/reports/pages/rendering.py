@@ -14,6 +14,7 @@ from typing import Any
 from sparsecast.errors import InputError
 from sparsecast.files import replacement
 from sparsecast.machines import storage
+from sparsecast.reports.figures import unwritable
 from sparsecast.reports.pages.charts import Chart, drawn
 from sparsecast.version import VERSION
 
@@ -100,8 +101,5 @@ def write(text: str, path: Path) -> int:
         with replacement(path) as place:
             place.write_bytes(data)
     except OSError as error:
-        raise InputError(
-            f"{path} cannot be written ({error.strerror or error}): expected a file in a writable folder; "
-            f"name another"
-        ) from error
+        raise unwritable(str(path), error) from error
     return len(data)
