@@ -5,6 +5,8 @@ A message is one line: the value, what was expected, the remedy.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 class SparsecastError(Exception):
     """Anything below: the command line prints it as one line and ends with exit status 1."""
@@ -76,3 +78,29 @@ class StorageError(InputError):
 
 class WrongResultError(SparsecastError):
     """A kernel's result differs from the oracle's by more than rounding explains."""
+
+
+def remedy_for(name: str, known: Iterable[str], otherwise: str, likeness: float = 0.6) -> str:
+    """Return the remedy for a name that is not among those that are known.
+
+    Parameters
+    ----------
+    name : str
+        As it was typed.
+    known : iterable of str
+        What could have been meant.
+    otherwise : str
+        The remedy where nothing known is near.
+    likeness : float
+        How near a name must be, from 0 to 1: the ratio of `difflib.SequenceMatcher`.
+
+    Returns
+    -------
+    str
+        ``"did you mean 'csr'?"``, or `otherwise`.
+    """
+    import difflib  # only for a wrong name: importing Sparsecast stays light
+
+    by_lower = {each.lower(): each for each in known}
+    near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=likeness)
+    return f"did you mean '{by_lower[near[0]]}'?" if near else otherwise

@@ -16,7 +16,7 @@ from functools import cached_property
 from importlib import metadata
 from typing import Generic, TypeVar
 
-from sparsecast.errors import PluginError, UnknownNameError
+from sparsecast.errors import PluginError, UnknownNameError, remedy_for
 
 T = TypeVar("T")
 
@@ -104,7 +104,8 @@ class Registry(Generic[T]):
             known = self.names()
             if name not in known:
                 raise UnknownNameError(
-                    f"{self.kind} '{name}' is unknown: known are {', '.join(known)}; name one"
+                    f"{self.kind} '{name}' is unknown: known are {', '.join(known)}; "
+                    f"{remedy_for(name, known, 'name one')}"
                 )
             if name in self._plugins:
                 self._import_plugin(name, self._plugins[name])

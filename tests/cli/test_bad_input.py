@@ -56,6 +56,9 @@ MATRICES = [
     ("{tmp}/hermitian.mtx", "hermitian.mtx.*complex.*call it symmetric"),
     ("{tmp}/matrix.xyz", r"matrix.xyz.*\.mtx"),
     ("gallery:nope", "'nope' is unknown: known are arrow, .*rmat"),
+    ("gallery:poison3d", "known are arrow, .*did you mean 'poisson3d'"),
+    ("gallery:poisson3d?pints=7", "known are n, points; did you mean 'points'"),
+    ("{tmp}/trunkated.mtx.gz", "no such file; did you mean 'truncated.mtx.gz'"),
     ("gallery:", "gallery.*known are"),
     ("gallery:poisson2d?m=3", "'m'.*known are n"),
     ("gallery:poisson2d?n=abc", "n = abc.*integer"),
@@ -66,6 +69,11 @@ MATRICES = [
 ]
 
 OPTIONS = [
+    (("predict", SMALL, "--model", "sparsecst"), "known are .*; did you mean 'sparsecast'"),
+    (("predict", SMALL, "--dtype", "flot64"), "expected one of .*; did you mean 'float64'"),
+    (("predict", SMALL, "--device", "cdua"), "expected cpu, .*; did you mean 'cuda'"),
+    (("plan", SMALL, "--objective", "enrgy"), "expected one of .*; did you mean 'energy'"),
+    (("partition", SMALL, "--ranks", "2", "--method", "mets"), "known are .*; did you mean 'metis'"),
     (("measure", SMALL, "--format", "csr"), "--format csr of one process: expected --algorithm"),
     (("measure", SMALL, "--algorithm", "2d", "--threads", "2"), "--threads 2 beside ranks: expected none"),
     (

@@ -10,7 +10,7 @@ from sparsecast.api.cluster_questions import AskedMatrix, asked_matrix
 from sparsecast.api.resolving import calibrated_profile, machine_of
 from sparsecast.benchmark.distributed_journal import kept_distributed
 from sparsecast.cluster_records import ALGORITHMS, Configuration
-from sparsecast.errors import InputError, ProfileError, UnknownNameError
+from sparsecast.errors import InputError, ProfileError, UnknownNameError, remedy_for
 from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
 from sparsecast.machines.machine import PROCESSOR
@@ -168,7 +168,8 @@ def _refuse_unknown(
         for name in names or ():
             if name not in expected:
                 listed = ", ".join(expected)
-                raise UnknownNameError(f"{kind} '{name}' is unknown: known are {listed}; name one")
+                remedy = remedy_for(name, expected, "name one")
+                raise UnknownNameError(f"{kind} '{name}' is unknown: known are {listed}; {remedy}")
 
 
 class _Answering:

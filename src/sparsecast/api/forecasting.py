@@ -30,7 +30,7 @@ from sparsecast.benchmark.probing import Question
 from sparsecast.benchmark.probing import probe as measure_probe
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import parse_device, parse_devices
-from sparsecast.errors import InputError, MatrixSizeError, ProfileError
+from sparsecast.errors import InputError, MatrixSizeError, ProfileError, remedy_for
 from sparsecast.features.analysis import structure as structure_of
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
@@ -406,7 +406,8 @@ def _energy(basis: Basis, fit: Model, power_model: PowerFile | None) -> EnergyMo
 
 def _refuse_objective(objective: str, device: str | None, as_printed: bool) -> None:
     if objective not in OBJECTIVES:
-        raise InputError(f"objective '{objective}': expected one of {', '.join(OBJECTIVES)}; name one")
+        remedy = remedy_for(objective, OBJECTIVES, "name one")
+        raise InputError(f"objective '{objective}': expected one of {', '.join(OBJECTIVES)}; {remedy}")
     if objective != "time" and (as_printed or (device is not None and "," in device)):
         raise InputError(
             f"objective '{objective}' for a plan as printed, or for several devices: expected time; leave it "

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from sparsecast.api.resolving import machine_of
-from sparsecast.errors import InputError, ProfileError
+from sparsecast.errors import InputError, ProfileError, remedy_for
 from sparsecast.machines.block_labels import kept_labels
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.matrices.problem import Problem
@@ -43,7 +43,9 @@ def block_dataset(kind: str, dtype: str = "float64", most: int = 1024) -> BlockD
         If there are no labels whose matrices can be had.
     """
     if kind not in KINDS:
-        raise InputError(f"labels '{kind}': expected one of {', '.join(KINDS)}; name one of them")
+        raise InputError(
+            f"labels '{kind}': expected one of {', '.join(KINDS)}; {remedy_for(kind, KINDS, 'name one')}"
+        )
     machine = machine_of(PROCESSOR)
     parts = []
     for labels in kept_labels(machine.name, dtype):
@@ -110,7 +112,9 @@ def train_network(
         If `split` is another, PyTorch is missing, or the checkpoint is damaged or of another training.
     """
     if split not in SPLITS:
-        raise InputError(f"split '{split}': expected one of {', '.join(SPLITS)}; name one of them")
+        raise InputError(
+            f"split '{split}': expected one of {', '.join(SPLITS)}; {remedy_for(split, SPLITS, 'name one')}"
+        )
     learned, validation = blocks.split_by_group() if split == "groups" else blocks.split_first()
     network, checkpoint = built(architecture), path.with_suffix(".checkpoint")
     progress = train(network, learned, validation, plan, checkpoint, on_epoch)

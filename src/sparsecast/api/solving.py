@@ -20,7 +20,7 @@ from sparsecast.applications.graphs import Links, links
 from sparsecast.applications.iterations import Iterations
 from sparsecast.applications.laps import Laps, VectorLoop
 from sparsecast.devices import DEVICES
-from sparsecast.errors import InputError
+from sparsecast.errors import InputError, remedy_for
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.energy import used_joules
@@ -216,7 +216,8 @@ def application_question(application: str, A: Any, settings: Settings | None = N
     """
     if application not in APPLICATIONS:
         raise InputError(
-            f"application '{application}': expected one of {', '.join(APPLICATIONS)}; name one of them"
+            f"application '{application}': expected one of {', '.join(APPLICATIONS)}; "
+            f"{remedy_for(application, APPLICATIONS, 'name one of them')}"
         )
     settings, problem = settings or Settings(), Problem.of(A)
     if application == "pagerank":

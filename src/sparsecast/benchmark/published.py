@@ -38,7 +38,7 @@ import numpy as np
 
 from sparsecast.benchmark.published_moments import described, has_moments, moment_results
 from sparsecast.benchmark.published_tables import Line, contradicting, count, row_lengths, table_lines
-from sparsecast.errors import InputError, ProfileError
+from sparsecast.errors import InputError, ProfileError, remedy_for
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.row_lengths import RowLengths, row_length_statistics
 from sparsecast.features.structure import Structure
@@ -144,7 +144,8 @@ def import_published(paths: Sequence[Path], name: str, machine: str | None = Non
         )
     if machine is not None and machine not in found:
         raise ProfileError(
-            f"machine '{machine}' is not in {said}: expected one of {', '.join(found)}; name one of them"
+            f"machine '{machine}' is not in {said}: expected one of {', '.join(found)}; "
+            f"{remedy_for(machine, found, 'name one of them')}"
         )
     chosen = found[0] if machine is None else machine
     made = _profile([line for line in lines if line["machine"] == chosen], chosen, name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from sparsecast.devices import DEVICES
-from sparsecast.errors import InputError
+from sparsecast.errors import InputError, remedy_for
 
 
 def parse_device(text: str) -> tuple[str, int]:
@@ -28,7 +28,8 @@ def parse_device(text: str) -> tuple[str, int]:
             return name, int(number)
     numbered = [f"{name}:N for number N" for name in known if DEVICES.get(name).is_numbered]
     raise InputError(
-        f"device {text!r}: expected {', '.join(known)}, or {', '.join(numbered)}; name one of them"
+        f"device {text!r}: expected {', '.join(known)}, or {', '.join(numbered)}; "
+        f"{remedy_for(name, known, 'name one of them')}"
     )
 
 

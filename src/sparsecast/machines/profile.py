@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sparsecast.cluster_records import MicroBenchmark
-from sparsecast.errors import ProfileError, UnknownNameError
+from sparsecast.errors import ProfileError, UnknownNameError, remedy_for
 from sparsecast.features.structure import Structure
 from sparsecast.machines import earlier_profiles
 from sparsecast.machines import machine as machines
@@ -298,7 +298,8 @@ def find_profile(wanted: str | Path | None = None, here: Machine | None = None) 
     if path.exists():
         return Profile.load(path)
     listed = ", ".join(known)
-    raise UnknownNameError(f"profile '{wanted}' is unknown: known are {listed}; calibrate, or give a path")
+    remedy = remedy_for(str(wanted), known, "calibrate, or give a path")
+    raise UnknownNameError(f"profile '{wanted}' is unknown: known are {listed}; {remedy}")
 
 
 def _own_profile(here: Machine) -> Profile:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
-from sparsecast.errors import InputError, UnknownNameError
+from sparsecast.errors import InputError, UnknownNameError, remedy_for
 from sparsecast.integers import GOLDEN, index_dtype, mixed, stream_of
 from sparsecast.matrices.families import split_specification
 from sparsecast.matrices.synthesis import canonical, csr_bytes, require_memory
@@ -62,7 +62,8 @@ def gallery(name: str, /, **parameters: int) -> csr_array:
     for key, value in parameters.items():
         if key not in known:
             raise UnknownNameError(
-                f"parameter '{key}' of gallery '{name}' is unknown: known are {', '.join(known)}; name one"
+                f"parameter '{key}' of gallery '{name}' is unknown: known are {', '.join(known)}; "
+                f"{remedy_for(key, known, 'name one')}"
             )
         values[key] = _integer(name, key, value)
     return _GALLERY[name](**values)
@@ -110,7 +111,8 @@ def gallery_summary(name: str) -> str:
 def _made_by(name: str) -> Callable[..., csr_array]:
     if name not in _GALLERY:
         raise UnknownNameError(
-            f"gallery '{name}' is unknown: known are {', '.join(gallery_names())}; name one"
+            f"gallery '{name}' is unknown: known are {', '.join(gallery_names())}; "
+            f"{remedy_for(name, gallery_names(), 'name one')}"
         )
     return _GALLERY[name]
 

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from sparsecast.errors import InputError
+from sparsecast.errors import InputError, remedy_for
 from sparsecast.matrices.assembly import Contents, sort_rows
 from sparsecast.matrices.edge_list import SUFFIXES as EDGE_LIST_SUFFIXES
 from sparsecast.matrices.edge_list import read_edge_list
@@ -36,7 +36,7 @@ _KNOWN = ".mtx, .rb, .hb, .rua and its like (.rsa, .pua, ...), each also with .g
 _KNOWN_WITH_GRAPHS = f"{_KNOWN}; edge lists {', '.join(EDGE_LIST_SUFFIXES)}, each also with .gz"
 # Integers of larger magnitude need not survive in a float64.
 _LARGEST_EXACT = 2.0**53
-_EXPECTED_DTYPE = f"expected one of {', '.join(DTYPES)}; name one of them"
+_EXPECTED_DTYPE = f"expected one of {', '.join(DTYPES)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +114,10 @@ def _asked(dtype: npt.DTypeLike | None) -> np.dtype[Any] | None:
     try:
         asked = np.dtype(dtype)
     except TypeError as error:
-        raise InputError(f"dtype {dtype!r}: {_EXPECTED_DTYPE}") from error
+        remedy = remedy_for(str(dtype), DTYPES, "name one of them")
+        raise InputError(f"dtype {dtype!r}: {_EXPECTED_DTYPE}; {remedy}") from error
     if asked not in VALUE_TYPES:
-        raise InputError(f"dtype {asked}: {_EXPECTED_DTYPE}")
+        raise InputError(f"dtype {asked}: {_EXPECTED_DTYPE}; name one of them")
     return asked
 
 

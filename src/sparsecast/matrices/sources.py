@@ -10,7 +10,7 @@ from gzip import BadGzipFile
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from sparsecast.errors import MatrixFileError, MatrixSizeError
+from sparsecast.errors import MatrixFileError, MatrixSizeError, remedy_for
 from sparsecast.memory import free_bytes
 
 try:
@@ -64,7 +64,9 @@ def check_file(path: Path) -> None:
     try:
         mode = path.stat().st_mode
     except FileNotFoundError as error:
-        raise damaged(path, "there is no such file", "check the path") from error
+        # All matrix files end alike, so that names must be nearer than other names.
+        remedy = remedy_for(path.name, _names_beside(path), "check the path", likeness=0.8)
+        raise damaged(path, "there is no such file", remedy) from error
     except OSError as error:
         problem = f"cannot be read ({error.strerror})"
         raise damaged(path, problem, "check the path and its permissions") from error
@@ -73,6 +75,13 @@ def check_file(path: Path) -> None:
     if not stat.S_ISREG(mode):
         problem = "is a directory" if stat.S_ISDIR(mode) else "is not a regular file"
         raise damaged(path, problem, "give the path of one matrix file")
+
+
+def _names_beside(path: Path) -> list[str]:
+    try:
+        return [each.name for each in path.parent.iterdir()]
+    except OSError:  # no such folder, or not ours to read: nothing can be suggested
+        return []
 
 
 @contextlib.contextmanager

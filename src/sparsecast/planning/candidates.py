@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sparsecast.devices import DEVICES
 from sparsecast.devices.format_kernels import FormatKernels
-from sparsecast.errors import FeatureError, FormatError, InputError, MatrixSizeError
+from sparsecast.errors import FeatureError, FormatError, InputError, MatrixSizeError, remedy_for
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
@@ -37,7 +37,7 @@ class Target:
         if self.dtype not in dtypes:
             raise InputError(
                 f"dtype '{self.dtype}' on {self.device}: expected one of {', '.join(dtypes)}; "
-                f"name one of them"
+                f"{remedy_for(self.dtype, dtypes, 'name one of them')}"
             )
 
     @property

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sparsecast.errors import InputError
+from sparsecast.errors import InputError, remedy_for
 from sparsecast.planning.prediction import Prediction
 
 _SECONDS_AN_HOUR = 3600
@@ -112,7 +112,7 @@ def prices_of(texts: Sequence[str], machines: Sequence[str]) -> dict[str, float]
         if machine not in machines:
             raise InputError(
                 f"price '{text}': expected one of the machines that are compared, {', '.join(machines)}; "
-                f"name one of them"
+                f"{remedy_for(machine, machines, 'name one of them')}"
             )
         found[machine] = price
     return found
