@@ -11,6 +11,7 @@ from typing import Any
 
 import typer
 
+from sparsecast.cli import completing
 from sparsecast.cli.options import INPUT_WRONG, OUR_FAULT, STOPPED
 from sparsecast.errors import InputError, SparsecastError
 
@@ -32,6 +33,7 @@ COMMANDS = (
     "evaluate",
     "report",
     "doctor",
+    "completion",
 )
 
 
@@ -52,7 +54,7 @@ def build() -> typer.Typer:
 
             print("\n".join(api.next_steps()))
 
-    for name in COMMANDS:
+    for name in completing.asked_command(COMMANDS):
         module = importlib.import_module(f"sparsecast.cli.{name}_command")
         if hasattr(module, "group"):  # it has commands of its own
             app.add_typer(module.group, name=name)
@@ -67,6 +69,7 @@ def main() -> None:
 
 
 def _status() -> Any:
+    completing.prepare()
     try:
         return build()(standalone_mode=False)
     except InputError as error:

@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from sparsecast.cli import completing
 from sparsecast.errors import InputError
 from sparsecast.records import DTYPES
 
@@ -31,6 +32,7 @@ MatrixArgument = Annotated[
     str,
     typer.Argument(
         metavar="MATRIX",
+        autocompletion=completing.matrices,
         help="A file (.mtx, .mtx.gz, .rb, .hb, .npz, .mat), an edge list (.txt, .tsv, .csv, .edges, .el) or "
         "gallery:NAME?key=value&key=value.",
     ),
@@ -39,6 +41,7 @@ QuestionArgument = Annotated[
     str,
     typer.Argument(
         metavar="MATRIX",
+        autocompletion=completing.matrices,
         help="As of other commands, or without the matrix: a Structure (.json), a table of matrices (.csv, "
         ".csv.gz), or counts:rows=R&cols=C&nnz=N.",
     ),
@@ -53,12 +56,20 @@ KeepOption = Annotated[
 ]
 ProfileOption = Annotated[
     str | None,
-    typer.Option(metavar="NAME|PATH", help="Forecast for this machine instead of the one at hand."),
+    typer.Option(
+        metavar="NAME|PATH",
+        autocompletion=completing.profiles,
+        help="Forecast for this machine instead of the one at hand.",
+    ),
 ]
 ThreadsOption = Annotated[int | None, typer.Option(help="Threads; all of the machine's by default.")]
 DtypeOption = Annotated[
     str | None,
-    typer.Option(metavar="|".join(DTYPES), help="Type of the values; the matrix' own by default."),
+    typer.Option(
+        metavar="|".join(DTYPES),
+        autocompletion=lambda incomplete: [d for d in DTYPES if d.startswith(incomplete)],
+        help="Type of the values; the matrix' own by default.",
+    ),
 ]
 
 
@@ -73,7 +84,12 @@ def _known_model(name: str | None) -> str | None:
 
 ModelOption = Annotated[
     str | None,
-    typer.Option(metavar="NAME", callback=_known_model, help="The model that forecasts."),
+    typer.Option(
+        metavar="NAME",
+        callback=_known_model,
+        autocompletion=completing.models,
+        help="The model that forecasts.",
+    ),
 ]
 PowerModelOption = Annotated[
     Path | None,
