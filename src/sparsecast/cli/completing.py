@@ -52,7 +52,7 @@ def asked_command(commands: tuple[str, ...]) -> tuple[str, ...]:
 def prepare() -> None:
     """Let Typer answer shells, which it does by itself only with options that we do not show."""
     if VARIABLE in os.environ:
-        from typer.completion import completion_init
+        from typer.completion import completion_init  # type: ignore[attr-defined]
 
         completion_init()
         sys.argv[0] = "sparsecast"
@@ -64,7 +64,7 @@ def _gallery() -> list[str]:
     if found is None or found.origin is None:
         return []
     for node in ast.parse(Path(found.origin).read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "_GALLERY":
+        if isinstance(node, ast.AnnAssign) and node.value and ast.unparse(node.target) == "_GALLERY":
             return sorted(_GALLERY + each.id for each in ast.walk(node.value) if _is_matrix(each))
     return []
 

@@ -22,7 +22,7 @@ def command(
     if shell not in _SHELLS:
         remedy = remedy_for(shell, _SHELLS, "name one of them")
         raise InputError(f"shell '{shell}': expected one of {', '.join(_SHELLS)}; {remedy}")
-    from typer.completion import get_completion_script
+    from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
     script = get_completion_script(prog_name="sparsecast", complete_var=VARIABLE, shell=shell)
     if shell == "bash":
