@@ -15,26 +15,16 @@ from sparsecast.cli import completing
 from sparsecast.cli.options import INPUT_WRONG, OUR_FAULT, STOPPED
 from sparsecast.errors import InputError, SparsecastError
 
-COMMANDS = (
-    "gallery",
-    "structure",
-    "partition",
-    "calibrate",
-    "bench",
-    "machines",
-    "predict",
-    "plan",
-    "cost",
-    "cluster",
-    "compare",
-    "label",
-    "blocks",
-    "measure",
-    "evaluate",
-    "report",
-    "doctor",
-    "completion",
-)
+#: Commands, by what they are for: the groups of `sparsecast --help`.
+GROUPS = {
+    "Look at matrices": ("gallery", "structure", "partition"),
+    "Machines": ("calibrate", "bench", "machines", "doctor"),
+    "Forecast and decide": ("predict", "plan", "cost", "cluster", "compare"),
+    "Measure and check": ("measure", "evaluate", "label", "blocks", "report"),
+    "The shell": ("completion",),
+}
+COMMANDS = tuple(itertools.chain.from_iterable(GROUPS.values()))
+_GROUP_OF = {name: group for group, names in GROUPS.items() for name in names}
 
 
 def build() -> typer.Typer:
@@ -57,9 +47,9 @@ def build() -> typer.Typer:
     for name in completing.asked_command(COMMANDS):
         module = importlib.import_module(f"sparsecast.cli.{name}_command")
         if hasattr(module, "group"):  # it has commands of its own
-            app.add_typer(module.group, name=name)
+            app.add_typer(module.group, name=name, rich_help_panel=_GROUP_OF[name])
         else:
-            app.command(name)(module.command)
+            app.command(name, rich_help_panel=_GROUP_OF[name])(module.command)
     return app
 
 
