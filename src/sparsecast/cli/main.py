@@ -49,8 +49,14 @@ def build() -> typer.Typer:
         if hasattr(module, "group"):  # it has commands of its own
             app.add_typer(module.group, name=name, rich_help_panel=_GROUP_OF[name])
         else:
-            app.command(name, rich_help_panel=_GROUP_OF[name])(module.command)
+            brief = _brief(module.command.__doc__ or "")
+            app.command(name, short_help=brief, rich_help_panel=_GROUP_OF[name])(module.command)
     return app
+
+
+def _brief(description: str) -> str:
+    """Return the first clause of a command's description: the list of all commands then fits a screen."""
+    return re.split(r"[,;:.](?=\s|$)", description.strip(), maxsplit=1)[0]
 
 
 def main() -> None:
