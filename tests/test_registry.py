@@ -53,7 +53,8 @@ def test_an_unknown_name_lists_the_known_ones_in_one_line(shapes, name):
     with pytest.raises(UnknownNameError) as error:
         shapes.get(name)
     message = str(error.value)
-    assert message == f"shape '{name}' is unknown: known are broken, circle, square; name one"
+    remedy = "did you mean 'square'?" if "square" in name else "name one"
+    assert message == f"shape '{name}' is unknown: known are broken, circle, square; {remedy}"
     assert isinstance(error.value, InputError)
 
 

@@ -108,7 +108,7 @@ OPTIONS = [
     (("measure", SMALL, "--threads", "0"), "threads 0: expected 1 to"),
     (
         ("measure", SMALL, "--dtype", "complex"),
-        "'complex' on cpu: expected one of.*complex128, complex64; name one",
+        "'complex' on cpu: expected one of.*complex128, complex64; did you mean .complex64",
     ),
     (("measure", SMALL, "--dtype", "Complex128"), "'Complex128' on cpu: expected one of"),
     (("predict", SMALL, "--dtype", "complex256"), "'complex256' on cpu: expected one of"),
