@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated
 
 import typer
 
+from sparsecast.cli import options
 from sparsecast.cli.completing import VARIABLE
 from sparsecast.errors import InputError, remedy_for
 
@@ -14,6 +16,7 @@ _SHELLS = ("bash", "zsh", "fish")
 
 def command(
     shell: Annotated[str, typer.Argument(metavar="bash|zsh|fish", help="The shell to complete for.")],
+    as_json: options.JsonOption = False,
 ) -> None:
     """Print what lets a shell complete commands, options, matrices and names; source it.
 
@@ -27,6 +30,6 @@ def command(
     script = get_completion_script(prog_name="sparsecast", complete_var=VARIABLE, shell=shell)
     if shell == "bash":
         # Bash takes a colon for the end of a word, and gallery:NAME is one.
-        print("COMP_WORDBREAKS=${COMP_WORDBREAKS//:}")
         script = script.replace("-o default", "-o default -o filenames")
-    print(script)
+        script = "COMP_WORDBREAKS=${COMP_WORDBREAKS//:}\n" + script
+    print(json.dumps({"shell": shell, "script": script}) if as_json else script)
