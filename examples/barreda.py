@@ -131,7 +131,7 @@ def draw_losses(path: Path) -> None:
             ax.plot(epochs, card.validation, color=colour, label=f"{kind} labels, {whose}, by {split}")
     ax.set_yscale("log")
     ax.set_xlabel("epoch")
-    ax.set_ylabel("mean squared error, (ns an entry)²")
+    ax.set_ylabel("mean squared error, (ns an entry)²; ours: of logarithms")
     ax.set_title("on the validation; dashed: on what was learned", fontsize="medium")
     ax.legend(fontsize="small")
     save(figure, path)
