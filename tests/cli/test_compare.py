@@ -74,7 +74,6 @@ def test_a_machine_that_cannot_answer_is_named_and_the_others_answer(run, machin
         (("--machines", "{fast}", "--products", "0"), "--products"),
         (("--machines", "{fast}", "--figure", "figure.bmp"), "figure.bmp: expected a name that ends in"),
         (("--machines", "xeon-gold-6154-edr"), "has no records"),
-        ((), "no machine to compare: expected profiles"),
     ],
 )
 def test_what_cannot_be_is_one_line(run, machines, data_folder, arguments, told):

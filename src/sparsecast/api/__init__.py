@@ -48,6 +48,7 @@ from sparsecast.api.reporting import matrix_report
 from sparsecast.api.resolving import (
     contents,
     machine_of,
+    origin,
     read_matrix,
     read_question,
     shared_structure,
@@ -109,6 +110,7 @@ __all__ = [
     "measuring_steps",
     "next_steps",
     "on_ranks",
+    "origin",
     "own_profile",
     "pagerank",
     "partition",

@@ -25,6 +25,7 @@ def command(context: typer.Context, as_json: options.JsonOption = False) -> None
     usable = {name: found for name, found in known.items() if isinstance(found, Profile)}
     contents = {name: f"cannot be used: {found}" for name, found in known.items()}
     contents |= {name: api.contents(found) for name, found in usable.items()}
+    origins = {name: origin for name, found in usable.items() if (origin := api.origin(found))}
     bandwidths = {name: found.bandwidths for name, found in usable.items() if found.bandwidths}
     disturbed = {
         name: [f"{what}: {why.sentence()}" for what, why in api.disturbances(found).items()]
@@ -34,10 +35,11 @@ def command(context: typer.Context, as_json: options.JsonOption = False) -> None
     document = {
         "machine": documents.machine(here),
         "profiles": contents,
+        "origins": origins,
         "bandwidths": {name: documents.bandwidths(own) for name, own in bandwidths.items()},
         "disturbances": disturbed,
     }
-    options.show(as_json, document, tables.machines(here, contents, bandwidths))
+    options.show(as_json, document, tables.machines(here, contents, bandwidths, origins))
 
 
 @group.command("import")

@@ -355,9 +355,15 @@ def plan_check(made: Plan, check: PlanCheck) -> Table:
 
 
 def machines(
-    here: Machine, contents: Mapping[str, str], bandwidths: Mapping[str, Iterable[Bandwidth]] | None = None
+    here: Machine,
+    contents: Mapping[str, str],
+    bandwidths: Mapping[str, Iterable[Bandwidth]] | None = None,
+    origins: Mapping[str, str] | None = None,
 ) -> Table:
-    """Return this machine and, by name, what each profile at hand holds, with the bandwidths it has."""
+    """Return this machine and, by name, what each profile at hand holds, with the bandwidths it has.
+
+    `origins` says where profiles are from that were not measured here, and under which licence.
+    """
     caches = ", ".join(f"L{cache.level} {cache.bytes >> 10:,} KiB" for cache in here.caches)
     table = Table(title=f"This machine: {here.name}", title_justify="left", caption_justify="left")
     table.caption = (
@@ -368,6 +374,8 @@ def machines(
     table.add_column("holds")
     for name, held in contents.items():
         table.add_row(f"{name} (this machine)" if name == here.name else name, held)
+        if origins and name in origins:
+            table.add_row("", origins[name])
         if bandwidths and name in bandwidths:
             table.add_row("", bandwidth_sentence(bandwidths[name]))
     if here.name not in contents:
