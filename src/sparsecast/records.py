@@ -25,6 +25,9 @@ DTYPES = tuple(VALUE_BYTES)
 #: Suite of the results that others published.
 PUBLISHED_SUITE = "published"
 
+#: Suite of Records that nobody measured: times of published results, scaled by data sheets.
+DATA_SHEET_SUITE = "data sheet"
+
 #: What a Bandwidth moves, and between where.
 BANDWIDTH_KINDS = ("read", "copy", "to device", "from device")
 
@@ -173,7 +176,8 @@ class Record:
         ``"symmetric"`` (rows of varied length, mirrored), ``"diagonals"`` (full diagonals), ``"gallery"``
         (not fitted to, to learn the size of the errors), ``"synthetic"`` (the five-minute benchmark of
         Gahvari et al.), ``"synthetic again"`` (some of its points once more, for the noise), ``"user"``,
-        ``"user again"`` (once more, minutes later, for the noise) or ``"published"`` (by others).
+        ``"user again"`` (once more, minutes later, for the noise) ``"published"`` (by others), or
+        ``"data sheet"`` (by nobody: scaled from published times).
     samples_s : tuple of float
         Seconds a product, in the order taken.
     time_s, spread, noise : float; float or None

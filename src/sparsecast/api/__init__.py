@@ -42,7 +42,7 @@ from sparsecast.api.forecasting import (
 )
 from sparsecast.api.labelling import Labelling, label
 from sparsecast.api.partitioning import distribute, keep_partition, kept_partition, partition, partitions
-from sparsecast.api.publishing import import_machine, is_table, read_table
+from sparsecast.api.publishing import import_machine, is_table, new_machine, read_table, told_figures
 from sparsecast.api.ranks import AskedProducts, measure_on_ranks, on_ranks, rank_calibration
 from sparsecast.api.reporting import matrix_report
 from sparsecast.api.resolving import (
@@ -108,6 +108,7 @@ __all__ = [
     "measure_here",
     "measure_on_ranks",
     "measuring_steps",
+    "new_machine",
     "next_steps",
     "on_ranks",
     "origin",
@@ -132,6 +133,7 @@ __all__ = [
     "shared_structure",
     "structure",
     "threads_of",
+    "told_figures",
     "twins",
     "uncalibrated_devices",
     "unmetered",

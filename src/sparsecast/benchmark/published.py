@@ -46,8 +46,8 @@ from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
 from sparsecast.machines.data_sheet import DataSheet
 from sparsecast.machines.gpu import GPU
-from sparsecast.machines.machine import Cache, Machine
-from sparsecast.machines.profile import MatrixEntry, Profile, known_profiles
+from sparsecast.machines.machine import Cache, Machine, detect
+from sparsecast.machines.profile import WANTED, MatrixEntry, Profile, known_profiles
 from sparsecast.matrices.problem import PUBLISHED_PREFIX
 from sparsecast.records import PUBLISHED_SUITE, Candidate, Record
 
@@ -191,11 +191,32 @@ def published_profiles(path: Path) -> dict[str, Profile]:
     return {name: _profile(lines, name, name).profile for name, lines in by_machine.items()}
 
 
-def _refuse_name(name: str) -> None:
+def refuse_measured_name(name: str) -> None:
+    """Raise an InputError if a machine that nobody measured must not have this name.
+
+    It must be one for a file, and not that of a machine that somebody measured, here or elsewhere.
+    """
+    _refuse_no_name(name)
+    measured = {each.casefold() for each in (*GPUS, *PROCESSORS, *WANTED, detect().name)}
+    for known, path in known_profiles().items():
+        if known.casefold() == name.casefold() and Profile.load(path).machine.made is None:
+            measured.add(known.casefold())
+    if name.casefold() in measured:
+        raise InputError(
+            f"name '{name}' is that of a machine that was measured: expected a new one for a machine that "
+            f"nobody measured; choose another one"
+        )
+
+
+def _refuse_no_name(name: str) -> None:
     if not _NAME.fullmatch(name):
         raise InputError(
             f"name {name!r}: expected letters, digits, '.', '_' and '-', at most 64; choose another one"
         )
+
+
+def _refuse_name(name: str) -> None:
+    _refuse_no_name(name)
     known = known_profiles()
     if name in known and Profile.load(known[name]).machine.published_as is None:
         raise InputError(

@@ -93,6 +93,7 @@ class Made:
     @classmethod
     def from_dict(cls, described: Mapping[str, Any]) -> Made:
         """Return what the attributes describe, lists for tuples as in JSON."""
-        return cls(
-            **{name: tuple(each) if isinstance(each, list) else each for name, each in described.items()}
-        )
+        values: dict[str, Any] = dict(described)
+        for name in ("over_start", "low", "high"):
+            values[name] = tuple(values[name])
+        return cls(**values)

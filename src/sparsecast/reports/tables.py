@@ -22,6 +22,7 @@ from sparsecast.features.entry_blocks import BLOCK_ENTRIES, BLOCK_FEATURES
 from sparsecast.features.levels import BLOCK_SIZES
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import Machine
+from sparsecast.machines.profile import Profile
 from sparsecast.partitioning.comparison import Partitions
 from sparsecast.planning.placement import Placements
 from sparsecast.planning.plan import Plan
@@ -176,6 +177,21 @@ def imported(found: Imported, path: Path) -> list[str]:
         f"{', '.join(formats)}",
         str(path),
         *(f"- left out, {reason}: {count:,}" for reason, count in found.left_out.items()),
+    ]
+
+
+def made(profile: Profile, path: Path) -> list[str]:
+    """Return in sentences what a machine was made from, and where its profile is."""
+    machine = profile.machine
+    if machine.made is None or machine.sheet is None:
+        return [str(path)]
+    sheet = machine.sheet
+    caches = f"{size(sheet.l2_bytes)} of L2{f', {size(sheet.l3_bytes)} of L3' if sheet.l3_bytes else ''}"
+    return [
+        f"{machine.made.sentence(profile.name)}.",
+        f"{size(sheet.bandwidth_bytes_per_s)}/s, {sheet.cores} cores at {sheet.frequency_hz / 1e9:.2f} GHz, "
+        f"{caches}; {len(profile.records):,} times of {machine.made.like} were scaled.",
+        str(path),
     ]
 
 
