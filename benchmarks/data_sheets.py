@@ -4,10 +4,11 @@
 
 GINKGO is the table of ginkgo-project/ginkgo-data, commit b9082895 (CC BY 4.0), of which the GPUs count, and
 NTUA that of the real matrices of cslab-ntua/SpMV-Research, tree 5533c7f1, of which the processors count. For
-each machine, `sparsecast.models.data_sheets` learns from the others of its kind: the share of the peak,
-the power of computing and the share of the caches with the least mean, over ordered pairs of machines, of the median of abs(log(measured
-/ forecast)); and intervals, from leaving each of these others out in turn, with what is then left. Where
-fewer than two are left, the data sheet is taken at its word. Printed are, of the machine that was left out,
+each machine, `sparsecast.models.data_sheets` learns from the others of its kind: the share of the peak, the
+power of computing and the share of the caches with the least mean, over ordered pairs of machines, of the
+median of abs(log(measured / forecast)); and intervals, from leaving each of these others out in turn, with
+what is then left. Where fewer than two are left, the data sheet is taken at its word. Printed are, of the
+machine that was left out,
 
 - like: the one of the others whose data sheet is the nearest, by bandwidth and by cores times frequency;
 - as it is: the median error where times of that one stand for those asked for; bandwidth: where they are

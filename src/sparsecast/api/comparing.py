@@ -10,7 +10,7 @@ from sparsecast.errors import InputError
 from sparsecast.features.structure import Structure
 from sparsecast.machines.profile import Profile, find_profile
 from sparsecast.matrices.problem import Problem
-from sparsecast.planning.machine_comparison import ComparedMachine, compared
+from sparsecast.planning.machine_comparison import ComparedMachine, compared, without_common_format
 from sparsecast.planning.prediction import Prediction
 
 
@@ -73,5 +73,8 @@ def compare(
                 found[machine] = prediction
             else:
                 refused[machine] = "no format has a forecast"
-        rows = compared(name, found, products, prices or {}) if found else []
-        yield rows, refused
+        lacking = without_common_format(found) if found else None
+        if lacking:
+            refused |= dict.fromkeys(found, lacking)
+            found = {}
+        yield compared(name, found, products, prices or {}) if found else [], refused

@@ -65,6 +65,12 @@ def energy(joules: float | None) -> str:
     return "not measured" if joules is None else _in_units(joules, _ENERGIES)
 
 
+def energy_interval(joules: float | None, low_j: float | None, high_j: float | None) -> str:
+    """Return an energy with its interval, where that is known."""
+    known = low_j is not None and high_j is not None
+    return f"{energy(joules)} ({energy(low_j)} - {energy(high_j)})" if known else energy(joules)
+
+
 def size(count: float) -> str:
     """Return a number of bytes with three digits in the unit that suits it."""
     return _in_units(count, _SIZES)
