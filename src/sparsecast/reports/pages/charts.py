@@ -282,12 +282,13 @@ def bands(shares: Sequence[float]) -> Chart:
 def machines(name: str, quantity: str, unit: str, rows: Sequence[Mapping[str, Any]]) -> Chart:
     """Return a quantity of each machine with its interval.
 
-    `rows` have ``machine``, ``value``, ``low``, ``high`` (None where it is not known) and ``tie`` in words.
+    `rows` have ``machine``, ``value``, ``low``, ``high`` (None where it is not known), and ``place``: what is
+    known of its place among the others, in words.
     """
     order = [row["machine"] for row in rows]
     y = {"field": "machine", "type": "nominal", "sort": order, "title": None}
-    tooltip = _tooltip(machine="machine", value=unit, low="from", high="to", tie="")
-    shape = {"field": "tie", "type": "nominal", "title": None, "legend": None}
+    tooltip = _tooltip(machine="machine", value=unit, low="from", high="to", place="")
+    shape = {"field": "place", "type": "nominal", "sort": None, "title": None}
     known = {"filter": "isValid(datum.value)"}
     layers: list[Spec] = [
         {

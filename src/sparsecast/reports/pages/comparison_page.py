@@ -112,9 +112,9 @@ def _cells(row: ComparedMachine, first: ComparedMachine) -> tuple[str, ...]:
 def _charts(own: Sequence[ComparedMachine], place: str) -> list[Chart]:
     """Return a chart for each quantity that at least one machine has."""
     values: dict[str, tuple[str, list[dict[str, Any]]]] = {
-        "time": ("seconds", [_point(r, r.time_s, r.low_s, r.high_s) for r in own]),
-        "energy": ("joules", [_point(r, r.energy_j, r.energy_low_j, r.energy_high_j) for r in own]),
-        "price": ("price", [_point(r, r.price, r.price_low, r.price_high) for r in own]),
+        "time": ("seconds", [_point(r, own[0], r.time_s, r.low_s, r.high_s) for r in own]),
+        "energy": ("joules", [_point(r, own[0], r.energy_j, r.energy_low_j, r.energy_high_j) for r in own]),
+        "price": ("price, as given", [_point(r, own[0], r.price, r.price_low, r.price_high) for r in own]),
     }
     return [
         charts.machines(f"{place}-{name}", name, unit, rows)
@@ -124,11 +124,15 @@ def _charts(own: Sequence[ComparedMachine], place: str) -> list[Chart]:
 
 
 def _point(
-    row: ComparedMachine, value: float | None, low: float | None, high: float | None
+    row: ComparedMachine,
+    first: ComparedMachine,
+    value: float | None,
+    low: float | None,
+    high: float | None,
 ) -> dict[str, Any]:
-    tie = "may be the fastest" if row.is_tie else "told apart"
+    place = "fastest" if row is first else "tie, by time" if row.is_tie else "slower"
     machine = f"{row.machine}, {row.format.upper()}"
-    return {"machine": machine, "value": value, "low": low, "high": high, "tie": tie}
+    return {"machine": machine, "value": value, "low": low, "high": high, "place": place}
 
 
 def _command(found: MachineReport) -> str:
