@@ -9,6 +9,7 @@ import dataclasses
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from math import inf, isfinite
 from types import MappingProxyType
 from typing import Any
@@ -289,9 +290,14 @@ _LATER = ("slow_share", "idle_w", "frequency_hz")
 
 
 def _columns(row: Mapping[str, Any], kind: type) -> dict[str, Any]:
+    return {name: row.get(name) if name in _LATER else row[name] for name in _names(kind)}
+
+
+@cache
+def _names(kind: type) -> tuple[str, ...]:
+    """Return the columns of a kind of part of a row: a profile has many thousand rows."""
     nested = "candidate", "conditions"
-    names = [each.name for each in dataclasses.fields(kind) if each.name not in nested]
-    return {name: row.get(name) if name in _LATER else row[name] for name in names}
+    return tuple(each.name for each in dataclasses.fields(kind) if each.name not in nested)
 
 
 @dataclass(frozen=True, slots=True)
