@@ -277,12 +277,20 @@ class Record:
         KeyError, ValueError
             If a column is missing or holds something else.
         """
-        candidate, conditions, own = (_columns(row, kind) for kind in (Candidate, Conditions, cls))
-        candidate["parameters"] = json.loads(candidate["parameters"])
+        own = _columns(row, cls)
         own["samples_s"] = tuple(own["samples_s"])
-        seen = conditions["references_s"]  # None of a Record without conditions
-        told = None if seen is None else Conditions(**{**conditions, "references_s": json.loads(seen)})
-        return cls(candidate=Candidate.from_dict(candidate), conditions=told, **own)
+        candidate = _candidate(tuple(_columns(row, Candidate).items()))
+        seen, told = row["references_s"], None  # None of a Record without conditions
+        if seen is not None:
+            told = Conditions(**{**_columns(row, Conditions), "references_s": json.loads(seen)})
+        return cls(candidate=candidate, conditions=told, **own)
+
+
+@cache
+def _candidate(columns: tuple[tuple[str, Any], ...]) -> Candidate:
+    """Return the Candidate of columns of a row: thousands of rows share one."""
+    described = dict(columns)
+    return Candidate.from_dict({**described, "parameters": json.loads(described["parameters"])})
 
 
 #: Columns that Records of today's schema may lack: they came later, and None holds of those of before.
