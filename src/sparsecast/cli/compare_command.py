@@ -52,12 +52,13 @@ def command(
     prices = prices_of(price or (), list(profiles))
     asked = dict(map(api.read_question, matrices))
     rows, refused = [], dict[str, dict[str, str]]()
-    with counted_bar(options.screen(), "forecasting", len(asked)) as advance:
-        found = api.compare(asked, profiles, products=products, prices=prices, model=model)
+    with counted_bar(options.screen(), "forecasting", len(asked) * len(profiles)) as advance:
+        found = api.compare(
+            asked, profiles, products=products, prices=prices, model=model, on_machine=advance
+        )
         for name, (own, why) in zip(asked, found, strict=True):
             rows += own
             refused |= {name: why} if why else {}
-            advance()
     if not rows:
         raise InputError(next(why for own in refused.values() for why in own.values()))
     if figure is not None:

@@ -86,8 +86,8 @@ class Made:
     def sentence(self, name: str) -> str:
         """Return in words that nobody measured the machine of this name."""
         return (
-            f"{name} is from a data sheet, like {self.like}: nobody measured it. Its intervals hold what "
-            f"{self.left_out} measured machines, each left out once, were off by"
+            f"{name} is from a data sheet, like {self.like}: nobody measured it. The model sparsecast gives "
+            f"intervals that hold what {self.left_out} measured machines, each left out once, were off by"
         )
 
     @classmethod
