@@ -57,7 +57,7 @@ NAMES = {
     "Xeon_Gold_6230": "intel-xeon-gold-6230",
 }
 
-SOURCE = "ginkgo-project/ginkgo-data, commit b9082895, CC BY 4.0"
+SOURCE = "ginkgo-project/ginkgo-data, commit b9082895, CC BY 4.0; reduced to some of its matrices"
 
 #: Matrices that are kept of each machine.
 MATRICES = 800
