@@ -42,12 +42,13 @@ from sparsecast.api.forecasting import (
 )
 from sparsecast.api.labelling import Labelling, label
 from sparsecast.api.partitioning import distribute, keep_partition, kept_partition, partition, partitions
-from sparsecast.api.publishing import import_machine, is_table, read_table
+from sparsecast.api.publishing import import_machine, is_table, new_machine, read_table, told_figures
 from sparsecast.api.ranks import AskedProducts, measure_on_ranks, on_ranks, rank_calibration
 from sparsecast.api.reporting import matrix_report
 from sparsecast.api.resolving import (
     contents,
     machine_of,
+    origin,
     read_matrix,
     read_question,
     shared_structure,
@@ -107,8 +108,10 @@ __all__ = [
     "measure_here",
     "measure_on_ranks",
     "measuring_steps",
+    "new_machine",
     "next_steps",
     "on_ranks",
+    "origin",
     "own_profile",
     "pagerank",
     "partition",
@@ -130,6 +133,7 @@ __all__ = [
     "shared_structure",
     "structure",
     "threads_of",
+    "told_figures",
     "twins",
     "uncalibrated_devices",
     "unmetered",

@@ -204,6 +204,14 @@ def contents(profile: Profile) -> str:
     return ", ".join(held)
 
 
+def origin(profile: Profile) -> str:
+    """Return in words where a profile is from that was not measured here; empty where nobody said."""
+    machine = profile.machine
+    if machine.made:
+        return machine.made.sentence(machine.name)
+    return f"published: {machine.source}" if machine.source else ""
+
+
 def described(about: Target | Candidate) -> str:
     """Return in words the device, the type of the values and the threads."""
     return f"{about.device} {about.dtype} {threads_text(about.device, about.threads)}".rstrip()

@@ -41,6 +41,12 @@ def replay(
     ProfileError
         If fewer than two groups of matrices were measured.
     """
+    made = training.machine.made
+    if made:
+        raise ProfileError(
+            f"profile '{training.machine.name}' to score models on: nobody measured it; expected measured "
+            f"times; name {made.like}, which it is like"
+        )
     suites = *SCORED_SUITES, PUBLISHED_SUITE
     scored = training.where(lambda r: r.suite in suites and r.regime == "warm")
     groups = list(dict.fromkeys(scored.group(record) for record in scored.records))

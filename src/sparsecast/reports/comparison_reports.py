@@ -8,9 +8,9 @@ from typing import Any
 
 from rich.table import Table
 
-from sparsecast.planning.machine_comparison import ComparedMachine
+from sparsecast.planning.machine_comparison import ComparedMachine, notes_of
 from sparsecast.reports.figures import COLOURS, save
-from sparsecast.reports.tables import energy, interval, time
+from sparsecast.reports.tables import energy_interval, interval, time
 
 #: Height of a machine's line in a panel, and of what else a panel has, in inches.
 _LINE, _REST = 0.28, 0.9
@@ -30,7 +30,11 @@ def document(rows: Sequence[ComparedMachine], refused: Mapping[str, Mapping[str,
                 "low_s": row.low_s,
                 "high_s": row.high_s,
                 "energy_j": row.energy_j,
+                "energy_low_j": row.energy_low_j,
+                "energy_high_j": row.energy_high_j,
                 "price": row.price,
+                "price_low": row.price_low,
+                "price_high": row.price_high,
                 "tie": row.is_tie,
                 "notes": list(row.notes),
             }
@@ -60,14 +64,14 @@ def table(title: str, rows: Sequence[ComparedMachine], refused: Mapping[str, Map
             time(row.time_s),
             interval(row.low_s, row.high_s),
             ratio,
-            *[energy(row.energy_j)] * energies,
+            *[energy_interval(row.energy_j, row.energy_low_j, row.energy_high_j)] * energies,
             *["-" if row.price is None else f"{row.price:.3g}"] * prices,
         )
     lines = [
         f"{matrix} on {machine}: {why}" for matrix, own in refused.items() for machine, why in own.items()
     ]
     ties = "tie: the intervals overlap with that of the fastest, so either may be faster"
-    found.caption = "\n".join([*([ties] if any(row.is_tie for row in rows) else []), *lines])
+    found.caption = "\n".join([*([ties] if any(row.is_tie for row in rows) else []), *notes_of(rows), *lines])
     return found
 
 

@@ -279,6 +279,35 @@ def bands(shares: Sequence[float]) -> Chart:
     )
 
 
+def machines(name: str, quantity: str, unit: str, rows: Sequence[Mapping[str, Any]]) -> Chart:
+    """Return a quantity of each machine with its interval.
+
+    `rows` have ``machine``, ``value``, ``low``, ``high`` (None where it is not known), and ``place``: what is
+    known of its place among the others, in words.
+    """
+    order = [row["machine"] for row in rows]
+    y = {"field": "machine", "type": "nominal", "sort": order, "title": None}
+    tooltip = _tooltip(machine="machine", value=unit, low="from", high="to", place="")
+    shape = {"field": "place", "type": "nominal", "sort": None, "title": None}
+    known = {"filter": "isValid(datum.value)"}
+    layers: list[Spec] = [
+        {
+            "transform": [known, {"filter": "isValid(datum.low)"}],
+            "mark": {"type": "rule", "strokeWidth": 5, "opacity": 0.35, "color": COLOURS[0]},
+            "encoding": {"x": _axis("low", unit, is_log=True), "x2": {"field": "high"}},
+        },
+        {
+            "transform": [known],
+            "mark": {"type": "point", "filled": True, "size": 90, "color": COLOURS[0], "opacity": 1},
+            "encoding": {"x": _axis("value", unit, is_log=True), "shape": shape},
+        },
+    ]
+    for layer in layers:
+        layer["encoding"] |= {"y": y, "tooltip": tooltip}
+    said = f"Forecast {quantity} of all products on each machine, fastest first; the bar holds 90 of 100."
+    return _chart(name, said, max(60, _ROW * len(rows)), data={"values": list(rows)}, layer=layers)
+
+
 def _zoom() -> list[Spec]:
     return [{"name": "zoom", "select": "interval", "bind": "scales"}]
 

@@ -167,9 +167,11 @@ def _machine_rows(found: MatrixReport) -> list[tuple[str, str]]:
 def _trust_rows(found: MatrixReport) -> list[tuple[str, str]]:
     trust = found.trust
     fastest = found.prediction[0]
+    made = found.profile.machine.made
+    what = f"times of {made.like}, scaled by data sheets," if made else "measurements"
     has_interval = fastest.low_s is not None and fastest.high_s is not None
     return [
-        ("learned from", f"{trust.records:,} measurements of {trust.matrices:,} matrices"),
+        ("learned from", f"{trust.records:,} {what} of {trust.matrices:,} matrices"),
         ("noise of these", "unknown" if trust.noise is None else f"{100 * trust.noise:.1f} % in the median"),
         ("newest", "nobody wrote it down" if trust.age_days is None else f"{trust.age_days:.1f} days ago"),
         ("intervals", "meant to hold 90 of 100 matrices" if has_interval else "none: too few were held out"),
