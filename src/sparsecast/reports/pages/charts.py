@@ -38,9 +38,9 @@ class Chart:
     spec: Spec
 
 
-def _chart(name: str, caption: str, height: int, **spec: Any) -> Chart:
+def framed(name: str, caption: str, height: int, **spec: Any) -> Chart:
+    """Return a chart of the usual width, or of that in `spec`, and so many pixels high."""
     whole = {
-        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
         "width": _WIDTH,
         "height": height,
         "background": None,
@@ -50,12 +50,14 @@ def _chart(name: str, caption: str, height: int, **spec: Any) -> Chart:
     return Chart(name, caption, whole)
 
 
-def _axis(field: str, title: str, *, is_log: bool = False, **more: Any) -> Spec:
+def axis(field: str, title: str, *, is_log: bool = False, **more: Any) -> Spec:
+    """Return the encoding of numbers along an axis, from 0 or logarithmic."""
     scale = {"type": "log", "nice": False} if is_log else {"zero": True}
     return {"field": field, "type": "quantitative", "title": title, "scale": scale, **more}
 
 
-def _formats(names: Sequence[str]) -> Spec:
+def format_colours(names: Sequence[str]) -> Spec:
+    """Return the encoding of formats as colours: those of `names`, which may repeat."""
     ordered = sorted(set(names))
     colours = [COLOURS[k % len(COLOURS)] for k in range(len(ordered))]
     return {
@@ -66,7 +68,8 @@ def _formats(names: Sequence[str]) -> Spec:
     }
 
 
-def _tooltip(**fields: str) -> list[Spec]:
+def tooltip(**fields: str) -> list[Spec]:
+    """Return the encoding of a tooltip: what each field is called."""
     return [{"field": field, "title": title} for field, title in fields.items()]
 
 
@@ -75,7 +78,7 @@ def forecasts(found: Prediction, measured: Mapping[str, Record]) -> Chart:
     rows = [_times(each, measured.get(each.candidate.format)) for each in found]
     order = [row["format"] for row in rows]
     y = {"field": "format", "type": "nominal", "sort": order, "title": None}
-    tooltip = _tooltip(
+    shown = tooltip(
         format="format",
         kernel="kernel",
         time_ms="forecast, ms",
@@ -87,11 +90,11 @@ def forecasts(found: Prediction, measured: Mapping[str, Record]) -> Chart:
     layers: list[Spec] = [
         {
             "mark": {"type": "rule", "strokeWidth": 5, "opacity": 0.35, "color": COLOURS[0]},
-            "encoding": {"x": _axis("low_ms", x_title, is_log=True), "x2": {"field": "high_ms"}},
+            "encoding": {"x": axis("low_ms", x_title, is_log=True), "x2": {"field": "high_ms"}},
         },
         {
             "mark": {"type": "point", "filled": True, "size": 90, "color": COLOURS[0], "opacity": 1},
-            "encoding": {"x": _axis("time_ms", x_title, is_log=True)},
+            "encoding": {"x": axis("time_ms", x_title, is_log=True)},
         },
     ]
     said = "Forecast time of one product in each format, fastest first; the bar holds 90 of 100."
@@ -101,15 +104,15 @@ def forecasts(found: Prediction, measured: Mapping[str, Record]) -> Chart:
                 "transform": [{"filter": "isValid(datum.measured_ms)"}],
                 "mark": {"type": "point", "shape": "diamond", "filled": True, "size": 110},
                 "encoding": {
-                    "x": _axis("measured_ms", x_title, is_log=True),
+                    "x": axis("measured_ms", x_title, is_log=True),
                     "color": {"value": COLOURS[3]},
                 },
             }
         )
         said += " Diamonds: measured."
     for layer in layers:
-        layer["encoding"] |= {"y": y, "tooltip": tooltip}
-    return _chart("forecasts", said, max(60, _ROW * len(rows)), data={"values": rows}, layer=layers)
+        layer["encoding"] |= {"y": y, "tooltip": shown}
+    return framed("forecasts", said, max(60, _ROW * len(rows)), data={"values": rows}, layer=layers)
 
 
 def _times(each: Forecast, own: Record | None) -> dict[str, Any]:
@@ -117,9 +120,9 @@ def _times(each: Forecast, own: Record | None) -> dict[str, Any]:
         "format": each.candidate.format.upper(),
         "kernel": each.candidate.kernel,
         "time_ms": 1e3 * each.time_s,
-        "low_ms": _milliseconds(each.low_s),
-        "high_ms": _milliseconds(each.high_s),
-        "measured_ms": _milliseconds(own.time_s if own else None),
+        "low_ms": milliseconds(each.low_s),
+        "high_ms": milliseconds(each.high_s),
+        "measured_ms": milliseconds(own.time_s if own else None),
     }
 
 
@@ -137,22 +140,22 @@ def break_even(found: Prediction) -> Chart:
         if csr is not None and each.convert_s is not None
         for n in products
     ]
-    x = _axis("products", "products", is_log=True)
-    y = _axis("ratio", "time over CSR's", is_log=True)
+    x = axis("products", "products", is_log=True)
+    y = axis("ratio", "time over CSR's", is_log=True)
     encoding = {
         "x": x,
         "y": y,
-        "color": _formats([each.candidate.format.upper() for each in found]),
-        "tooltip": _tooltip(format="format", products="products", ratio="time over CSR's"),
+        "color": format_colours([each.candidate.format.upper() for each in found]),
+        "tooltip": tooltip(format="format", products="products", ratio="time over CSR's"),
     }
-    return _chart(
+    return framed(
         "break-even",
         "Conversion and products together, over CSR alone: below 1 the conversion has paid.",
         _HEIGHT,
         data={"values": values},
         mark={"type": "line", "strokeWidth": 2},
         encoding=encoding,
-        params=_zoom(),
+        params=zoom(),
     )
 
 
@@ -186,7 +189,7 @@ def roofline(
         for roof in roofs
         for x in ends
     ]
-    x, y = _axis("intensity", "flops a byte", is_log=True), _axis("gflops", "GFLOP/s", is_log=True)
+    x, y = axis("intensity", "flops a byte", is_log=True), axis("gflops", "GFLOP/s", is_log=True)
     roof_layer = {
         "data": {"values": lines},
         "mark": {"type": "line", "color": "#888888", "strokeDash": [5, 3]},
@@ -194,7 +197,7 @@ def roofline(
             "x": x,
             "y": y,
             "detail": {"field": "array", "type": "nominal"},
-            "tooltip": _tooltip(array="reads of an array of"),
+            "tooltip": tooltip(array="reads of an array of"),
         },
     }
     name_layer = {
@@ -209,14 +212,14 @@ def roofline(
         "encoding": {
             "x": x,
             "y": y,
-            "color": _formats([point["format"] for point in points]),
+            "color": format_colours([point["format"] for point in points]),
             "shape": {"field": "what", "type": "nominal", "title": None},
-            "tooltip": _tooltip(format="format", what="", intensity="flops a byte", gflops="GFLOP/s"),
+            "tooltip": tooltip(format="format", what="", intensity="flops a byte", gflops="GFLOP/s"),
         },
-        "params": _zoom(),
+        "params": zoom(),
     }
     said = "Speed over flops a byte. Dashed lines: reads in order, from arrays of several sizes."
-    return _chart(
+    return framed(
         "roofline", said, _HEIGHT, layer=[roof_layer, name_layer, point_layer] if lines else [point_layer]
     )
 
@@ -236,7 +239,7 @@ def row_lengths(lengths: np.ndarray[Any, Any]) -> Chart:
         if n
     ]
     encoding = {
-        "x": _axis("from", "non-zeros of a row", bin={"binned": True}),
+        "x": axis("from", "non-zeros of a row", bin={"binned": True}),
         "x2": {"field": "to"},
         "y": {
             "field": "rows",
@@ -244,10 +247,10 @@ def row_lengths(lengths: np.ndarray[Any, Any]) -> Chart:
             "title": "rows",
             "scale": {"type": "symlog"},
         },
-        "tooltip": _tooltip(**{"from": "from", "last": "to", "rows": "rows"}),
+        "tooltip": tooltip(**{"from": "from", "last": "to", "rows": "rows"}),
     }
     mark = {"type": "bar", "color": COLOURS[0]}
-    return _chart(
+    return framed(
         "row-lengths",
         "Rows by their number of non-zeros.",
         _LOW,
@@ -265,11 +268,11 @@ def bands(shares: Sequence[float]) -> Chart:
     order = [value["distance"] for value in values]
     encoding = {
         "x": {"field": "distance", "type": "ordinal", "sort": order, "title": "distance from the diagonal"},
-        "y": _axis("share", "% of the entries"),
-        "tooltip": _tooltip(distance="distance", share="% of the entries"),
+        "y": axis("share", "% of the entries"),
+        "tooltip": tooltip(distance="distance", share="% of the entries"),
     }
     mark = {"type": "bar", "color": COLOURS[0]}
-    return _chart(
+    return framed(
         "bands",
         "Entries by distance from the diagonal.",
         _LOW,
@@ -279,11 +282,13 @@ def bands(shares: Sequence[float]) -> Chart:
     )
 
 
-def _zoom() -> list[Spec]:
+def zoom() -> list[Spec]:
+    """Return what lets a reader move and zoom a chart."""
     return [{"name": "zoom", "select": "interval", "bind": "scales"}]
 
 
-def _milliseconds(seconds: float | None) -> float | None:
+def milliseconds(seconds: float | None) -> float | None:
+    """Return seconds as milliseconds."""
     return None if seconds is None else 1e3 * seconds
 
 

@@ -6,14 +6,13 @@ import shlex
 from typing import Any
 
 import numpy as np
-from rich.table import Table
 
 from sparsecast.records import Forecast
 from sparsecast.reports import tables
 from sparsecast.reports.figures import COLOURS
 from sparsecast.reports.pages import charts
 from sparsecast.reports.pages.matrix_report import MatrixReport
-from sparsecast.reports.pages.rendering import page
+from sparsecast.reports.pages.rendering import page, rows_of
 from sparsecast.reports.pages.spy import Spy, spy
 
 _FORECAST_HEAD = (
@@ -67,15 +66,15 @@ def matrix_page(found: MatrixReport) -> str:
         answer=answer,
         notes=prediction.notes,
         spy=_spy(spy(found.problem.matrix), found),
-        features=_rows(tables.structure("", found.structure)),
+        features=rows_of(tables.structure("", found.structure)),
         forecast_head=_FORECAST_HEAD,
         forecast_rows=[_forecast_row(each, found) for each in prediction],
         refused=[(name.upper(), reason) for name, reason in prediction.refused.items()],
         iterations=f"{plan.iterations:,}" if plan else "",
         plan_sentences=tables.plan_sentences(plan, prediction.profile) if plan else [found.unplanned],
         plan_rows=_plan_rows(found),
-        machine_rows=_machine_rows(found),
-        trust_rows=_trust_rows(found),
+        machine_rows=machine_rows(found),
+        trust_rows=trust_rows(found),
         commands=_commands(found),
     )
 
@@ -107,12 +106,6 @@ def _spy(found: Spy, report: MatrixReport) -> dict[str, Any]:
         "bands": bands,
         "words": f"{words}; the colour behind them is the plan's: {named}." if named else f"{words}.",
     }
-
-
-def _rows(table: Table) -> list[tuple[str, ...]]:
-    """Return the cells of a table for the terminal."""
-    columns = [[str(cell) for cell in column.cells] for column in table.columns]
-    return list(zip(*columns, strict=True))
 
 
 def _forecast_row(each: Forecast, found: MatrixReport) -> tuple[str, ...]:
@@ -147,7 +140,8 @@ def _plan_rows(found: MatrixReport) -> list[tuple[str, ...]]:
     return [*rows, (f"and {rest} more blocks", "", "", "", "")] if rest > 0 else rows
 
 
-def _machine_rows(found: MatrixReport) -> list[tuple[str, str]]:
+def machine_rows(found: MatrixReport) -> list[tuple[str, str]]:
+    """Return what the machine is."""
     machine = found.profile.machine
     caches = ", ".join(f"L{cache.level} {tables.size(cache.bytes)}" for cache in machine.caches)
     rows = [
@@ -164,7 +158,8 @@ def _machine_rows(found: MatrixReport) -> list[tuple[str, str]]:
     return rows
 
 
-def _trust_rows(found: MatrixReport) -> list[tuple[str, str]]:
+def trust_rows(found: MatrixReport) -> list[tuple[str, str]]:
+    """Return how far to trust a report: the profile in three rows, then what is of the matrix."""
     trust = found.trust
     fastest = found.prediction[0]
     has_interval = fastest.low_s is not None and fastest.high_s is not None

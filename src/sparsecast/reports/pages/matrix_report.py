@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 from sparsecast.features.structure import Structure
 from sparsecast.machines.profile import Profile
@@ -62,3 +63,7 @@ class MatrixReport:
     measured: dict[str, Record]
     roofs: tuple[Bandwidth, ...]
     trust: Trust
+
+    def released(self) -> Self:
+        """Return the same report without the matrix, which would be made again when needed."""
+        return replace(self, problem=self.problem.released())
