@@ -10,6 +10,7 @@ from sparsecast.api.evaluating import chosen_models
 from sparsecast.api.forecasting import time_model
 from sparsecast.api.reporting import matrix_report
 from sparsecast.api.resolving import training_for
+from sparsecast.api.trust import one_reading
 from sparsecast.benchmark.evaluation import Scoring
 from sparsecast.benchmark.journal import AGAIN_SUITE, kept
 from sparsecast.benchmark.rarity import Rarity, rarities
@@ -54,14 +55,15 @@ def matrix_reports(
     Of a matrix that cannot be read or forecast, `refused` gets the reason. `problems` let go of their
     matrices.
     """
-    for name, problem in list(problems.items()):
-        problems[name] = problem.released()
-        try:
-            yield name, matrix_report(problem, profile, **asked)
-        except StorageError:
-            raise  # it would be the same with every other matrix
-        except InputError as error:
-            refused[name] = str(error)
+    with one_reading():
+        for name, problem in list(problems.items()):
+            problems[name] = problem.released()
+            try:
+                yield name, matrix_report(problem, profile, **asked)
+            except StorageError:
+                raise  # it would be the same with every other matrix
+            except InputError as error:
+                refused[name] = str(error)
 
 
 def collection_report(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
 
 import typer
@@ -11,6 +12,11 @@ import typer
 from sparsecast.cli import options
 from sparsecast.cli.profile_choice import profile_for
 from sparsecast.errors import InputError
+
+if TYPE_CHECKING:
+    from sparsecast.machines.profile import Profile
+    from sparsecast.matrices.problem import Problem
+    from sparsecast.reports.pages.drawing import Draw
 
 
 def command(
@@ -37,46 +43,62 @@ def command(
 ) -> None:
     """Write a page about a matrix, or pages about a collection, to look at and to send. Measures nothing."""
     from sparsecast.reports.pages import rendering
+    from sparsecast.reports.pages.drawing import drawing
 
     rendering.refuse_undrawable()
-    asked: dict[str, Any] = {"iterations": iterations, "threads": threads, "dtype": dtype, "model": model}
-    if len(matrices) > 1 or Path(matrices[0]).is_dir():
-        names = None if models is None or models == "all" else models.split(",")
-        _of_collection(matrices, output, force, profile, names, asked, as_json)
-    elif models is not None:
+    question: dict[str, Any] = {"iterations": iterations, "threads": threads, "dtype": dtype, "model": model}
+    is_collection = len(matrices) > 1 or Path(matrices[0]).is_dir()
+    if models is not None and not is_collection:
         raise InputError(f"--models {models} for one matrix: expected a collection; name its --model")
-    else:
-        _of_matrix(matrices[0], output, force, profile, asked, as_json)
+    names = None if models is None or models == "all" else models.split(",")
+    with drawing() as draw:  # before all that takes its time, so that it is ready then
+        asked = _Asked(output, force, profile, question, names, draw)
+        if is_collection:
+            _of_collection(matrices, asked, as_json)
+        else:
+            _of_matrix(matrices[0], asked, as_json)
 
 
-def _of_matrix(
-    matrix: str, output: Path | None, force: bool, profile: str | None, asked: dict[str, Any], as_json: bool
-) -> None:
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The options, those of a forecast in `question`; and what draws charts."""
+
+    output: Path | None
+    force: bool
+    profile: str | None
+    question: dict[str, Any]
+    models: list[str] | None
+    draw: Draw
+
+    def path(self, name: str) -> Path:
+        """Return where the page goes that is named so by default."""
+        from sparsecast.reports.pages.rendering import file_name
+
+        return self.output or Path(f"{file_name(name)}.html")
+
+    def profile_of(self, matrix: Problem) -> Profile:
+        """Return the profile that forecasts, calibrated first if need be."""
+        return profile_for(matrix, self.profile, self.question["threads"], self.question["dtype"], None)
+
+
+def _of_matrix(matrix: str, asked: _Asked, as_json: bool) -> None:
     from sparsecast import api
     from sparsecast.reports.pages import rendering
     from sparsecast.reports.pages.matrix_page import matrix_page
 
     found = api.read_matrix(matrix)
-    path = output or Path(f"{rendering.file_name(found.name)}.html")
+    path = asked.path(found.name)
     options.refuse_unwritable(path)
-    _refuse_taken(path, force)
-    chosen = profile_for(found, profile, asked["threads"], asked["dtype"], None)
-    report = api.matrix_report(found, chosen, **asked)
+    _refuse_taken(path, asked.force)
+    chosen = asked.profile_of(found)
+    report = api.matrix_report(found, chosen, **asked.question)
     options.warn(report.prediction.notes)
-    written = rendering.write(matrix_page(report), path)
+    written = rendering.write(matrix_page(report, asked.draw), path)
     document = {"matrix": found.name, "profile": chosen.name, "path": str(path), "bytes": written}
     options.show(as_json, document, f"{path}: {written / 1e6:.1f} MB; open it in a browser.")
 
 
-def _of_collection(
-    matrices: list[str],
-    output: Path | None,
-    force: bool,
-    profile: str | None,
-    models: list[str] | None,
-    asked: dict[str, Any],
-    as_json: bool,
-) -> None:
+def _of_collection(matrices: list[str], asked: _Asked, as_json: bool) -> None:
     """Write a page for each matrix into a folder, then the page that tells of all and links to them."""
     from sparsecast import api
     from sparsecast.benchmark.replay import FOLDS
@@ -87,26 +109,26 @@ def _of_collection(
     from sparsecast.reports.pages.matrix_page import matrix_page
     from sparsecast.reports.progress import counted_bar
 
-    fits = FOLDS * sum(len(each.compared) for each in api.chosen_models(models))
+    fits = FOLDS * sum(len(each.compared) for each in api.chosen_models(asked.models))
     problems, refused = api.named_problems(collected(matrices))
-    path = output or Path(f"{rendering.file_name(Path(matrices[0]).resolve().name)}.html")
+    path = asked.path(Path(matrices[0]).resolve().name)
+    options.refuse_unwritable(path)
     folder = path.with_name(f"{path.stem}-pages")
     for place in (path, folder):
-        _refuse_taken(place, force)
-    first = api.first_readable(problems, refused)
-    chosen = profile_for(first, profile, asked["threads"], asked["dtype"], None)
+        _refuse_taken(place, asked.force)
+    chosen = asked.profile_of(api.first_readable(problems, refused))
     paths = {name: folder / file for name, file in rendering.file_names(problems).items()}
     reports = {}
     with counted_bar(options.screen(), "writing pages", len(problems)) as advance:
-        for name, report in api.matrix_reports(problems, chosen, refused, **asked):
-            rendering.write(matrix_page(report), paths[name])
+        for name, report in api.matrix_reports(problems, chosen, refused, **asked.question):
+            rendering.write(matrix_page(report, asked.draw), paths[name])
             reports[name] = report.released()
             advance()
     with counted_bar(options.screen(), "fitting", fits) as advance:
-        scored: dict[str, Any] = {"model": asked["model"], "models": models, "on_fold": advance}
-        found = api.collection_report(matrices, reports, chosen, refused, **scored)
+        scored: dict[str, Any] = {"model": asked.question["model"], "models": asked.models}
+        found = api.collection_report(matrices, reports, chosen, refused, **scored, on_fold=advance)
     links = {name: quote(f"{folder.name}/{paths[name].name}") for name in reports}
-    written = rendering.write(collection_page(found, links), path)
+    written = rendering.write(collection_page(found, links, asked.draw), path)
     unmeasured = found.unmeasured
     document = {
         "matrices": [
@@ -124,9 +146,7 @@ def _of_collection(
 
 
 def _refuse_taken(path: Path, force: bool) -> None:
-    """Raise if nothing can be written there, or something is there that nobody asked to replace."""
-    if not path.is_dir():
-        options.refuse_unwritable(path)
+    """Raise if something is there that nobody asked to replace."""
     if path.exists() and not force:
         raise InputError(
             f"{path} is there already: expected a new name; name another with -o, or replace it by --force"

@@ -5,7 +5,6 @@ Satyanarayan, Moritz, Wongsuphasawat and Heer (2017) describe the language.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -290,10 +289,3 @@ def zoom() -> list[Spec]:
 def milliseconds(seconds: float | None) -> float | None:
     """Return seconds as milliseconds."""
     return None if seconds is None else 1e3 * seconds
-
-
-def drawn(chart: Chart) -> str:
-    """Return a chart as SVG, for readers without JavaScript and for paper."""
-    import vl_convert
-
-    return str(vl_convert.vegalite_to_svg(json.dumps(chart.spec)))

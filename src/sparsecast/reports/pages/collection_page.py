@@ -17,6 +17,7 @@ from sparsecast.reports.evaluation_figures import noise_band
 from sparsecast.reports.pages import collection_charts
 from sparsecast.reports.pages.charts import Chart
 from sparsecast.reports.pages.collection_report import CollectionReport
+from sparsecast.reports.pages.drawing import Draw, drawn
 from sparsecast.reports.pages.matrix_page import machine_rows, trust_rows
 from sparsecast.reports.pages.matrix_report import MatrixReport
 from sparsecast.reports.pages.rendering import head_of, page, rows_of
@@ -48,8 +49,10 @@ _MATRIX_HEAD = (
 )
 
 
-def collection_page(found: CollectionReport, links: Mapping[str, str]) -> str:
-    """Return the page as HTML; `links` are the relative addresses of the pages of its matrices, by name.
+def collection_page(found: CollectionReport, links: Mapping[str, str], draw: Draw = drawn) -> str:
+    """Return the page as HTML.
+
+    `links` are the relative addresses of the pages of its matrices, by name; `draw` gives a chart as SVG.
 
     Raises
     ------
@@ -61,6 +64,7 @@ def collection_page(found: CollectionReport, links: Mapping[str, str]) -> str:
     return page(
         "collection.html",
         _charts(found, score),
+        draw,
         title=", ".join(found.matrices),
         subtitle=f"{len(found.reports):,} matrices, y = A x on {machine}, model {found.model}",
         answer=_answer(found, score),

@@ -11,6 +11,7 @@ from sparsecast.records import Forecast
 from sparsecast.reports import tables
 from sparsecast.reports.figures import COLOURS
 from sparsecast.reports.pages import charts
+from sparsecast.reports.pages.drawing import Draw, drawn
 from sparsecast.reports.pages.matrix_report import MatrixReport
 from sparsecast.reports.pages.rendering import page, rows_of
 from sparsecast.reports.pages.spy import Spy, spy
@@ -35,8 +36,8 @@ _BLOCKS_SHOWN = 40
 _SPY_PIXELS, _LEAST_PIXELS = 380, 60
 
 
-def matrix_page(found: MatrixReport) -> str:
-    """Return the page as HTML.
+def matrix_page(found: MatrixReport, draw: Draw = drawn) -> str:
+    """Return the page as HTML; `draw` gives a chart as SVG.
 
     Raises
     ------
@@ -44,7 +45,7 @@ def matrix_page(found: MatrixReport) -> str:
         If a library that draws it is missing.
     """
     prediction, nnz = found.prediction, found.structure.nnz
-    drawn = [
+    shown = [
         charts.forecasts(prediction, found.measured),
         charts.break_even(prediction),
         charts.roofline(prediction, found.measured, found.roofs, nnz),
@@ -60,7 +61,8 @@ def matrix_page(found: MatrixReport) -> str:
     plan = found.plan
     return page(
         "matrix.html",
-        drawn,
+        shown,
+        draw,
         title=found.problem.name,
         subtitle=f"y = A x in {found.target.dtype} on {prediction.profile}, model {prediction.model}",
         answer=answer,

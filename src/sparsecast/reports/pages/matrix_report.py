@@ -26,12 +26,15 @@ class Trust:
         Median difference between the earlier and the later half of the samples of its Records.
     age_days : float or None
         Since the newest of these Records; None where nobody wrote down when they were measured.
+    drift : str
+        In words, how the machine has changed since then.
     """
 
     records: int
     matrices: int
     noise: float | None
     age_days: float | None
+    drift: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)

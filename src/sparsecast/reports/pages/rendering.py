@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 from sparsecast.errors import InputError
 from sparsecast.files import replacement
 from sparsecast.machines import storage
-from sparsecast.reports.figures import unwritable
-from sparsecast.reports.pages.charts import Chart, drawn
+from sparsecast.reports.pages.drawing import Draw, drawn
 from sparsecast.version import VERSION
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+    from sparsecast.reports.pages.charts import Chart
 
 #: What draws a page: Python packages, and what they are imported as.
 _LIBRARIES = {"jinja2": "jinja2", "vl-convert-python": "vl_convert", "matplotlib": "PIL"}
@@ -36,7 +37,7 @@ def refuse_undrawable() -> None:
             )
 
 
-def page(template: str, charts: Sequence[Chart], **shown: Any) -> str:
+def page(template: str, charts: Sequence[Chart], draw: Draw = drawn, **shown: Any) -> str:
     """Return a page that needs no other file and no network.
 
     Parameters
@@ -44,6 +45,8 @@ def page(template: str, charts: Sequence[Chart], **shown: Any) -> str:
     template : str
         Name of a template of this folder.
     charts : sequence of Chart
+    draw : callable
+        Gives a chart as SVG.
     **shown
         What the template names.
     """
@@ -57,7 +60,7 @@ def page(template: str, charts: Sequence[Chart], **shown: Any) -> str:
         each.name: {
             "name": each.name,
             "caption": each.caption,
-            "svg": Markup(drawn(each)),
+            "svg": Markup(draw(each)),
             "json": Markup(_json_within_script(each.spec)),
         }
         for each in charts
@@ -136,6 +139,8 @@ def write(text: str, path: Path) -> int:
 
     An InputError says that the file cannot be written.
     """
+    from sparsecast.reports.figures import unwritable
+
     data = text.encode()
     try:
         path.parent.mkdir(exist_ok=True)
