@@ -21,8 +21,35 @@ Spec = dict[str, Any]
 #: Sizes of a chart without its axes, in pixels.
 _WIDTH, _HEIGHT, _LOW, _ROW = 560, 300, 180, 26
 
+#: Width of a chart that stands beside another one.
+_HALF = 420
+
+#: What all charts look like.
+_CONFIG = {
+    "axis": {
+        "labelLimit": 240,
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "labelSeparation": 6,
+        "grid": True,
+        "gridOpacity": 0.35,
+    },
+    "legend": {"labelFontSize": 12, "titleFontSize": 12},
+    "view": {"stroke": None},
+}
+
+#: In a tooltip: three digits of a number; and fields without a unit that are no counts.
+_MEASURE = {"type": "quantitative", "format": ".3~g"}
+_RATIOS = ("ratio", "intensity", "gflops", "share")
+
+#: Pixels that a logarithmic axis goes on beyond the first and last mark, which would be cut otherwise.
+_PADDING = 8
+
 #: Numbers of products that the chart of break-even shows, and points of a line.
 _PRODUCTS, _POINTS = (1, 1_000_000), 49
+
+#: Roofs are named whose speeds differ by so much.
+_APART = 1.4
 
 #: Bars of the row lengths.
 _BARS = 40
@@ -43,7 +70,7 @@ def framed(name: str, caption: str, height: int, **spec: Any) -> Chart:
         "width": _WIDTH,
         "height": height,
         "background": None,
-        "config": {"axis": {"labelLimit": 240, "grid": True, "gridOpacity": 0.35}, "view": {"stroke": None}},
+        "config": _CONFIG,
         **spec,
     }
     return Chart(name, caption, whole)
@@ -51,7 +78,7 @@ def framed(name: str, caption: str, height: int, **spec: Any) -> Chart:
 
 def axis(field: str, title: str, *, is_log: bool = False, **more: Any) -> Spec:
     """Return the encoding of numbers along an axis, from 0 or logarithmic."""
-    scale = {"type": "log", "nice": False} if is_log else {"zero": True}
+    scale = {"type": "log", "nice": False, "padding": _PADDING} if is_log else {"zero": True}
     return {"field": field, "type": "quantitative", "title": title, "scale": scale, **more}
 
 
@@ -68,8 +95,14 @@ def format_colours(names: Sequence[str]) -> Spec:
 
 
 def tooltip(**fields: str) -> list[Spec]:
-    """Return the encoding of a tooltip: what each field is called."""
-    return [{"field": field, "title": title} for field, title in fields.items()]
+    """Return the encoding of a tooltip: what each field is called. Measures have as many digits as in tables.
+
+    A field whose title has a unit, or that is a ratio, is such a measure.
+    """
+    return [
+        {"field": field, "title": title, **(_MEASURE if "," in title or field in _RATIOS else {})}
+        for field, title in fields.items()
+    ]
 
 
 def forecasts(found: Prediction, measured: Mapping[str, Record]) -> Chart:
@@ -88,7 +121,7 @@ def forecasts(found: Prediction, measured: Mapping[str, Record]) -> Chart:
     x_title = "milliseconds a product"
     layers: list[Spec] = [
         {
-            "mark": {"type": "rule", "strokeWidth": 5, "opacity": 0.35, "color": COLOURS[0]},
+            "mark": {"type": "rule", "strokeWidth": 5, "opacity": 0.5, "color": COLOURS[0]},
             "encoding": {"x": axis("low_ms", x_title, is_log=True), "x2": {"field": "high_ms"}},
         },
         {
@@ -200,8 +233,7 @@ def roofline(
         },
     }
     name_layer = {
-        "data": {"values": lines},
-        "transform": [{"filter": {"field": "intensity", "equal": ends[1]}}],
+        "data": {"values": _named(lines)},
         "mark": {"type": "text", "align": "right", "dy": -7, "color": "#888888"},
         "encoding": {"x": x, "y": y, "text": {"field": "array"}},
     }
@@ -221,6 +253,15 @@ def roofline(
     return framed(
         "roofline", said, _HEIGHT, layer=[roof_layer, name_layer, point_layer] if lines else [point_layer]
     )
+
+
+def _named(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the right ends of those lines whose names do not lie upon each other, slow ones first."""
+    found: list[dict[str, Any]] = []
+    for end in sorted(lines[1::2], key=lambda line: float(line["gflops"])):
+        if not found or end["gflops"] > _APART * found[-1]["gflops"]:
+            found.append(end)
+    return found
 
 
 def _point(name: str, intensity: float, flops_per_s: float, what: str) -> dict[str, Any]:
@@ -253,6 +294,7 @@ def row_lengths(lengths: np.ndarray[Any, Any]) -> Chart:
         "row-lengths",
         "Rows by their number of non-zeros.",
         _LOW,
+        width=_HALF,
         data={"values": values},
         mark=mark,
         encoding=encoding,
@@ -275,6 +317,7 @@ def bands(shares: Sequence[float]) -> Chart:
         "bands",
         "Entries by distance from the diagonal.",
         _LOW,
+        width=_HALF,
         data={"values": values},
         mark=mark,
         encoding=encoding,

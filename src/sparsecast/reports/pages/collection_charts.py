@@ -100,7 +100,7 @@ def errors(name: str, caption: str, scores: Mapping[str, ErrorScore]) -> Chart:
     title = "error of the forecasts, %"
     layers: list[Spec] = [
         {
-            "mark": {"type": "rule", "strokeWidth": 5, "opacity": 0.35, "color": COLOURS[0]},
+            "mark": {"type": "rule", "strokeWidth": 5, "opacity": 0.5, "color": COLOURS[0]},
             "encoding": {"x": axis("median", title, is_log=True), "x2": {"field": "p90"}},
         },
         {

@@ -29,7 +29,7 @@ _WORST, _RARITIES = 10, 3
 _EDGE = 0.5
 
 #: Rows about trust that are of the profile; the others are of one matrix.
-_ABOUT_PROFILE = 3
+_ABOUT_PROFILE = 4
 
 #: Columns about choices that are known without having measured what forecasts cost.
 _CHOICE_COLUMNS = 5

@@ -50,7 +50,11 @@ def drawing() -> Iterator[Draw]:
                 )
             return str(json.loads(line))
 
-        yield draw
+        try:
+            yield draw
+        except BaseException:
+            process.kill()  # it may still be beginning, which nobody waits for any more
+            raise
 
 
 def drawn(chart: Chart) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from typing import Any
 
 import numpy as np
 
+from sparsecast.models.model import INTERVAL_SHARE
+from sparsecast.planning.prediction import Prediction
 from sparsecast.records import Forecast
 from sparsecast.reports import tables
 from sparsecast.reports.figures import COLOURS
@@ -26,6 +29,7 @@ _FORECAST_HEAD = (
     "GFLOP/s",
     "bytes",
     "to convert",
+    "pays from",
     "energy",
 )
 
@@ -48,10 +52,11 @@ def matrix_page(found: MatrixReport, draw: Draw = drawn) -> str:
     shown = [
         charts.forecasts(prediction, found.measured),
         charts.break_even(prediction),
-        charts.roofline(prediction, found.measured, found.roofs, nnz),
         charts.row_lengths(np.diff(found.problem.matrix.indptr)),
         charts.bands(found.structure.bands.histogram),
     ]
+    if nnz:  # else it has no operations
+        shown.append(charts.roofline(prediction, found.measured, found.roofs, nnz))
     fastest = prediction[0]
     span = tables.interval(fastest.low_s, fastest.high_s)
     answer = (
@@ -71,6 +76,7 @@ def matrix_page(found: MatrixReport, draw: Draw = drawn) -> str:
         features=rows_of(tables.structure("", found.structure)),
         forecast_head=_FORECAST_HEAD,
         forecast_rows=[_forecast_row(each, found) for each in prediction],
+        is_measured=bool(found.measured),
         refused=[(name.upper(), reason) for name, reason in prediction.refused.items()],
         iterations=f"{plan.iterations:,}" if plan else "",
         plan_sentences=tables.plan_sentences(plan, prediction.profile) if plan else [found.unplanned],
@@ -107,6 +113,7 @@ def _spy(found: Spy, report: MatrixReport) -> dict[str, Any]:
         "image": found.image(),
         "bands": bands,
         "words": f"{words}; the colour behind them is the plan's: {named}." if named else f"{words}.",
+        "key": [(name.upper(), COLOURS[k % len(COLOURS)]) for k, name in enumerate(formats)],
     }
 
 
@@ -122,8 +129,22 @@ def _forecast_row(each: Forecast, found: MatrixReport) -> tuple[str, ...]:
         f"{each.gflops:.2f}",
         tables.size(each.bytes),
         "nothing" if each.convert_s == 0 else tables.time(each.convert_s),
+        _pays_from(each, found.prediction),
         tables.energy(each.energy_j),
     )
+
+
+def _pays_from(each: Forecast, prediction: Prediction) -> str:
+    """Return the number of products from which a conversion takes less time than it saves against CSR."""
+    csr = next((other for other in prediction if other.candidate.format == "csr"), None)
+    if csr is None or each.convert_s is None or csr.convert_s is None:
+        return "unknown"
+    if each is csr:
+        return "-"
+    if each.time_s >= csr.time_s:
+        return "never"
+    products = math.ceil((each.convert_s - csr.convert_s) / (csr.time_s - each.time_s))
+    return f"{max(products, 1):,} products"
 
 
 def _plan_rows(found: MatrixReport) -> list[tuple[str, ...]]:
@@ -161,18 +182,32 @@ def machine_rows(found: MatrixReport) -> list[tuple[str, str]]:
 
 
 def trust_rows(found: MatrixReport) -> list[tuple[str, str]]:
-    """Return how far to trust a report: the profile in three rows, then what is of the matrix."""
+    """Return how far to trust a report: the profile in four rows, then what is of the matrix."""
     trust = found.trust
     fastest = found.prediction[0]
     has_interval = fastest.low_s is not None and fastest.high_s is not None
+    meant = f"meant to hold {100 * INTERVAL_SHARE:.0f} of 100 matrices that the model has not seen"
     return [
         ("learned from", f"{trust.records:,} measurements of {trust.matrices:,} matrices"),
         ("noise of these", "unknown" if trust.noise is None else f"{100 * trust.noise:.1f} % in the median"),
         ("newest", "nobody wrote it down" if trust.age_days is None else f"{trust.age_days:.1f} days ago"),
-        ("intervals", "meant to hold 90 of 100 matrices" if has_interval else "none: too few were held out"),
-        ("measured here", f"{len(found.measured)} of {len(found.prediction)} formats"),
+        ("drift since then", trust.drift),
+        ("intervals", meant if has_interval else "none: too few were held out"),
+        ("measured here", _measured_here(found)),
         ("warnings", " ".join(found.prediction.notes) or "none"),
     ]
+
+
+def _measured_here(found: MatrixReport) -> str:
+    """Return what was measured of the matrix, and how much of it the intervals hold."""
+    own = [(each, found.measured.get(each.candidate.format)) for each in found.prediction]
+    held = [
+        each.low_s <= record.time_s <= each.high_s
+        for each, record in own
+        if record is not None and each.low_s is not None and each.high_s is not None
+    ]
+    said = f"{sum(record is not None for _, record in own)} of {len(own)} formats"
+    return f"{said}; {sum(held)} of {len(held)} within their intervals" if held else said
 
 
 def _commands(found: MatrixReport) -> list[str]:
@@ -184,9 +219,11 @@ def _commands(found: MatrixReport) -> list[str]:
     matrix, profile = shlex.quote(source), f"--profile {shlex.quote(found.prediction.profile)}"
     iterations = f"--iterations {found.plan.iterations} " if found.plan else ""
     return [
+        "sparsecast calibrate",
         f"sparsecast structure {matrix}",
         f"sparsecast predict {matrix} {profile} {setting}",
         f"sparsecast plan {matrix} {iterations}{profile} {setting}",
         f"sparsecast measure {matrix} {setting}",
+        f"sparsecast evaluate --replay {profile} {setting}",
         f"sparsecast report {matrix} {iterations}{profile} {setting}",
     ]
