@@ -134,14 +134,14 @@ def forecasts(found: Prediction, measured: Mapping[str, Record]) -> Chart:
         layers.append(
             {
                 "transform": [{"filter": "isValid(datum.measured_ms)"}],
-                "mark": {"type": "point", "shape": "diamond", "filled": True, "size": 110},
+                "mark": {"type": "tick", "thickness": 3, "size": 20},
                 "encoding": {
                     "x": axis("measured_ms", x_title, is_log=True),
                     "color": {"value": COLOURS[3]},
                 },
             }
         )
-        said += " Diamonds: measured."
+        said += " Upright strokes: measured."
     for layer in layers:
         layer["encoding"] |= {"y": y, "tooltip": shown}
     return framed("forecasts", said, max(60, _ROW * len(rows)), data={"values": rows}, layer=layers)
@@ -249,7 +249,9 @@ def roofline(
         },
         "params": zoom(),
     }
-    said = "Speed over flops a byte. Dashed lines: reads in order, from arrays of several sizes."
+    said = "Speed over flops a byte."
+    if lines:
+        said += " Dashed lines: reads in order, from arrays of several sizes."
     return framed(
         "roofline", said, _HEIGHT, layer=[roof_layer, name_layer, point_layer] if lines else [point_layer]
     )
@@ -279,7 +281,7 @@ def row_lengths(lengths: np.ndarray[Any, Any]) -> Chart:
         if n
     ]
     encoding = {
-        "x": axis("from", "non-zeros of a row", bin={"binned": True}),
+        "x": axis("from", "non-zeros of a row", bin={"binned": True}, axis={"tickMinStep": 1}),
         "x2": {"field": "to"},
         "y": {
             "field": "rows",
@@ -326,7 +328,9 @@ def bands(shares: Sequence[float]) -> Chart:
 
 def zoom() -> list[Spec]:
     """Return what lets a reader move and zoom a chart."""
-    return [{"name": "zoom", "select": "interval", "bind": "scales"}]
+    # With Ctrl, as a map: otherwise nobody could scroll past a chart.
+    select = {"type": "interval", "zoom": "wheel![event.ctrlKey]"}
+    return [{"name": "zoom", "select": select, "bind": "scales"}]
 
 
 def milliseconds(seconds: float | None) -> float | None:

@@ -134,7 +134,7 @@ def coverage(scores: Mapping[str, ModelScore]) -> Chart:
         "encoding": {"x": {"datum": 100 * INTERVAL_SHARE}},
     }
     encoding = {
-        "x": axis("held", "measurements within the interval, %"),
+        "x": {**axis("held", "measurements within the interval, %"), "scale": {"domain": [0, 100]}},
         "tooltip": tooltip(name="model", held="held, %", width="mean width, %"),
     }
     return _bars("coverage", said, values, [meant], encoding)

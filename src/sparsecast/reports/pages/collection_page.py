@@ -37,7 +37,6 @@ _CHOICE_COLUMNS = 5
 _MATRIX_HEAD = (
     "matrix",
     "chosen",
-    "rows",
     "non-zeros",
     "a row",
     "forecast",
@@ -130,7 +129,7 @@ def _matrix_row(found: CollectionReport, name: str) -> tuple[str, ...]:
     """Return what the choice for a matrix comes to: held out of the fit where it was measured."""
     report, own = found.reports[name], [row for row in found.rows if row.matrix == name]
     about = report.structure
-    size = f"{about.rows:,}", f"{about.nnz:,}", f"{about.row_lengths.mean:.1f}"
+    size = f"{about.nnz:,}", f"{about.row_lengths.mean:.1f}"
     if not own:
         best = report.prediction[0]
         span = tables.interval(best.low_s, best.high_s)
