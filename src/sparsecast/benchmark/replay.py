@@ -83,6 +83,8 @@ def score(
     for record in again:
         if record.matrix in names:
             scoring.add_again(names[record.matrix], [record])
+    if not groups:
+        return
     for make in models:
         try:
             groups_of = (*make().groups, *make().optional_groups)

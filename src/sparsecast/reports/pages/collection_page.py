@@ -12,6 +12,7 @@ from rich.table import Table
 from sparsecast.benchmark.evaluation import EvaluationRow, ModelScore, worst_of
 from sparsecast.benchmark.rarity import Rarity
 from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.models.linear import capacity
 from sparsecast.reports import tables
 from sparsecast.reports.evaluation_figures import noise_band
 from sparsecast.reports.pages import collection_charts
@@ -194,12 +195,12 @@ def _at_the_edge(report: MatrixReport) -> list[str]:
     """Return a sentence if little decides whether a product finds its data in a cache."""
     machine, threads = report.profile.machine, report.target.threads
     needed = int(report.target.format_bytes("csr", RowBlocks.of(report.structure))[0])
-    levels = zip(("L2", "L3"), machine.shared_cache_bytes(threads), strict=True)
+    levels = {each.level: capacity(each, threads) for each in machine.product_caches if each.level > 1}
     return [
-        f"Matrix and vectors in CSR take {tables.size(needed)}, about the {tables.size(cache)} of {level}: "
+        f"Matrix and vectors in CSR take {tables.size(needed)}, about the {tables.size(size)} of L{level}: "
         f"little decides there what a product finds in the cache."
-        for level, cache in levels
-        if cache and _EDGE <= needed / cache <= 1 / _EDGE
+        for level, size in levels.items()
+        if _EDGE <= needed / size <= 1 / _EDGE
     ]
 
 
