@@ -214,7 +214,14 @@ def _noisy(own: Sequence[EvaluationRow], error: float) -> list[str]:
 
 
 def _command(name: str, found: CollectionReport) -> str:
-    target = next(iter(found.reports.values())).target
+    """Return the command that measures the collection, or that writes this page."""
+    targets = [each.target for each in found.reports.values()]
+    dtypes = sorted({each.dtype for each in targets})
+    setting = f"--threads {targets[0].threads}"
+    if len(dtypes) == 1:  # else each matrix has its own
+        setting += f" --dtype {dtypes[0]}"
+    if name == "report":
+        planned = (each.plan.iterations for each in found.reports.values() if each.plan)
+        setting += "".join(f" --iterations {each}" for each in list(planned)[:1]) + f" --model {found.model}"
     asked = " ".join(map(shlex.quote, found.matrices))
-    profile = shlex.quote(found.evaluation.profile)
-    return f"sparsecast {name} {asked} --profile {profile} --threads {target.threads}"
+    return f"sparsecast {name} {asked} --profile {shlex.quote(found.evaluation.profile)} {setting}"

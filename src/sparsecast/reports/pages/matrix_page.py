@@ -218,12 +218,13 @@ def _commands(found: MatrixReport) -> list[str]:
     setting = f"--threads {found.target.threads} --dtype {found.target.dtype}"
     matrix, profile = shlex.quote(source), f"--profile {shlex.quote(found.prediction.profile)}"
     iterations = f"--iterations {found.plan.iterations} " if found.plan else ""
+    forecast = f"{profile} {setting} --model {found.prediction.model}"
     return [
         "sparsecast calibrate",
         f"sparsecast structure {matrix}",
-        f"sparsecast predict {matrix} {profile} {setting}",
-        f"sparsecast plan {matrix} {iterations}{profile} {setting}",
+        f"sparsecast predict {matrix} {forecast}",
+        f"sparsecast plan {matrix} {iterations}{forecast}",
         f"sparsecast measure {matrix} {setting}",
         f"sparsecast evaluate --replay {profile} {setting}",
-        f"sparsecast report {matrix} {iterations}{profile} {setting}",
+        f"sparsecast report {matrix} {iterations}{forecast}",
     ]
