@@ -17,6 +17,7 @@ from sparsecast.api.calibrating import (
 from sparsecast.api.checkup import checkup, next_steps
 from sparsecast.api.cluster_evaluating import replay_ranks
 from sparsecast.api.clustering import cluster
+from sparsecast.api.collecting import collection_report, first_readable, matrix_reports
 from sparsecast.api.comparing import compare, profiles_to_compare
 from sparsecast.api.evaluating import chosen_models, evaluate, replay
 from sparsecast.api.executing import (
@@ -48,6 +49,7 @@ from sparsecast.api.reporting import matrix_report
 from sparsecast.api.resolving import (
     contents,
     machine_of,
+    named_problems,
     origin,
     read_matrix,
     read_question,
@@ -88,12 +90,14 @@ __all__ = [
     "choice",
     "chosen_models",
     "cluster",
+    "collection_report",
     "compare",
     "compile",
     "contents",
     "distribute",
     "disturbances",
     "evaluate",
+    "first_readable",
     "forecasts_at_hand",
     "held_frequency",
     "import_machine",
@@ -104,10 +108,12 @@ __all__ = [
     "machine_of",
     "machines",
     "matrix_report",
+    "matrix_reports",
     "measure",
     "measure_here",
     "measure_on_ranks",
     "measuring_steps",
+    "named_problems",
     "new_machine",
     "next_steps",
     "on_ranks",

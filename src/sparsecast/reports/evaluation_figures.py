@@ -62,9 +62,13 @@ def _panel(name: str, score: ModelScore, rows: list[EvaluationRow]) -> ForecastP
     for format_name in score.formats:
         own = [row for row in rows if row.estimate.candidate.format == format_name]
         points[format_name] = tuple(row.measured for row in own), tuple(row.estimate.value for row in own)
-    noise = (score.repeat_p90, _AGAIN) if score.repeat_p90 is not None else (score.median_noise, _NOISE)
     errors = f"median error {100 * score.median_error:.1f} %, 90 % below {100 * score.p90_error:.0f} %"
-    return ForecastPanel(name, _UNITS[score.quantity], f"{name}\n{errors}", points, *noise)
+    return ForecastPanel(name, _UNITS[score.quantity], f"{name}\n{errors}", points, *noise_band(score))
+
+
+def noise_band(score: ModelScore) -> tuple[float | None, str]:
+    """Return by how much a perfect forecast would differ from the measurements, and what told it."""
+    return (score.repeat_p90, _AGAIN) if score.repeat_p90 is not None else (score.median_noise, _NOISE)
 
 
 def draw_forecasts(panels: list[ForecastPanel], title: str, path: Path) -> None:
