@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -25,20 +24,16 @@ def command(
         typer.Option(metavar="MACHINE=NUMBER/h", help="Of an hour, in any currency; once for each machine."),
     ] = None,
     model: options.ModelOption = None,
-    figure: Annotated[
-        Path | None, typer.Option(metavar="FILE.svg", help="Draw the times with their intervals.")
-    ] = None,
+    figure: options.FigureOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
     """Forecast products on several machines: time, energy and price side by side."""
     from sparsecast import api
     from sparsecast.planning.machine_comparison import prices_of
-    from sparsecast.reports import comparison_reports, figures
+    from sparsecast.reports import comparison_reports
     from sparsecast.reports.progress import counted_bar
 
-    if figure is not None:
-        options.refuse_unwritable(figure)
-        figures.refuse_undrawable(figure)
+    options.refuse_figure(figure)
     profiles = api.profiles_to_compare(None if machines is None else machines.split(","))
     prices = prices_of(price or (), list(profiles))
     asked = dict(map(api.read_question, matrices))

@@ -89,6 +89,10 @@ DevicesOption = Annotated[
         metavar="DEVICE[,DEVICE]", help=f"Where the products are done; several are compared. {_DEVICES}"
     ),
 ]
+FigureOption = Annotated[
+    Path | None,
+    typer.Option("--figure", metavar="FILE.svg|png|pdf", help="Draw it there, too (docs/figures.md)."),
+]
 DeviceOption = Annotated[str, typer.Option(metavar="DEVICE", help=f"Where the product is done. {_DEVICES}")]
 
 
@@ -134,6 +138,15 @@ def refuse_unwritable(path: Path) -> None:
     """Raise if a file cannot be written, before minutes are spent on what goes into it."""
     if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
         raise unwritable(path)
+
+
+def refuse_figure(path: Path | None) -> None:
+    """Raise if a figure that is asked for cannot be drawn, before anything is measured for it."""
+    if path is not None:
+        from sparsecast.reports.figures import refuse_undrawable
+
+        refuse_unwritable(path)
+        refuse_undrawable(path)
 
 
 def unwritable(path: Path, why: str = "") -> InputError:

@@ -10,7 +10,8 @@ from sparsecast.benchmark.gahvari.search_space import UNBLOCKED, Point, Series
 from sparsecast.benchmark.gahvari.summary import SUITE, ratings
 from sparsecast.errors import InputError
 from sparsecast.machines.machine import Cache
-from sparsecast.reports.figures import draw_speed_maps, refuse_undrawable, speed_maps, speed_title
+from sparsecast.reports.bench_figures import draw_bench, series_speeds, speed_maps, speed_title
+from sparsecast.reports.figures import refuse_undrawable
 
 SERIES = {UNBLOCKED: 100.0, Series((2, 2)): 300.0, Series((4, 1)): 200.0}
 
@@ -67,7 +68,9 @@ def test_the_sizes_are_marked_where_there_are_some(rating, recorded, tmp_path, c
     import matplotlib
 
     with matplotlib.rc_context({"svg.fonttype": "none"}):
-        draw_speed_maps(speed_maps(found), speed_title(found, recorded.machine), path)
+        draw_bench(
+            speed_maps(found), series_speeds(found), found.figures, speed_title(found, recorded.machine), path
+        )
     drawn = path.read_text()
     assert {name for name in ("small", "medium", "large") if f">{name}<" in drawn} == named
     assert "recorded test machine: float64, 1 thread" in drawn
@@ -76,7 +79,10 @@ def test_the_sizes_are_marked_where_there_are_some(rating, recorded, tmp_path, c
 
 def test_a_figure_that_cannot_be_written_is_said(rating, recorded, tmp_path):
     with pytest.raises(InputError, match=r"map\.png cannot be written \(No such file or directory\)"):
-        draw_speed_maps(speed_maps(rating()), "", tmp_path / "absent" / "map.png")
+        found = rating()
+        draw_bench(
+            speed_maps(found), series_speeds(found), found.figures, "", tmp_path / "absent" / "map.png"
+        )
 
 
 @pytest.mark.parametrize("name", ["map", "map.bmp", "map.PNG", "png"])
