@@ -131,7 +131,7 @@ def draw_blocks(found: BlockForecast, path: Path) -> None:
         If the file cannot be written.
     """
     parts = stretches(found)
-    title = f"{found.matrix} on {found.profile}: blocks of {BLOCK_ENTRIES} entries, and means of stretches"
+    title = f"{found.matrix} on {found.profile}: blocks of {BLOCK_ENTRIES} entries"
     with drawing(path, 9, 3.2, title) as figure:
         axes = figure.subplots()
         entries = (np.arange(len(found.ns)) + 0.5) * BLOCK_ENTRIES
