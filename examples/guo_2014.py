@@ -114,9 +114,9 @@ def draw(shown: dict[str, list[Tried]], path: Path) -> None:
             for ax, name in zip(axes, OF_THE_PAPER, strict=False):
                 own = [each for each in found if each.format == name]
                 draw_times(ax, own)
-                ax.set_title(f"{name.upper()}, {title}" if ax is axes[0] else name.upper())
+                ax.set_title(name.upper())
                 ax.set_visible(bool(own))
-            axes[0].set_ylabel("one product")
+            axes[0].set_ylabel(f"{title}\none product")
             draw_errors(axes[-1], mean_errors(found))
         every = {
             label: handle

@@ -1,4 +1,4 @@
-"""Summary: what they show, and that they are drawn."""
+"""The figure of the five-minute benchmark: what it shows, and that it is drawn."""
 
 from __future__ import annotations
 
@@ -89,3 +89,15 @@ def test_a_figure_that_cannot_be_written_is_said(rating, recorded, tmp_path):
 def test_a_kind_of_file_that_is_not_written_is_refused(tmp_path, name):
     with pytest.raises(InputError, match=r"expected a name that ends in \.png, \.svg, \.pdf; name it so"):
         refuse_undrawable(tmp_path / name)
+
+
+def test_block_sizes_are_sorted_by_their_median_and_the_figures_are_lines(rating, tmp_path):
+    found = rating()
+    speeds = series_speeds(found)
+    assert [(each.name, each.is_blocked) for each in speeds] == [("2x2", True), ("4x1", True), ("1x1", False)]
+    assert speeds[0].ends == pytest.approx((324, 334)) and speeds[0].median == pytest.approx(329)
+    assert speeds[0].ends[0] <= speeds[0].quartiles[0] <= speeds[0].median <= speeds[0].quartiles[1]
+    draw_bench(speed_maps(found), speeds, found.figures, "rated", tmp_path / "b.svg")
+    drawn = (tmp_path / "b.svg").read_text()
+    for text in ("4x1", "unblocked maximum: 134", "blocked maximum: 334", "rated", "1 Ki"):
+        assert f">{text}<" in drawn

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from types import SimpleNamespace
 
 import pytest
 
 from sparsecast.applications.iterations import Iterations
 from sparsecast.applications.laps import PRODUCT
+from sparsecast.benchmark.distributed_measurement import MeasuredProduct
+from sparsecast.cluster_records import Configuration, DistributedRecord
 from sparsecast.errors import InputError
 from sparsecast.planning.application_cost import ApplicationCost, LoopCost
 from sparsecast.planning.application_run import ApplicationRun
@@ -22,6 +25,7 @@ from sparsecast.reports.time_figures import (
     draw_times,
     forecast_rows,
     measured_rows,
+    rank_rows,
     refuse_many,
 )
 
@@ -71,12 +75,14 @@ def test_forecasts_are_sorted_and_told_apart_where_only_parameters_differ(candid
     ]
     items += [
         forecast(candidate, 2.0, 1.5, 2.5),
-        forecast(dataclasses.replace(candidate, format="ell"), 0.5, basis="measured"),
+        forecast(dataclasses.replace(candidate, format="ell"), 0.5, 0.45, 0.55, basis="measured"),
+        forecast(dataclasses.replace(candidate, format="dia"), 4.0, basis="corrected"),
     ]
     rows = forecast_rows(items)
-    assert [row.time_s for row in rows] == [0.5, 1.0, 2.0, 3.0]
+    assert [row.time_s for row in rows] == [None, 1.0, 2.0, 3.0, 4.0]
     assert rows[1].label == "BCSR, k, block 2x2"
-    assert rows[0].label.endswith("(measured)") and rows[0].measured_s == 0.5
+    assert (rows[0].measured_s, rows[0].noise) == (0.5, pytest.approx(0.1))
+    assert rows[-1].label.endswith("(corrected)")
     assert (rows[2].low_s, rows[2].high_s, rows[2].measured_s) == (1.5, 2.5, None)
     assert rows[2].label == f"CSR, {candidate.kernel}"
 
@@ -93,6 +99,19 @@ def test_measurements_without_a_forecast_and_at_several_frequencies(recorded, ca
     assert [row.time_s for row in rows] == [3.0, None, 3.0]
     assert rows[0].label.endswith(", 2.40 GHz") and rows[2].label.endswith(", 1.20 GHz")
     assert rows[0].noise is None and rows[1].noise == template.noise
+
+
+def test_products_on_ranks_are_sorted_with_the_forecasts_that_there_are():
+    ways = [Configuration(name, "csr", "coo", "rows", 4, 1) for name in ("2d", "local-1d")]
+    measured = [
+        MeasuredProduct(DistributedRecord(way, "m", 9, {}, (), time_s, None, 0.1, None, False, "", ""), 0.0)
+        for way, time_s in zip(ways, (2.0, 1.0), strict=True)
+    ]
+    expected = {ways[0]: SimpleNamespace(time_s=3.0, low_s=None, high_s=4.0)}
+    assert rank_rows(measured, expected) == (
+        TimeRow("local-1d, CSR + COO, rows", "local-1d", None, None, None, 1.0, 0.1),
+        TimeRow("2d, CSR + COO, rows", "2d", 3.0, None, 4.0, 2.0, 0.1),
+    )
 
 
 def test_times_are_drawn_with_what_they_have(tmp_path):

@@ -138,7 +138,7 @@ def drawing(path: Path, width: float, height: float, title: str = "") -> Iterato
     with matplotlib.rc_context(style):
         figure = Figure(figsize=(width, height), layout="constrained")
         if title:
-            figure.suptitle(textwrap.fill(title, int(_TITLE_LETTERS * width)))
+            figure.suptitle(textwrap.fill(title, int(_TITLE_LETTERS * width), break_on_hyphens=False))
         yield figure
         try:
             figure.savefig(path)

@@ -216,7 +216,7 @@ def _draw_totals(ax: Axes, shown: PlanPicture) -> None:
     handles, _ = ax.get_legend_handles_labels()
     if any(line.measured_s is not None for line in shown.lines):
         handles = [*handles, Line2D([], [], **_MEASURED, label="measured")]
-    ax.legend(handles=handles, loc="upper left")
+    ax.legend(handles=handles, loc="upper left", frameon=True, facecolor="white", edgecolor="none")
 
 
 def _dashes(count: int) -> Sequence[str]:

@@ -60,20 +60,19 @@ class TimePanel:
 
 
 def forecast_rows(items: Iterable[Forecast]) -> tuple[TimeRow, ...]:
-    """Return a row for each Forecast, the fastest first; a probe's own times are measured ones."""
+    """Return a row for each Forecast, the fastest first; what a probe measured is measured."""
     ordered = sorted(items, key=lambda item: item.time_s)
     labels = _labels([item.candidate for item in ordered])
-    return tuple(
-        TimeRow(
-            label if item.basis == "model" else f"{label} ({item.basis})",
-            item.candidate.format,
-            item.time_s,
-            item.low_s,
-            item.high_s,
-            item.time_s if item.basis == "measured" else None,
-        )
-        for label, item in zip(labels, ordered, strict=True)
-    )
+    return tuple(_forecast_row(label, item) for label, item in zip(labels, ordered, strict=True))
+
+
+def _forecast_row(label: str, item: Forecast) -> TimeRow:
+    name = item.candidate.format
+    if item.basis == "measured":  # by a probe: its interval is the noise
+        noise = None if item.high_s is None else item.high_s / item.time_s - 1
+        return TimeRow(label, name, None, measured_s=item.time_s, noise=noise)
+    shown = label if item.basis == "model" else f"{label} ({item.basis})"
+    return TimeRow(shown, name, item.time_s, item.low_s, item.high_s)
 
 
 def measured_rows(records: Iterable[Record], expected: Mapping[Candidate, Forecast]) -> tuple[TimeRow, ...]:
