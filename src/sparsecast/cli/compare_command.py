@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -25,29 +24,27 @@ def command(
         typer.Option(metavar="MACHINE=NUMBER/h", help="Of an hour, in any currency; once for each machine."),
     ] = None,
     model: options.ModelOption = None,
-    figure: Annotated[
-        Path | None, typer.Option(metavar="FILE.svg", help="Draw the times with their intervals.")
-    ] = None,
+    figure: options.FigureOption = None,
     page: Annotated[
         Path | None,
         typer.Option(metavar="FILE.html", help="Write all of it as one page, to look at and send."),
     ] = None,
+    force: options.ForceOption = False,
     as_json: options.JsonOption = False,
 ) -> None:
     """Forecast products on several machines: time, energy and price side by side."""
     from sparsecast import api
     from sparsecast.planning.machine_comparison import prices_of
-    from sparsecast.reports import comparison_reports, figures
+    from sparsecast.reports import comparison_reports
     from sparsecast.reports.pages import rendering
     from sparsecast.reports.pages.comparison_page import MachineReport, comparison_page
     from sparsecast.reports.progress import counted_bar
 
-    if figure is not None:
-        options.refuse_unwritable(figure)
-        figures.refuse_undrawable(figure)
+    options.refuse_figure(figure)
     if page is not None:
         rendering.refuse_undrawable()
         options.refuse_unwritable(page)
+        options.refuse_taken(page, force)
     profiles = api.profiles_to_compare(None if machines is None else machines.split(","))
     prices = prices_of(price or (), list(profiles))
     asked = dict(map(api.read_question, matrices))

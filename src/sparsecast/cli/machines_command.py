@@ -8,19 +8,33 @@ from typing import Annotated
 import typer
 
 from sparsecast.cli import options
+from sparsecast.errors import InputError
 
 group = typer.Typer(invoke_without_command=True, add_completion=False)
 
 
 @group.callback()
-def command(context: typer.Context, as_json: options.JsonOption = False) -> None:
+def command(
+    context: typer.Context,
+    profile: Annotated[
+        str | None, typer.Option(metavar="NAME|PATH", help="Draw this one; this machine's by default.")
+    ] = None,
+    figure: options.FigureOption = None,
+    as_json: options.JsonOption = False,
+) -> None:
     """Describe this machine and list the profiles at hand, import published results, or make a machine."""
     if context.invoked_subcommand is not None:
         return
     from sparsecast import api
     from sparsecast.machines.profile import Profile
-    from sparsecast.reports import documents, tables
+    from sparsecast.reports import documents, machine_figures, tables
 
+    options.refuse_figure(figure)
+    if figure is not None:
+        drawn = api.profile(profile)
+        machine_figures.draw_machine(machine_figures.machine_picture(drawn), drawn.name, figure)
+    elif profile is not None:
+        raise InputError(f"--profile {profile} without --figure: expected a file to draw it in; name one")
     here, known = api.machines()
     usable = {name: found for name, found in known.items() if isinstance(found, Profile)}
     contents = {name: f"cannot be used: {found}" for name, found in known.items()}

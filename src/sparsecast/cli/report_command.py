@@ -29,7 +29,7 @@ def command(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE.html", help="NAME.html here by default.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace pages that are there.")] = False,
+    force: options.ForceOption = False,
     iterations: Annotated[int, typer.Option(min=1, help="Products that the plan is for.")] = 1000,
     models: Annotated[
         str | None,
@@ -89,7 +89,7 @@ def _of_matrix(matrix: str, asked: _Asked, as_json: bool) -> None:
     found = api.read_matrix(matrix)
     path = asked.path(found.name)
     options.refuse_unwritable(path)
-    _refuse_taken(path, asked.force)
+    options.refuse_taken(path, asked.force)
     chosen = asked.profile_of(found)
     report = api.matrix_report(found, chosen, **asked.question)
     options.warn(report.prediction.notes)
@@ -115,7 +115,7 @@ def _of_collection(matrices: list[str], asked: _Asked, as_json: bool) -> None:
     options.refuse_unwritable(path)
     folder = path.with_name(f"{path.stem}-pages")
     for place in (path, folder):
-        _refuse_taken(place, asked.force)
+        options.refuse_taken(place, asked.force)
     chosen = asked.profile_of(api.first_readable(problems, refused))
     paths = {name: folder / file for name, file in rendering.file_names(problems).items()}
     reports = {}
@@ -143,11 +143,3 @@ def _of_collection(matrices: list[str], asked: _Asked, as_json: bool) -> None:
     measured = len(reports) - len(unmeasured)
     said = f"{path}: {len(reports):,} matrices, {measured:,} of them measured; open it in a browser."
     options.show(as_json, document, said, *(f"Left out: {name}: {why}" for name, why in refused.items()))
-
-
-def _refuse_taken(path: Path, force: bool) -> None:
-    """Raise if something is there that nobody asked to replace."""
-    if path.exists() and not force:
-        raise InputError(
-            f"{path} is there already: expected a new name; name another with -o, or replace it by --force"
-        )
