@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 SOURCES := src tests benchmarks examples
 
-.PHONY: demo test test-mpi test-cnn check clean gpu-campaign
+.PHONY: demo test test-mpi test-cnn test-browser check clean gpu-campaign
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -39,6 +39,15 @@ TORCH ?= torch
 test-cnn: $(VENV)/installed-test
 	$(PIP) install '$(TORCH)' --editable '.[cnn]'
 	$(BIN)/python -m pytest tests/models/networks tests/cli/test_blocks.py
+
+# Pages in Chromium, which make test skips. Where this is Debian and you are root, Chromium is installed first.
+# SPARSECAST_SCREENSHOTS=folder keeps pictures of the pages.
+test-browser: $(VENV)/installed-test $(VENV)/installed-browser
+	@{ command -v chromium && command -v chromedriver; } >/dev/null || { \
+		test "$$(id -u)" = 0 && command -v apt-get >/dev/null || \
+			{ echo 'chromium and chromedriver: expected both on the path; install Chromium and its driver'; exit 2; }; \
+		apt-get -qq update && apt-get -qq install -y chromium chromium-driver; }
+	$(BIN)/python -m pytest tests/browser
 
 check: $(VENV)/installed-check
 	$(BIN)/ruff check $(SOURCES)

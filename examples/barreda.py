@@ -41,7 +41,7 @@ from sparsecast.models.networks.architectures import SEEING_ROWS, TIME
 from sparsecast.models.networks.scores import BlockScore
 from sparsecast.models.networks.training import PAPER_PLAN
 from sparsecast.models.networks.weights import ModelCard, load_network
-from sparsecast.reports.figures import COLOURS, refuse_undrawable, save
+from sparsecast.reports.figures import COLOURS, drawing, refuse_undrawable
 
 #: Networks: labels, whose architecture, split.
 NETWORKS = (
@@ -117,24 +117,26 @@ def show_trained() -> None:
 
 def draw_losses(path: Path) -> None:
     """Draw the errors of each epoch of the networks that are there."""
-    refuse_undrawable(path)
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7.0, 4.2), layout="constrained")
-    ax = figure.subplots()
-    for place_in_turn, (kind, whose, split) in enumerate(NETWORKS):
-        file = place(kind, whose, split)
-        card = load_network(file)[1] if file.exists() else None
-        if card is not None and card.losses:
-            epochs, colour = range(1, len(card.losses) + 1), COLOURS[place_in_turn]
-            ax.plot(epochs, card.losses, color=colour, linestyle="--")
-            ax.plot(epochs, card.validation, color=colour, label=f"{kind} labels, {whose}, by {split}")
-    ax.set_yscale("log")
-    ax.set_xlabel("epoch")
-    ax.set_ylabel("mean squared error, (ns an entry)²")
-    ax.set_title("on the validation; dashed: on what was learned", fontsize="medium")
-    ax.legend(fontsize="small")
-    save(figure, path)
+    title = "Errors of the networks on the validation; dotted: on what was learned"
+    with drawing(path, 7.0, 4.2, title) as figure:
+        ax = figure.subplots()
+        for place_in_turn, (kind, whose, split) in enumerate(NETWORKS):
+            file = place(kind, whose, split)
+            card = load_network(file)[1] if file.exists() else None
+            if card is not None and card.losses:
+                epochs, colour = range(1, len(card.losses) + 1), COLOURS[place_in_turn]
+                dashes = ("-", "--", "-.", (0, (5, 1, 1, 1, 1, 1)))[place_in_turn]
+                ax.plot(epochs, card.losses, color=colour, linestyle=":", linewidth=1)
+                label = f"{kind} labels, {whose}, by {split}"
+                ax.plot(epochs, card.validation, color=colour, linestyle=dashes, label=label)
+        ax.set_yscale("log")
+        ax.yaxis.set_major_formatter("{x:g}")
+        ax.yaxis.set_minor_formatter("{x:g}")
+        ax.tick_params(axis="y", which="minor", labelsize=6)
+        ax.set_xlabel("epoch")
+        ax.set_ylabel("mean squared error, (ns an entry)²; ours: of logarithms")
+        if ax.lines:
+            ax.legend()
 
 
 def of_pagerank(graph: Problem) -> Problem:
@@ -196,6 +198,8 @@ def main() -> int:
     parser.add_argument("--figure", type=Path, metavar="FILE", help="draw the errors over the epochs")
     asked = parser.parse_args()
     try:
+        if asked.figure:
+            refuse_undrawable(asked.figure)
         find_profile(here=machine_of("cpu"))
         if asked.train:
             train_all(asked.epochs, asked.blocks)

@@ -1,7 +1,7 @@
 """The experiment of Guo, Wang and Chen (2014): how far the times of their models are off.
 
-    python examples/guo_2014.py [--profile NAME|PATH] [--threads N] [MATRIX...]
-    python examples/guo_2014.py --published TABLE.csv
+    python examples/guo_2014.py [--profile NAME|PATH] [--threads N] [--figure FILE] [MATRIX...]
+    python examples/guo_2014.py --published TABLE.csv [--figure FILE]
 
 The first form fits the models to the paper's benchmark matrices, as they were measured on a machine. It
 tries them on each MATRIX, which is measured here, or on the gallery matrices of the profile, which no model
@@ -11,6 +11,9 @@ first, for a minute.
 The second form reads the results of others on GPUs (README.md, "Machines nobody here has"). They are on no
 grid of strips and row lengths, so the models are fitted to matrices of nearly constant row length in half of
 the groups, and tried on such matrices in the other half.
+
+--figure draws the times of the matrices beside the forecasts, format by format, as figures 13 to 16 of the
+paper do, and the mean errors beside those of its figure 17.
 """
 
 from __future__ import annotations
@@ -18,13 +21,15 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import defaultdict
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
+from typing import TYPE_CHECKING
 
 import sparsecast as sc
 from sparsecast.api.resolving import calibrated_profile, machine_of, model_records, read_matrix, stored_target
 from sparsecast.benchmark.published import GPUS, published_profiles
-from sparsecast.errors import ProfileError, SparsecastError
+from sparsecast.errors import InputError, ProfileError, SparsecastError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.machines.profile import Profile
@@ -33,6 +38,10 @@ from sparsecast.models.guo import GuoModel
 from sparsecast.models.model import HELD_OUT_SUITE
 from sparsecast.models.training import TrainingSet
 from sparsecast.records import Record
+from sparsecast.reports.figures import COLOURS, drawing, refuse_undrawable, scale_axis
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 #: Section 5.1 and figure 17: mean errors on 22 matrices, on a Tesla C2050.
 OF_THE_PAPER = {"csr": 0.063, "ell": 0.044, "coo": 0.022, "hyb": 0.047}
@@ -43,30 +52,120 @@ SMALL_DEVIATION = 0.2
 #: Ginkgo's kernels for the formats of the paper.
 GINKGO = ("csr", "ell", "coo", "hybrid")
 
+#: Matrices that are named below their times.
+MOST_NAMED = 12
+
 Measured = list[tuple[Record, Structure]]
 
 
-def mean_errors(model: GuoModel, measured: Measured) -> dict[str, tuple[int, float]]:
-    """Return for each format the number of measurements, and the mean of |forecast - time| / time."""
+@dataclass(frozen=True)
+class Tried:
+    """One measurement, and what the models forecast of it by our fits and by those of the paper."""
+
+    matrix: str
+    format: str
+    measured_s: float
+    ours_s: float
+    printed_s: float
+
+
+def tried(training: TrainingSet, measured: Measured) -> list[Tried]:
+    """Return what both models forecast of each measurement that they serve, the shortest time first."""
+    ours, printed = (GuoModel(as_printed=each).fit(training) for each in (False, True))
+    found = []
+    for record, structure in measured:
+        if ours.serves(record.candidate):
+            asked = record.candidate, RowBlocks.of(structure)
+            seconds = (float(model.values(*asked)[0]) for model in (ours, printed))
+            found.append(Tried(record.matrix, record.candidate.format, record.time_s, *seconds))
+    return sorted(found, key=lambda each: each.measured_s)
+
+
+def mean_errors(found: list[Tried]) -> dict[str, tuple[int, float, float]]:
+    """Return for each format the number of measurements, and both means of |forecast - time| / time."""
     errors = defaultdict(list)
-    for record, found in measured:
-        if model.serves(record.candidate):
-            time_s = float(model.values(record.candidate, RowBlocks.of(found))[0])
-            errors[record.candidate.format].append(abs(time_s - record.time_s) / record.time_s)
-    return {name: (len(each), fmean(each)) for name, each in errors.items()}
+    for each in found:
+        forecasts = each.ours_s, each.printed_s
+        errors[each.format].append([abs(own - each.measured_s) / each.measured_s for own in forecasts])
+    return {name: (len(own), *map(fmean, zip(*own, strict=True))) for name, own in errors.items()}
 
 
-def show(title: str, training: TrainingSet, measured: Measured) -> None:
+def show(title: str, training: TrainingSet, measured: Measured) -> list[Tried]:
     """Print the errors with our fits and with those of the paper, and what the paper prints."""
-    ours, printed = (mean_errors(GuoModel(as_printed=each).fit(training), measured) for each in (False, True))
+    found = tried(training, measured)
+    errors = mean_errors(found)
     print(f"{title}\nformat  measured  our fits  fits as printed  the paper")
     for name in OF_THE_PAPER:
-        if name in ours:
-            count, error = ours[name]
-            print(f"{name:6}{count:10}{error:10.1%}{printed[name][1]:17.1%}{OF_THE_PAPER[name]:11.1%}")
+        if name in errors:
+            count, ours, printed = errors[name]
+            print(f"{name:6}{count:10}{ours:10.1%}{printed:17.1%}{OF_THE_PAPER[name]:11.1%}")
+    return found
 
 
-def here(profile: Profile, threads: int | None, matrices: list[str]) -> None:
+def draw(shown: dict[str, list[Tried]], path: Path) -> None:
+    """Draw a row of panels for each machine: the times by format, and the mean errors."""
+    shown = {title: found for title, found in shown.items() if found}
+    if not shown:
+        raise InputError(f"figure {path} would show nothing: expected measurements; name a matrix")
+    columns = len(OF_THE_PAPER) + 1
+    with drawing(path, 3.0 * columns, 3.4 * len(shown) + 0.5, "Models of Guo et al. (2014)") as figure:
+        panels = figure.subplots(len(shown), columns, squeeze=False)
+        for axes, (title, found) in zip(panels, shown.items(), strict=True):
+            for ax, name in zip(axes, OF_THE_PAPER, strict=False):
+                own = [each for each in found if each.format == name]
+                draw_times(ax, own)
+                ax.set_title(name.upper())
+                ax.set_visible(bool(own))
+            axes[0].set_ylabel(f"{title}\none product")
+            draw_errors(axes[-1], mean_errors(found))
+        every = {
+            label: handle
+            for ax in (panels[0][-1], panels[0][0])
+            for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)
+        }
+        figure.legend(every.values(), every, loc="outside lower center", ncols=6)
+
+
+def draw_times(ax: Axes, found: list[Tried]) -> None:
+    """Draw measured times and forecasts of the matrices, the shortest time first."""
+    places = range(1, len(found) + 1)
+    for label, seconds, colour, mark in (
+        ("our fits", [each.ours_s for each in found], COLOURS[0], "o"),
+        ("fits as printed", [each.printed_s for each in found], COLOURS[1], "x"),
+    ):
+        ax.plot(places, seconds, linestyle="none", marker=mark, color=colour, label=label, markersize=4)
+    ax.plot(
+        places, [each.measured_s for each in found], color="black", drawstyle="steps-mid", label="measured"
+    )
+    scale_axis(ax.yaxis, [s for each in found for s in (each.measured_s, each.ours_s, each.printed_s)], "s")
+    if len(found) <= MOST_NAMED:
+        names = [each.matrix.removeprefix("gallery:").partition("?")[0][:20] for each in found]
+        ax.set_xticks(places, names, rotation=60, ha="right", rotation_mode="anchor", fontsize=7)
+    else:
+        ax.set_xlabel("matrices, by their measured time")
+
+
+def draw_errors(ax: Axes, errors: dict[str, tuple[int, float, float]]) -> None:
+    """Draw the mean errors of the formats, ours beside those of the paper's figure 17."""
+    names = [name for name in OF_THE_PAPER if name in errors]
+    bars = (
+        ("error of our fits", [errors[name][1] for name in names], COLOURS[0], ""),
+        ("of fits as printed", [errors[name][2] for name in names], COLOURS[1], "////"),
+        ("of the paper, Tesla C2050", [OF_THE_PAPER[name] for name in names], "white", "...."),
+    )
+    for turn, (label, values, colour, hatch) in enumerate(bars):
+        places = [place + 0.27 * (turn - 1) for place in range(len(names))]
+        percent = [100 * value for value in values]
+        ax.bar(
+            places, percent, 0.25, color=colour, hatch=hatch, edgecolor="black", linewidth=0.5, label=label
+        )
+    ax.set_xticks(range(len(names)), [name.upper() for name in names])
+    ax.set_ylabel("mean error, %")
+    ax.grid(visible=False, axis="x")
+    ax.set_title("mean errors; paper: figure 17")
+
+
+def here(profile: Profile, threads: int | None, matrices: list[str]) -> dict[str, list[Tried]]:
     """Try the models on matrices measured here, or on the gallery matrices of a profile."""
     target = stored_target(profile.machine, "float64", threads)
     records = model_records(profile, target)
@@ -78,7 +177,7 @@ def here(profile: Profile, threads: int | None, matrices: list[str]) -> None:
     else:
         own = [r for r in records if r.suite == HELD_OUT_SUITE and r.regime == "warm"]
         measured = [(record, profile.structure(record)) for record in own]
-    show(profile.name, TrainingSet.of(profile, records), measured)
+    return {profile.name: show(profile.name, TrainingSet.of(profile, records), measured)}
 
 
 def measured_profile(threads: int | None) -> Profile:
@@ -91,8 +190,9 @@ def measured_profile(threads: int | None) -> Profile:
     return sc.calibrate(60.0, threads=threads, dtype="float64", suites=["guo"])
 
 
-def published(table: Path) -> None:
+def published(table: Path) -> dict[str, list[Tried]]:
     """Try the models on the results of others, of Ginkgo's own kernels."""
+    shown = {}
     for name, profile in published_profiles(table).items():
         if name not in GPUS:
             continue
@@ -106,9 +206,10 @@ def published(table: Path) -> None:
         fit = TrainingSet.of(profile, [r for r in alike if group_of(r.matrix) not in held_out])
         tested = [(r, profile.structure(r)) for r in alike if group_of(r.matrix) in held_out]
         try:
-            show(name, fit, tested)
+            shown[name] = show(name, fit, tested)
         except ProfileError as error:
             print(f"{name}: {error}")
+    return shown
 
 
 def main() -> int:
@@ -118,13 +219,18 @@ def main() -> int:
     parser.add_argument("--profile")
     parser.add_argument("--threads", type=int)
     parser.add_argument("--published", type=Path, metavar="TABLE.csv")
+    parser.add_argument("--figure", type=Path, metavar="FILE", help="draw times and errors")
     asked = parser.parse_args()
     try:
+        if asked.figure:
+            refuse_undrawable(asked.figure)
         if asked.published:
-            published(asked.published)
+            shown = published(asked.published)
         else:
             profile = sc.profile(asked.profile) if asked.profile else measured_profile(asked.threads)
-            here(profile, asked.threads, asked.matrices)
+            shown = here(profile, asked.threads, asked.matrices)
+        if asked.figure:
+            draw(shown, asked.figure)
     except SparsecastError as error:
         print(error, file=sys.stderr)
         return 2

@@ -1,6 +1,6 @@
 """The experiment of Hossain and Saule: products on 144 to 256 ranks of a cluster that nobody here has.
 
-    python examples/hossain_saule.py TABLES.csv
+    python examples/hossain_saule.py TABLES.csv [--figure FILE]
 
 TABLES.csv has the paper's tables II to IX, a row for each time, with the columns table, algorithm, format,
 model, matrix, nodes, processes, actual_s, paper_predicted_s and paper_error_percent. The cluster is the
@@ -12,6 +12,9 @@ First nothing is fitted: our forecast, their measurement and their forecast for 
 beside the paper's own. Then the times on 144 and 169 ranks are given to the model as measured products, and
 those on 225 and 256 are forecast. Last, each matrix is left out of the times on 144 and 169 ranks in turn,
 for several weights of the common factor: PRIOR_WEIGHT of `sparsecast.models.clusters.sparsecast` is one.
+
+--figure draws the first part: times over ranks by algorithm and matrix, measured, forecast, and forecast by
+the paper.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from dataclasses import dataclass
 from math import isqrt
 from pathlib import Path
 from statistics import fmean
+from typing import TYPE_CHECKING
 
 import sparsecast as sc
 from sparsecast.cluster_records import Configuration, DistributedRecord
@@ -35,6 +39,10 @@ from sparsecast.models.clusters.cluster_model import ClusterForecast, ClusterTra
 from sparsecast.models.clusters.sparsecast import SparsecastClusterModel
 from sparsecast.partitioning.distribution import Distribution
 from sparsecast.partitioning.estimates import estimated_distribution
+from sparsecast.reports.figures import COLOURS, draw_counts, drawing, refuse_undrawable, scale_axis
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 PROFILE = "xeon-gold-6154-edr"
 
@@ -232,14 +240,78 @@ def show_choices(asked: Sequence[Published], found: Sequence[ClusterForecast]) -
         print(f"The faster format of {algorithm} is named in {right} of {len(cases)}, ties counted as right.")
 
 
+def draw(asked: Sequence[Published], found: Sequence[ClusterForecast], path: Path) -> None:
+    """Draw measured and forecast times over ranks, a panel for each algorithm and matrix."""
+    algorithms = list(dict.fromkeys(each.configuration.algorithm for each in asked))
+    matrices = list(dict.fromkeys(each.matrix for each in asked))
+    formats = list(dict.fromkeys(each.configuration.format for each in asked))
+    title = "Times of Hossain and Saule (tables II to IX), measured by them, and forecast with nothing fitted"
+    with drawing(path, 2.3 * len(matrices) + 0.6, 2.1 * len(algorithms) + 1.0, title) as figure:
+        panels = figure.subplots(len(algorithms), len(matrices), squeeze=False, sharex=True)
+        for ax, matrix in zip(panels[0], matrices, strict=True):
+            ax.set_title(matrix)
+        for axes, algorithm in zip(panels, algorithms, strict=True):
+            for ax, matrix in zip(axes, matrices, strict=True):
+                own = [
+                    (each, forecast.time_s)
+                    for each, forecast in zip(asked, found, strict=True)
+                    if (each.configuration.algorithm, each.matrix) == (algorithm, matrix)
+                ]
+                if own:
+                    draw_panel(ax, own, formats)
+                else:
+                    ax.set_visible(False)
+            axes[0].set_ylabel(f"{algorithm}\none product")
+        for ax in panels[-1]:
+            ax.set_xlabel("ranks")
+        every = {
+            label: handle
+            for ax in panels.ravel()
+            for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)
+        }
+        figure.legend(every.values(), every, loc="outside lower center", ncols=2 * len(formats) + 2)
+
+
+def draw_panel(ax: Axes, own: Sequence[tuple[Published, float]], formats: Sequence[str]) -> None:
+    """Draw the times of one algorithm on one matrix: of each format ours, theirs and the measured one."""
+    values = []
+    for name, colour, mark in zip(formats, COLOURS, "os", strict=False):
+        points = sorted(
+            (each.configuration.ranks, each.actual_s, seconds, each.predicted_s)
+            for each, seconds in own
+            if each.configuration.format == name
+        )
+        if not points:
+            continue
+        ranks, actual, ours, theirs = zip(*points, strict=True)
+        ax.plot(ranks, ours, color=colour, label=f"{name.upper()}: ours")
+        ax.plot(ranks, theirs, color=colour, linestyle=":", label=f"{name.upper()}: the paper's")
+        drawn = {
+            "linestyle": "none",
+            "markerfacecolor": "white",
+            "markeredgecolor": colour,
+            "markersize": 4.5,
+        }
+        ax.plot(ranks, actual, marker=mark, label=f"{name.upper()}: measured", **drawn)
+        values += [*actual, *ours, *theirs]
+    scale_axis(ax.yaxis, values, "s")
+    draw_counts(ax.xaxis, [each.configuration.ranks for each, _ in own])
+
+
 def main() -> int:
     """Run the experiment and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("tables", type=Path, metavar="TABLES.csv")
+    parser.add_argument("--figure", type=Path, metavar="FILE", help="draw the times over ranks")
+    options = parser.parse_args()
     try:
-        published = read(parser.parse_args().tables)
+        if options.figure:
+            refuse_undrawable(options.figure)
+        published = read(options.tables)
         profile = sc.profile(PROFILE)
         found = forecasts(profile, published)
+        if options.figure:
+            draw(published, found, options.figure)
         show_each(published, found)
         show_errors("Nothing fitted: mean errors", published, found)
         show_gather(published, found)

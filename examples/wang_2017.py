@@ -1,6 +1,6 @@
 """The experiment of Wang, Gu and Li (2017): benchmark matrices whose rows vary in length, or do not.
 
-    python examples/wang_2017.py [--profile NAME|PATH] [--threads N] [MATRIX...]
+    python examples/wang_2017.py [--profile NAME|PATH] [--threads N] [--figure FILE] [MATRIX...]
 
 Models of normal, uniform and binomial row lengths, and the model of one length that the paper compares with,
 are fitted to their benchmark matrices, as they were measured on a machine. They are tried on each MATRIX,
@@ -8,6 +8,9 @@ which is measured here, or on the gallery matrices of the profile, which no mode
 --profile it is this machine's; where it has no such times, the matrices are measured first, for two minutes.
 
 Published results do not suffice: no one has times of matrices with such row lengths, nor of JAD.
+
+--figure draws the error of each model by matrix, as figures 8 to 10 of the paper do, and the means that the
+paper prints.
 """
 
 from __future__ import annotations
@@ -16,11 +19,12 @@ import argparse
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
+from pathlib import Path
 from statistics import fmean
 
 import sparsecast as sc
 from sparsecast.api.resolving import calibrated_profile, machine_of, model_records, read_matrix, stored_target
-from sparsecast.errors import SparsecastError
+from sparsecast.errors import InputError, SparsecastError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.machines.profile import Profile
@@ -28,6 +32,7 @@ from sparsecast.models import MODELS
 from sparsecast.models.model import HELD_OUT_SUITE
 from sparsecast.models.training import TrainingSet
 from sparsecast.records import Record
+from sparsecast.reports.figures import drawing, looks, refuse_undrawable
 
 #: Section 4 and figures 8 to 10: mean errors on 30 matrices, on a GeForce GTX 540M, of CSR with a thread
 #: a row (as on a processor), ELL and JAD. "wang-fixed" is the model of its reference 16.
@@ -37,6 +42,9 @@ OF_THE_PAPER = {
     "wang-binomial": {},
     "wang-fixed": {"csr": 0.0544, "ell": 0.0579, "jad": 0.0597},
 }
+
+#: Matrices that are named below their errors.
+MOST_NAMED = 12
 
 
 def measured_profile(threads: int | None) -> Profile:
@@ -62,24 +70,84 @@ def tried_on(
                 yield record, profile.structure(record)
 
 
-def show(profile: Profile, threads: int | None, matrices: list[str]) -> None:
+def draw(title: str, found: dict[str, dict[str, list[tuple[str, float]]]], path: Path) -> None:
+    """Draw the errors of each model by matrix, a panel for each format, and the means of the paper."""
+    formats = sorted({name for own in found.values() for name in own})
+    if not formats:
+        raise InputError(f"figure {path} would show nothing: expected measurements; name a matrix")
+    own = looks(found)
+    with drawing(path, 3.9 * len(formats) + 0.4, 4.2, f"Models of Wang et al. (2017) on {title}") as figure:
+        axes = figure.subplots(1, len(formats), squeeze=False)[0]
+        for ax, name in zip(axes, formats, strict=True):
+            matrices = dict.fromkeys(
+                matrix for errors in found.values() for matrix, _ in errors.get(name, ())
+            )
+            places = {matrix: place for place, matrix in enumerate(matrices, 1)}
+            for model, errors in found.items():
+                if name not in errors:
+                    continue
+                look, label = own[model], model
+                shown = [(places[matrix], 100 * error) for matrix, error in errors[name]]
+                ax.plot(
+                    *zip(*shown, strict=True),
+                    linestyle="none",
+                    marker=look.mark,
+                    color=look.colour,
+                    label=label,
+                )
+                papers = OF_THE_PAPER[model].get(name)
+                if papers is not None:
+                    ax.axhline(100 * papers, color=look.colour, linestyle="--", linewidth=0.9)
+                    ax.plot(0.4, 100 * papers, marker=look.mark, color=look.colour, markerfacecolor="white")
+            every_error = [error for errors in found.values() for _, error in errors.get(name, ())]
+            ax.set_yscale("symlog", linthresh=10)
+            ax.yaxis.set_major_formatter("{x:g}")
+            ax.set_ylim(0, max(120.0, 200 * max(every_error)))
+            names = [matrix.removeprefix("gallery:").partition("?")[0][:20] for matrix in matrices]
+            if len(names) <= MOST_NAMED:
+                ax.set_xticks(
+                    range(1, len(names) + 1), names, rotation=60, ha="right", rotation_mode="anchor"
+                )
+            else:
+                ax.set_xlabel("matrices, in the order measured")
+            ax.set_title(name.upper())
+        axes[0].set_ylabel("|forecast - time| / time, %")
+        every = {
+            label: handle
+            for ax in axes
+            for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)
+        }
+        title = "dashed, from the model's mark on: mean error that the paper prints (section 4)"
+        figure.legend(
+            every.values(), every, loc="outside lower center", ncols=5, title=title, title_fontsize=8
+        )
+
+
+def show(profile: Profile, threads: int | None, matrices: list[str], figure: Path | None) -> None:
     """Print each model's mean of |forecast - time| / time (equation 7), and what the paper prints."""
     target = stored_target(profile.machine, "float64", threads)
     records = model_records(profile, target)
     training = TrainingSet.of(profile, records)
     models = {name: MODELS.get(name)().fit(training) for name in OF_THE_PAPER}
     tested = list(tried_on(profile, records, target.threads, matrices))
+    every = {}
     print(f"{profile.name}\nmodel          format  measured     here  the paper")
     for name, model in models.items():
         errors = defaultdict(list)
         for record, found in tested:
             if model.serves(record.candidate):
                 time_s = float(model.values(record.candidate, RowBlocks.of(found))[0])
-                errors[record.candidate.format].append(abs(time_s - record.time_s) / record.time_s)
+                error = abs(time_s - record.time_s) / record.time_s
+                errors[record.candidate.format].append((record.matrix, error))
+        every[name] = dict(errors)
         for format_name, each in sorted(errors.items()):
             papers = OF_THE_PAPER[name].get(format_name)
             printed = "-" if papers is None else f"{papers:.1%}"
-            print(f"{name:15}{format_name:6}{len(each):10}{fmean(each):9.1%}{printed:>11}")
+            print(
+                f"{name:15}{format_name:6}{len(each):10}{fmean(error for _, error in each):9.1%}{printed:>11}"
+            )
+    if figure:
+        draw(profile.name, every, figure)
 
 
 def main() -> int:
@@ -88,10 +156,13 @@ def main() -> int:
     parser.add_argument("matrices", nargs="*", metavar="MATRIX")
     parser.add_argument("--profile")
     parser.add_argument("--threads", type=int)
+    parser.add_argument("--figure", type=Path, metavar="FILE", help="draw the errors by matrix")
     asked = parser.parse_args()
     try:
+        if asked.figure:
+            refuse_undrawable(asked.figure)
         profile = sc.profile(asked.profile) if asked.profile else measured_profile(asked.threads)
-        show(profile, asked.threads, asked.matrices)
+        show(profile, asked.threads, asked.matrices, asked.figure)
     except SparsecastError as error:
         print(error, file=sys.stderr)
         return 2

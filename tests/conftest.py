@@ -18,12 +18,15 @@ import pytest
 from hypothesis import settings
 from scipy.sparse import csr_array
 
+import sparsecast as sc
+from sparsecast.benchmark.journal import USER_SUITE, keep
 from sparsecast.devices import DEVICES
 from sparsecast.devices.binding import prepared
 from sparsecast.formats import FORMATS
 from sparsecast.machines.gpu import GPU
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.gallery import gallery, gallery_names, gallery_parameters
+from sparsecast.matrices.problem import Problem
 from sparsecast.models import MODELS, published_trees
 from sparsecast.models import blocks as blocks_model
 from sparsecast.models import power as power_model
@@ -172,6 +175,32 @@ def gpu_profile() -> Profile:
     ]
     machine = dataclasses.replace(recorded.machine, device="cuda", gpu=gpu)
     return Profile(machine, tuple(records), recorded.matrices, tuple(bandwidths))
+
+
+@pytest.fixture(scope="session")
+def keep_times() -> Callable[[Profile, Problem, float], None]:
+    """Keep Records of a matrix as a user's: what the linear model expects with one thread, times a factor."""
+
+    def kept(profile: Profile, problem: Problem, factor: float) -> None:
+        template = profile.select(dtype="float64", threads=1)[0]
+        kernels = DEVICES.get("cpu").kernels
+        records = [
+            dataclasses.replace(
+                template,
+                candidate=each.candidate,
+                matrix=problem.specification,
+                nnz=problem.matrix.nnz,
+                suite=USER_SUITE,
+                time_s=factor * each.time_s,
+                samples_s=(factor * each.time_s,),
+                kernel_version=kernels.get(each.candidate.format).version,
+                measured_at="2026-01-01T00:00:00+00:00",
+            )
+            for each in sc.predict(problem, profile, threads=1, model="linear")
+        ]
+        keep(profile.machine, problem, records)
+
+    return kept
 
 
 @pytest.fixture(autouse=True)

@@ -7,9 +7,11 @@ import dataclasses
 import pytest
 
 import sparsecast as sc
+from sparsecast import api
 from sparsecast.devices.cpu.processor import Processor
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
+from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.references import MOST_DRIFT, Pooled
 from sparsecast.planning.drift import Drift
 from sparsecast.records import Conditions
@@ -98,3 +100,15 @@ def test_another_machines_references_are_not_timed(recorded, monkeypatch):
 def test_changes_and_waits_are_both_said():
     sentence = Drift({"L2": 1.5, "L3": None, "memory": 1.0}).sentence()
     assert "1.50 in L2" in sentence and "in L3 waited" in sentence and "memory" not in sentence
+
+
+def test_the_questions_of_a_report_share_one_reading(own, monkeypatch):
+    profile, made = own(2.5), []
+    monkeypatch.setattr(
+        Processor, "references", lambda self, machine, threads: made.append(threads) or Monitor(2.5)
+    )
+    report = api.matrix_report(Problem.of(sc.gallery("poisson2d", n=30)), profile, threads=1)
+    assert made == [1]
+    assert report.prediction.notes == report.plan.notes == (report.trust.drift,)
+    sc.predict(sc.gallery("poisson2d", n=30), profile, threads=1)
+    assert made == [1, 1]

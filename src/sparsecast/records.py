@@ -9,6 +9,7 @@ import dataclasses
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from math import inf, isfinite
 from types import MappingProxyType
 from typing import Any
@@ -24,6 +25,9 @@ DTYPES = tuple(VALUE_BYTES)
 
 #: Suite of the results that others published.
 PUBLISHED_SUITE = "published"
+
+#: Suite of Records that nobody measured: times of published results, scaled by data sheets.
+DATA_SHEET_SUITE = "data sheet"
 
 #: What a Bandwidth moves, and between where.
 BANDWIDTH_KINDS = ("read", "copy", "to device", "from device")
@@ -173,7 +177,8 @@ class Record:
         ``"symmetric"`` (rows of varied length, mirrored), ``"diagonals"`` (full diagonals), ``"gallery"``
         (not fitted to, to learn the size of the errors), ``"synthetic"`` (the five-minute benchmark of
         Gahvari et al.), ``"synthetic again"`` (some of its points once more, for the noise), ``"user"``,
-        ``"user again"`` (once more, minutes later, for the noise) or ``"published"`` (by others).
+        ``"user again"`` (once more, minutes later, for the noise) ``"published"`` (by others), or
+        ``"data sheet"`` (by nobody: scaled from published times).
     samples_s : tuple of float
         Seconds a product, in the order taken.
     time_s, spread, noise : float; float or None
@@ -272,12 +277,20 @@ class Record:
         KeyError, ValueError
             If a column is missing or holds something else.
         """
-        candidate, conditions, own = (_columns(row, kind) for kind in (Candidate, Conditions, cls))
-        candidate["parameters"] = json.loads(candidate["parameters"])
+        own = _columns(row, cls)
         own["samples_s"] = tuple(own["samples_s"])
-        seen = conditions["references_s"]  # None of a Record without conditions
-        told = None if seen is None else Conditions(**{**conditions, "references_s": json.loads(seen)})
-        return cls(candidate=Candidate.from_dict(candidate), conditions=told, **own)
+        candidate = _candidate(tuple(_columns(row, Candidate).items()))
+        seen, told = row["references_s"], None  # None of a Record without conditions
+        if seen is not None:
+            told = Conditions(**{**_columns(row, Conditions), "references_s": json.loads(seen)})
+        return cls(candidate=candidate, conditions=told, **own)
+
+
+@cache
+def _candidate(columns: tuple[tuple[str, Any], ...]) -> Candidate:
+    """Return the Candidate of columns of a row: thousands of rows share one."""
+    described = dict(columns)
+    return Candidate.from_dict({**described, "parameters": json.loads(described["parameters"])})
 
 
 #: Columns that Records of today's schema may lack: they came later, and None holds of those of before.
@@ -285,9 +298,14 @@ _LATER = ("slow_share", "idle_w", "frequency_hz")
 
 
 def _columns(row: Mapping[str, Any], kind: type) -> dict[str, Any]:
+    return {name: row.get(name) if name in _LATER else row[name] for name in _names(kind)}
+
+
+@cache
+def _names(kind: type) -> tuple[str, ...]:
+    """Return the columns of a kind of part of a row: a profile has many thousand rows."""
     nested = "candidate", "conditions"
-    names = [each.name for each in dataclasses.fields(kind) if each.name not in nested]
-    return {name: row.get(name) if name in _LATER else row[name] for name in names}
+    return tuple(each.name for each in dataclasses.fields(kind) if each.name not in nested)
 
 
 @dataclass(frozen=True, slots=True)

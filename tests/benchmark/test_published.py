@@ -21,9 +21,9 @@ from sparsecast.benchmark.published import (
     published_profiles,
     stored_as,
 )
-from sparsecast.benchmark.published_tables import row_lengths
 from sparsecast.errors import InputError, ProfileError
 from sparsecast.features.analysis import structure
+from sparsecast.features.row_lengths import lengths_of_five
 from sparsecast.machines.profile import Profile
 from sparsecast.machines.strips import guo_strip
 from sparsecast.matrices.problem import group_of
@@ -106,7 +106,7 @@ def test_a_profile_of_them_is_kept_and_read_again(profiles, tmp_path):
 @given(st.lists(st.integers(0, 200), min_size=1, max_size=3000))
 def test_row_lengths_keep_what_is_known(lengths):
     five = np.quantile(lengths, [0, 0.25, 0.5, 0.75, 1]).tolist()
-    found = row_lengths(len(lengths), sum(lengths), five)
+    found = lengths_of_five(len(lengths), sum(lengths), five)
     if found is None:  # quartiles between two rows need not agree with the sum where rows are few
         assert len(lengths) < 50
         return
@@ -118,7 +118,7 @@ def test_row_lengths_keep_what_is_known(lengths):
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 1000, 10**8])
 def test_rows_of_one_length_stay_so(rows):
-    distinct, counts = row_lengths(rows, 7 * rows, [7.0] * 5)
+    distinct, counts = lengths_of_five(rows, 7 * rows, [7.0] * 5)
     assert (distinct.tolist(), counts.tolist()) == ([7], [rows])
 
 
@@ -134,12 +134,12 @@ def test_rows_of_one_length_stay_so(rows):
     ],
 )
 def test_numbers_that_no_rows_have_are_refused(rows, nnz, five):
-    assert row_lengths(rows, nnz, five) is None
+    assert lengths_of_five(rows, nnz, five) is None
 
 
 def test_the_statistics_are_those_of_a_matrix_with_such_rows(profiles):
     found = profiles["V100_SXM2"].matrices["published:Bai/uneven"].structure
-    distinct, counts = row_lengths(8, 40, [1.0, 2.5, 4.0, 6.0, 14.0])
+    distinct, counts = lengths_of_five(8, 40, [1.0, 2.5, 4.0, 6.0, 14.0])
     lengths = np.repeat(distinct, counts)
     indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
     columns = np.concatenate([np.arange(length) for length in lengths]).astype(np.int32)

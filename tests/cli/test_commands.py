@@ -17,7 +17,7 @@ from sparsecast.errors import MatrixSizeError
 from sparsecast.features import FEATURES
 from sparsecast.formats import FORMATS
 from sparsecast.machines.machine import detect
-from sparsecast.machines.profile import missing_profiles
+from sparsecast.machines.profile import _SHIPPED, missing_profiles
 from sparsecast.matrices.gallery import gallery, gallery_names
 from sparsecast.records import Bandwidth
 
@@ -306,7 +306,7 @@ def test_machines(any_way, calibrated, foreign):
     has(document["machine"], {"name": str, "processor": str, "threads": int, "caches": list})
     assert document["machine"]["name"] == calibrated.name
     assert set(document["profiles"]) == {
-        *(calibrated.name, foreign, "xeon-gold-6154-edr"),
+        *(calibrated.name, foreign, *(path.stem for path in _SHIPPED.glob("*.parquet"))),
         *missing_profiles(),
     }
     for name in missing_profiles():

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from sparsecast.machines.profile import Profile
+from sparsecast.machines.profile import Profile, find_profile
 
 SMALL, LARGE = "gallery:poisson2d?n=40", "gallery:circuit?n=3000"
 
@@ -54,6 +54,8 @@ def test_prices_and_a_figure(run, machines, tmp_path):
     asked = ("compare", SMALL, "--machines", machines["slow"], "--price", f"{name}=3.6/h")
     [row] = json.loads(run(*asked, "--json", "--figure", figure).out)["rows"]
     assert row["price"] == pytest.approx(row["time_s"] * 3.6 / 3600)
+    assert row["price_low"] == pytest.approx(row["low_s"] * 3.6 / 3600)
+    assert row["price_high"] == pytest.approx(row["high_s"] * 3.6 / 3600)
     assert figure.read_text().startswith("<?xml") and name in figure.read_text()
     shown = run(*asked).out
     assert "price" in shown and "1.00 x" in shown
@@ -70,13 +72,77 @@ def test_a_machine_that_cannot_answer_is_named_and_the_others_answer(run, machin
     [
         (("--machines", "nobodys"), "profile 'nobodys' is unknown"),
         (("--machines", "{fast}", "--price", "fast=cheap"), "price 'fast=cheap': expected MACHINE=NUMBER/h"),
+        (("--machines", "{fast}", "--price", "fast=2"), "price 'fast=2': expected MACHINE=NUMBER/h"),
         (("--machines", "{fast}", "--price", "other=2/h"), "price 'other=2/h': expected one of the machines"),
         (("--machines", "{fast}", "--products", "0"), "--products"),
         (("--machines", "{fast}", "--figure", "figure.bmp"), "figure.bmp: expected a name that ends in"),
         (("--machines", "xeon-gold-6154-edr"), "has no records"),
-        ((), "no machine to compare: expected profiles"),
     ],
 )
 def test_what_cannot_be_is_one_line(run, machines, data_folder, arguments, told):
     done = run("compare", SMALL, *(each.format(fast=machines["fast"]) for each in arguments))
     assert done.status == 2 and done.err.count("\n") == 1 and told in done.err
+
+
+def test_machines_without_a_common_format_are_refused(run, machines, tmp_path):
+    paths = []
+    for name, formats in (("fast", {"csr"}), ("slow", {"ell", "coo"})):
+        whole = Profile.load(machines[name])
+        records = tuple(r for r in whole.records if r.candidate.format in formats)
+        paths.append(dataclasses.replace(whole, records=records).save(tmp_path / f"{name}-part.parquet"))
+    done = run("compare", SMALL, "--machines", ",".join(map(str, paths)))
+    assert (done.status, done.err.count("\n")) == (2, 1)
+    assert "no format in common (" in done.err and "has CSR; " in done.err and "compare fewer" in done.err
+
+
+def test_a_machine_from_a_data_sheet_says_so_in_every_answer(run, data_folder, tmp_path):
+    pytest.importorskip("jinja2")
+    pytest.importorskip("vl_convert")
+    whole = find_profile("nvidia-a100")
+    records = tuple(record for record in whole.records if record.candidate.format in ("csr", "coo"))
+    like = dataclasses.replace(whole, records=records).save(tmp_path / "part.parquet")
+    told = ("--like", like, "--bandwidth", "2TB/s", "--l2", "50MiB", "--memory", "80GiB")
+    made = json.loads(run("machines", "new", "next", *told, "--json").out)
+    assert made["machine"]["sheet"] == {
+        "bandwidth_bytes_per_s": 2e12,
+        "cores": 108,
+        "frequency_hz": 1410000000,
+        "l2_bytes": 50 * 2**20,
+        "l3_bytes": 0,
+    }
+    assert made["machine"]["gpu"]["memory_bytes"] == 80 * 2**30
+    assert "nobody measured it" in json.loads(run("machines", "--json").out)["origins"]["next"]
+
+    page = tmp_path / "page.html"
+    done = run("compare", SMALL, "--machines", f"next,{like}", "--page", page, "--json")
+    rows = {row["machine"]: row for row in json.loads(done.out)["rows"]}
+    assert "like nvidia-a100: nobody measured it" in rows["next"]["notes"][0]
+    assert not any("nobody measured" in note for note in rows["nvidia-a100"]["notes"])
+    widths = {name: row["high_s"] / row["low_s"] for name, row in rows.items()}
+    assert widths["next"] > widths["nvidia-a100"]
+    text = page.read_text()
+    assert "nobody measured it" in text and "CC BY 4.0" in text and "tie" in text
+    assert text.count('id="chart-matrix-0-time"') == 1
+    shown = text.split("<script")[0]
+    assert "<link" not in shown and "src=" not in shown  # it needs no other file
+
+    replay = run("evaluate", "--replay", "--profile", "next")
+    assert replay.status == 2 and "nobody measured" in replay.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("Nvidia-A100", "--like", "nvidia-a100", "--cores", "9"), "is that of a machine that was measured"),
+        (("V100_sxm2", "--like", "nvidia-a100", "--cores", "9"), "is that of a machine that was measured"),
+        (("nvidia-h200", "--like", "nvidia-a100", "--cores", "9"), "is that of a machine that was measured"),
+        (("a/b", "--like", "nvidia-a100", "--cores", "9"), "expected letters, digits"),
+        (("next", "--like", "nvidia-a100"), "expected at least one of its data sheet"),
+        (("next", "--like", "nobodys", "--cores", "9"), "profile 'nobodys' is unknown"),
+        (("next", "--like", "xeon-gold-6154-edr", "--cores", "9"), "has no data sheet"),
+        (("next", "--like", "nvidia-a100", "--l2", "much"), "l2 'much': expected a number above 0 in B"),
+    ],
+)
+def test_a_machine_that_cannot_be_made_is_one_line(run, data_folder, arguments, told):
+    done = run("machines", "new", *arguments)
+    assert (done.status, done.err.count("\n")) == (2, 1) and told in done.err

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import json
 from html.parser import HTMLParser
+from urllib.parse import unquote
 
 import numpy as np
 import pytest
+from scipy.io import mmwrite
 from scipy.sparse import csr_array, random_array
 
 import sparsecast as sc
+from sparsecast.api.resolving import target_of, training_for
+from sparsecast.machines.profile import Profile
+from sparsecast.matrices.problem import Problem
+from sparsecast.models.linear import LinearModel
+from sparsecast.reports.pages.rendering import _code_within_script, file_names
 from sparsecast.reports.pages.spy import spy
 
 pytest.importorskip("jinja2")
@@ -100,7 +107,7 @@ def test_every_chart_is_drawn_without_javascript_and_again_with_it(written):
         assert "http" not in json.dumps({key: value for key, value in spec.items() if key != "$schema"})
         assert f'data-chart="{name}"' in text
     before_scripts = text[: text.index("<script")]
-    assert before_scripts.count("<svg") == len(charts) + 1
+    assert before_scripts.count('class="marks"') == len(charts)
 
 
 def test_names_are_no_markup(run, recorded_path, tmp_path):
@@ -132,9 +139,18 @@ def test_a_spy_plot_counts_each_entry_once(shape):
         (("absent.mtx",), "there is no such file"),
         ((MATRIX, "-o", "{tmp}/nope/page.html"), "page.html cannot be written: expected a"),
         ((MATRIX, "--iterations", "0"), "--iterations"),
+        ((MATRIX, "-o", "{tmp}/taken.html"), "taken.html is there already: expected a new name"),
+        ((MATRIX, "--models", "linear"), "--models linear for one matrix: expected a collection"),
+        (("{tmp}/nothing",), "nothing has no matrix files: expected some"),
+        (("{tmp}/nothing", MATRIX, "--models", "nope"), "model 'nope' is unknown"),
+        (("absent.mtx", "gone.mtx", "-o", "{tmp}/page.html"), "absent.mtx: there is no such file"),
+        ((MATRIX, MATRIX + "&seed=1", "-o", "{tmp}/all.html"), "all-pages is there already"),
     ],
 )
 def test_what_cannot_be_is_one_line(run, recorded_path, tmp_path, arguments, told):
+    (tmp_path / "taken.html").touch()
+    for name in ("nothing", "all-pages"):
+        (tmp_path / name).mkdir()
     done = run("report", *(each.format(tmp=tmp_path) for each in arguments), "--profile", recorded_path)
     assert done.status == 2 and done.err.count("\n") == 1 and told in done.err
 
@@ -144,3 +160,92 @@ def test_without_what_draws_pages_it_is_said_what_to_install(run, monkeypatch):
     done = run("report", MATRIX)
     assert done.status == 2 and "pip install 'sparsecast[report]'" in done.err
     assert sc.gallery("poisson2d", n=3).nnz == 33  # everything else works
+
+
+def test_a_page_is_replaced_where_that_is_asked_for(run, recorded_path, tmp_path):
+    path = tmp_path / "page.html"
+    path.write_text("before")
+    asked = ("report", MATRIX, "--profile", recorded_path, "--threads", "1", "-o", path)
+    assert run(*asked).status == 2 and path.read_text() == "before"
+    assert run(*asked, "--force").status == 0 and path.read_text().startswith("<!doctype html>")
+
+
+def test_what_keeps_scripts_within_their_element_leaves_them_as_they_are():
+    code = 'x.replace(/</g, "&lt;"); y = "</SCRIPT>"; z = a </b/.exec(c)'
+    assert _code_within_script(code) == code.replace("</SCRIPT>", "<\\/SCRIPT>")
+
+
+def test_no_two_pages_have_one_name():
+    found = file_names(["a b", "a-b", "A-B", "<>", "a-b-2"])
+    assert len({each.lower() for each in found.values()}) == 5 and found["a b"] == "a-b.html"
+
+
+@pytest.fixture
+def folder(tmp_path, recorded_path, keep_times):
+    """A folder: two matrices that were measured, one that was not, one without rows, one that is none.
+
+    The last line of the journal was cut short.
+    """
+    folder, profile = tmp_path / "few", Profile.load(recorded_path)
+    folder.mkdir()
+    matrices = {"even": sc.gallery("poisson2d", n=40), "<b>&amp": sc.gallery("circuit", n=900)}
+    for name, A in (matrices | {"new": sc.gallery("random", n=500)}).items():
+        mmwrite(folder / f"{name}.mtx", A)
+    (folder / "none.mtx").write_text("%%MatrixMarket matrix coordinate real general\n0 0 0\n")
+    (folder / "bad.mtx").write_text("no matrix")
+    for name, factor in zip(matrices, (1.2, 3.0), strict=True):
+        keep_times(profile, Problem.named(folder / f"{name}.mtx"), factor)
+    journal = next((tmp_path / "home" / "measurements").glob("*.jsonl"))
+    journal.write_text(journal.read_text() + '{"schema": 3, "rec')
+    return folder
+
+
+def _held_out_errors(folder, profile):
+    """Return the errors of the linear model on the measured matrices, each fitted without it."""
+    found = []
+    for path in (folder / "even.mtx", folder / "<b>&amp.mtx"):
+        problem = Problem.named(path)
+        training = training_for(profile, target_of(problem, profile.machine, 1, None))
+        own = [record for record in training.records if record.matrix == problem.specification]
+        model = LinearModel().fit(training.where(lambda r, own=own: r not in own))
+        estimates = model.estimates(problem.structure, [record.candidate for record in own])
+        measured = {record.candidate: record.time_s for record in own}
+        found += [abs(each.value / measured[each.candidate] - 1) for each in estimates]
+    return found
+
+
+def test_a_collection_is_scored_on_what_was_kept_and_links_to_its_matrices(
+    run, recorded_path, folder, tmp_path
+):
+    page = tmp_path / "all.html"
+    asked = ("--profile", recorded_path, "--threads", "1", "--models", "linear", "--model", "linear")
+    done = run("report", folder, *asked, "-o", page, "--json")
+    assert done.status == 0, done.err
+    document, text = json.loads(done.out), page.read_text()
+    measured = {each["matrix"]: each["measured"] for each in document["matrices"]}
+    assert measured == {"<b>&amp": True, "even": True, "new": False, "none": False}
+    assert list(document["refused"]) == ["bad"] and document["bytes"] == len(text.encode())
+    errors = _held_out_errors(folder, Profile.load(recorded_path))
+    score = document["models"]["linear"]
+    assert score["forecasts"] == len(errors) and score["median_error"] == pytest.approx(np.median(errors))
+    seen = Page(text)
+    assert seen.open == [] and set(seen.charts) == {
+        f"chart-{name}" for name in ("agreement", "errors-by-format", "errors-by-model", "regret", "coverage")
+    }
+    links = {unquote(each) for each in seen.asked if each.endswith(".html")}
+    assert {str((tmp_path / link).resolve()) for link in links} == {
+        each["path"] for each in document["matrices"]
+    }
+    assert all((tmp_path / link).read_text().startswith("<!doctype html>") for link in links)
+    said = " ".join(seen.texts)
+    assert "2 of them have no kept measurement" in said and "sparsecast evaluate" in said
+    assert "bad: " in said and "<b>" not in text and "&lt;b&gt;&amp;amp" in text
+
+
+def test_a_collection_without_measurements_says_what_measures_it(run, recorded_path, tmp_path):
+    page, others = tmp_path / "all.html", MATRIX + "&seed=1"
+    done = run("report", MATRIX, others, "--profile", recorded_path, "--threads", "1", "-o", page)
+    assert done.status == 0 and "2 matrices, 0 of them measured" in done.out, done.err
+    seen = Page(page.read_text())
+    assert seen.charts == {} and "No measurement was kept" in " ".join(seen.texts)
+    assert f"sparsecast evaluate '{MATRIX}' '{others}'" in " ".join(seen.texts)

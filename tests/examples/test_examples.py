@@ -17,14 +17,18 @@ def run(script, *arguments):
     return subprocess.run(list(map(str, line)), capture_output=True, text=True, timeout=120, check=False)
 
 
-def test_guo_on_the_gallery_of_a_profile(data_folder):
-    done = run("guo_2014.py", "--profile", PROFILE, "--threads", "1")
+def test_guo_on_the_gallery_of_a_profile(data_folder, tmp_path):
+    figure = tmp_path / "guo.svg"
+    done = run("guo_2014.py", "--profile", PROFILE, "--threads", "1", "--figure", figure)
     assert done.returncode == 0, done.stderr
     rows = [line.split() for line in done.stdout.splitlines()[2:]]
     assert [row[0] for row in rows] == ["csr", "ell", "coo", "hyb"]
     assert [row[4] for row in rows] == ["6.3%", "4.4%", "2.2%", "4.7%"]
     assert all(int(count) > 0 and float(error[:-1]) > 0 for _, count, error, *_ in rows)
     assert any(row[2] != row[3] for row in rows), "fits as printed are others"
+    drawn = figure.read_text()
+    for text in ("HYB", "measured", "fits as printed", "of the paper, Tesla C2050"):
+        assert f">{text}<" in drawn
 
 
 def test_guo_on_published_results(tmp_path, data_folder):
@@ -78,8 +82,12 @@ def test_hossain_and_saule_on_some_of_their_times(tmp_path):
                     )
     table = tmp_path / "table.csv"
     table.write_text("\n".join(lines))
-    done = run("hossain_saule.py", table)
+    done = run("hossain_saule.py", table, "--figure", tmp_path / "times.svg")
     assert done.returncode == 0, done.stderr
+    drawn = (tmp_path / "times.svg").read_text()
+    assert all(
+        f">{text}<" in drawn for text in ("333SP", "AS365", "COO: the paper's", "CSR: measured", "225")
+    )
     assert sum(line.startswith(("333SP ", "AS365 ")) for line in done.stdout.splitlines()) == 36
     assert "The fastest of the three algorithms is named in 6 of 6 cases." in done.stdout
     assert "144 and 169 ranks fitted" in done.stdout
@@ -90,6 +98,13 @@ def test_hossain_and_saule_without_their_table(tmp_path):
     done = run("hossain_saule.py", tmp_path / "none.csv")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert "expected the tables II to IX" in done.stderr
+
+
+@pytest.mark.parametrize("script", ["guo_2014.py", "wang_2017.py", "barreda.py"])
+def test_a_figure_of_an_unknown_kind_is_refused_first(script, data_folder, tmp_path):
+    done = run(script, "--figure", tmp_path / "a.bmp")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert "expected a name that ends in .png, .svg, .pdf" in done.stderr
 
 
 def test_barreda_without_a_profile_says_what_makes_one(data_folder):

@@ -26,7 +26,7 @@ META = {b"sparsecast_schema": b"1", b"sparsecast_machine": b"{}"}
 
 #: Those that come with the package; the data folder of the tests has none.
 _FOLDER = Path(machines_package.__file__).parent / "profiles"
-SHIPPED = {path.stem: path for path in _FOLDER.glob("*.parquet")}
+SHIPPED = {path.stem: path for path in sorted(_FOLDER.glob("*.parquet"))}
 
 STREAM = Bandwidth("copy", "cuda", 1, 2 << 30, 5e-4, 0.01, "2025-01-01T00:00:00+00:00", "1.0")
 

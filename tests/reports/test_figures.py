@@ -1,85 +1,192 @@
-"""Summary: what they show, and that they are drawn."""
+"""The style of all figures, and the figures of times, machines and costs: what they show."""
 
 from __future__ import annotations
 
 import dataclasses
+import math
+from types import SimpleNamespace
 
 import pytest
 
-from sparsecast.benchmark.gahvari.search_space import UNBLOCKED, Point, Series
-from sparsecast.benchmark.gahvari.summary import SUITE, ratings
+from sparsecast.applications.iterations import Iterations
+from sparsecast.applications.laps import PRODUCT
+from sparsecast.benchmark.distributed_measurement import MeasuredProduct
+from sparsecast.cluster_records import Configuration, DistributedRecord
 from sparsecast.errors import InputError
-from sparsecast.machines.machine import Cache
-from sparsecast.reports.figures import draw_speed_maps, refuse_undrawable, speed_maps, speed_title
+from sparsecast.planning.application_cost import ApplicationCost, LoopCost
+from sparsecast.planning.application_run import ApplicationRun
+from sparsecast.records import Bandwidth, Conditions, Forecast, Parameters
+from sparsecast.reports.cost_figures import draw_cost, loop_shares
+from sparsecast.reports.figures import COLOURS, drawing, error_bars, format_looks, looks, scale_axis
+from sparsecast.reports.machine_figures import draw_machine, machine_picture
+from sparsecast.reports.time_figures import (
+    TimePanel,
+    TimeRow,
+    draw_times,
+    forecast_rows,
+    measured_rows,
+    rank_rows,
+    refuse_many,
+)
 
-SERIES = {UNBLOCKED: 100.0, Series((2, 2)): 300.0, Series((4, 1)): 200.0}
+
+def forecast(candidate, time_s, low_s=None, high_s=None, **more):
+    return Forecast(candidate, 1000, time_s, low_s, high_s, 8000, None, None, **more)
 
 
 @pytest.fixture
-def rating(recorded):
-    def make(cache_bytes=0, series=SERIES):
-        template = recorded.select(format="csr", threads=1, dtype="float64")[0]
-        records = [
-            dataclasses.replace(
-                template,
-                matrix=Point(each, d, k).name,
-                suite=SUITE,
-                time_s=2e-6 * template.nnz / (mflops + k),
-            )
-            for each, mflops in series.items()
-            for d in (512, 1024, 1 << 20)
-            for k in (24, 34)
-        ]
-        caches = (Cache(3, cache_bytes, 1),) if cache_bytes else ()
-        return ratings(records, dataclasses.replace(recorded.machine, caches=caches))[0]
-
-    return make
+def candidate(recorded):
+    return recorded.select(format="csr", threads=1, dtype="float64")[0].candidate
 
 
-def test_the_maps_show_what_has_no_blocks_and_the_fastest_block_size(rating):
-    plain, blocked = speed_maps(rating())
-    assert "CSR" in plain.title
-    assert "2x2" in blocked.title
-    assert plain.dimensions == blocked.dimensions == (512, 512, 1024, 1024, 1 << 20, 1 << 20)
-    assert plain.nnz_per_row == (24, 34) * 3
-    assert plain.mflops == pytest.approx((124, 134) * 3)
-    assert blocked.mflops == pytest.approx((324, 334) * 3)
+def test_looks_differ_without_colours_and_formats_look_the_same_everywhere():
+    own = looks(map(str, range(2 * len(COLOURS))))
+    assert len({(look.colour, look.mark) for look in own.values()}) == len(own)
+    assert len({look.mark for look in list(own.values())[: len(COLOURS)]}) == len(COLOURS)
+    assert format_looks(["ell"])["ell"] == format_looks(["zzz", "csr"])["ell"]
+    assert "zzz" in format_looks(["zzz"])
 
 
-def test_what_was_not_measured_has_no_map(rating):
-    assert len(speed_maps(rating(series={UNBLOCKED: 1.0}))) == 1
-    assert len(speed_maps(rating(series={Series((2, 2)): 1.0}))) == 1
+def test_an_end_that_is_not_known_has_no_bar_and_one_beyond_the_value_no_length():
+    below, above = error_bars([2.0, 2.0, 2.0], [1.0, None, 3.0], [5.0, 4.0, None])
+    assert below[0] == 1 and math.isnan(below[1]) and below[2] == 0
+    assert above[:2] == [3, 2] and math.isnan(above[2])
 
 
 @pytest.mark.parametrize(
-    ("cache_bytes", "named"),
-    [
-        (0, set()),
-        (1 << 20, {"small", "medium", "large"}),
-        (64 << 20, {"small", "medium"}),
-        (1 << 33, {"small"}),
-        (100, {"large"}),
-    ],
+    ("values", "scale", "tick"),
+    [((2e-6, 3e-6), "linear", "1 µs"), ((2e-6, 3e-3), "log", "100 µs"), ((None, 0.0), "linear", "1 s")],
 )
-def test_the_sizes_are_marked_where_there_are_some(rating, recorded, tmp_path, cache_bytes, named):
-    path = tmp_path / "map.svg"
-    found = rating(cache_bytes)
-    import matplotlib
+def test_an_axis_is_logarithmic_where_values_are_far_apart(tmp_path, values, scale, tick):
+    with drawing(tmp_path / "a.svg", 3, 3) as figure:
+        ax = figure.subplots()
+        scale_axis(ax.xaxis, values, "s")
+        if scale == "log":
+            ax.set_xlim(1e-6, 1e-2)
+        assert ax.get_xscale() == scale
+    assert f">{tick}<" in (tmp_path / "a.svg").read_text()
 
-    with matplotlib.rc_context({"svg.fonttype": "none"}):
-        draw_speed_maps(speed_maps(found), speed_title(found, recorded.machine), path)
+
+def test_forecasts_are_sorted_and_told_apart_where_only_parameters_differ(candidate):
+    bcsr = dataclasses.replace(candidate, format="bcsr", kernel="k")
+    items = [
+        forecast(dataclasses.replace(bcsr, parameters=Parameters({"block": block})), time_s)
+        for block, time_s in (((4, 2), 3.0), ((2, 2), 1.0))
+    ]
+    items += [
+        forecast(candidate, 2.0, 1.5, 2.5),
+        forecast(dataclasses.replace(candidate, format="ell"), 0.5, 0.45, 0.55, basis="measured"),
+        forecast(dataclasses.replace(candidate, format="dia"), 4.0, basis="corrected"),
+    ]
+    rows = forecast_rows(items)
+    assert [row.time_s for row in rows] == [None, 1.0, 2.0, 3.0, 4.0]
+    assert rows[1].label == "BCSR, k, block 2x2"
+    assert (rows[0].measured_s, rows[0].noise) == (0.5, pytest.approx(0.1))
+    assert rows[-1].label.endswith("(corrected)")
+    assert (rows[2].low_s, rows[2].high_s, rows[2].measured_s) == (1.5, 2.5, None)
+    assert rows[2].label == f"CSR, {candidate.kernel}"
+
+
+def test_measurements_without_a_forecast_and_at_several_frequencies(recorded, candidate):
+    template = recorded.select(format="csr", threads=1, dtype="float64")[0]
+    slow, fast = (
+        dataclasses.replace(template, time_s=time_s, noise=None, conditions=Conditions(frequency_hz=hz))
+        for time_s, hz in ((2.0, 1.2e9), (1.0, 2.4e9))
+    )
+    other = dataclasses.replace(template, candidate=dataclasses.replace(candidate, format="ell"), time_s=1.5)
+    rows = measured_rows([slow, other, fast], {candidate: forecast(candidate, 3.0, None, 4.0)})
+    assert [row.measured_s for row in rows] == [1.0, 1.5, 2.0]
+    assert [row.time_s for row in rows] == [3.0, None, 3.0]
+    assert rows[0].label.endswith(", 2.40 GHz") and rows[2].label.endswith(", 1.20 GHz")
+    assert rows[0].noise is None and rows[1].noise == template.noise
+
+
+def test_products_on_ranks_are_sorted_with_the_forecasts_that_there_are():
+    ways = [Configuration(name, "csr", "coo", "rows", 4, 1) for name in ("2d", "local-1d")]
+    measured = [
+        MeasuredProduct(DistributedRecord(way, "m", 9, {}, (), time_s, None, 0.1, None, False, "", ""), 0.0)
+        for way, time_s in zip(ways, (2.0, 1.0), strict=True)
+    ]
+    expected = {ways[0]: SimpleNamespace(time_s=3.0, low_s=None, high_s=4.0)}
+    assert rank_rows(measured, expected) == (
+        TimeRow("local-1d, CSR + COO, rows", "local-1d", None, None, None, 1.0, 0.1),
+        TimeRow("2d, CSR + COO, rows", "2d", 3.0, None, 4.0, 2.0, 0.1),
+    )
+
+
+def test_times_are_drawn_with_what_they_have(tmp_path):
+    path = tmp_path / "times.svg"
+    rows = (
+        TimeRow("A $b_{", "csr", 2e-6, 1e-6, None, 3e-6, None),
+        TimeRow("only forecast", "ell", 1e-5),
+        TimeRow("only measured", "of a plug-in", None, measured_s=2e-5, noise=1.5),
+    )
+    draw_times([TimePanel("matrix", rows), TimePanel("empty", ())], "title " * 30, "one product", path)
     drawn = path.read_text()
-    assert {name for name in ("small", "medium", "large") if f">{name}<" in drawn} == named
-    assert "recorded test machine: float64, 1 thread" in drawn
-    assert "non-zeros a row" in drawn
+    for text in (
+        "A $b_{",
+        "only forecast",
+        "only measured",
+        "matrix",
+        "one product",
+        "measured, with its noise",
+    ):
+        assert f">{text}<" in drawn
+    assert "empty" not in drawn
 
 
-def test_a_figure_that_cannot_be_written_is_said(rating, recorded, tmp_path):
-    with pytest.raises(InputError, match=r"map\.png cannot be written \(No such file or directory\)"):
-        draw_speed_maps(speed_maps(rating()), "", tmp_path / "absent" / "map.png")
+def test_figures_of_nothing_and_of_too_much_are_refused(tmp_path):
+    with pytest.raises(InputError, match="would show nothing: expected a time"):
+        draw_times([TimePanel("empty", ())], "", "", tmp_path / "a.svg")
+    with pytest.raises(InputError, match="would show 1,000 lines: expected at most 400"):
+        refuse_many(tmp_path / "a.svg", 1000)
+    assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("name", ["map", "map.bmp", "map.PNG", "png"])
-def test_a_kind_of_file_that_is_not_written_is_refused(tmp_path, name):
-    with pytest.raises(InputError, match=r"expected a name that ends in \.png, \.svg, \.pdf; name it so"):
-        refuse_undrawable(tmp_path / name)
+def test_a_machine_shows_its_bandwidths_in_order_and_its_products(recorded, tmp_path):
+    streams = tuple(
+        Bandwidth("read", "cpu", 1, count, count / speed, noise, "", "")
+        for count, speed, noise in ((1 << 24, 1e9, None), (1 << 14, 8e9, 0.1), (1 << 19, 9e9, 0.1))
+    )
+    profile = dataclasses.replace(recorded, bandwidths=streams)
+    found = machine_picture(profile)
+    (line,) = found.lines
+    assert line.bytes == (1 << 14, 1 << 19, 1 << 24)
+    assert line.bytes_per_s == pytest.approx((8e9, 9e9, 1e9)) and line.noise == (0.1, 0.1, None)
+    assert [speed for _, speed in found.roofs] == pytest.approx([9e9, 1e9])
+    assert all(each > 0 for both in found.points.values() for own in both for each in own)
+    assert found.setting.split(",")[0] in {r.candidate.dtype for r in recorded.records}
+    draw_machine(found, "a machine", tmp_path / "m.svg")
+    drawn = (tmp_path / "m.svg").read_text()
+    for text in ("bandwidths, with their noise", "cpu 1 thread read", "CSR", "a machine"):
+        assert f">{text}<" in drawn
+    nothing = machine_picture(dataclasses.replace(recorded, records=(), bandwidths=()))
+    with pytest.raises(InputError, match="would show nothing: expected a profile with bandwidths"):
+        draw_machine(nothing, "", tmp_path / "n.svg")
+
+
+@pytest.fixture
+def cost():
+    loops = (
+        LoopCost(PRODUCT, 6e-6, 5e-6, None),
+        LoopCost("L0", 30e-6, 10e-6, 60e-6, is_once=True),
+        LoopCost("L1", 1e-6, None, 2e-6),
+    )
+    return ApplicationCost("cg", "p", Iterations(10, 10, 10, 0, "told"), None, loops, None, ())
+
+
+def test_shares_of_loops_count_their_runs_and_a_loop_that_was_not_timed_has_none(cost, tmp_path):
+    shares = {each.name: each for each in loop_shares(cost)}
+    assert list(shares) == [PRODUCT, "L0", "L1"]
+    assert [each.share for each in shares.values()] == pytest.approx([0.6, 0.3, 0.1])
+    assert (shares[PRODUCT].low, shares[PRODUCT].high) == (pytest.approx(0.5), None)
+    assert all(each.measured_share is None for each in shares.values())
+    run = ApplicationRun(5, "converged", 1.0, {PRODUCT: 6e-6, "L0": 10e-6}, 0.0)
+    measured = {each.name: each for each in loop_shares(cost, run)}
+    assert measured[PRODUCT].measured_s == pytest.approx(30e-6)
+    assert measured[PRODUCT].measured_share == pytest.approx(0.75)
+    assert measured["L1"].measured_s is None
+    draw_cost(tuple(measured.values()), "cg on m", tmp_path / "c.svg")
+    drawn = (tmp_path / "c.svg").read_text()
+    for text in ("60 %, 60 µs", "75 %, 30 µs", "L1", "measured", "share of the run, %"):
+        assert f">{text}<" in drawn

@@ -17,6 +17,7 @@ from sparsecast.api.calibrating import (
 from sparsecast.api.checkup import checkup, next_steps
 from sparsecast.api.cluster_evaluating import replay_ranks
 from sparsecast.api.clustering import cluster
+from sparsecast.api.collecting import collection_report, first_readable, matrix_reports
 from sparsecast.api.comparing import compare, profiles_to_compare
 from sparsecast.api.evaluating import chosen_models, evaluate, replay
 from sparsecast.api.executing import (
@@ -42,12 +43,14 @@ from sparsecast.api.forecasting import (
 )
 from sparsecast.api.labelling import Labelling, label
 from sparsecast.api.partitioning import distribute, keep_partition, kept_partition, partition, partitions
-from sparsecast.api.publishing import import_machine, is_table, read_table
+from sparsecast.api.publishing import import_machine, is_table, new_machine, read_table, told_figures
 from sparsecast.api.ranks import AskedProducts, measure_on_ranks, on_ranks, rank_calibration
 from sparsecast.api.reporting import matrix_report
 from sparsecast.api.resolving import (
     contents,
     machine_of,
+    named_problems,
+    origin,
     read_matrix,
     read_question,
     shared_structure,
@@ -87,12 +90,14 @@ __all__ = [
     "choice",
     "chosen_models",
     "cluster",
+    "collection_report",
     "compare",
     "compile",
     "contents",
     "distribute",
     "disturbances",
     "evaluate",
+    "first_readable",
     "forecasts_at_hand",
     "held_frequency",
     "import_machine",
@@ -103,12 +108,16 @@ __all__ = [
     "machine_of",
     "machines",
     "matrix_report",
+    "matrix_reports",
     "measure",
     "measure_here",
     "measure_on_ranks",
     "measuring_steps",
+    "named_problems",
+    "new_machine",
     "next_steps",
     "on_ranks",
+    "origin",
     "own_profile",
     "pagerank",
     "partition",
@@ -130,6 +139,7 @@ __all__ = [
     "shared_structure",
     "structure",
     "threads_of",
+    "told_figures",
     "twins",
     "uncalibrated_devices",
     "unmetered",

@@ -109,11 +109,8 @@ def _by_network(problem: Problem, profile: Profile, path: Path) -> BlockForecast
     network, card = load_network(path, profile.machine.name)
     if not card.quantity.endswith("time"):
         raise InputError(f"{path} forecasts {card.quantity}: expected a network of time; name another")
-    found = problem.sampled_structure
-    mispredicted = found.row_lengths.mispredicted or 0
-    blocks = asked_blocks(problem.matrix, mispredicted, profile.machine)
-    ns = forecasts(network, blocks).astype(np.float64)
-    return _forecast(problem, profile.name, str(path), ns, float(ns.mean()) * found.nnz * 1e-9)
+    ns = forecasts(network, asked_blocks(problem, profile.machine)).astype(np.float64)
+    return _forecast(problem, profile.name, str(path), ns, float(ns.mean()) * problem.matrix.nnz * 1e-9)
 
 
 def _forecast(problem: Problem, profile: str, network: str, ns: Floats, time_s: float) -> BlockForecast:

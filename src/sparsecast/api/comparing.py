@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from sparsecast.api.calibrating import machines
 from sparsecast.api.forecasting import predict
@@ -10,7 +10,7 @@ from sparsecast.errors import InputError
 from sparsecast.features.structure import Structure
 from sparsecast.machines.profile import Profile, find_profile
 from sparsecast.matrices.problem import Problem
-from sparsecast.planning.machine_comparison import ComparedMachine, compared
+from sparsecast.planning.machine_comparison import ComparedMachine, compared, without_common_format
 from sparsecast.planning.prediction import Prediction
 
 
@@ -45,6 +45,7 @@ def compare(
     products: int = 1,
     prices: Mapping[str, float] | None = None,
     model: str | None = None,
+    on_machine: Callable[[], None] = lambda: None,
 ) -> Iterator[tuple[list[ComparedMachine], dict[str, str]]]:
     """Forecast matrices on machines; give for each matrix its rows, fastest first, and what is refused.
 
@@ -59,6 +60,8 @@ def compare(
         Of an hour, by machine.
     model : str, optional
         As in `predict`.
+    on_machine : callable
+        Called after each machine of each matrix: the first forecast for a machine takes seconds, for its fit.
     """
     for name, asked in matrices.items():
         found: dict[str, Prediction] = {}
@@ -69,9 +72,14 @@ def compare(
             except InputError as error:
                 refused[machine] = str(error)
                 continue
+            finally:
+                on_machine()
             if len(prediction):
                 found[machine] = prediction
             else:
                 refused[machine] = "no format has a forecast"
-        rows = compared(name, found, products, prices or {}) if found else []
-        yield rows, refused
+        lacking = without_common_format(found) if found else None
+        if lacking:
+            refused |= dict.fromkeys(found, lacking)
+            found = {}
+        yield compared(name, found, products, prices or {}) if found else [], refused

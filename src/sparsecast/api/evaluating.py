@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -16,13 +15,14 @@ from sparsecast.api.executing import measure_here
 from sparsecast.api.resolving import (
     asked_machine,
     machine_of,
+    named_problems,
     require_own,
     stored_target,
     structure_for,
     target_of,
     training_for,
 )
-from sparsecast.benchmark.evaluation import Evaluation, Scoring, distinct_names
+from sparsecast.benchmark.evaluation import Evaluation, Scoring
 from sparsecast.benchmark.journal import AGAIN_SUITE, USER_SUITE, keep, kept, refuse_to_lose
 from sparsecast.benchmark.replay import FOLDS
 from sparsecast.benchmark.replay import replay as replay_records
@@ -146,17 +146,9 @@ class _Run:
 
     def begin(self, matrices: Sequence[Any], takes_over: bool) -> None:
         """Look at what is to be measured, and at what of it was measured a short time ago."""
-        found: dict[str, Problem] = {}
-        for number, item in enumerate(matrices, 1):
-            is_name = isinstance(item, str | Path)
-            try:
-                problem = Problem.named(item) if is_name else Problem.of(item, f"matrix {number}")
-                found.setdefault(problem.specification, problem)
-            except InputError as error:
-                self.scoring.refused[str(item) if is_name else f"matrix {number}"] = str(error)
-        names = distinct_names({key: problem.name for key, problem in found.items()})
-        self.problems = {names[key]: problem for key, problem in found.items()}
-        self.groups = {problem.group for problem in found.values()}
+        self.problems, refused = named_problems(matrices)
+        self.scoring.refused |= refused
+        self.groups = {problem.group for problem in self.problems.values()}
         if takes_over:
             self.recent = _recent(self.here)
 

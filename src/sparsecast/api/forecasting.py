@@ -234,7 +234,9 @@ def _asked_of(found: Structure, basis: Basis, name: str, *, is_whole: bool) -> _
     training = withheld.training(training)
     published = tuple(dict.fromkeys(record.candidate for record in training.records))
     fit, transferred = basis.fitted(name, training)
-    notes = transferred, withheld.sentence() or unused.unused_sentence()
+    made = training.machine.made
+    said = made.sentence(training.machine.name) if made else ""
+    notes = said, transferred, withheld.sentence() or unused.unused_sentence()
     return _Asked(basis, fit, training, unused, notes, published if is_published else None)
 
 

@@ -51,7 +51,7 @@ def block_dataset(kind: str, dtype: str = "float64", most: int = 1024) -> BlockD
     for labels in kept_labels(machine.name, dtype):
         problem = Problem.rebuilt(labels.matrix)
         if problem is not None:
-            parts.append(labelled_blocks(problem.matrix, labels, kind, machine, most))
+            parts.append(labelled_blocks(problem, labels, kind, machine, most))
     if not parts:
         raise ProfileError(
             f"no labels of blocks of {dtype} values on {machine.name}: expected some; run sparsecast label"

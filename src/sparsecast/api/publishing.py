@@ -1,15 +1,30 @@
-"""Published results: machines that nobody here has, and tables of matrices to forecast."""
+"""Published results: machines that nobody here has, others made like them, and tables of matrices."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from sparsecast.benchmark.published import FIVE, OF_MATRIX, Imported, import_published, summarised
+from sparsecast.benchmark.made_machines import made_profile, sheet_of_measured
+from sparsecast.benchmark.published import (
+    FIVE,
+    OF_MATRIX,
+    Imported,
+    import_published,
+    refuse_measured_name,
+    summarised,
+)
 from sparsecast.benchmark.published_moments import described, has_moments, moment_matrices
 from sparsecast.benchmark.published_tables import Line, table_lines
 from sparsecast.errors import InputError
 from sparsecast.features.structure import Structure
+from sparsecast.machines.data_sheet import DataSheet
+from sparsecast.machines.profile import Profile, find_profile
+from sparsecast.machines.quantities import quantity
+from sparsecast.models.data_sheets import kind_of, learned
+
+#: Units of what a data sheet tells, by option.
+_UNITS = {"bandwidth": "B/s", "frequency": "Hz", "l2": "B", "l3": "B", "memory": "B"}
 
 TABLE_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 
@@ -37,6 +52,59 @@ def import_machine(
     paths = [path] if isinstance(path, str | Path) else path
     found = import_published([Path(each) for each in paths], name, machine)
     return found, found.profile.save()
+
+
+def told_figures(texts: Mapping[str, str | None], cores: int | None = None) -> dict[str, float]:
+    """Return figures of a data sheet from texts such as 400GB/s, in units without a prefix.
+
+    Raises
+    ------
+    InputError
+        If a text is something else.
+    """
+    found = {name: quantity(name, text, _UNITS[name]) for name, text in texts.items() if text is not None}
+    return found if cores is None else {**found, "cores": cores}
+
+
+def new_machine(name: str, like: str | Path, figures: Mapping[str, float]) -> tuple[Profile, Path]:
+    """Make a machine that nobody measured from its data sheet, and return its profile with its place.
+
+    Parameters
+    ----------
+    name : str
+        Of the machine; an earlier one that was made under it is replaced.
+    like : path-like
+        Profile of a measured machine of its kind.
+    figures : mapping of str to float
+        At least one of ``bandwidth`` (bytes/s), ``cores``, ``frequency`` (Hz), ``l2`` (bytes; of one core, or
+        of a GPU), ``l3`` and ``memory`` (bytes). What is missing is as of `like`.
+
+    Raises
+    ------
+    InputError
+        If there are no figures, or the name is that of a machine that was measured.
+    ProfileError
+        If `like` has no data sheet, or nobody measured it.
+    """
+    refuse_measured_name(name)
+    if not figures:
+        raise InputError(
+            f"machine '{name}' without figures: expected at least one of its data sheet; give --bandwidth"
+        )
+    known = find_profile(like)
+    before = sheet_of_measured(known)
+    l2_cores = 1 if known.machine.gpu else int(figures.get("cores", before.cores))
+    l2_each = figures.get("l2", before.l2_bytes / (1 if known.machine.gpu else before.cores))
+    sheet = DataSheet(
+        figures.get("bandwidth", before.bandwidth_bytes_per_s),
+        int(figures.get("cores", before.cores)),
+        figures.get("frequency", before.frequency_hz),
+        round(l2_each * l2_cores),
+        int(figures.get("l3", before.l3_bytes)),
+    )
+    memory_bytes = int(figures["memory"]) if "memory" in figures else None
+    made = made_profile(name, known, sheet, learned(kind_of(known.machine)), memory_bytes)
+    return made, made.save()
 
 
 def is_table(text: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from sparsecast.api.forecasting import plan as plan_of
 from sparsecast.api.forecasting import predict
 from sparsecast.api.resolving import structure, target_of
-from sparsecast.api.trust import age_days
+from sparsecast.api.trust import age_days, drift_since, one_reading
 from sparsecast.benchmark.journal import AGAIN_SUITE, kept
 from sparsecast.devices import DEVICES
 from sparsecast.errors import MatrixSizeError, ProfileError
@@ -41,16 +41,20 @@ def matrix_report(
     threads, dtype, model
         As in `predict`, also in what is raised.
     """
-    asked: dict[str, Any] = {"threads": threads, "dtype": dtype, "model": model}
+    with one_reading():
+        return _report(problem, profile, iterations, {"threads": threads, "dtype": dtype, "model": model})
+
+
+def _report(problem: Problem, profile: Profile, iterations: int, asked: dict[str, Any]) -> MatrixReport:
     prediction = predict(problem, profile, **asked)
-    target = target_of(problem, profile.machine, threads, dtype)
+    target = target_of(problem, profile.machine, asked["threads"], asked["dtype"])
     made, unplanned = None, ""
     try:
         made = plan_of(problem, profile, iterations=iterations, **asked)
     except (MatrixSizeError, ProfileError) as error:
         unplanned = str(error)
     source = prediction.transferred_from
-    settings = (source.dtype, source.threads) if source else (target.dtype, target.threads)
+    learned = replace(target, dtype=source.dtype, threads=source.threads) if source else target
     return MatrixReport(
         problem,
         profile,
@@ -61,7 +65,7 @@ def matrix_report(
         unplanned,
         _measured(problem, profile, target),
         _roofs(profile, target),
-        _trust(profile.select(device=target.device, dtype=settings[0], threads=settings[1])),
+        _trust(profile, learned),
     )
 
 
@@ -90,11 +94,15 @@ def _roofs(profile: Profile, target: Target) -> tuple[Bandwidth, ...]:
     return tuple(sorted(with_threads, key=lambda each: each.bytes))
 
 
-def _trust(records: Sequence[Record]) -> Trust:
+def _trust(profile: Profile, learned: Target) -> Trust:
+    """Return how far a profile can be trusted for what was learned of one setting."""
+    records = profile.select(device=learned.device, dtype=learned.dtype, threads=learned.threads)
     noises = [record.noise for record in records if record.noise is not None]
+    drift = drift_since(profile, learned, records)
     return Trust(
         len(records),
         len({record.matrix for record in records}),
         float(np.median(noises)) if noises else None,
         age_days(records),
+        (drift.sentence() or "none beyond the noise") if drift.scales else "not known here",
     )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from sparsecast.benchmark.evaluation import distinct_names
 from sparsecast.benchmark.gahvari import summary
 from sparsecast.benchmark.journal import AGAIN_SUITE, with_kept
 from sparsecast.devices import DEVICES
@@ -46,6 +47,21 @@ def read_question(text: str) -> tuple[str, Problem | Structure]:
         return read_structure(Path(text))
     problem = read_matrix(text)
     return problem.name, problem
+
+
+def named_problems(matrices: Sequence[Any]) -> tuple[dict[str, Problem], dict[str, str]]:
+    """Return the problems of a collection, each once and by a name of its own, and why others are none."""
+    found: dict[str, Problem] = {}
+    refused = {}
+    for number, item in enumerate(matrices, 1):
+        is_name = isinstance(item, str | Path)
+        try:
+            problem = Problem.named(item) if is_name else Problem.of(item, f"matrix {number}")
+            found.setdefault(problem.specification, problem)
+        except InputError as error:
+            refused[str(item) if is_name else f"matrix {number}"] = str(error)
+    names = distinct_names({key: problem.name for key, problem in found.items()})
+    return {names[key]: problem for key, problem in found.items()}, refused
 
 
 def structure(A: Any) -> Structure:
@@ -202,6 +218,14 @@ def contents(profile: Profile) -> str:
     if profile.microbenchmarks:
         held.append(f"{len(profile.microbenchmarks)} micro-benchmarks of ranks")
     return ", ".join(held)
+
+
+def origin(profile: Profile) -> str:
+    """Return in words where a profile is from that was not measured here; empty where nobody said."""
+    machine = profile.machine
+    if machine.made:
+        return machine.made.sentence(machine.name)
+    return f"published: {machine.source}" if machine.source else ""
 
 
 def described(about: Target | Candidate) -> str:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
 
 from sparsecast.api.resolving import machine_of
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import threads_text
+from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile
 from sparsecast.measuring.disturbance import Disturbance, disturbance
+from sparsecast.measuring.references import Pooled
 from sparsecast.planning.candidates import Target
 from sparsecast.planning.drift import NO_DRIFT, Drift
 from sparsecast.records import Record
@@ -18,6 +22,12 @@ from sparsecast.records import Record
 _READINGS = 3
 
 _SECONDS_A_DAY = 86_400
+
+#: What reference products take, by where their data lie.
+Readings = Mapping[str, Pooled]
+
+#: What `one_reading` shares, by machine, device and threads; None outside of it.
+_SHARED: ContextVar[dict[tuple[str, str, int], Readings | None] | None] = ContextVar("readings", default=None)
 
 
 def disturbances(profile: Profile) -> dict[str, Disturbance]:
@@ -54,9 +64,36 @@ def drift_since(profile: Profile, target: Target, records: Sequence[Record]) -> 
     here = machine_of(target.device)
     if here.name != profile.name:
         return NO_DRIFT
+    known, key = _SHARED.get(), (here.name, target.device, target.threads)
+    if known is None:
+        return _drift(records, _read(here, target))
+    if key not in known:
+        known[key] = _read(here, target)
+    return _drift(records, known[key])
+
+
+@contextmanager
+def one_reading() -> Iterator[None]:
+    """Let all questions within share one reading of the reference products, of one moment."""
+    if _SHARED.get() is not None:
+        yield
+        return
+    token = _SHARED.set({})
+    try:
+        yield
+    finally:
+        _SHARED.reset(token)
+
+
+def _read(here: Machine, target: Target) -> Readings | None:
+    """Return what the reference products take now; None on a device that has none."""
     monitor = DEVICES.get(target.device).references(here, target.threads)
     if monitor is None:
-        return NO_DRIFT
+        return None
     for _ in range(_READINGS):
         monitor.time()
-    return Drift.since(records, monitor.pooled())
+    return monitor.pooled()
+
+
+def _drift(records: Sequence[Record], now: Readings | None) -> Drift:
+    return NO_DRIFT if now is None else Drift.since(records, now)

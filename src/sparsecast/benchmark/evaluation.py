@@ -312,7 +312,7 @@ class Scoring:
                 name: errors_of([row for row in rows if row.estimate.candidate.format == name])
                 for name in formats
             },
-            worst=_worst(by_matrix),
+            worst=worst_of(rows, _WORST),
         )
 
     def _products(self, model: str) -> list[tuple[float, int]]:
@@ -373,9 +373,13 @@ def _rank(score: ModelScore, rows: Sequence[EvaluationRow]) -> tuple[bool, float
     return score.quantity != "time", float(np.quantile(errors, 0.5, method="higher")), score.median_error
 
 
-def _worst(by_matrix: Mapping[str, Sequence[EvaluationRow]]) -> tuple[tuple[str, float], ...]:
-    errors = {matrix: float(np.median([row.error for row in rows])) for matrix, rows in by_matrix.items()}
-    return tuple(sorted(errors.items(), key=lambda item: -abs(item[1]))[:_WORST])
+def worst_of(rows: Iterable[EvaluationRow], count: int) -> tuple[tuple[str, float], ...]:
+    """Return the matrices with the largest errors, and of each the median of the signed ones."""
+    errors: dict[str, list[float]] = {}
+    for row in rows:
+        errors.setdefault(row.matrix, []).append(row.error)
+    medians = {matrix: float(np.median(own)) for matrix, own in errors.items()}
+    return tuple(sorted(medians.items(), key=lambda item: -abs(item[1]))[:count])
 
 
 def _value(record: Record, quantity: str) -> float | None:

@@ -13,8 +13,9 @@ machine. Of a matrix there are rows, columns, entries, and of the row lengths th
 quartiles, greatest) and the variance. Taken for granted is:
 
 - between two of the five numbers the lengths follow a power of the rank, one exponent for all four quarters,
-  chosen so that the lengths add up to the entries (`row_lengths`). From these lengths are the mode, the empty
-  rows, `rows_at_least` and `entries_up_to`, which therefore agree with rows, entries, least and greatest;
+  chosen so that the lengths add up to the entries (`lengths_of_five`). From these lengths are the mode, the
+  empty rows, `rows_at_least` and `entries_up_to`, which therefore agree with rows, entries, least and
+  greatest;
 - in what order the rows come, and where their entries lie, is not known: of the feature groups there is only
   that of the row lengths, without the changes and the mispredicted rows.
 
@@ -37,15 +38,16 @@ from typing import Any
 import numpy as np
 
 from sparsecast.benchmark.published_moments import described, has_moments, moment_results
-from sparsecast.benchmark.published_tables import Line, contradicting, count, row_lengths, table_lines
+from sparsecast.benchmark.published_tables import Line, contradicting, count, table_lines
 from sparsecast.errors import InputError, ProfileError, remedy_for
 from sparsecast.features.row_blocks import RowBlocks
-from sparsecast.features.row_lengths import RowLengths, row_length_statistics
+from sparsecast.features.row_lengths import RowLengths
 from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
+from sparsecast.machines.data_sheet import DataSheet
 from sparsecast.machines.gpu import GPU
-from sparsecast.machines.machine import Cache, Machine
-from sparsecast.machines.profile import MatrixEntry, Profile, known_profiles
+from sparsecast.machines.machine import Cache, Machine, detect
+from sparsecast.machines.profile import WANTED, MatrixEntry, Profile, known_profiles
 from sparsecast.matrices.problem import PUBLISHED_PREFIX
 from sparsecast.records import PUBLISHED_SUITE, Candidate, Record
 
@@ -78,7 +80,28 @@ PROCESSORS = {
     "Xeon_Gold_6230": (20, (Cache(2, 20 * _MIB, 1), Cache(3, 55 * _MIB // 2, 1))),
     "Epyc1": (24, (Cache(2, 12 * _MIB, 1), Cache(3, 128 * _MIB, 1))),
     "Epyc64": (64, (Cache(2, 32 * _MIB, 1), Cache(3, 256 * _MIB, 1))),
+    "Icy": (16, (Cache(2, 20 * _MIB, 1), Cache(3, 24 * _MIB, 1))),
 }
+
+#: Peak bandwidth of their memories in bytes a second, from the same pages: channels of a processor's socket
+#: times 8 bytes times transfers. A third processor of the tables of `published_moments`, Icy, has 16 cores by
+#: its repository's scripts, and is of Intel's Ice Lake by its name; it is taken for a Xeon Silver 4314.
+BANDWIDTHS = {
+    "K20Xm": 250e9,
+    "K40m": 288e9,
+    "P100": 732e9,
+    "V100_SXM2": 900e9,
+    "A100": 1555e9,
+    "RadeonVII": 1024e9,
+    "MI100": 1228.8e9,
+    "Xeon_Gold_6230": 6 * 8 * 2.933e9,
+    "Epyc1": 8 * 8 * 3.2e9,
+    "Epyc64": 8 * 8 * 3.2e9,
+    "Icy": 8 * 8 * 2.667e9,
+}
+
+#: Base frequencies of the processors.
+FREQUENCIES = {"Xeon_Gold_6230": 2.1e9, "Epyc1": 2.8e9, "Epyc64": 2.45e9, "Icy": 2.4e9}
 
 #: This project's format for a published name, by how that begins after the name of a vendor's library, or
 #: of who wrote it. Merge and the two vendors' libraries for processors compute from CSR.
@@ -169,11 +192,32 @@ def published_profiles(path: Path) -> dict[str, Profile]:
     return {name: _profile(lines, name, name).profile for name, lines in by_machine.items()}
 
 
-def _refuse_name(name: str) -> None:
+def refuse_measured_name(name: str) -> None:
+    """Raise an InputError if a machine that nobody measured must not have this name.
+
+    It must be one for a file, and not that of a machine that somebody measured, here or elsewhere.
+    """
+    _refuse_no_name(name)
+    measured = {each.casefold() for each in (*GPUS, *PROCESSORS, *WANTED, detect().name)}
+    for known, path in known_profiles().items():
+        if known.casefold() == name.casefold() and Profile.load(path).machine.made is None:
+            measured.add(known.casefold())
+    if name.casefold() in measured:
+        raise InputError(
+            f"name '{name}' is that of a machine that was measured: expected a new one for a machine that "
+            f"nobody measured; choose another one"
+        )
+
+
+def _refuse_no_name(name: str) -> None:
     if not _NAME.fullmatch(name):
         raise InputError(
             f"name {name!r}: expected letters, digits, '.', '_' and '-', at most 64; choose another one"
         )
+
+
+def _refuse_name(name: str) -> None:
+    _refuse_no_name(name)
     known = known_profiles()
     if name in known and Profile.load(known[name]).machine.published_as is None:
         raise InputError(
@@ -229,7 +273,19 @@ def _machine(machine: str, name: str, device: str) -> Machine:
     return Machine(
         *(machine or unknown, unknown, cores, cores, caches, (), 0, unknown, device, GPUS.get(known)),
         published_as=name,
+        sheet=sheet_of(known),
     )
+
+
+def sheet_of(machine: str) -> DataSheet | None:
+    """Return the data sheet of a machine by its published name; None where that is not known here."""
+    if machine in GPUS:
+        gpu = GPUS[machine]
+        return DataSheet(BANDWIDTHS[machine], gpu.multiprocessors, gpu.clock_hz, gpu.l2_bytes)
+    if machine not in PROCESSORS:
+        return None
+    cores, caches = PROCESSORS[machine]
+    return DataSheet(BANDWIDTHS[machine], cores, FREQUENCIES[machine], *(cache.bytes for cache in caches))
 
 
 def _device(machine: str) -> str:
@@ -392,8 +448,10 @@ def summarised(line: Line) -> Structure:
     if None in given:
         return Structure(rows, cols, nnz).checked()
     five, variance = [float(each) for each in given[:-1]], float(given[-1])  # type: ignore[arg-type]
-    found = row_lengths(rows, nnz, five) if all(map(math.isfinite, five)) and rows else None
-    if found is None:
+    is_known = all(map(math.isfinite, five)) and rows
+    deviation = math.sqrt(variance) if variance >= 0 else math.nan  # refused below
+    known = RowLengths.of_five(rows, nnz, five, deviation) if is_known else None
+    if known is None:
         text = ", ".join(f"{each:g}" for each in five)
         raise contradicting(
             line,
@@ -401,7 +459,4 @@ def summarised(line: Line) -> Structure:
         )
     if not 0 <= variance <= max(five[-1], 1.0) ** 2:
         raise contradicting(line, f"no such rows have the variance {variance:g}")
-    statistics = row_length_statistics(*found)
-    statistics["deviation"] = math.sqrt(variance)
-    known = RowLengths(**statistics, changes=None, mispredicted=None)
     return Structure(rows, cols, nnz, {known.name: known}).checked()

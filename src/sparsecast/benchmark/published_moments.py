@@ -7,7 +7,7 @@ Mpakos et al. (2023, section III) draw artificial ones from: mean, deviation and
 where skew is the longest over the mean, less 1, and the features of `Neighbourhood`. Taken for granted is:
 
 - the row lengths follow a log-normal distribution of that mean and deviation: its quartiles, its least of so
-  many rows, and the longest row are the five numbers that `row_lengths` takes. The deviation is the
+  many rows, and the longest row are the five numbers that `lengths_of_five` takes. The deviation is the
   published one;
 - artificial matrices, whose name is `ARTIFICIAL`, are the same where all that is said of them is. Those with
   as many rows are one group in cross-validation, because they were drawn from the same lengths. Every other
@@ -23,19 +23,17 @@ import math
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from sparsecast.benchmark.published_tables import (
     Line,
     contradicting,
     count,
     header_of,
-    row_lengths,
     table_lines,
 )
 from sparsecast.errors import ProfileError
 from sparsecast.features.neighbourhood import Neighbourhood
-from sparsecast.features.row_lengths import RowLengths, row_length_statistics
+from sparsecast.features.row_lengths import RowLengths
 from sparsecast.features.structure import Structure
 from sparsecast.records import product_flops
 
@@ -181,15 +179,14 @@ def _lengths(line: Line, rows: int, nnz: int) -> RowLengths:
         five[0] = float(nnz - longest)
     elif rows > 2:
         five = _adding_up(five, 4 * (nnz - five[0] - longest) / (rows - 2))
-    found = row_lengths(rows, nnz, five)
+    found = RowLengths.of_five(rows, nnz, five, deviation)
     if found is None:
         raise contradicting(
             line,
             f"no {rows:,} rows with {nnz:,} entries have the deviation {deviation:g} and the skew "
             f"{line['skew']:g}",
         )
-    statistics: dict[str, Any] = row_length_statistics(*found)
-    return RowLengths(**{**statistics, "deviation": deviation}, changes=None, mispredicted=None)
+    return found
 
 
 def _adding_up(five: list[float], four: float) -> list[float]:

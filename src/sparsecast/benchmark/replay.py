@@ -41,9 +41,14 @@ def replay(
     ProfileError
         If fewer than two groups of matrices were measured.
     """
-    suites = *SCORED_SUITES, PUBLISHED_SUITE
-    scored = training.where(lambda r: r.suite in suites and r.regime == "warm")
-    groups = list(dict.fromkeys(scored.group(record) for record in scored.records))
+    made = training.machine.made
+    if made:
+        raise ProfileError(
+            f"profile '{training.machine.name}' to score models on: nobody measured it; expected measured "
+            f"times; name {made.like}, which it is like"
+        )
+    scored = _scored(training)
+    groups = {scored.group(record) for record in scored.records}
     if len(groups) < 2:
         raise ProfileError(
             f"the profile of {training.machine.name} has {len(groups)} groups of matrices to score models "
@@ -51,11 +56,41 @@ def replay(
         )
     names = distinct_names({r.matrix: training.matrices[r.matrix].name for r in scored.records})
     scoring = Scoring()
+    score(scoring, training, models, names, folds=folds, on_fold=on_fold, again=again)
+    return scoring.evaluation(training.machine.name)
+
+
+def score(
+    scoring: Scoring,
+    training: TrainingSet,
+    models: Sequence[Callable[[], Model]],
+    names: Mapping[str, str],
+    *,
+    folds: int = FOLDS,
+    on_fold: Callable[[], None] = lambda: None,
+    again: Sequence[Record] = (),
+) -> None:
+    """Add to a scoring what models forecast of matrices that they have not seen, and what was measured.
+
+    Parameters
+    ----------
+    scoring : Scoring
+    training : TrainingSet
+        Of one device, dtype and number of threads: all that models may learn from.
+    models, folds, on_fold, again
+        As in `replay`.
+    names : mapping of str to str
+        By specification, the names of the matrices that are scored.
+    """
+    scored = _scored(training).where(lambda record: record.matrix in names)
+    groups = list(dict.fromkeys(scored.group(record) for record in scored.records))
     for record in scored.records:
         scoring.add_records(names[record.matrix], [record])
     for record in again:
         if record.matrix in names:
             scoring.add_again(names[record.matrix], [record])
+    if not groups:
+        return
     for make in models:
         try:
             groups_of = (*make().groups, *make().optional_groups)
@@ -66,7 +101,12 @@ def replay(
                 on_fold()
         except SparsecastError as error:
             scoring.refused[make().title] = str(error)
-    return scoring.evaluation(training.machine.name)
+
+
+def _scored(training: TrainingSet) -> TrainingSet:
+    """Return the Records of matrices as users have them, with warm caches."""
+    suites = *SCORED_SUITES, PUBLISHED_SUITE
+    return training.where(lambda record: record.suite in suites and record.regime == "warm")
 
 
 def _score_part(

@@ -23,9 +23,7 @@ def command(
     output: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the JSON document there as well.")
     ] = None,
-    figure: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw speed over dimension and density.")
-    ] = None,
+    figure: options.FigureOption = None,
     compare: Annotated[
         tuple[Path, Path] | None,
         typer.Option(metavar="A.json B.json", help="Compare two results instead of measuring."),
@@ -44,13 +42,12 @@ def command(
         _measure_twins(twins, threads, dtype, device, as_json)
         return
     from sparsecast import api
-    from sparsecast.reports import documents, figures, tables
+    from sparsecast.reports import bench_figures, documents, tables
     from sparsecast.reports.progress import timed_bar
 
-    for path in filter(None, (output, figure)):
-        options.refuse_unwritable(path)
-    if figure is not None:
-        figures.refuse_undrawable(figure)
+    if output is not None:
+        options.refuse_unwritable(output)
+    options.refuse_figure(figure)
     run = api.calibration(budget, threads=threads, dtype=dtype, device=device, blocks=block, rates=True)
     with timed_bar(options.screen(), "rating") as run.on_progress:
         run.run()
@@ -60,8 +57,9 @@ def command(
         _write(output, document)
     if figure is not None and found.ratings:
         main = found.ratings[0]
-        title = figures.speed_title(main, found.machine)
-        figures.draw_speed_maps(figures.speed_maps(main), title, figure)
+        title = bench_figures.speed_title(main, found.machine)
+        shown = bench_figures.speed_maps(main), bench_figures.series_speeds(main), main.figures
+        bench_figures.draw_bench(*shown, title, figure)
     notes = (f"- {note}" for note in found.notes)
     options.show(as_json, document, tables.bench(found), tables.bench_sentence(found), *notes)
     if found.interrupted:

@@ -18,18 +18,14 @@ def command(
         Path | None,
         typer.Option(metavar="FILE.safetensors", help="Ask a trained network; by default the model blocks."),
     ] = None,
-    figure: Annotated[
-        Path | None, typer.Option(metavar="FILE.svg", help="Draw the time of each block.")
-    ] = None,
+    figure: options.FigureOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
     """Show where in a matrix a product with CSR is slow: the forecast of each block of 250 entries."""
     from sparsecast import api
-    from sparsecast.reports import block_reports, figures
+    from sparsecast.reports import block_reports
 
-    if figure is not None:
-        options.refuse_unwritable(figure)
-        figures.refuse_undrawable(figure)
+    options.refuse_figure(figure)
     found = api.read_matrix(matrix)
     chosen = api.profile(profile) if profile else None
     forecast = api.block_forecast(found, chosen, threads=threads, network=network)

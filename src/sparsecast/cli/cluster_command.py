@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -44,19 +43,15 @@ def command(
         str | None,
         typer.Option(metavar="NAME", callback=_known_cluster_model, help="The model that forecasts."),
     ] = None,
-    figure: Annotated[
-        Path | None, typer.Option(metavar="FILE.svg", help="Draw time over ranks, with the intervals.")
-    ] = None,
+    figure: options.FigureOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
     """Forecast one product on many ranks: which algorithm, format, partition and how many ranks."""
     from sparsecast import api
-    from sparsecast.reports import cluster_reports, figures
+    from sparsecast.reports import cluster_reports
 
     counts = _numbers(ranks)
-    if figure is not None:
-        options.refuse_unwritable(figure)
-        figures.refuse_undrawable(figure)
+    options.refuse_figure(figure)
     name, asked = api.read_question(matrix)
     found = api.cluster(
         asked,

@@ -28,13 +28,15 @@ def command(
     profile: options.ProfileOption = None,
     threads: options.ThreadsOption = None,
     model: options.ModelOption = None,
+    figure: options.FigureOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
     """Forecast time and energy of a whole run before it starts, loop by loop."""
     from sparsecast import api
-    from sparsecast.reports import application_reports
+    from sparsecast.reports import application_reports, cost_figures
     from sparsecast.reports.progress import counted_bar
 
+    options.refuse_figure(figure)
     settings = api.Settings(damping, epsilon, tolerance, preconditioner)
     found = api.read_matrix(matrix)
     question = api.application_question(application, found, settings)
@@ -48,6 +50,10 @@ def command(
             run = api.run_application(
                 question, cost.plan, most=iterations, on_iteration=lambda number, residual: advance()
             )
+    if figure is not None:
+        title = f"{application} on {found.name}: {cost.iterations.expected:,} iterations expected"
+        counted = "" if run is None else f", {run.iterations:,} done"
+        cost_figures.draw_cost(cost_figures.loop_shares(cost, run), title + counted, figure)
     document = application_reports.document(found.name, cost, run)
     table = application_reports.table(f"{application} on {found.name}", cost, run)
     options.show(as_json, document, table, *application_reports.sentences(cost, run))

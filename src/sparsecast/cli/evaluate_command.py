@@ -33,9 +33,7 @@ def command(
         Path | None,
         typer.Option(metavar="FILE.parquet", help="Write a row for each forecast there as well."),
     ] = None,
-    figure: Annotated[
-        Path | None, typer.Option(metavar="FILE.png", help="Draw forecasts against measurements.")
-    ] = None,
+    figure: options.FigureOption = None,
     keep: options.KeepOption = True,
     profile: options.ProfileOption = None,
     threads: options.ThreadsOption = None,
@@ -51,18 +49,16 @@ def command(
         return
     from sparsecast import api
     from sparsecast.benchmark.replay import FOLDS
-    from sparsecast.reports import documents, evaluation_figures, figures, row_files, tables
+    from sparsecast.reports import documents, evaluation_figures, row_files, tables
     from sparsecast.reports.progress import counted_bar, timed_bar
 
     if bool(matrices) == replay:
         given = "matrices and --replay" if replay else "neither matrices nor --replay"
         raise InputError(f"{given}: expected one of them; name matrices to measure, or --replay")
-    for path in filter(None, (rows, figure)):
-        options.refuse_unwritable(path)
     if rows is not None:
+        options.refuse_unwritable(rows)
         row_files.refuse_other_kind(rows)
-    if figure is not None:
-        figures.refuse_undrawable(figure)
+    options.refuse_figure(figure)
     names = None if models is None or models == "all" else models.split(",")
     if matrices:
         chosen = api.profile(profile) if profile else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -48,6 +49,7 @@ def command(
         typer.Option(metavar="GHZ", help="Such as 1.2,2.0: the cores' frequencies, set where permitted."),
     ] = None,
     keep: options.KeepOption = True,
+    figure: options.FigureOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
     """Measure the product here in every format that suits, and compare with the forecasts.
@@ -56,12 +58,18 @@ def command(
     """
     from sparsecast.distributed.processes import started_ranks
 
+    options.refuse_figure(figure)
     if algorithm is not None or started_ranks() > 1:
         given = {"--threads": threads, "--profile": profile, "--meter-command": meter_command}
         given["--frequencies"] = frequencies
         refuse_beside_ranks({name: value for name, value in given.items() if value is not None}, device)
-        asked = {"formats": _names(formats), "remote_format": remote_format, "partition": partition}
-        return _on_ranks(matrix, {"algorithms": _names(algorithm), "dtype": dtype, **asked}, keep, as_json)
+        asked: dict[str, Any] = {
+            "formats": _names(formats),
+            "remote_format": remote_format,
+            "partition": partition,
+        }
+        asked |= {"algorithms": _names(algorithm), "dtype": dtype}
+        return _on_ranks(matrix, asked, keep, figure, as_json)
     alone = {"--format": formats, "--remote-format": remote_format, "--partition": partition}
     for name, value in alone.items():
         if value is not None:
@@ -69,17 +77,17 @@ def command(
                 f"{name} {value} of one process: expected --algorithm beside it, or mpirun; name one"
             )
     metered = _Metered(meter_command, frequencies)
-    return _alone(matrix, profile, threads, dtype, device, metered, keep, as_json)
+    return _alone(matrix, profile, threads, dtype, device, metered, keep, figure, as_json)
 
 
 def _names(text: str | None) -> list[str] | None:
     return None if text is None else [each.strip() for each in text.split(",")]
 
 
-def _on_ranks(matrix: str, asked: dict[str, Any], keeps: bool, as_json: bool) -> None:
+def _on_ranks(matrix: str, asked: dict[str, Any], keeps: bool, figure: Path | None, as_json: bool) -> None:
     """Measure on all ranks; rank 0 alone speaks."""
     from sparsecast import api
-    from sparsecast.reports import distributed_reports
+    from sparsecast.reports import distributed_reports, time_figures
 
     with api.on_ranks() as comm:
         found = api.measure_on_ranks(comm, matrix, api.AskedProducts(**asked), keeps=keeps)
@@ -88,6 +96,11 @@ def _on_ranks(matrix: str, asked: dict[str, Any], keeps: bool, as_json: bool) ->
         name = found.problem.name
         options.warn(rank_notes(found.nodes))
         shown = found.measured, found.forecasts, found.refused
+        if figure is not None:
+            rows = time_figures.rank_rows(found.measured, found.forecasts)
+            time_figures.draw_times(
+                [time_figures.TimePanel(name, rows)], "Measured on ranks", "one product", figure
+            )
         document = distributed_reports.document(found.problem.sampled_structure, name, *shown)
         options.show(as_json, document, distributed_reports.table(f"Measured: {name}", *shown))
 
@@ -125,11 +138,12 @@ def _alone(
     device: str,
     asked: _Metered,
     keep: bool,
+    figure: Path | None,
     as_json: bool,
 ) -> None:
     from sparsecast import api
     from sparsecast.machines.machine import PROCESSOR
-    from sparsecast.reports import documents, tables
+    from sparsecast.reports import documents, tables, time_figures
     from sparsecast.reports.progress import counted_bar
 
     meter = None if asked.command is None else api.CommandMeter(asked.command)
@@ -159,6 +173,10 @@ def _alone(
                 )
     if meter is None and (why := api.unmetered(device)):
         options.warn([f"Energy is not measured: {why}"])
+    if figure is not None:
+        rows = time_figures.measured_rows(records, forecasts)
+        panel = time_figures.TimePanel(api.machine_of(device).name, rows)
+        time_figures.draw_times([panel], f"Measured: {found.name}", "one product", figure)
     document = {
         "matrix": documents.matrix(found.structure, found.name),
         "measurements": [documents.measurement(r, forecasts.get(r.candidate)) for r in records],

@@ -47,6 +47,7 @@ QuestionArgument = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace pages that are there.")]
 AsMetOption = Annotated[
     bool,
     typer.Option("--as-met", help="Forecast for the machine as calibrated, not as it is now."),
@@ -105,6 +106,10 @@ DevicesOption = Annotated[
         metavar="DEVICE[,DEVICE]", help=f"Where the products are done; several are compared. {_DEVICES}"
     ),
 ]
+FigureOption = Annotated[
+    Path | None,
+    typer.Option("--figure", metavar="FILE.svg|png|pdf", help="Draw it there, too (docs/figures.md)."),
+]
 DeviceOption = Annotated[str, typer.Option(metavar="DEVICE", help=f"Where the product is done. {_DEVICES}")]
 
 
@@ -152,6 +157,23 @@ def refuse_unwritable(path: Path) -> None:
         raise unwritable(path)
 
 
+def refuse_figure(path: Path | None) -> None:
+    """Raise if a figure that is asked for cannot be drawn, before anything is measured for it."""
+    if path is not None:
+        from sparsecast.reports.figures import refuse_undrawable
+
+        refuse_unwritable(path)
+        refuse_undrawable(path)
+
+
 def unwritable(path: Path, why: str = "") -> InputError:
     """Return the error for a file that cannot be written."""
     return InputError(f"{path} cannot be written{why}: expected a file in a writable folder; name another")
+
+
+def refuse_taken(path: Path, force: bool) -> None:
+    """Raise if something is there that nobody asked to replace."""
+    if path.exists() and not force:
+        raise InputError(
+            f"{path} is there already: expected a new name; name another with -o, or replace it by --force"
+        )

@@ -25,22 +25,19 @@ def command(
     out: Annotated[
         Path | None, typer.Option(metavar="FILE.npz", help="Keep the partition there; needs --method.")
     ] = None,
-    figure: Annotated[
-        Path | None, typer.Option(metavar="FILE.png", help="Draw the partitioned pattern.")
-    ] = None,
+    figure: options.FigureOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
     """Partition a matrix among ranks, and show what each stores and exchanges in a product."""
     from sparsecast import api
-    from sparsecast.reports import documents, figures, partition_figures, tables
+    from sparsecast.reports import documents, partition_figures, tables
 
     count = _asked_ranks(ranks, method, partition)
     if out is not None and method is None:
         raise InputError(f"--out {out} without --method: expected one partition to keep; name its method")
-    for path in filter(None, (out, figure)):
-        options.refuse_unwritable(path)
-    if figure is not None:
-        figures.refuse_undrawable(figure)
+    if out is not None:
+        options.refuse_unwritable(out)
+    options.refuse_figure(figure)
     found = api.read_matrix(matrix)
     if partition is not None:
         compared = api.kept_partition(found, partition)

@@ -56,12 +56,14 @@ def command(
         ),
     ] = "time",
     power_model: options.PowerModelOption = None,
+    figure: options.FigureOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
     """Find the best way of doing a number of products, conversion paid: a format for each row block."""
     from sparsecast import api
-    from sparsecast.reports import documents, tables
+    from sparsecast.reports import documents, plan_figures, tables
 
+    options.refuse_figure(figure)
     api.refuse_probe(probe, as_met, device)
     found = api.read_matrix(matrix)
     profiles = profiles_for(found, profile, threads, dtype, device)
@@ -85,6 +87,9 @@ def command(
         "transferred_from": documents.transferred_from(made.transferred_from),
     }
     products = f"{iterations:,} products: {found.name}"
+    if figure is not None:
+        picture = plan_figures.plan_picture(found.matrix, made, checked, placements)
+        plan_figures.draw_plan(picture, f"Plan for {products}, on {on}", figure)
     shown: list[Table | str] = []
     if placements is not None:
         document |= documents.placements(placements)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -13,6 +14,11 @@ from sparsecast.features import FEATURES
 from sparsecast.features.feature_group import FeatureGroup
 from sparsecast.features.levels import ROW_LENGTH_LEVELS
 from sparsecast.features.source import MatrixSource
+
+Integers = NDArray[np.int64]
+
+#: Runs of rows that `lengths_of_five` gives one length, or two that differ by one.
+_RUNS = 1024
 
 
 @FEATURES.register("row_lengths")
@@ -55,6 +61,32 @@ class RowLengths(FeatureGroup):
         found = source.rows
         statistics = row_length_statistics(found.lengths, found.counts)
         return cls(**statistics, changes=found.changes, mispredicted=found.mispredicted)
+
+    @classmethod
+    def of_five(cls, rows: int, nnz: int, five: list[float], deviation: float) -> Self | None:
+        """Return the features of rows with five given lengths, in any order; None where none have them.
+
+        The five are least, first quartile, median, third quartile and greatest; see `lengths_of_five`.
+        """
+        found = lengths_of_five(rows, nnz, five)
+        if found is None:
+            return None
+        statistics = {**row_length_statistics(*found), "deviation": deviation}
+        return cls(**statistics, changes=None, mispredicted=None)
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Self | None:
+        """Return what `to_dict` stored, or what `of_five` makes of the five lengths that stand for it.
+
+        Shipped profiles hold the five: a tenth of the size.
+        """
+        if "five" not in stored or stored["version"] != cls.version:
+            # With slots, the class is another one than super() without arguments would see.
+            return super(RowLengths, cls).from_dict(stored)
+        found = cls.of_five(stored["rows"], stored["nnz"], stored["five"], stored["deviation"])
+        if found is None:
+            raise ValueError(f"no {stored['rows']} rows have the lengths {stored['five']}")
+        return found
 
     def contradiction(self, rows: int, cols: int, nnz: int) -> str | None:
         """Return the first statement about row lengths that the others rule out."""
@@ -128,3 +160,51 @@ def row_length_statistics(lengths: NDArray[np.int64], counts: NDArray[np.int64])
         "rows_at_least": tuple(rows_at_least.tolist()),
         "entries_up_to": tuple((entries_below + rows_at_least * levels).tolist()),
     }
+
+
+def lengths_of_five(rows: int, nnz: int, five: list[float]) -> tuple[Integers, Integers] | None:
+    """Return row lengths that have five given numbers and a given sum, or None where no rows have.
+
+    One row has the least length and one the greatest. For the others, a quarter at a time, the length at the
+    share u of the quarter's rows is left + (right - left) u**p, and p is the one with which the lengths of
+    all quarters add up. Runs of rows get the whole numbers around their mean.
+
+    The five are least, first quartile, median, third quartile and greatest length.
+
+    Returns
+    -------
+    tuple of int64 arrays of shape (lengths,) or None
+        The lengths, ascending, and the number of rows of each.
+    """
+    if not all(low <= high for low, high in zip([0.0, *five], five, strict=False)):
+        return None
+    least, greatest = int(five[0]), int(five[-1])
+    if rows <= 2:
+        whole = [nnz] if rows == 1 else [least, greatest]
+        return _counted(whole, [1] * rows) if sum(whole) == nnz and whole[-1] == greatest else None
+    others, entries = rows - 2, nnz - least - greatest
+    left, right = np.array(five[:-1]), np.array(five[1:])
+    span = float((right - left).sum())
+    excess = 4 * entries / others - float(left.sum())
+    if not 0 <= excess <= span:
+        return None
+    share = excess / span if span else 0.0  # 1 / (p + 1)
+    bounds = np.unique(np.linspace(0, others, min(others, _RUNS) + 1).round().astype(np.int64))
+    quarter = np.minimum(4 * bounds // others, 3)
+    u = 4 * bounds / others - quarter
+    before = np.concatenate(([0.0], np.cumsum(left + (right - left) * share)))[quarter]
+    within = left[quarter] * u + (right - left)[quarter] * share * u ** (1 / max(share, 1e-300))
+    up_to = np.round(others * (before + within) / 4).astype(np.int64)
+    up_to[-1] = entries
+    in_run, of_run = np.diff(bounds), np.diff(up_to)
+    longer = of_run % in_run
+    lengths = np.concatenate(([least, greatest], of_run // in_run, of_run // in_run + 1))
+    return _counted(lengths, np.concatenate(([1, 1], in_run - longer, longer)))
+
+
+def _counted(lengths: Any, counts: Any) -> tuple[Integers, Integers]:
+    """Return each length once, ascending, with the sum of its counts, where that is not 0."""
+    distinct, place = np.unique(np.asarray(lengths, dtype=np.int64), return_inverse=True)
+    sums = np.zeros(len(distinct), dtype=np.int64)
+    np.add.at(sums, place, counts)
+    return distinct[sums > 0], sums[sums > 0]

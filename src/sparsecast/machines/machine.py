@@ -16,6 +16,7 @@ from typing import Any
 import psutil
 
 from sparsecast.errors import InputError
+from sparsecast.machines.data_sheet import DataSheet, Made
 from sparsecast.machines.gpu import GPU
 
 _CPU_FOLDER = Path("/sys/devices/system/cpu/cpu0")
@@ -70,6 +71,12 @@ class Machine:
     published_as : str or None
         Name under which results that others published were imported. Nothing runs on such a machine here,
         and all ways of doing the product are those of its Records. None of every other machine.
+    source : str or None
+        Where published results are from, and under which licence; None where nobody wrote that down.
+    sheet : DataSheet or None
+        Of a machine that others can be made like; None where it is not known here.
+    made : Made or None
+        Of a machine that nobody measured; None of every other one.
     """
 
     processor: str
@@ -84,6 +91,9 @@ class Machine:
     gpu: GPU | None = None
     features: tuple[str, ...] | None = None
     published_as: str | None = None
+    source: str | None = None
+    sheet: DataSheet | None = None
+    made: Made | None = None
 
     @property
     def name(self) -> str:
@@ -125,6 +135,10 @@ class Machine:
             values["gpu"] = values.pop("device")
         if "gpu" in values:
             values["gpu"] = GPU.from_dict(values["gpu"])
+        if "sheet" in values:
+            values["sheet"] = DataSheet(**values["sheet"])
+        if "made" in values:
+            values["made"] = Made.from_dict(values["made"])
         values.setdefault("device", _device_of(values.get("gpu")))
         return cls(**values)
 

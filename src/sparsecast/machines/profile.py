@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -151,18 +152,19 @@ class Profile(Tabular):
         merged = {(m.kind, m.ranks, m.nodes, m.bytes, m.neighbours): m for m in every}
         return dataclasses.replace(self, microbenchmarks=tuple(merged.values()))
 
-    def save(self, path: Path | None = None) -> Path:
+    def save(self, path: Path | None = None, *, is_packed: bool = False) -> Path:
         """Write the profile atomically and return where: `path`, or its place in the user's data folder.
 
         The file is a Parquet table of the Records, with a checksum in each page. The machine, the matrices,
         the bandwidths and the micro-benchmarks are JSON in its metadata, with a checksum of their own.
+        Where it `is_packed`, as a shipped profile, the matrices are compressed, and nothing is stored twice.
 
         Raises
         ------
         StorageError
             If the file cannot be written.
         """
-        import pyarrow.parquet
+        import pyarrow
 
         target = path or user_path(self.name)
         table = pyarrow.Table.from_pylist([record.to_row() for record in self.records])
@@ -175,11 +177,11 @@ class Profile(Tabular):
         if self.microbenchmarks:
             described[_MICROBENCHMARKS_KEY] = [dataclasses.asdict(each) for each in self.microbenchmarks]
         stored = {key: json.dumps(value).encode() for key, value in described.items()}
-        table = table.replace_schema_metadata({**stored, _CHECKSUM_KEY: _checksum(stored)})
-        write_atomically(
-            target,
-            lambda temporary: pyarrow.parquet.write_table(table, temporary, write_page_checksum=True),
-        )
+        if is_packed:
+            stored[_MATRICES_KEY] = zlib.compress(stored[_MATRICES_KEY], 9)
+        stored[_CHECKSUM_KEY] = _checksum(stored)
+        write = _write_packed if is_packed else _write
+        write_atomically(target, lambda temporary: write(table, stored, temporary))
         return target
 
     @classmethod
@@ -209,7 +211,8 @@ class Profile(Tabular):
         try:
             rows = table.to_pylist()
             if version == str(SCHEMA_VERSION):
-                matrices, bandwidths = (json.loads(metadata[key]) for key in (_MATRICES_KEY, _BANDWIDTHS_KEY))
+                matrices = json.loads(_unpacked(metadata[_MATRICES_KEY]))
+                bandwidths = json.loads(metadata[_BANDWIDTHS_KEY])
             else:
                 rows, matrices, bandwidths = earlier_profiles.tables(rows, metadata)
             found = cls(
@@ -220,7 +223,7 @@ class Profile(Tabular):
                 # Profiles of one process, and of before there were others, have none.
                 tuple(MicroBenchmark(**row) for row in json.loads(metadata.get(_MICROBENCHMARKS_KEY, b"[]"))),
             )
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError, zlib.error) as error:
             raise _not_whole(path, f"lacks {error}") from error
         unknown = {record.matrix for record in found.records} - set(found.matrices)
         if unknown:
@@ -237,6 +240,29 @@ class Profile(Tabular):
                 f"remove the file, then calibrate this machine"
             )
         return profile
+
+
+def _write(table: pyarrow.Table, metadata: Mapping[bytes, bytes], path: Path) -> None:
+    import pyarrow.parquet
+
+    whole = table.replace_schema_metadata(metadata)
+    pyarrow.parquet.write_table(whole, path, write_page_checksum=True)
+
+
+def _write_packed(table: pyarrow.Table, metadata: Mapping[bytes, bytes], path: Path) -> None:
+    """Write a profile without what pyarrow adds: it stores the metadata of a schema a second time."""
+    import pyarrow.parquet
+
+    with pyarrow.parquet.ParquetWriter(
+        path, table.schema, compression="zstd", write_page_checksum=True
+    ) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata(metadata)
+
+
+def _unpacked(text: bytes) -> bytes:
+    """Return JSON that may be compressed."""
+    return text if text[:1] in b"[{" else zlib.decompress(text)
 
 
 def _checksum(metadata: Mapping[bytes, bytes]) -> bytes:

@@ -15,6 +15,7 @@ MODELS: Registry[type[Model]] = Registry(
             "networks",
             "model",
             "conversion",
+            "data_sheets",
             "fitting",
             "forest",
             "knowledge",

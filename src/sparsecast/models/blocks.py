@@ -212,10 +212,6 @@ def _whole(kernel: str, widths: tuple[int, int], found: Structure) -> Floats:
     """Return the inputs that all blocks of a matrix share; `widths`: bytes of values and of indices."""
     (value, index), rows, nnz = widths, max(found.rows, 1), max(found.nnz, 1)
     mispredicted = found.row_lengths.mispredicted or 0
-    reuse = np.asarray(found.locality.reuse_histogram)
-    # Reads of x that come back to their line after at least 2**k others, or for the first time, an entry.
-    changes = found.locality.line_changes / nnz
-    late = [changes * float(reuse[k:].sum()) for k in (*_REUSES, len(reuse) - 1)]
     sizes = [found.cols * value, nnz * (value + index) + rows * (index + value), nnz / rows]
     return np.array(
         [
@@ -224,11 +220,21 @@ def _whole(kernel: str, widths: tuple[int, int], found: Structure) -> Floats:
             *np.log2(np.maximum(sizes, _LEAST)),
             mispredicted / nnz,
             mispredicted / rows,
-            *np.log2(_LEAST + np.array(late)),
+            *np.log2(_LEAST + late_reads(found)),
             *(kernel == each for each in _KERNELS),
         ],
         dtype=np.float64,
     )
+
+
+def late_reads(found: Structure) -> Floats:
+    """Return reads of x an entry that come back to their line late, shape (6,).
+
+    After at least 2**k other lines, for each k of _REUSES, and for the first time.
+    """
+    reuse = np.asarray(found.locality.reuse_histogram)
+    changes = found.locality.line_changes / max(found.nnz, 1)
+    return changes * np.array([float(reuse[k:].sum()) for k in (*_REUSES, len(reuse) - 1)])
 
 
 def _inputs(features: Floats, whole: NDArray[np.float64]) -> Floats:

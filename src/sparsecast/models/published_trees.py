@@ -25,6 +25,7 @@ from sparsecast.errors import ProfileError
 from sparsecast.features.levels import X_LINE_COLUMNS
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
+from sparsecast.models.data_sheets import shortest
 from sparsecast.models.forest import Floats, Forest
 from sparsecast.models.linear import CountedWork, LinearModel
 from sparsecast.models.model import prediction_interval
@@ -101,11 +102,15 @@ class Errors:
 
 @dataclass(frozen=True)
 class PublishedTrees:
-    """Physics, and for each kernel that was published trees and their errors, by the label of its fit."""
+    """Physics, and for each kernel that was published trees, their errors and its shortest time, by label.
+
+    On a machine that nobody measured, intervals also hold what its data sheet may be wrong by.
+    """
 
     physics: LinearModel
     trees: Mapping[str, Forest]
     errors: Mapping[str, Errors]
+    start_s: Mapping[str, float]
 
     @classmethod
     def learned(cls, training: TrainingSet, physics: LinearModel) -> PublishedTrees:
@@ -124,7 +129,7 @@ class PublishedTrees:
             )
         physics.fit_work(work)
         points = {r.matrix: of_matrix(training.structure(r)) for r in training.records}
-        trees, errors = {}, {}
+        trees, errors, start_s = {}, {}, {}
         for each in work:
             own = [training.records[place] for place in each.places]
             costs = [physics.costs_[each.label][kind] for kind in each.kinds]
@@ -134,7 +139,8 @@ class PublishedTrees:
             ratios = np.log(each.time_s) - log_physics
             trees[each.label], left_out = _boosted_without(features, ratios, _parts(groups))
             errors[each.label] = Errors.of(log_physics + left_out, ratios - left_out)
-        return cls(physics, trees, errors)
+            start_s[each.label] = shortest(each.time_s)
+        return cls(physics, trees, errors, start_s)
 
     def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
         """Return the terms of the physics, the correction that the trees add, and the sum, in seconds.
@@ -153,8 +159,9 @@ class PublishedTrees:
 
     def interval(self, candidate: Candidate, value: float) -> tuple[float, float]:
         """Return the low and high end of a forecast in seconds."""
-        low, high = np.exp(self.errors[self.physics.label(candidate)].interval(float(np.log(value))))
-        return float(low), float(high)
+        label, made = self.physics.label(candidate), self.physics.machine_.made
+        low, high = np.exp(self.errors[label].interval(float(np.log(value)))).tolist()
+        return made.widened(value, self.start_s[label], low, high) if made else (low, high)
 
     def to_state(self) -> dict[str, Any]:
         """Return what was learned as plain data."""
@@ -162,6 +169,7 @@ class PublishedTrees:
             "physics": self.physics._state(),
             "trees": {label: each.to_state() for label, each in self.trees.items()},
             "errors": {label: each.to_state() for label, each in self.errors.items()},
+            "start_s": dict(self.start_s),
         }
 
     @classmethod
@@ -179,7 +187,7 @@ class PublishedTrees:
             label: Errors(**{name: np.array(ends, dtype=float) for name, ends in each.items()})
             for label, each in state["errors"].items()
         }
-        return cls(physics, trees, errors)
+        return cls(physics, trees, errors, {label: float(each) for label, each in state["start_s"].items()})
 
 
 def _suffices(work: CountedWork, training: TrainingSet) -> bool:

@@ -12,6 +12,7 @@ As printed, the strips are finer (`strip_statistics`), and conversions do not co
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -34,6 +35,9 @@ MAX_STRIPS = 512
 #: Section 4, as printed: strips of "very large" matrices have 32 times the rows. The paper does not say from
 #: where on; most strips in its table 3 are 1,489 (Webbase).
 MOST_PRINTED_STRIPS, PRINTED_COARSENING = 1489, 32
+
+#: Blocks that are forecast at once: for fewer, the calls take longer than the arithmetic.
+_BLOCKS_AT_ONCE = 2048
 
 Floats = NDArray[np.float64]
 
@@ -93,6 +97,22 @@ class Costs:
         conversion_s = self.model.conversion_.seconds(first, blocks)
         cost = self._product_s(first, blocks) + conversion_s / self.iterations
         return np.where(FORMATS.get(format_name).can_hold(blocks), cost, np.inf)
+
+    def of_ends(self, statistics: StripStatistics, ends: NDArray[np.int64], formats: Sequence[str]) -> Floats:
+        """Return E[i, j] for some j and all i, an element of the second axis each, and each format.
+
+        Blocks that end at one strip are done as the longest of them: with its kernel.
+        """
+        blocks = _blocks_that_end(statistics, ends)
+        longest = statistics.blocks(np.zeros_like(ends), ends)
+        found = np.empty((len(formats), int(ends.sum())))
+        for own, name in zip(found, formats, strict=True):
+            kernels = self.target.kernels(name, longest, self.machine, self.model.kernels(name))
+            for kernel in np.unique(kernels):
+                is_done_so = kernels == kernel
+                some = blocks if is_done_so.all() else _blocks_that_end(statistics, ends[is_done_so])
+                own[np.repeat(is_done_so, ends)] = self.of_blocks(some, name)
+        return found
 
     def _candidate(self, blocks: RowBlocks, format_name: str) -> Candidate:
         """Return the Candidate of the first block."""
@@ -154,7 +174,7 @@ def best_single_block(statistics: StripStatistics, costs: Costs) -> PlannedBlock
 def _best_splits(
     statistics: StripStatistics, costs: Costs, formats: list[str]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Run SPMV_OPTIMAL_SOLUTION of Fig. 11; all blocks that end at one strip are forecast at once.
+    """Run SPMV_OPTIMAL_SOLUTION of Fig. 11; all blocks that end at some strips are forecast at once.
 
     For the best plan of the first j strips, return S[1, j], the strips before its last block, and F, the
     format of that block: two arrays of shape (strips + 1,).
@@ -163,13 +183,29 @@ def _best_splits(
     cost = np.zeros(strips + 1)  # T[1, j] of Fig. 8, with T[1, 0] = 0
     split = np.zeros(strips + 1, dtype=np.int64)
     format_index = np.zeros(strips + 1, dtype=np.int64)
-    for j in range(1, strips + 1):  # lines 03 to 13
-        starts = np.arange(j)
-        blocks = statistics.blocks(starts, np.full(j, j))
-        of_formats = np.array([costs.of_blocks(blocks, name) for name in formats])
-        best = of_formats.argmin(axis=0)  # F[k + 1, j]
-        total = cost[:j] + of_formats[best, starts]  # line 07: q = T[1, k] + E[k + 1, j], k = 0 for one block
-        # Of equals the fewest blocks: argmin takes the smallest k, and k = 0 is the block of all strips.
-        k = int(total.argmin())
-        cost[j], split[j], format_index[j] = total[k], k, best[k]
+    for ends in _runs_of_ends(strips):
+        of_formats = costs.of_ends(statistics, ends, formats)
+        fastest = of_formats.argmin(axis=0)
+        least = of_formats.min(axis=0)
+        first = 0
+        for j in map(int, ends):  # lines 03 to 13
+            best = fastest[first : first + j]  # F[k + 1, j]
+            total = cost[:j] + least[first : first + j]  # line 07: q = T[1, k] + E[k + 1, j]
+            # Of equals the fewest blocks: argmin takes the smallest k, and k = 0 is the block of all strips.
+            k = int(total.argmin())
+            cost[j], split[j], format_index[j] = total[k], k, best[k]
+            first += j
     return split, format_index
+
+
+def _runs_of_ends(strips: int) -> list[NDArray[np.int64]]:
+    """Return the strips 1 to N that blocks end at, in runs of about _BLOCKS_AT_ONCE blocks each."""
+    ends = np.arange(1, strips + 1)
+    run = np.cumsum(ends) // _BLOCKS_AT_ONCE
+    return np.split(ends, np.flatnonzero(np.diff(run)) + 1)
+
+
+def _blocks_that_end(statistics: StripStatistics, ends: NDArray[np.int64]) -> RowBlocks:
+    """Return the blocks that end at some strips, end by end, each from the longest block to the shortest."""
+    starts = np.arange(ends.sum()) - np.repeat(np.cumsum(ends) - ends, ends)
+    return statistics.blocks(starts, np.repeat(ends, ends))

@@ -22,9 +22,9 @@ class ComparedMachine:
     products : int
     time_s, low_s, high_s : float; float or None
         Of all products, without building the format.
-    energy_j : float or None
+    energy_j, energy_low_j, energy_high_j : float or None
         Of all products; None where none was ever measured.
-    price : float or None
+    price, price_low, price_high : float or None
         Of all products; None where no price was given.
     is_tie : bool
         Whether its interval overlaps with that of the fastest machine, so that either may be faster.
@@ -43,6 +43,10 @@ class ComparedMachine:
     price: float | None
     is_tie: bool = False
     notes: tuple[str, ...] = ()
+    energy_low_j: float | None = None
+    energy_high_j: float | None = None
+    price_low: float | None = None
+    price_high: float | None = None
 
 
 def compared(
@@ -62,8 +66,8 @@ def compared(
     rows = []
     for machine, prediction in predictions.items():
         best = prediction[0]
-        total_s = products * best.time_s
-        price = prices[machine] * total_s / _SECONDS_AN_HOUR if machine in prices else None
+        low_s, high_s = _times(products, best.low_s), _times(products, best.high_s)
+        a_second = prices[machine] / _SECONDS_AN_HOUR if machine in prices else None
         rows.append(
             ComparedMachine(
                 matrix,
@@ -71,15 +75,36 @@ def compared(
                 best.candidate.format,
                 best.candidate.kernel,
                 products,
-                total_s,
-                None if best.low_s is None else products * best.low_s,
-                None if best.high_s is None else products * best.high_s,
-                None if best.energy_j is None else products * best.energy_j,
-                price,
+                products * best.time_s,
+                low_s,
+                high_s,
+                _times(products, best.energy_j),
+                _times(a_second, products * best.time_s),
                 notes=prediction.notes,
+                energy_low_j=_times(products, best.energy_low_j),
+                energy_high_j=_times(products, best.energy_high_j),
+                price_low=_times(a_second, low_s),
+                price_high=_times(a_second, high_s),
             )
         )
     return _with_ties(sorted(rows, key=lambda row: row.time_s))
+
+
+def _times(factor: float | None, value: float | None) -> float | None:
+    """Return a product of two numbers; None where one is not known."""
+    return None if factor is None or value is None else factor * value
+
+
+def without_common_format(predictions: Mapping[str, Prediction]) -> str | None:
+    """Return why machines cannot be compared: no format has a forecast on all; None where one has."""
+    formats = {
+        machine: sorted({each.candidate.format.upper() for each in found})
+        for machine, found in predictions.items()
+    }
+    if set.intersection(*map(set, formats.values())):
+        return None
+    listed = "; ".join(f"{machine} has {', '.join(names)}" for machine, names in formats.items())
+    return f"no format in common ({listed}): expected one that all machines have; compare fewer"
 
 
 def _with_ties(rows: Sequence[ComparedMachine]) -> list[ComparedMachine]:
@@ -92,19 +117,28 @@ def _with_ties(rows: Sequence[ComparedMachine]) -> list[ComparedMachine]:
     return [first, *ties]
 
 
+def notes_of(rows: Sequence[ComparedMachine]) -> list[str]:
+    """Return what is to be said of forecasts, each once, after the machines that it is of."""
+    machines: dict[str, dict[str, None]] = {}
+    for row in rows:
+        for note in row.notes:
+            machines.setdefault(note, {})[row.machine] = None
+    return [f"{', '.join(names)}: {note}" for note, names in machines.items()]
+
+
 def prices_of(texts: Sequence[str], machines: Sequence[str]) -> dict[str, float]:
-    """Return prices of an hour from texts such as ``A=2.10`` or ``A=2.10/h``.
+    """Return prices of an hour from texts such as ``A=2.10/h``.
 
     Raises
     ------
     InputError
-        If a text is something else, or names a machine that is not compared.
+        If a text is something else, has no unit, or names a machine that is not compared.
     """
     found = {}
     for text in texts:
         machine, _, number = text.rpartition("=")
         try:
-            price = float(number.removesuffix("/h"))
+            price = float(number.removesuffix("/h")) if number.endswith("/h") else math.nan
         except ValueError:
             price = math.nan
         if not 0 <= price < math.inf:

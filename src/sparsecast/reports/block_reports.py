@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparsecast.features.entry_blocks import BLOCK_ENTRIES
+from sparsecast.reports.figures import COLOURS, drawing, scale_axis
 
 if TYPE_CHECKING:
     from sparsecast.api.blocks import BlockForecast
@@ -129,19 +130,35 @@ def draw_blocks(found: BlockForecast, path: Path) -> None:
     InputError
         If the file cannot be written.
     """
-    from matplotlib.figure import Figure
-
-    from sparsecast.reports.figures import save
-
-    figure = Figure(figsize=(9, 3.2), layout="constrained")
-    axes = figure.subplots()
-    entries = (np.arange(len(found.ns)) + 0.5) * BLOCK_ENTRIES
-    axes.plot(entries, found.ns, linewidth=0, marker=".", markersize=2, color="C0", alpha=0.5)
     parts = stretches(found)
-    edges = np.linspace(0, found.nnz, len(parts) + 1)
-    axes.stairs([part.ns for part in parts], edges, color="black", linewidth=1.2)
-    axes.set_ylim(0, None)
-    axes.set_xlabel("entries, in the order of the rows")
-    axes.set_ylabel("forecast, ns an entry")
-    axes.set_title(f"{found.matrix} on {found.profile}: each block, and means of {len(parts)} stretches")
-    save(figure, path)
+    title = f"{found.matrix} on {found.profile}: blocks of {BLOCK_ENTRIES} entries"
+    with drawing(path, 9, 3.2, title) as figure:
+        axes = figure.subplots()
+        entries = (np.arange(len(found.ns)) + 0.5) * BLOCK_ENTRIES
+        axes.plot(
+            entries,
+            found.ns,
+            linewidth=0,
+            marker=".",
+            markersize=2.5,
+            color=COLOURS[0],
+            alpha=0.5,
+            label="block",
+        )
+        edges = np.linspace(0, found.nnz, len(parts) + 1)
+        label = f"mean of each of {len(parts)} stretches"
+        axes.stairs(
+            [part.ns for part in parts],
+            edges,
+            baseline=None,
+            color="black",
+            linewidth=1.2,
+            zorder=3,
+            label=label,
+        )
+        scale_axis(axes.xaxis, [float(found.nnz)])
+        axes.set_xlim(0, max(1, found.nnz))
+        axes.set_ylim(0, None)
+        axes.set_xlabel("entries, in the order of the rows")
+        axes.set_ylabel("forecast, ns an entry")
+        axes.legend(loc="upper right", bbox_to_anchor=(1, 1.12), ncols=2, markerscale=3)

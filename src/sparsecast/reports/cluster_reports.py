@@ -12,11 +12,8 @@ from sparsecast.errors import InputError
 from sparsecast.models.clusters.cluster_model import ClusterForecast
 from sparsecast.planning.cluster_choice import WORTHWHILE, ClusterAnswer, ClusterChoice
 from sparsecast.reports.documents import Document, matrix
-from sparsecast.reports.figures import save
+from sparsecast.reports.figures import draw_counts, drawing, error_bars, looks, scale_axis
 from sparsecast.reports.tables import interval, size, time
-
-#: Colours that colour-blind people can tell apart (Okabe and Ito), and marks beside them.
-_COLOURS, _MARKS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00"), "osD^v"
 
 
 def document(found: ClusterAnswer) -> Document:
@@ -164,31 +161,39 @@ def scalings(found: Sequence[ClusterChoice]) -> list[Scaling]:
 
 
 def draw(lines: Sequence[Scaling], title: str, path: Path) -> None:
-    """Draw time over ranks on logarithmic axes, a band for each interval, into a file of FILE_TYPES.
+    """Draw time over ranks on logarithmic axes, a bar for each interval, into a file of FILE_TYPES.
 
     Raises
     ------
     InputError
         If there is no line, or the file cannot be written.
     """
-    from matplotlib.figure import Figure
-
     if not lines:
         raise InputError(f"figure {path} would show nothing: expected a forecast; ask for other ranks")
-    figure = Figure(figsize=(6.4, 4.4), layout="constrained")
-    ax = figure.subplots()
-    for place, line in enumerate(lines):
-        colour, mark = _COLOURS[place % len(_COLOURS)], _MARKS[place % len(_MARKS)]
-        ax.plot(line.ranks, line.time_s, color=colour, marker=mark, label=line.algorithm)
-        if line.low_s is not None and line.high_s is not None:
-            ax.fill_between(line.ranks, line.low_s, line.high_s, color=colour, alpha=0.15, linewidth=0)
-    ax.set_xscale("log", base=2)
-    ax.set_yscale("log")
-    every = sorted({count for line in lines for count in line.ranks})
-    if len(every) <= 12:
-        ax.set_xticks(every, [f"{count:,}" for count in every])
-    ax.set_xlabel("ranks")
-    ax.set_ylabel("forecast of one product, s")
-    ax.set_title(title, fontsize="medium")
-    ax.legend()
-    save(figure, path)
+    own = looks(line.algorithm for line in lines)
+    counts = [count for line in lines for count in line.ranks]
+    values: list[float | None] = []
+    with drawing(path, 6.6, 4.4, title) as figure:
+        ax = figure.subplots()
+        for place, line in enumerate(lines):
+            look = own[line.algorithm]
+            lows, highs = line.low_s or [None] * len(line.ranks), line.high_s or [None] * len(line.ranks)
+            values += [*line.time_s, *lows, *highs]
+            # Beside each other, so that no interval hides another.
+            ranks = [count * 1.03 ** (place - (len(lines) - 1) / 2) for count in line.ranks]
+            bars = error_bars(line.time_s, lows, highs)
+            ax.errorbar(
+                ranks,
+                line.time_s,
+                yerr=bars,
+                color=look.colour,
+                marker=look.mark,
+                capsize=3,
+                elinewidth=0.9,
+                label=line.algorithm,
+            )
+        scale_axis(ax.yaxis, values, "s")
+        draw_counts(ax.xaxis, counts)
+        ax.set_xlabel("ranks")
+        ax.set_ylabel("forecast of one product")
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=4)

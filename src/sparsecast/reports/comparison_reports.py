@@ -8,12 +8,9 @@ from typing import Any
 
 from rich.table import Table
 
-from sparsecast.planning.machine_comparison import ComparedMachine
-from sparsecast.reports.figures import COLOURS, save
-from sparsecast.reports.tables import energy, interval, time
-
-#: Height of a machine's line in a panel, and of what else a panel has, in inches.
-_LINE, _REST = 0.28, 0.9
+from sparsecast.planning.machine_comparison import ComparedMachine, notes_of
+from sparsecast.reports.tables import energy_interval, interval, time
+from sparsecast.reports.time_figures import TimePanel, TimeRow, draw_times
 
 
 def document(rows: Sequence[ComparedMachine], refused: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
@@ -30,7 +27,11 @@ def document(rows: Sequence[ComparedMachine], refused: Mapping[str, Mapping[str,
                 "low_s": row.low_s,
                 "high_s": row.high_s,
                 "energy_j": row.energy_j,
+                "energy_low_j": row.energy_low_j,
+                "energy_high_j": row.energy_high_j,
                 "price": row.price,
+                "price_low": row.price_low,
+                "price_high": row.price_high,
                 "tie": row.is_tie,
                 "notes": list(row.notes),
             }
@@ -60,48 +61,34 @@ def table(title: str, rows: Sequence[ComparedMachine], refused: Mapping[str, Map
             time(row.time_s),
             interval(row.low_s, row.high_s),
             ratio,
-            *[energy(row.energy_j)] * energies,
+            *[energy_interval(row.energy_j, row.energy_low_j, row.energy_high_j)] * energies,
             *["-" if row.price is None else f"{row.price:.3g}"] * prices,
         )
     lines = [
         f"{matrix} on {machine}: {why}" for matrix, own in refused.items() for machine, why in own.items()
     ]
     ties = "tie: the intervals overlap with that of the fastest, so either may be faster"
-    found.caption = "\n".join([*([ties] if any(row.is_tie for row in rows) else []), *lines])
+    found.caption = "\n".join([*([ties] if any(row.is_tie for row in rows) else []), *notes_of(rows), *lines])
     return found
 
 
+def panels(rows: Sequence[ComparedMachine]) -> list[TimePanel]:
+    """Return a panel for each matrix, with the time and the interval of each machine, in their order."""
+    return [
+        TimePanel(
+            matrix,
+            tuple(
+                TimeRow(
+                    f"{row.machine}, {row.format.upper()}", row.machine, row.time_s, row.low_s, row.high_s
+                )
+                for row in rows
+                if row.matrix == matrix
+            ),
+        )
+        for matrix in dict.fromkeys(row.matrix for row in rows)
+    ]
+
+
 def draw(rows: Sequence[ComparedMachine], title: str, path: Path) -> None:
-    """Draw a panel for each matrix, with the time and the interval of each machine, into a file.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-    """
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    matrices = list(dict.fromkeys(row.matrix for row in rows))
-    machines = sorted({row.machine for row in rows})
-    colours = {name: COLOURS[place % len(COLOURS)] for place, name in enumerate(machines)}
-    by_matrix = [[row for row in rows if row.matrix == matrix] for matrix in matrices]
-    height = sum(_REST + _LINE * len(own) for own in by_matrix)
-    ratios = [_REST + _LINE * len(own) for own in by_matrix]
-    figure = Figure(figsize=(7.0, height + 0.4), layout="constrained")
-    axes = figure.subplots(len(matrices), 1, squeeze=False, height_ratios=ratios)[:, 0]
-    for ax, own, matrix in zip(axes, by_matrix, matrices, strict=True):
-        for place, row in enumerate(own):
-            if row.low_s is not None and row.high_s is not None:
-                ax.hlines(place, row.low_s, row.high_s, colors=colours[row.machine], linewidth=4, alpha=0.4)
-            ax.plot(row.time_s, place, marker="o", color=colours[row.machine])
-        ax.set_yticks(range(len(own)), [f"{row.machine}, {row.format.upper()}" for row in own])
-        ax.set_ylim(len(own) - 0.5, -0.5)
-        ax.set_xscale("log")
-        ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        ax.xaxis.set_major_formatter(FuncFormatter(lambda seconds, place: time(seconds)))
-        ax.xaxis.set_minor_formatter(NullFormatter())
-        ax.set_title(matrix, fontsize="medium", loc="left")
-        ax.set_xlabel(f"{own[0].products:,} products")
-    figure.suptitle(title)
-    save(figure, path)
+    """Draw the panels of all matrices into a file of FILE_TYPES; an InputError if it cannot be written."""
+    draw_times(panels(rows), title, f"{rows[0].products:,} products", path)

@@ -19,6 +19,7 @@ from sparsecast.benchmark.published import Imported
 from sparsecast.benchmark.twin_comparison import Twins
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import Machine
+from sparsecast.machines.profile import Profile
 from sparsecast.models.transfer import Setting
 from sparsecast.partitioning.comparison import Partitioned, Partitions
 from sparsecast.planning.placement import Placements
@@ -142,6 +143,16 @@ def imported(found: Imported, path: Path) -> Document:
         "records": len(profile.records),
         "matrices": len(profile.matrices),
         "left_out": dict(found.left_out),
+        "machine": machine(profile.machine),
+    }
+
+
+def made(profile: Profile, path: Path) -> Document:
+    """Return a machine that was made from a data sheet."""
+    return {
+        "profile": profile.name,
+        "path": str(path),
+        "records": len(profile.records),
         "machine": machine(profile.machine),
     }
 

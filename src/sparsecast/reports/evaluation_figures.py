@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,16 +12,13 @@ import numpy as np
 
 from sparsecast.benchmark.evaluation import Evaluation, EvaluationRow, ModelScore
 from sparsecast.errors import InputError
-from sparsecast.reports.figures import save
+from sparsecast.reports.figures import Look, drawing, format_looks, hide, scale_axis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 #: Panels in one row of the figure.
 _COLUMNS = 4
-
-#: Colours and marks of the formats, in the order of their names; matplotlib has ten colours.
-_COLOURS, _MARKS = 10, "osD^v"
 
 _EQUALITY, _AGAIN, _NOISE = "forecast = measured", "repeat noise, 90 %", "median noise"
 
@@ -62,9 +60,13 @@ def _panel(name: str, score: ModelScore, rows: list[EvaluationRow]) -> ForecastP
     for format_name in score.formats:
         own = [row for row in rows if row.estimate.candidate.format == format_name]
         points[format_name] = tuple(row.measured for row in own), tuple(row.estimate.value for row in own)
-    noise = (score.repeat_p90, _AGAIN) if score.repeat_p90 is not None else (score.median_noise, _NOISE)
     errors = f"median error {100 * score.median_error:.1f} %, 90 % below {100 * score.p90_error:.0f} %"
-    return ForecastPanel(name, _UNITS[score.quantity], f"{name}\n{errors}", points, *noise)
+    return ForecastPanel(name, _UNITS[score.quantity], f"{name}\n{errors}", points, *noise_band(score))
+
+
+def noise_band(score: ModelScore) -> tuple[float | None, str]:
+    """Return by how much a perfect forecast would differ from the measurements, and what told it."""
+    return (score.repeat_p90, _AGAIN) if score.repeat_p90 is not None else (score.median_noise, _NOISE)
 
 
 def draw_forecasts(panels: list[ForecastPanel], title: str, path: Path) -> None:
@@ -75,31 +77,25 @@ def draw_forecasts(panels: list[ForecastPanel], title: str, path: Path) -> None:
     InputError
         If there is none, or the file cannot be written.
     """
-    from matplotlib.figure import Figure
-
     if not panels:
         raise InputError(f"figure {path} would show nothing: expected a forecast; evaluate other matrices")
     columns = min(len(panels), _COLUMNS)
     rows = math.ceil(len(panels) / columns)
-    figure = Figure(figsize=(4.2 * columns + 1.4, 4.2 * rows + 0.6), layout="constrained")
-    axes = figure.subplots(rows, columns, squeeze=False).ravel()
     formats = sorted({name for panel in panels for name in panel.points})
     shown: dict[str, Any] = {}
-    for panel, ax in zip(panels, axes, strict=False):
-        _draw_panel(ax, panel, formats)
-        handles, labels = ax.get_legend_handles_labels()
-        shown |= dict(zip(labels, handles, strict=True))
-    for ax in axes[len(panels) :]:
-        ax.set_visible(False)
-    order = [
-        label for label in (*(name.upper() for name in formats), _EQUALITY, _AGAIN, _NOISE) if label in shown
-    ]
-    figure.legend(handles=[shown[label] for label in order], loc="outside right upper")
-    figure.suptitle(title)
-    save(figure, path)
+    with drawing(path, 3.4 * columns + 1.5, 3.7 * rows + 0.5, title) as figure:
+        axes = figure.subplots(rows, columns, squeeze=False).ravel()
+        for panel, ax in zip(panels, axes, strict=False):
+            _draw_panel(ax, panel, format_looks(formats))
+            handles, labels = ax.get_legend_handles_labels()
+            shown |= dict(zip(labels, handles, strict=True))
+        hide(axes[len(panels) :])
+        named = (*(name.upper() for name in formats), _EQUALITY, _AGAIN, _NOISE)
+        handles = [shown[label] for label in named if label in shown]
+        figure.legend(handles=handles, loc="outside right upper")
 
 
-def _draw_panel(ax: Axes, panel: ForecastPanel, formats: list[str]) -> None:
+def _draw_panel(ax: Axes, panel: ForecastPanel, own: Mapping[str, Look]) -> None:
     every = np.array([value for both in panel.points.values() for values in both for value in values])
     ends = np.array([every.min() / 1.5, every.max() * 1.5])
     if panel.noise is not None:
@@ -107,14 +103,22 @@ def _draw_panel(ax: Axes, panel: ForecastPanel, formats: list[str]) -> None:
         ax.fill_between(ends, below, above, color="black", alpha=0.15, linewidth=0, label=panel.noise_name)
     ax.plot(ends, ends, color="black", linewidth=0.8, label=_EQUALITY)
     for name, (measured, forecast) in panel.points.items():
-        place = formats.index(name)
-        colour, mark = f"C{place % _COLOURS}", _MARKS[place % len(_MARKS)]
-        ax.scatter(measured, forecast, s=14, alpha=0.75, color=colour, marker=mark, label=name.upper())
-    ax.set_xscale("log")
-    ax.set_yscale("log")
+        look = own[name]
+        ax.scatter(
+            measured,
+            forecast,
+            s=14,
+            alpha=0.7,
+            color=look.colour,
+            marker=look.mark,
+            linewidth=0,
+            label=name.upper(),
+        )
+    for axis in (ax.xaxis, ax.yaxis):
+        scale_axis(axis, ends.tolist(), panel.unit)
     ax.set_xlim(*ends)
     ax.set_ylim(*ends)
     ax.set_aspect("equal")
-    ax.set_title(panel.title, fontsize="medium")
-    ax.set_xlabel(f"measured, {panel.unit}")
-    ax.set_ylabel(f"forecast, {panel.unit}")
+    ax.set_title(panel.title)
+    ax.set_xlabel("measured")
+    ax.set_ylabel("forecast")

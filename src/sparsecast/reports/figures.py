@@ -1,76 +1,108 @@
-"""Figures: for each, a function that gathers its data, and one that draws it."""
+"""How figures look and are written: the one place of their colours, marks, axes and files.
+
+A figure has one function that gathers its data, which needs no matplotlib, and one that draws them.
+"""
 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping, Sequence
+import math
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from sparsecast.benchmark.gahvari.search_space import NNZ_PER_ROW, UNBLOCKED, Point, Series, problem_bytes
-from sparsecast.benchmark.gahvari.summary import Rating, speeds_of
 from sparsecast.errors import InputError
-from sparsecast.machines.machine import Machine
-from sparsecast.records import VALUE_BYTES
-from sparsecast.reports.tables import setting
+from sparsecast.formats import FORMATS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 #: Told apart by the colour-blind: Okabe and Ito (2008), and two more where a figure has as many formats.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#B8A800", "#777777", "#7B4FA3")
 
+#: Beside the colours, for those who see none: one more than the colours, so that pairs recur late.
+_MARKS = ("o", "s", "^", "v", "P", "X", "<", ">", "p", "h")
+_HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx", "----", "||||", "++++", "oooo", "**")
+
+#: What was measured, wherever forecasts stand beside it.
+MEASURED: dict[str, Any] = {
+    "marker": "D",
+    "color": "black",
+    "markerfacecolor": "white",
+    "markersize": 5,
+    "linestyle": "none",
+}
+
 #: Kinds of files that a figure is written as.
 FILE_TYPES = (".png", ".svg", ".pdf")
 
+#: Of all figures. Dollar signs in names of files begin no formulas; the texts of an SVG stay texts.
+_STYLE: dict[str, Any] = {
+    "axes.axisbelow": True,
+    "axes.facecolor": "white",
+    "axes.grid": True,
+    "axes.labelsize": 9,
+    "axes.linewidth": 0.6,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 9.5,
+    "figure.facecolor": "white",
+    "figure.titlesize": 11,
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "grid.color": "#E4E4E4",
+    "grid.linewidth": 0.5,
+    "hatch.linewidth": 0.6,
+    "legend.fontsize": 8,
+    "legend.frameon": False,
+    "lines.linewidth": 1.4,
+    "lines.markersize": 5,
+    "pdf.fonttype": 42,
+    "savefig.dpi": 150,
+    "savefig.facecolor": "white",
+    "svg.fonttype": "none",
+    "text.parse_math": False,
+    "xtick.labelsize": 8,
+    "xtick.major.width": 0.6,
+    "ytick.labelsize": 8,
+    "ytick.major.width": 0.6,
+}
+
+#: Letters of a title that an inch holds.
+_TITLE_LETTERS = 10.5
+
+#: Quantities whose largest is so many times the smallest have a logarithmic axis.
+_WIDE = 8.0
+
 
 @dataclass(frozen=True, slots=True)
-class SpeedMap:
-    """Speeds of one series over dimension and non-zeros a row, as in Figure 7 of Gahvari et al. (2007).
+class Look:
+    """How one of several things is drawn: each of the three tells it from the others."""
 
-    Attributes
-    ----------
-    dimensions, nnz_per_row, mflops : tuple
-        One element a measured point.
-    cache_bytes : int
-        Of the last cache, which tells small problems from medium and large ones; 0 where it is not known.
-    value_bytes : int
-    """
-
-    title: str
-    dimensions: tuple[int, ...]
-    nnz_per_row: tuple[int, ...]
-    mflops: tuple[float, ...]
-    cache_bytes: int
-    value_bytes: int
+    colour: str
+    mark: str
+    hatch: str
 
 
-def speed_maps(rating: Rating) -> list[SpeedMap]:
-    """Return the maps of the matrices without blocks, and of the block size with the highest median."""
-    by_series: dict[Series, dict[Point, float]] = {}
-    for point, speed in speeds_of(rating.records).items():
-        by_series.setdefault(point.series, {})[point] = speed
-    shown = [UNBLOCKED] if UNBLOCKED in by_series else []
-    blocked = [series for series in by_series if series != UNBLOCKED and not series.is_symmetric]
-    if blocked:
-        shown.append(max(blocked, key=lambda series: float(np.median(list(by_series[series].values())))))
-    return [_speed_map(series, by_series[series], rating) for series in shown]
+def looks(names: Iterable[str]) -> dict[str, Look]:
+    """Return a look for each name, in their order."""
+    return {
+        name: Look(
+            COLOURS[place % len(COLOURS)], _MARKS[place % len(_MARKS)], _HATCHES[place % len(_HATCHES)]
+        )
+        for place, name in enumerate(dict.fromkeys(names))
+    }
 
 
-def _speed_map(series: Series, speeds: Mapping[Point, float], rating: Rating) -> SpeedMap:
-    what = "no blocks, CSR" if series == UNBLOCKED else f"blocks of {series.name}, BCSR: the fastest size"
-    return SpeedMap(
-        what,
-        tuple(point.dimension for point in speeds),
-        tuple(point.nnz_per_row for point in speeds),
-        tuple(speeds.values()),
-        rating.cache_bytes,
-        VALUE_BYTES[rating.dtype],
-    )
+def format_looks(names: Iterable[str]) -> dict[str, Look]:
+    """Return the look of each format: the same in all figures; formats of others follow the known ones."""
+    return looks((*sorted(FORMATS.names()), *sorted(names)))
 
 
 def refuse_undrawable(path: Path) -> None:
@@ -90,39 +122,28 @@ def refuse_undrawable(path: Path) -> None:
         )
 
 
-def draw_speed_maps(maps: Sequence[SpeedMap], title: str, path: Path) -> None:
-    """Draw at least one map, all with one scale of colours, side by side into a file of FILE_TYPES.
+@contextmanager
+def drawing(path: Path, width: float, height: float, title: str = "") -> Iterator[Figure]:
+    """Give an empty figure of so many inches in the style of all; at the end, write it into a file.
 
     Raises
     ------
     InputError
         If the file cannot be written.
     """
-    from matplotlib import figure as drawing
-    from matplotlib.colors import Normalize
+    import matplotlib
+    from matplotlib.figure import Figure
 
-    figure = drawing.Figure(figsize=(5.5 * len(maps) + 1, 4.2), layout="constrained")
-    axes = figure.subplots(1, len(maps), squeeze=False)[0]
-    every = [speed for each in maps for speed in each.mflops]
-    scale = Normalize(min(every), max(every))
-    for each, ax in zip(maps, axes, strict=True):
-        drawn = ax.scatter(each.dimensions, each.nnz_per_row, c=each.mflops, norm=scale, s=60, cmap="viridis")
-        ax.set_xscale("log", base=2)
-        ax.set_title(each.title)
-        ax.set_xlabel("dimension")
-        _mark_sizes(ax, each)
-    axes[0].set_ylabel("non-zeros a row")
-    figure.colorbar(drawn, ax=list(axes), label="MFLOP/s")
-    figure.suptitle(title)
-    save(figure, path)
-
-
-def save(figure: Figure, path: Path) -> None:
-    """Write a figure; an InputError says that its file cannot be written."""
-    try:
-        figure.savefig(path, dpi=150)
-    except OSError as error:
-        raise unwritable(f"figure {path}", error) from error
+    style: Any = _STYLE  # matplotlib names each of its keys as a type
+    with matplotlib.rc_context(style):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        if title:
+            figure.suptitle(textwrap.fill(title, int(_TITLE_LETTERS * width), break_on_hyphens=False))
+        yield figure
+        try:
+            figure.savefig(path)
+        except OSError as error:
+            raise unwritable(f"figure {path}", error) from error
 
 
 def unwritable(what: str, error: OSError) -> InputError:
@@ -133,28 +154,68 @@ def unwritable(what: str, error: OSError) -> InputError:
     )
 
 
-def _mark_sizes(ax: Axes, shown: SpeedMap) -> None:
-    """Draw the lines at which problems become medium and large, and name what lies between them."""
-    lengths = np.linspace(NNZ_PER_ROW[0] - 0.5, NNZ_PER_ROW[-1] + 0.5, 30)
-    ax.set_ylim(lengths[0] - 0.5, lengths[-1] + 1.5)
-    ax.set_yticks(NNZ_PER_ROW[::2])
-    if not shown.cache_bytes:
-        return
-    small_until = shown.cache_bytes / np.array([problem_bytes(1, k, shown.value_bytes) for k in lengths])
-    medium_until = np.full(len(lengths), shown.cache_bytes / shown.value_bytes)
-    low, high = min(shown.dimensions) / 1.5, max(shown.dimensions) * 1.5
-    begin = low
-    for name, border in (("small", small_until), ("medium", medium_until), ("large", None)):
-        end = high if border is None else min(high, float(border[-1]))
-        if begin < end:
-            middle = float(np.sqrt(max(begin, low) * end))
-            ax.text(middle, lengths[-1] + 0.6, name, ha="center", va="center")
-        if border is not None and low < border[-1] < high:
-            ax.plot(border, lengths, color="black", linewidth=1.2)
-        begin = max(begin, end)
-    ax.set_xlim(low, high)
+def scale_axis(axis: Axis, values: Iterable[float | None], unit: str = "") -> None:
+    """Scale an axis for the values on it: logarithmic where they are far apart, otherwise from 0.
+
+    Ticks have the unit with its SI prefix.
+    """
+    from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
+
+    known = [value for value in values if value is not None and value > 0]
+    ratio = max(known) / min(known) if known else 1.0
+    if ratio > _WIDE:
+        set_scale(axis, "log")
+        subs = (1.0, 2.0, 5.0) if ratio < 30 else (1.0, 3.0) if ratio < 1000 else (1.0,)
+        axis.set_major_locator(LogLocator(subs=subs, numticks=12))
+        axis.set_minor_formatter(NullFormatter())
+    else:
+        set_end(axis, 1.12 * max(known, default=1.0))
+    axis.set_major_formatter(EngFormatter(unit=unit))
 
 
-def speed_title(rating: Rating, machine: Machine) -> str:
-    """Return the title of a rating's maps."""
-    return f"{machine.name if machine.gpu else machine.processor}: {setting(rating)}"
+def set_scale(axis: Axis, scale: str, **more: Any) -> None:
+    """Set the scale of an axis of either direction."""
+    ax = axis.axes
+    (ax.set_xscale if axis is ax.xaxis else ax.set_yscale)(scale, **more)
+
+
+def set_end(axis: Axis, end: float) -> None:
+    """Let an axis go from 0 to its end."""
+    ax = axis.axes
+    (ax.set_xlim if axis is ax.xaxis else ax.set_ylim)(0, end)
+
+
+def draw_counts(axis: Axis, counts: Sequence[int]) -> None:
+    """Scale an axis of numbers of ranks, products and the like: powers of 2, each of them named."""
+    from matplotlib.ticker import NullFormatter, NullLocator
+
+    if max(counts) > min(counts):
+        set_scale(axis, "log", base=2)
+    every = sorted(set(counts))
+    shown = every[:: math.ceil(len(every) / 12)]
+    axis.set_minor_locator(NullLocator())
+    axis.set_minor_formatter(NullFormatter())
+    axis.set_ticks(shown, [f"{count:,}" for count in shown])
+
+
+def error_bars(
+    values: Sequence[float], lows: Sequence[float | None], highs: Sequence[float | None]
+) -> tuple[list[float], list[float]]:
+    """Return how far intervals reach below and above their values, not a number where one is not known.
+
+    An interval need not hold its value: where it does not, that side has no length.
+    """
+    below = [
+        math.nan if low is None else max(0.0, value - low) for value, low in zip(values, lows, strict=True)
+    ]
+    above = [
+        math.nan if high is None else max(0.0, high - value)
+        for value, high in zip(values, highs, strict=True)
+    ]
+    return below, above
+
+
+def hide(axes: Iterable[Axes]) -> None:
+    """Hide the panels that are left over."""
+    for ax in axes:
+        ax.set_visible(False)

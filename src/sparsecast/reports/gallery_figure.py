@@ -8,7 +8,7 @@ from pathlib import Path
 from scipy.sparse import csr_array
 
 from sparsecast.matrices.gallery import gallery, gallery_names, gallery_parameters
-from sparsecast.reports.figures import COLOURS, save
+from sparsecast.reports.figures import COLOURS, drawing, hide
 
 #: Rows of a drawn matrix at most: each entry is still told from its neighbours.
 _ROWS = 400
@@ -52,21 +52,16 @@ def draw_gallery(path: Path) -> None:
     InputError
         If the file cannot be written.
     """
-    from matplotlib import figure as drawing
-
     shown = drawn_matrices()
     rows = -(-len(shown) // _COLUMNS)
-    figure = drawing.Figure(figsize=(3.3 * _COLUMNS, 3.9 * rows))
-    axes = figure.subplots(rows, _COLUMNS, squeeze=False).ravel()
-    for ax in axes[len(shown) :]:
-        ax.set_axis_off()
-    for ax, (name, (said, matrix)) in zip(axes, shown.items(), strict=False):
-        ax.spy(matrix, markersize=max(0.6, 150 / matrix.shape[0]), color=COLOURS[0], rasterized=True)
-        ax.set_title(name, fontsize=12, fontweight="bold", pad=18)
-        ax.text(0.5, 1.02, said, transform=ax.transAxes, ha="center", va="bottom", fontsize=9)
-        ax.set_xticks([])
-        ax.set_yticks([])
-        ax.set_xlabel(f"drawn: {matrix.shape[0]} rows, {matrix.nnz:,} entries", fontsize=9)
-    figure.suptitle("The gallery, with the default parameters, drawn small", y=0.985)
-    figure.subplots_adjust(left=0.02, right=0.98, bottom=0.03, top=0.91, wspace=0.07, hspace=0.27)
-    save(figure, path)
+    title = "The gallery, with the default parameters, drawn small"
+    with drawing(path, 3.3 * _COLUMNS, 3.9 * rows, title) as figure:
+        axes = figure.subplots(rows, _COLUMNS, squeeze=False).ravel()
+        hide(axes[len(shown) :])
+        for ax, (name, (said, matrix)) in zip(axes, shown.items(), strict=False):
+            ax.grid(False)
+            ax.spy(matrix, markersize=max(0.6, 150 / matrix.shape[0]), color=COLOURS[0], rasterized=True)
+            ax.set_title(f"{name}\n{said}")
+            ax.set_xticks([])
+            ax.set_yticks([])
+            ax.set_xlabel(f"drawn: {matrix.shape[0]} rows, {matrix.nnz:,} entries")

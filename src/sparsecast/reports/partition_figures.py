@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from sparsecast.partitioning.partition import Partition
-from sparsecast.reports.figures import save
+from sparsecast.reports.figures import COLOURS, drawing, hide
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,9 +25,9 @@ _POINTS = 500
 #: Entries that are looked at together, so that a large matrix takes little memory beside itself.
 _PIECE = 1 << 21
 
-#: Colours of parts in turn, and of remote entries: told apart by the colour-blind (Okabe and Ito 2008).
-_PARTS = ("#0072B2", "#56B4E9", "#009E73")
-_REMOTE = "#D55E00"
+#: Colours of parts in turn, and of remote entries: darker than all, so that prints in grey tell them.
+_PARTS = (COLOURS[0], COLOURS[5], COLOURS[2])
+_REMOTE = "#000000"
 
 #: The lightest shade of a point that has an entry.
 _FAINTEST = 0.4
@@ -110,29 +110,26 @@ def draw_patterns(patterns: Sequence[Pattern], title: str, path: Path) -> None:
     InputError
         If the file cannot be written.
     """
-    from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
     columns = min(len(patterns), _COLUMNS)
     lines = math.ceil(len(patterns) / columns)
-    figure = Figure(figsize=(4.6 * columns + 0.4, 4.9 * lines + 0.8), layout="constrained")
-    axes = figure.subplots(lines, columns, squeeze=False).ravel()
-    for each, ax in zip(patterns, axes, strict=False):
-        _draw(ax, each)
-    for ax in axes[len(patterns) :]:
-        ax.set_visible(False)
-    named = {
-        "entries with their x on the rank, in the colours of the ranks": _PARTS[0],
-        "entries that need x of another rank": _REMOTE,
-    }
-    handles = [Patch(color=colour, label=label) for label, colour in named.items()]
-    figure.legend(handles=handles, loc="outside lower center")
-    figure.suptitle(title)
-    save(figure, path)
+    with drawing(path, 4.6 * columns + 0.4, 4.9 * lines + 0.8, title) as figure:
+        axes = figure.subplots(lines, columns, squeeze=False).ravel()
+        for each, ax in zip(patterns, axes, strict=False):
+            _draw(ax, each)
+        hide(axes[len(patterns) :])
+        named = {
+            "entries with their x on the rank, in the colours of the ranks": _PARTS[0],
+            "entries that need x of another rank": _REMOTE,
+        }
+        handles = [Patch(color=colour, label=label) for label, colour in named.items()]
+        figure.legend(handles=handles, loc="outside lower center")
 
 
 def _draw(ax: Axes, shown: Pattern) -> None:
     from matplotlib.colors import to_rgb
+    from matplotlib.ticker import EngFormatter
 
     rows, cols = shown.shape
     colours = np.array([to_rgb(colour) for colour in (*_PARTS, _REMOTE)])[shown.kinds]
@@ -142,8 +139,11 @@ def _draw(ax: Axes, shown: Pattern) -> None:
     is_long = max(rows, cols) > _LONGEST * min(rows, cols)
     extent = (0, max(1, cols), max(1, rows), 0)
     ax.imshow(image, extent=extent, interpolation="nearest", aspect="auto" if is_long else "equal")
-    ax.set_title(shown.title, fontsize="medium")
-    ax.ticklabel_format(style="plain", useOffset=False)
+    ax.grid(visible=False)
+    ax.spines[["top", "right"]].set_visible(True)
+    ax.set_title(shown.title)
     ax.locator_params(nbins=4)
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter(EngFormatter())
     ax.set_xlabel("column, renumbered")
     ax.set_ylabel("row, renumbered")

@@ -22,6 +22,7 @@ from sparsecast.features.entry_blocks import BLOCK_ENTRIES, BLOCK_FEATURES
 from sparsecast.features.levels import BLOCK_SIZES
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import Machine
+from sparsecast.machines.profile import Profile
 from sparsecast.partitioning.comparison import Partitions
 from sparsecast.planning.placement import Placements
 from sparsecast.planning.plan import Plan
@@ -62,6 +63,12 @@ def time(seconds: float | None) -> str:
 def energy(joules: float | None) -> str:
     """Return an energy with three digits in the unit that suits it."""
     return "not measured" if joules is None else _in_units(joules, _ENERGIES)
+
+
+def energy_interval(joules: float | None, low_j: float | None, high_j: float | None) -> str:
+    """Return an energy with its interval, where that is known."""
+    known = low_j is not None and high_j is not None
+    return f"{energy(joules)} ({energy(low_j)} - {energy(high_j)})" if known else energy(joules)
 
 
 def size(count: float) -> str:
@@ -176,6 +183,21 @@ def imported(found: Imported, path: Path) -> list[str]:
         f"{', '.join(formats)}",
         str(path),
         *(f"- left out, {reason}: {count:,}" for reason, count in found.left_out.items()),
+    ]
+
+
+def made(profile: Profile, path: Path) -> list[str]:
+    """Return in sentences what a machine was made from, and where its profile is."""
+    machine = profile.machine
+    if machine.made is None or machine.sheet is None:
+        return [str(path)]
+    sheet = machine.sheet
+    caches = f"{size(sheet.l2_bytes)} of L2{f', {size(sheet.l3_bytes)} of L3' if sheet.l3_bytes else ''}"
+    return [
+        f"{machine.made.sentence(profile.name)}.",
+        f"{size(sheet.bandwidth_bytes_per_s)}/s, {sheet.cores} cores at {sheet.frequency_hz / 1e9:.2f} GHz, "
+        f"{caches}; {len(profile.records):,} times of {machine.made.like} were scaled.",
+        str(path),
     ]
 
 
@@ -355,9 +377,15 @@ def plan_check(made: Plan, check: PlanCheck) -> Table:
 
 
 def machines(
-    here: Machine, contents: Mapping[str, str], bandwidths: Mapping[str, Iterable[Bandwidth]] | None = None
+    here: Machine,
+    contents: Mapping[str, str],
+    bandwidths: Mapping[str, Iterable[Bandwidth]] | None = None,
+    origins: Mapping[str, str] | None = None,
 ) -> Table:
-    """Return this machine and, by name, what each profile at hand holds, with the bandwidths it has."""
+    """Return this machine and, by name, what each profile at hand holds, with the bandwidths it has.
+
+    `origins` says where profiles are from that were not measured here, and under which licence.
+    """
     caches = ", ".join(f"L{cache.level} {cache.bytes >> 10:,} KiB" for cache in here.caches)
     table = Table(title=f"This machine: {here.name}", title_justify="left", caption_justify="left")
     table.caption = (
@@ -368,6 +396,8 @@ def machines(
     table.add_column("holds")
     for name, held in contents.items():
         table.add_row(f"{name} (this machine)" if name == here.name else name, held)
+        if origins and name in origins:
+            table.add_row("", origins[name])
         if bandwidths and name in bandwidths:
             table.add_row("", bandwidth_sentence(bandwidths[name]))
     if here.name not in contents:

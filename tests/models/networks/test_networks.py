@@ -10,8 +10,9 @@ import pytest
 
 from sparsecast.errors import InputError
 from sparsecast.machines.machine import detect
+from sparsecast.matrices.problem import Problem
 from sparsecast.models.networks.architectures import ENERGY, INPUTS, SEEING_ROWS, TIME, Architecture, built
-from sparsecast.models.networks.dataset import BlockDataset, MatrixFacts, conditions_of, joined
+from sparsecast.models.networks.dataset import BlockDataset, asked_blocks, conditions_of, joined
 from sparsecast.models.networks.scores import always_the_mean, score
 from sparsecast.models.networks.training import PAPER_PLAN, Progress, forecasts, train
 from sparsecast.models.networks.weights import ModelCard, load_network, save_network
@@ -130,7 +131,7 @@ def test_one_network_learns_the_frequency_where_labels_go_with_it():
     """Simulated labels: cycles an entry by the ends of rows, divided by the frequency of the condition."""
 
     def law(inputs, conditions):
-        return (2.0 + inputs[:, 1].mean(axis=1)) / (2.4 + conditions[:, -2])
+        return (2.0 + inputs[:, 1].mean(axis=1)) / (2.4 + conditions[:, 7])
 
     training, validation = made_up(1200, law=law), made_up(200, seed=1, law=law)
     network = built(dataclasses.replace(SMALL, channels=2, conditions=SEEING_ROWS.conditions))
@@ -219,8 +220,24 @@ def test_no_group_stands_on_both_sides_of_a_split():
 
 
 def test_conditions_say_the_width_of_values_and_the_frequency():
-    facts = MatrixFacts(1000, 1000, 5000, "float32", 32, 100)
-    narrow, known = conditions_of(facts, detect()), conditions_of(facts, detect(), 2.0)
-    wide = conditions_of(dataclasses.replace(facts, dtype="float64"), detect())
-    assert len(narrow) == SEEING_ROWS.conditions and (narrow[0], wide[0]) == (-1, 0)
-    assert narrow[-2:].tolist() == [0, 0] and known[-2:].tolist() == pytest.approx([-0.4, 1])
+    found = Problem.named("gallery:poisson2d?n=20").structure
+    narrow, known = (conditions_of(found, (4, 4), detect(), frequency) for frequency in (None, 2.0))
+    wide = conditions_of(found, (8, 4), detect())
+    assert (narrow[0], wide[0]) == (-1, 0)
+    assert narrow[7:9].tolist() == [0, 0] and known[7:9].tolist() == pytest.approx([-0.4, 1])
+
+
+def test_every_block_that_is_asked_about_has_the_conditions_that_our_network_sees():
+    blocks = asked_blocks(Problem.named("gallery:rmat?scale=9"), detect())
+    assert len(blocks) > 10 and blocks.conditions.shape == (len(blocks), SEEING_ROWS.conditions)
+    assert np.isfinite(blocks.conditions).all() and np.ptp(blocks.conditions, axis=0)[:15].max() == 0
+    assert np.ptp(blocks.conditions, axis=0)[15:].max() > 0
+
+
+def test_a_network_of_logarithms_forecasts_labels_and_is_scored_by_ratios():
+    training, validation = made_up(600), made_up(150, seed=1)
+    network = built(dataclasses.replace(SMALL, logarithm=True))
+    progress = train(network, training, validation, dataclasses.replace(PAPER_PLAN, epochs=12, rate=5e-3))
+    found, mean = forecasts(network, validation), always_the_mean(training, validation)
+    assert (found > 0).all() and score(found, validation).block_mean < mean.block_mean / 2
+    assert progress.best == pytest.approx(np.mean(np.log(found / validation.labels) ** 2), rel=1e-3)

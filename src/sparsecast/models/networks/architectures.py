@@ -33,7 +33,9 @@ class Architecture:
     channels : int
         1: distances of columns. 2: also the rows that end between two entries.
     conditions : int
-        Numbers that the dense layers see beside the block: values' width, sizes, frequency, machine.
+        Numbers that the dense layers see beside the block: see `dataset.conditions_of`, and BLOCK_FEATURES.
+    logarithm : bool
+        The output is the logarithm of the label, so that squared errors are of relative ones.
     """
 
     filters: tuple[int, int]
@@ -43,6 +45,7 @@ class Architecture:
     dropout: tuple[float, ...]
     channels: int = 1
     conditions: int = 0
+    logarithm: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -78,7 +81,9 @@ TIME = Architecture((32, 64), (3, 9), (7, 5), (1000,), (6.6e-4,))
 ENERGY = Architecture((32, 64), (5, 3), (7, 7), (100, 1000), (0.47, 0.59))
 
 #: Ours: ends of rows and conditions beside the distances; smaller, because it is asked about every block.
-SEEING_ROWS = Architecture((16, 32), (5, 5), (4, 4), (64, 64), (0.0, 0.0), channels=2, conditions=9)
+SEEING_ROWS = Architecture(
+    (16, 32), (5, 5), (4, 4), (64, 64), (0.1, 0.0), channels=2, conditions=27, logarithm=True
+)
 
 
 @dataclass

@@ -11,9 +11,12 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.features.entry_blocks import BLOCK_ENTRIES
+from sparsecast.features.entry_blocks import BLOCK_ENTRIES, describe_blocks
+from sparsecast.features.structure import Structure
 from sparsecast.machines.block_labels import BlockLabels
 from sparsecast.machines.machine import Machine
+from sparsecast.matrices.problem import Problem
+from sparsecast.models.blocks import late_reads
 from sparsecast.models.networks.architectures import INPUTS
 from sparsecast.records import VALUE_BYTES
 
@@ -29,7 +32,7 @@ class BlockDataset:
     inputs : float32 array of shape (b, 2, INPUTS)
         ln(|difference of columns| + 1), and the number of rows that end between the two entries.
     conditions : float32 array of shape (b, conditions)
-        Numbers that hold for the whole matrix and machine: see `conditions_of`.
+        Numbers that hold for the whole matrix and machine (see `conditions_of`), then BLOCK_FEATURES.
     labels, again : float32 arrays of shape (b,)
         Nanoseconds or nanojoules an entry, measured twice.
     matrices : int array of shape (b,)
@@ -101,13 +104,18 @@ def joined(parts: Sequence[BlockDataset]) -> BlockDataset:
 
 
 def labelled_blocks(
-    A: Any, labels: BlockLabels, kind: str, machine: Machine, most: int, frequency_ghz: float | None = None
+    problem: Problem,
+    labels: BlockLabels,
+    kind: str,
+    machine: Machine,
+    most: int,
+    frequency_ghz: float | None = None,
 ) -> BlockDataset:
     """Return the blocks of a matrix with their labels.
 
     Parameters
     ----------
-    A : csr_array
+    problem : Problem
         The matrix of the labels.
     labels : BlockLabels
     kind : str
@@ -125,16 +133,12 @@ def labelled_blocks(
         first, again = labels.streaming_ns, labels.streaming_again_ns
     taken = min(most, len(numbers))
     chosen = np.arange(taken) * len(numbers) // max(taken, 1)
-    conditions = conditions_of(
-        MatrixFacts(
-            labels.rows, labels.cols, labels.nnz, labels.dtype, labels.index_bits, labels.mispredicted_rows
-        ),
-        machine,
-        frequency_ghz,
-    )
+    widths = VALUE_BYTES[labels.dtype], labels.index_bits // 8
+    conditions = conditions_of(problem.sampled_structure, widths, machine, frequency_ghz)
+    A, blocks = problem.matrix, numbers[chosen]
     return BlockDataset(
-        block_inputs(A.indptr, A.indices, numbers[chosen]),
-        np.tile(conditions, (taken, 1)),
+        block_inputs(A.indptr, A.indices, blocks),
+        _beside(conditions, labels.features[blocks]),
         first[chosen],
         again[chosen],
         np.zeros(taken, dtype=np.int64),
@@ -143,59 +147,62 @@ def labelled_blocks(
     )
 
 
-def asked_blocks(A: Any, mispredicted_rows: int, machine: Machine) -> BlockDataset:
+def asked_blocks(problem: Problem, machine: Machine) -> BlockDataset:
     """Return all whole blocks of a matrix to ask a network about: their labels are NaN."""
-    blocks = int(A.nnz) // BLOCK_ENTRIES
-    bits = 8 * max(A.indptr.itemsize, A.indices.itemsize)
-    rows, cols = A.shape
-    facts = MatrixFacts(rows, cols, int(A.nnz), A.dtype.name, bits, mispredicted_rows)
-    unknown = np.full(blocks, np.nan, dtype=np.float32)
+    A = problem.matrix
+    blocks = np.arange(int(A.nnz) // BLOCK_ENTRIES)
+    widths = A.dtype.itemsize, max(A.indptr.itemsize, A.indices.itemsize)
+    conditions = conditions_of(problem.sampled_structure, widths, machine)
+    unknown = np.full(len(blocks), np.nan, dtype=np.float32)
     return BlockDataset(
-        block_inputs(A.indptr, A.indices, np.arange(blocks)),
-        np.tile(conditions_of(facts, machine), (blocks, 1)),
+        block_inputs(A.indptr, A.indices, blocks),
+        _beside(conditions, describe_blocks(A.indptr, A.indices, blocks)),
         unknown,
         unknown,
-        np.zeros(blocks, dtype=np.int64),
-        ("",),
-        ("",),
+        np.zeros(len(blocks), dtype=np.int64),
+        (problem.name,),
+        (problem.group,),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class MatrixFacts:
-    """What the conditions of a matrix are made of, as in BlockLabels."""
-
-    rows: int
-    cols: int
-    nnz: int
-    dtype: str
-    index_bits: int
-    mispredicted_rows: int
-
-
-def conditions_of(matrix: MatrixFacts, machine: Machine, frequency_ghz: float | None = None) -> Floats:
+def conditions_of(
+    found: Structure, widths: tuple[int, int], machine: Machine, frequency_ghz: float | None = None
+) -> Floats:
     """Return what holds for all blocks of a matrix on a machine, each about -1 to 1.
 
     Width of values, bytes of x and of the matrix, mispredicted rows an entry, three caches, the frequency of
-    the core, and whether that is known.
+    the core, whether that is known, and reads of x that come back late.
+
+    Parameters
+    ----------
+    found : Structure
+    widths : (int, int)
+        Bytes of values and of indices.
+    machine : Machine
+    frequency_ghz : float, optional
     """
-    value_bytes = VALUE_BYTES[matrix.dtype]
-    x_bytes = matrix.cols * value_bytes
-    matrix_bytes = matrix.nnz * (value_bytes + matrix.index_bits // 8) + matrix.rows * (8 + value_bytes)
+    value, index = widths
+    matrix_bytes = found.nnz * (value + index) + found.rows * (8 + value)
     caches = [cache.bytes for cache in machine.product_caches][:3]
-    sizes = [x_bytes, matrix_bytes, *caches, *[caches[-1] if caches else 1] * (3 - len(caches))]
+    sizes = [found.cols * value, matrix_bytes, *caches, *[caches[-1] if caches else 1] * (3 - len(caches))]
     scaled = [(math.log2(max(size, 1)) - 20) / 10 for size in sizes]
     return np.array(
         [
-            (value_bytes - 8) / 4,
+            (value - 8) / 4,
             *scaled[:2],
-            matrix.mispredicted_rows / max(matrix.nnz, 1) * 4,
+            (found.row_lengths.mispredicted or 0) / max(found.nnz, 1) * 4,
             *scaled[2:],
             0.0 if frequency_ghz is None else frequency_ghz - 2.4,
             float(frequency_ghz is not None),
+            *(np.log2(1e-4 + late_reads(found)) / 7 + 1),
         ],
         dtype=np.float32,
     )
+
+
+def _beside(conditions: Floats, features: NDArray[Any]) -> Floats:
+    """Return the conditions of a matrix beside the features of each of its blocks."""
+    return np.column_stack([np.tile(conditions, (len(features), 1)), features]).astype(np.float32)
 
 
 def block_inputs(

@@ -2,7 +2,7 @@
 
 Adam from 1e-3, batches of 256, mean squared error; the rate falls to a tenth after 5 epochs without gain, to
 1e-4 at the least; the training ends after 15 such epochs, or after 100 in all, and the best weights are kept.
-Labels are in nanoseconds or nanojoules an entry, as in the paper.
+Labels are in nanoseconds or nanojoules an entry, as in the paper; ours learns their logarithms.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Progress:
     Attributes
     ----------
     losses, validation : list of float
-        Mean squared errors of each epoch.
+        Mean squared errors of each epoch, of logarithms where the network forecasts these.
     best : float
         The smallest of `validation`.
     rate : float
@@ -147,12 +147,13 @@ def train(
     if not progress.losses:
         # The output begins at the mean of the labels: it is linear, and these are far from 0.
         with torch.no_grad():
-            network.parts["dense"][-1].bias.fill_(float(training.labels.mean()))
+            network.parts["dense"][-1].bias.fill_(float(_targets(network, training.labels).mean()))
     while not progress.is_over(plan):
         for group in optimizer.param_groups:
             group["lr"] = progress.rate
         loss = _epoch(network, training, optimizer, plan, len(progress.losses))
-        error = forecasts(network, validation) - validation.labels
+        found, wanted = forecasts(network, validation), validation.labels
+        error = _targets(network, found) - _targets(network, wanted)
         if progress.take(loss, float(np.mean(error**2)), plan):
             best = {name: value.detach().clone() for name, value in network.parts.state_dict().items()}
         if checkpoint is not None:
@@ -170,20 +171,23 @@ def _epoch(
     network.parts.train()
     torch.manual_seed(plan.seed * 1000 + number)  # the same order and dropout where a training goes on
     order = np.random.default_rng([plan.seed, number]).permutation(len(training))
-    total = 0.0
+    targets, total = torch.from_numpy(_targets(network, training.labels)), 0.0
     for first in range(0, len(order), plan.batch):
         chosen = order[first : first + plan.batch]
         optimizer.zero_grad()
         blocks, conditions = _tensors(network, training, chosen)
-        loss = torch.nn.functional.mse_loss(
-            network(blocks, conditions), torch.from_numpy(training.labels[chosen])
-        )
+        loss = torch.nn.functional.mse_loss(network(blocks, conditions), targets[chosen])
         loss.backward()
         if plan.clip is not None:
             torch.nn.utils.clip_grad_norm_(network.parts.parameters(), plan.clip)
         optimizer.step()
         total += float(loss.detach()) * len(chosen)
     return total / len(order)
+
+
+def _targets(network: BlockNetwork, labels: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return what a network's output is to be where the labels are these."""
+    return np.log(labels) if network.architecture.logarithm else labels
 
 
 def _tensors(network: BlockNetwork, blocks: BlockDataset, chosen: Any) -> tuple[Any, Any]:
@@ -202,7 +206,8 @@ def forecasts(network: BlockNetwork, blocks: BlockDataset) -> NDArray[np.float32
         for first in range(0, len(blocks), _FORECAST_BATCH):
             chosen = slice(first, first + _FORECAST_BATCH)
             found.append(network(*_tensors(network, blocks, chosen)).numpy())
-    return np.concatenate(found) if found else np.zeros(0, dtype=np.float32)
+    outputs = np.concatenate(found) if found else np.zeros(0, dtype=np.float32)
+    return np.exp(outputs) if network.architecture.logarithm else outputs
 
 
 def _key(network: BlockNetwork, training: BlockDataset, validation: BlockDataset, plan: TrainingPlan) -> str:

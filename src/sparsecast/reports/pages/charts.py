@@ -5,7 +5,6 @@ Satyanarayan, Moritz, Wongsuphasawat and Heer (2017) describe the language.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,8 +21,35 @@ Spec = dict[str, Any]
 #: Sizes of a chart without its axes, in pixels.
 _WIDTH, _HEIGHT, _LOW, _ROW = 560, 300, 180, 26
 
+#: Width of a chart that stands beside another one.
+_HALF = 420
+
+#: What all charts look like.
+_CONFIG = {
+    "axis": {
+        "labelLimit": 240,
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "labelSeparation": 6,
+        "grid": True,
+        "gridOpacity": 0.35,
+    },
+    "legend": {"labelFontSize": 12, "titleFontSize": 12},
+    "view": {"stroke": None},
+}
+
+#: In a tooltip: three digits of a number; and fields without a unit that are no counts.
+_MEASURE = {"type": "quantitative", "format": ".3~g"}
+_RATIOS = ("ratio", "intensity", "gflops", "share")
+
+#: Pixels that a logarithmic axis goes on beyond the first and last mark, which would be cut otherwise.
+_PADDING = 8
+
 #: Numbers of products that the chart of break-even shows, and points of a line.
 _PRODUCTS, _POINTS = (1, 1_000_000), 49
+
+#: Roofs are named whose speeds differ by so much.
+_APART = 1.4
 
 #: Bars of the row lengths.
 _BARS = 40
@@ -38,24 +64,26 @@ class Chart:
     spec: Spec
 
 
-def _chart(name: str, caption: str, height: int, **spec: Any) -> Chart:
+def framed(name: str, caption: str, height: int, **spec: Any) -> Chart:
+    """Return a chart of the usual width, or of that in `spec`, and so many pixels high."""
     whole = {
-        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
         "width": _WIDTH,
         "height": height,
         "background": None,
-        "config": {"axis": {"labelLimit": 240, "grid": True, "gridOpacity": 0.35}, "view": {"stroke": None}},
+        "config": _CONFIG,
         **spec,
     }
     return Chart(name, caption, whole)
 
 
-def _axis(field: str, title: str, *, is_log: bool = False, **more: Any) -> Spec:
-    scale = {"type": "log", "nice": False} if is_log else {"zero": True}
+def axis(field: str, title: str, *, is_log: bool = False, **more: Any) -> Spec:
+    """Return the encoding of numbers along an axis, from 0 or logarithmic."""
+    scale = {"type": "log", "nice": False, "padding": _PADDING} if is_log else {"zero": True}
     return {"field": field, "type": "quantitative", "title": title, "scale": scale, **more}
 
 
-def _formats(names: Sequence[str]) -> Spec:
+def format_colours(names: Sequence[str]) -> Spec:
+    """Return the encoding of formats as colours: those of `names`, which may repeat."""
     ordered = sorted(set(names))
     colours = [COLOURS[k % len(COLOURS)] for k in range(len(ordered))]
     return {
@@ -66,8 +94,15 @@ def _formats(names: Sequence[str]) -> Spec:
     }
 
 
-def _tooltip(**fields: str) -> list[Spec]:
-    return [{"field": field, "title": title} for field, title in fields.items()]
+def tooltip(**fields: str) -> list[Spec]:
+    """Return the encoding of a tooltip: what each field is called. Measures have as many digits as in tables.
+
+    A field whose title has a unit, or that is a ratio, is such a measure.
+    """
+    return [
+        {"field": field, "title": title, **(_MEASURE if "," in title or field in _RATIOS else {})}
+        for field, title in fields.items()
+    ]
 
 
 def forecasts(found: Prediction, measured: Mapping[str, Record]) -> Chart:
@@ -75,7 +110,7 @@ def forecasts(found: Prediction, measured: Mapping[str, Record]) -> Chart:
     rows = [_times(each, measured.get(each.candidate.format)) for each in found]
     order = [row["format"] for row in rows]
     y = {"field": "format", "type": "nominal", "sort": order, "title": None}
-    tooltip = _tooltip(
+    shown = tooltip(
         format="format",
         kernel="kernel",
         time_ms="forecast, ms",
@@ -86,12 +121,12 @@ def forecasts(found: Prediction, measured: Mapping[str, Record]) -> Chart:
     x_title = "milliseconds a product"
     layers: list[Spec] = [
         {
-            "mark": {"type": "rule", "strokeWidth": 5, "opacity": 0.35, "color": COLOURS[0]},
-            "encoding": {"x": _axis("low_ms", x_title, is_log=True), "x2": {"field": "high_ms"}},
+            "mark": {"type": "rule", "strokeWidth": 5, "opacity": 0.5, "color": COLOURS[0]},
+            "encoding": {"x": axis("low_ms", x_title, is_log=True), "x2": {"field": "high_ms"}},
         },
         {
             "mark": {"type": "point", "filled": True, "size": 90, "color": COLOURS[0], "opacity": 1},
-            "encoding": {"x": _axis("time_ms", x_title, is_log=True)},
+            "encoding": {"x": axis("time_ms", x_title, is_log=True)},
         },
     ]
     said = "Forecast time of one product in each format, fastest first; the bar holds 90 of 100."
@@ -99,17 +134,17 @@ def forecasts(found: Prediction, measured: Mapping[str, Record]) -> Chart:
         layers.append(
             {
                 "transform": [{"filter": "isValid(datum.measured_ms)"}],
-                "mark": {"type": "point", "shape": "diamond", "filled": True, "size": 110},
+                "mark": {"type": "tick", "thickness": 3, "size": 20},
                 "encoding": {
-                    "x": _axis("measured_ms", x_title, is_log=True),
+                    "x": axis("measured_ms", x_title, is_log=True),
                     "color": {"value": COLOURS[3]},
                 },
             }
         )
-        said += " Diamonds: measured."
+        said += " Upright strokes: measured."
     for layer in layers:
-        layer["encoding"] |= {"y": y, "tooltip": tooltip}
-    return _chart("forecasts", said, max(60, _ROW * len(rows)), data={"values": rows}, layer=layers)
+        layer["encoding"] |= {"y": y, "tooltip": shown}
+    return framed("forecasts", said, max(60, _ROW * len(rows)), data={"values": rows}, layer=layers)
 
 
 def _times(each: Forecast, own: Record | None) -> dict[str, Any]:
@@ -117,9 +152,9 @@ def _times(each: Forecast, own: Record | None) -> dict[str, Any]:
         "format": each.candidate.format.upper(),
         "kernel": each.candidate.kernel,
         "time_ms": 1e3 * each.time_s,
-        "low_ms": _milliseconds(each.low_s),
-        "high_ms": _milliseconds(each.high_s),
-        "measured_ms": _milliseconds(own.time_s if own else None),
+        "low_ms": milliseconds(each.low_s),
+        "high_ms": milliseconds(each.high_s),
+        "measured_ms": milliseconds(own.time_s if own else None),
     }
 
 
@@ -137,22 +172,22 @@ def break_even(found: Prediction) -> Chart:
         if csr is not None and each.convert_s is not None
         for n in products
     ]
-    x = _axis("products", "products", is_log=True)
-    y = _axis("ratio", "time over CSR's", is_log=True)
+    x = axis("products", "products", is_log=True)
+    y = axis("ratio", "time over CSR's", is_log=True)
     encoding = {
         "x": x,
         "y": y,
-        "color": _formats([each.candidate.format.upper() for each in found]),
-        "tooltip": _tooltip(format="format", products="products", ratio="time over CSR's"),
+        "color": format_colours([each.candidate.format.upper() for each in found]),
+        "tooltip": tooltip(format="format", products="products", ratio="time over CSR's"),
     }
-    return _chart(
+    return framed(
         "break-even",
         "Conversion and products together, over CSR alone: below 1 the conversion has paid.",
         _HEIGHT,
         data={"values": values},
         mark={"type": "line", "strokeWidth": 2},
         encoding=encoding,
-        params=_zoom(),
+        params=zoom(),
     )
 
 
@@ -186,7 +221,7 @@ def roofline(
         for roof in roofs
         for x in ends
     ]
-    x, y = _axis("intensity", "flops a byte", is_log=True), _axis("gflops", "GFLOP/s", is_log=True)
+    x, y = axis("intensity", "flops a byte", is_log=True), axis("gflops", "GFLOP/s", is_log=True)
     roof_layer = {
         "data": {"values": lines},
         "mark": {"type": "line", "color": "#888888", "strokeDash": [5, 3]},
@@ -194,12 +229,11 @@ def roofline(
             "x": x,
             "y": y,
             "detail": {"field": "array", "type": "nominal"},
-            "tooltip": _tooltip(array="reads of an array of"),
+            "tooltip": tooltip(array="reads of an array of"),
         },
     }
     name_layer = {
-        "data": {"values": lines},
-        "transform": [{"filter": {"field": "intensity", "equal": ends[1]}}],
+        "data": {"values": _named(lines)},
         "mark": {"type": "text", "align": "right", "dy": -7, "color": "#888888"},
         "encoding": {"x": x, "y": y, "text": {"field": "array"}},
     }
@@ -209,16 +243,27 @@ def roofline(
         "encoding": {
             "x": x,
             "y": y,
-            "color": _formats([point["format"] for point in points]),
+            "color": format_colours([point["format"] for point in points]),
             "shape": {"field": "what", "type": "nominal", "title": None},
-            "tooltip": _tooltip(format="format", what="", intensity="flops a byte", gflops="GFLOP/s"),
+            "tooltip": tooltip(format="format", what="", intensity="flops a byte", gflops="GFLOP/s"),
         },
-        "params": _zoom(),
+        "params": zoom(),
     }
-    said = "Speed over flops a byte. Dashed lines: reads in order, from arrays of several sizes."
-    return _chart(
+    said = "Speed over flops a byte."
+    if lines:
+        said += " Dashed lines: reads in order, from arrays of several sizes."
+    return framed(
         "roofline", said, _HEIGHT, layer=[roof_layer, name_layer, point_layer] if lines else [point_layer]
     )
+
+
+def _named(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the right ends of those lines whose names do not lie upon each other, slow ones first."""
+    found: list[dict[str, Any]] = []
+    for end in sorted(lines[1::2], key=lambda line: float(line["gflops"])):
+        if not found or end["gflops"] > _APART * found[-1]["gflops"]:
+            found.append(end)
+    return found
 
 
 def _point(name: str, intensity: float, flops_per_s: float, what: str) -> dict[str, Any]:
@@ -236,7 +281,7 @@ def row_lengths(lengths: np.ndarray[Any, Any]) -> Chart:
         if n
     ]
     encoding = {
-        "x": _axis("from", "non-zeros of a row", bin={"binned": True}),
+        "x": axis("from", "non-zeros of a row", bin={"binned": True}, axis={"tickMinStep": 1}),
         "x2": {"field": "to"},
         "y": {
             "field": "rows",
@@ -244,13 +289,14 @@ def row_lengths(lengths: np.ndarray[Any, Any]) -> Chart:
             "title": "rows",
             "scale": {"type": "symlog"},
         },
-        "tooltip": _tooltip(**{"from": "from", "last": "to", "rows": "rows"}),
+        "tooltip": tooltip(**{"from": "from", "last": "to", "rows": "rows"}),
     }
     mark = {"type": "bar", "color": COLOURS[0]}
-    return _chart(
+    return framed(
         "row-lengths",
         "Rows by their number of non-zeros.",
         _LOW,
+        width=_HALF,
         data={"values": values},
         mark=mark,
         encoding=encoding,
@@ -265,30 +311,57 @@ def bands(shares: Sequence[float]) -> Chart:
     order = [value["distance"] for value in values]
     encoding = {
         "x": {"field": "distance", "type": "ordinal", "sort": order, "title": "distance from the diagonal"},
-        "y": _axis("share", "% of the entries"),
-        "tooltip": _tooltip(distance="distance", share="% of the entries"),
+        "y": axis("share", "% of the entries"),
+        "tooltip": tooltip(distance="distance", share="% of the entries"),
     }
     mark = {"type": "bar", "color": COLOURS[0]}
-    return _chart(
+    return framed(
         "bands",
         "Entries by distance from the diagonal.",
         _LOW,
+        width=_HALF,
         data={"values": values},
         mark=mark,
         encoding=encoding,
     )
 
 
-def _zoom() -> list[Spec]:
-    return [{"name": "zoom", "select": "interval", "bind": "scales"}]
+def machines(name: str, quantity: str, unit: str, rows: Sequence[Mapping[str, Any]]) -> Chart:
+    """Return a quantity of each machine with its interval.
+
+    `rows` have ``machine``, ``value``, ``low``, ``high`` (None where it is not known), and ``place``: what is
+    known of its place among the others, in words.
+    """
+    order = [row["machine"] for row in rows]
+    y = {"field": "machine", "type": "nominal", "sort": order, "title": None}
+    shown = tooltip(machine="machine", value=unit, low="from", high="to", place="")
+    shape = {"field": "place", "type": "nominal", "sort": None, "title": None}
+    known = {"filter": "isValid(datum.value)"}
+    layers: list[Spec] = [
+        {
+            "transform": [known, {"filter": "isValid(datum.low)"}],
+            "mark": {"type": "rule", "strokeWidth": 5, "opacity": 0.35, "color": COLOURS[0]},
+            "encoding": {"x": axis("low", unit, is_log=True), "x2": {"field": "high"}},
+        },
+        {
+            "transform": [known],
+            "mark": {"type": "point", "filled": True, "size": 90, "color": COLOURS[0], "opacity": 1},
+            "encoding": {"x": axis("value", unit, is_log=True), "shape": shape},
+        },
+    ]
+    for layer in layers:
+        layer["encoding"] |= {"y": y, "tooltip": shown}
+    said = f"Forecast {quantity} of all products on each machine, fastest first; the bar holds 90 of 100."
+    return framed(name, said, max(60, _ROW * len(rows)), data={"values": list(rows)}, layer=layers)
 
 
-def _milliseconds(seconds: float | None) -> float | None:
+def zoom() -> list[Spec]:
+    """Return what lets a reader move and zoom a chart."""
+    # With Ctrl, as a map: otherwise nobody could scroll past a chart.
+    select = {"type": "interval", "zoom": "wheel![event.ctrlKey]"}
+    return [{"name": "zoom", "select": select, "bind": "scales"}]
+
+
+def milliseconds(seconds: float | None) -> float | None:
+    """Return seconds as milliseconds."""
     return None if seconds is None else 1e3 * seconds
-
-
-def drawn(chart: Chart) -> str:
-    """Return a chart as SVG, for readers without JavaScript and for paper."""
-    import vl_convert
-
-    return str(vl_convert.vegalite_to_svg(json.dumps(chart.spec)))

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from typing import Any
 
 import numpy as np
-from rich.table import Table
 
+from sparsecast.models.model import INTERVAL_SHARE
+from sparsecast.planning.prediction import Prediction
 from sparsecast.records import Forecast
 from sparsecast.reports import tables
 from sparsecast.reports.figures import COLOURS
 from sparsecast.reports.pages import charts
+from sparsecast.reports.pages.drawing import Draw, drawn
 from sparsecast.reports.pages.matrix_report import MatrixReport
-from sparsecast.reports.pages.rendering import page
+from sparsecast.reports.pages.rendering import page, rows_of
 from sparsecast.reports.pages.spy import Spy, spy
 
 _FORECAST_HEAD = (
@@ -26,6 +29,7 @@ _FORECAST_HEAD = (
     "GFLOP/s",
     "bytes",
     "to convert",
+    "pays from",
     "energy",
 )
 
@@ -36,8 +40,8 @@ _BLOCKS_SHOWN = 40
 _SPY_PIXELS, _LEAST_PIXELS = 380, 60
 
 
-def matrix_page(found: MatrixReport) -> str:
-    """Return the page as HTML.
+def matrix_page(found: MatrixReport, draw: Draw = drawn) -> str:
+    """Return the page as HTML; `draw` gives a chart as SVG.
 
     Raises
     ------
@@ -45,13 +49,14 @@ def matrix_page(found: MatrixReport) -> str:
         If a library that draws it is missing.
     """
     prediction, nnz = found.prediction, found.structure.nnz
-    drawn = [
+    shown = [
         charts.forecasts(prediction, found.measured),
         charts.break_even(prediction),
-        charts.roofline(prediction, found.measured, found.roofs, nnz),
         charts.row_lengths(np.diff(found.problem.matrix.indptr)),
         charts.bands(found.structure.bands.histogram),
     ]
+    if nnz:  # else it has no operations
+        shown.append(charts.roofline(prediction, found.measured, found.roofs, nnz))
     fastest = prediction[0]
     span = tables.interval(fastest.low_s, fastest.high_s)
     answer = (
@@ -61,21 +66,23 @@ def matrix_page(found: MatrixReport) -> str:
     plan = found.plan
     return page(
         "matrix.html",
-        drawn,
+        shown,
+        draw,
         title=found.problem.name,
         subtitle=f"y = A x in {found.target.dtype} on {prediction.profile}, model {prediction.model}",
         answer=answer,
         notes=prediction.notes,
         spy=_spy(spy(found.problem.matrix), found),
-        features=_rows(tables.structure("", found.structure)),
+        features=rows_of(tables.structure("", found.structure)),
         forecast_head=_FORECAST_HEAD,
         forecast_rows=[_forecast_row(each, found) for each in prediction],
+        is_measured=bool(found.measured),
         refused=[(name.upper(), reason) for name, reason in prediction.refused.items()],
         iterations=f"{plan.iterations:,}" if plan else "",
         plan_sentences=tables.plan_sentences(plan, prediction.profile) if plan else [found.unplanned],
         plan_rows=_plan_rows(found),
-        machine_rows=_machine_rows(found),
-        trust_rows=_trust_rows(found),
+        machine_rows=machine_rows(found),
+        trust_rows=trust_rows(found),
         commands=_commands(found),
     )
 
@@ -106,13 +113,8 @@ def _spy(found: Spy, report: MatrixReport) -> dict[str, Any]:
         "image": found.image(),
         "bands": bands,
         "words": f"{words}; the colour behind them is the plan's: {named}." if named else f"{words}.",
+        "key": [(name.upper(), COLOURS[k % len(COLOURS)]) for k, name in enumerate(formats)],
     }
-
-
-def _rows(table: Table) -> list[tuple[str, ...]]:
-    """Return the cells of a table for the terminal."""
-    columns = [[str(cell) for cell in column.cells] for column in table.columns]
-    return list(zip(*columns, strict=True))
 
 
 def _forecast_row(each: Forecast, found: MatrixReport) -> tuple[str, ...]:
@@ -127,8 +129,22 @@ def _forecast_row(each: Forecast, found: MatrixReport) -> tuple[str, ...]:
         f"{each.gflops:.2f}",
         tables.size(each.bytes),
         "nothing" if each.convert_s == 0 else tables.time(each.convert_s),
+        _pays_from(each, found.prediction),
         tables.energy(each.energy_j),
     )
+
+
+def _pays_from(each: Forecast, prediction: Prediction) -> str:
+    """Return the number of products from which a conversion takes less time than it saves against CSR."""
+    csr = next((other for other in prediction if other.candidate.format == "csr"), None)
+    if csr is None or each.convert_s is None or csr.convert_s is None:
+        return "unknown"
+    if each is csr:
+        return "-"
+    if each.time_s >= csr.time_s:
+        return "never"
+    products = math.ceil((each.convert_s - csr.convert_s) / (csr.time_s - each.time_s))
+    return f"{max(products, 1):,} products"
 
 
 def _plan_rows(found: MatrixReport) -> list[tuple[str, ...]]:
@@ -147,7 +163,8 @@ def _plan_rows(found: MatrixReport) -> list[tuple[str, ...]]:
     return [*rows, (f"and {rest} more blocks", "", "", "", "")] if rest > 0 else rows
 
 
-def _machine_rows(found: MatrixReport) -> list[tuple[str, str]]:
+def machine_rows(found: MatrixReport) -> list[tuple[str, str]]:
+    """Return what the machine is."""
     machine = found.profile.machine
     caches = ", ".join(f"L{cache.level} {tables.size(cache.bytes)}" for cache in machine.caches)
     rows = [
@@ -164,18 +181,35 @@ def _machine_rows(found: MatrixReport) -> list[tuple[str, str]]:
     return rows
 
 
-def _trust_rows(found: MatrixReport) -> list[tuple[str, str]]:
+def trust_rows(found: MatrixReport) -> list[tuple[str, str]]:
+    """Return how far to trust a report: the profile in four rows, then what is of the matrix."""
     trust = found.trust
     fastest = found.prediction[0]
+    made = found.profile.machine.made
+    what = f"times of {made.like}, scaled by data sheets," if made else "measurements"
     has_interval = fastest.low_s is not None and fastest.high_s is not None
+    meant = f"meant to hold {100 * INTERVAL_SHARE:.0f} of 100 matrices that the model has not seen"
     return [
-        ("learned from", f"{trust.records:,} measurements of {trust.matrices:,} matrices"),
+        ("learned from", f"{trust.records:,} {what} of {trust.matrices:,} matrices"),
         ("noise of these", "unknown" if trust.noise is None else f"{100 * trust.noise:.1f} % in the median"),
         ("newest", "nobody wrote it down" if trust.age_days is None else f"{trust.age_days:.1f} days ago"),
-        ("intervals", "meant to hold 90 of 100 matrices" if has_interval else "none: too few were held out"),
-        ("measured here", f"{len(found.measured)} of {len(found.prediction)} formats"),
+        ("drift since then", trust.drift),
+        ("intervals", meant if has_interval else "none: too few were held out"),
+        ("measured here", _measured_here(found)),
         ("warnings", " ".join(found.prediction.notes) or "none"),
     ]
+
+
+def _measured_here(found: MatrixReport) -> str:
+    """Return what was measured of the matrix, and how much of it the intervals hold."""
+    own = [(each, found.measured.get(each.candidate.format)) for each in found.prediction]
+    held = [
+        each.low_s <= record.time_s <= each.high_s
+        for each, record in own
+        if record is not None and each.low_s is not None and each.high_s is not None
+    ]
+    said = f"{sum(record is not None for _, record in own)} of {len(own)} formats"
+    return f"{said}; {sum(held)} of {len(held)} within their intervals" if held else said
 
 
 def _commands(found: MatrixReport) -> list[str]:
@@ -186,10 +220,13 @@ def _commands(found: MatrixReport) -> list[str]:
     setting = f"--threads {found.target.threads} --dtype {found.target.dtype}"
     matrix, profile = shlex.quote(source), f"--profile {shlex.quote(found.prediction.profile)}"
     iterations = f"--iterations {found.plan.iterations} " if found.plan else ""
+    forecast = f"{profile} {setting} --model {found.prediction.model}"
     return [
+        "sparsecast calibrate",
         f"sparsecast structure {matrix}",
-        f"sparsecast predict {matrix} {profile} {setting}",
-        f"sparsecast plan {matrix} {iterations}{profile} {setting}",
+        f"sparsecast predict {matrix} {forecast}",
+        f"sparsecast plan {matrix} {iterations}{forecast}",
         f"sparsecast measure {matrix} {setting}",
-        f"sparsecast report {matrix} {iterations}{profile} {setting}",
+        f"sparsecast evaluate --replay {profile} {setting}",
+        f"sparsecast report {matrix} {iterations}{forecast}",
     ]

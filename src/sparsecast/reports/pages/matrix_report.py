@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 from sparsecast.features.structure import Structure
 from sparsecast.machines.profile import Profile
@@ -25,12 +26,15 @@ class Trust:
         Median difference between the earlier and the later half of the samples of its Records.
     age_days : float or None
         Since the newest of these Records; None where nobody wrote down when they were measured.
+    drift : str
+        In words, how the machine has changed since then.
     """
 
     records: int
     matrices: int
     noise: float | None
     age_days: float | None
+    drift: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,3 +66,7 @@ class MatrixReport:
     measured: dict[str, Record]
     roofs: tuple[Bandwidth, ...]
     trust: Trust
+
+    def released(self) -> Self:
+        """Return the same report without the matrix, which would be made again when needed."""
+        return replace(self, problem=self.problem.released())

@@ -4,7 +4,7 @@ for (const figure of document.querySelectorAll("[data-chart]")) {
   const theme = isDark ? { theme: "dark" } : {};
   // A chart that fails leaves the drawn one in its place.
   const drawn = document.createElement("div");
-  vegaEmbed(drawn, { ...spec, background: null }, { ...theme, actions: false, renderer: "svg" })
+  vegaEmbed(drawn, { ...spec, background: null }, { ...theme, mode: "vega-lite", actions: false, renderer: "svg" })
     .then(() => figure.replaceChildren(drawn))
     .catch((error) => console.warn(error));
 }

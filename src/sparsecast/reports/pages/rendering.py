@@ -5,18 +5,23 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from importlib import metadata, resources
+from itertools import chain, count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sparsecast.errors import InputError
 from sparsecast.files import replacement
 from sparsecast.machines import storage
-from sparsecast.reports.figures import unwritable
-from sparsecast.reports.pages.charts import Chart, drawn
+from sparsecast.reports.pages.drawing import Draw, drawn
 from sparsecast.version import VERSION
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from sparsecast.reports.pages.charts import Chart
 
 #: What draws a page: Python packages, and what they are imported as.
 _LIBRARIES = {"jinja2": "jinja2", "vl-convert-python": "vl_convert", "matplotlib": "PIL"}
@@ -32,7 +37,7 @@ def refuse_undrawable() -> None:
             )
 
 
-def page(template: str, charts: Sequence[Chart], **shown: Any) -> str:
+def page(template: str, charts: Sequence[Chart], draw: Draw = drawn, **shown: Any) -> str:
     """Return a page that needs no other file and no network.
 
     Parameters
@@ -40,6 +45,8 @@ def page(template: str, charts: Sequence[Chart], **shown: Any) -> str:
     template : str
         Name of a template of this folder.
     charts : sequence of Chart
+    draw : callable
+        Gives a chart as SVG.
     **shown
         What the template names.
     """
@@ -53,8 +60,8 @@ def page(template: str, charts: Sequence[Chart], **shown: Any) -> str:
         each.name: {
             "name": each.name,
             "caption": each.caption,
-            "svg": Markup(drawn(each)),
-            "json": Markup(_within_script(json.dumps(each.spec))),
+            "svg": Markup(draw(each)),
+            "json": Markup(_json_within_script(each.spec)),
         }
         for each in charts
     }
@@ -64,16 +71,25 @@ def page(template: str, charts: Sequence[Chart], **shown: Any) -> str:
         **shown,
         charts=by_name,
         style=Markup(own.joinpath("page.css").read_text(encoding="utf-8")),
-        script=Markup(_within_script(script)),
+        script=Markup(_code_within_script(script)),
         version=VERSION,
         written_at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
     )
     return str(rendered)
 
 
-def _within_script(text: str) -> str:
-    """Return text that cannot end the element that it stands in."""
-    return text.replace("</", "<\\/")
+def _json_within_script(spec: Any) -> str:
+    """Return JSON that cannot end the element that it stands in, nor begin a comment there."""
+    return json.dumps(spec).replace("<", "\\u003c")
+
+
+def _code_within_script(code: str) -> str:
+    """Return JavaScript that cannot end the element that it stands in.
+
+    Only the end tag itself is changed, which can stand in texts and regular expressions alone: a ``<`` before
+    another ``/`` may be an operator before an expression, or the end of one.
+    """
+    return re.sub("</(?=script)", r"<\\/", code, flags=re.IGNORECASE)
 
 
 def _libraries() -> str:
@@ -89,15 +105,45 @@ def _libraries() -> str:
     return bundled
 
 
+def head_of(table: Table) -> list[str]:
+    """Return the headings of a table for the terminal."""
+    return [str(column.header) for column in table.columns]
+
+
+def rows_of(table: Table) -> list[tuple[str, ...]]:
+    """Return the cells of a table for the terminal."""
+    columns = [[str(cell) for cell in column.cells] for column in table.columns]
+    return list(zip(*columns, strict=True))
+
+
 def file_name(text: str) -> str:
     """Return the name of a matrix as the name of a file."""
     return re.sub(r"[^\w.-]+", "-", text).strip("-.") or "matrix"
 
 
+def file_names(names: Iterable[str]) -> dict[str, str]:
+    """Return for each name that of a file ending in .html; no two are alike, nor differ in case alone."""
+    found: dict[str, str] = {}
+    taken: set[str] = set()
+    for name in names:
+        stem = file_name(name)
+        numbered = (f"{stem}-{number}" for number in count(2))
+        chosen = next(each for each in chain((stem,), numbered) if each.lower() not in taken)
+        taken.add(chosen.lower())
+        found[name] = f"{chosen}.html"
+    return found
+
+
 def write(text: str, path: Path) -> int:
-    """Write a page, and return its bytes; an InputError says that the file cannot be written."""
+    """Write a page, into a folder that is made if need be, and return its bytes.
+
+    An InputError says that the file cannot be written.
+    """
+    from sparsecast.reports.figures import unwritable
+
     data = text.encode()
     try:
+        path.parent.mkdir(exist_ok=True)
         with replacement(path) as place:
             place.write_bytes(data)
     except OSError as error:

@@ -18,8 +18,8 @@ from sparsecast.reports.partition_figures import pieces
 #: Points along the longer side, and the least along the shorter one.
 _POINTS, _LEAST_POINTS = 480, 16
 
-#: Of the entries: told from white and from black.
-_COLOUR = (0, 114, 178)
+#: Of the entries: told from the colours of a plan. On a dark page the style inverts it.
+_COLOUR = (20, 20, 20)
 
 #: The faintest point with an entry.
 _FAINTEST = 90

@@ -1,0 +1,143 @@
+"""What a report about a collection of matrices tells: each one's report, and the scores of the models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from sparsecast.api.evaluating import chosen_models
+from sparsecast.api.forecasting import time_model
+from sparsecast.api.reporting import matrix_report
+from sparsecast.api.resolving import training_for
+from sparsecast.api.trust import one_reading
+from sparsecast.benchmark.evaluation import Scoring
+from sparsecast.benchmark.journal import AGAIN_SUITE, kept
+from sparsecast.benchmark.rarity import Rarity, rarities
+from sparsecast.benchmark.replay import score
+from sparsecast.devices import DEVICES
+from sparsecast.errors import InputError, ProfileError, StorageError
+from sparsecast.features.structure import Structure
+from sparsecast.machines.profile import Profile
+from sparsecast.matrices.problem import Problem
+from sparsecast.models import MODELS
+from sparsecast.models.training import TrainingSet
+from sparsecast.planning.candidates import Target
+from sparsecast.records import Record
+from sparsecast.reports.pages.collection_report import CollectionReport
+from sparsecast.reports.pages.matrix_report import MatrixReport
+
+
+def first_readable(problems: Mapping[str, Problem], refused: Mapping[str, str]) -> Problem:
+    """Return the first problem of a collection whose matrix can be had: what a profile is asked for.
+
+    Raises
+    ------
+    InputError
+        The reason of the first one, if there is none.
+    """
+    reasons = list(refused.values())
+    for problem in problems.values():
+        try:
+            _ = problem.matrix
+        except InputError as error:
+            reasons.append(str(error))
+        else:
+            return problem
+    raise InputError(reasons[0])
+
+
+def matrix_reports(
+    problems: dict[str, Problem], profile: Profile, refused: dict[str, str], **asked: Any
+) -> Iterator[tuple[str, MatrixReport]]:
+    """Gather the report of each matrix of a collection in turn, as `matrix_report` does.
+
+    Of a matrix that cannot be read or forecast, `refused` gets the reason. `problems` let go of their
+    matrices.
+    """
+    with one_reading():
+        for name, problem in list(problems.items()):
+            problems[name] = problem.released()
+            try:
+                yield name, matrix_report(problem, profile, **asked)
+            except StorageError:
+                raise  # it would be the same with every other matrix
+            except InputError as error:
+                refused[name] = str(error)
+
+
+def collection_report(
+    matrices: Sequence[str],
+    reports: Mapping[str, MatrixReport],
+    profile: Profile,
+    refused: Mapping[str, str],
+    *,
+    model: str | None = None,
+    models: Sequence[str] | None = None,
+    on_fold: Callable[[], None] = lambda: None,
+) -> CollectionReport:
+    """Score models on what was kept of a collection, as a replay does; nothing is measured for it.
+
+    Parameters
+    ----------
+    matrices : sequence of str
+        As they were asked for.
+    reports : mapping of str to MatrixReport
+        By name.
+    profile : Profile
+    refused : mapping of str to str
+        Matrices without a report, and why.
+    model : str, optional
+        The model of the reports.
+    models : sequence of str, optional
+        Names of those that are scored, beside that one; all by default.
+    on_fold : callable
+        Called after each fit.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such model.
+    """
+    shown = time_model(model)
+    kinds = chosen_models(models)
+    kinds = kinds if MODELS.get(shown) in kinds else [MODELS.get(shown), *kinds]
+    makers = [partial(kind, **settings) for kind in kinds for settings in kind.compared]
+    again = [record for record in kept(profile.machine).records if _tells_noise(record)]
+    scoring = Scoring()
+    unusual: dict[str, tuple[Rarity, ...]] = {}
+    for target, names in _by_setting(reports).items():
+        try:
+            training = training_for(profile, target)
+        except ProfileError as error:  # forecast from another setting: nothing was learned of this one
+            scoring.refused |= dict.fromkeys(names.values(), str(error))
+            continue
+        score(scoring, training, makers, names, on_fold=on_fold, again=again)
+        unusual |= {
+            name: rarities(reports[name].structure, _others(training, reports[name].problem.group))
+            for name in names.values()
+            if reports[name].measured
+        }
+    evaluation = scoring.evaluation(profile.name)
+    return CollectionReport(tuple(matrices), reports, shown, evaluation, unusual, refused)
+
+
+def _tells_noise(record: Record) -> bool:
+    return record.suite == AGAIN_SUITE and DEVICES.get(record.candidate.device).is_current(record)
+
+
+def _by_setting(reports: Mapping[str, MatrixReport]) -> dict[Target, dict[str, str]]:
+    """Return for each type of values and number of threads the names of its matrices, by specification."""
+    found: dict[tuple[str, str, int], tuple[Target, dict[str, str]]] = {}
+    for name, report in reports.items():
+        target = report.target
+        setting = target.device, target.dtype, target.threads
+        _, names = found.setdefault(setting, (target, {}))
+        names[report.problem.specification] = name
+    return dict(found.values())
+
+
+def _others(training: TrainingSet, group: str) -> list[Structure]:
+    """Return the Structures of the matrices of other groups that a model learns from, each once."""
+    found = {r.matrix: training.structure(r) for r in training.records if training.group(r) != group}
+    return list(found.values())

@@ -1,0 +1,99 @@
+"""What a data sheet says of a machine, and what is made of one: machines that nobody measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class DataSheet:
+    """What vendors publish of a machine and products depend on.
+
+    Attributes
+    ----------
+    bandwidth_bytes_per_s : float
+        Peak of the memory that matrices lie in.
+    cores : int
+        Cores of a processor; multiprocessors, or compute units, of a GPU.
+    frequency_hz : float
+        Base frequency of a processor, highest clock of a GPU.
+    l2_bytes, l3_bytes : int
+        Of all cores together; 0 where there is no third level.
+    """
+
+    bandwidth_bytes_per_s: float
+    cores: int
+    frequency_hz: float
+    l2_bytes: int
+    l3_bytes: int = 0
+
+    @property
+    def cache_bytes(self) -> int:
+        """Bytes of the caches that products find a small matrix in."""
+        return self.l2_bytes + self.l3_bytes
+
+    @property
+    def cycles_per_s(self) -> float:
+        """Cycles of all cores in a second."""
+        return self.cores * self.frequency_hz
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """From what a machine that nobody measured was made, and how far off such machines are.
+
+    Attributes
+    ----------
+    like : str
+        Name of the measured machine whose times were scaled.
+    left_out : int
+        Measured machines that were left out once, and forecast from their data sheet and the others.
+    over_start, low, high : tuples of float
+        Ascending logarithms of time over the shortest time of a kernel, and there the ends of the interval of
+        log(measured / forecast) of the machines that were left out.
+    """
+
+    like: str
+    left_out: int
+    over_start: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+
+    def widened(self, time_s: float, start_s: float, low_s: float, high_s: float) -> tuple[float, float]:
+        """Return an interval that also holds what the data sheet may be wrong by.
+
+        The errors of the model and those of the data sheet are taken for independent, as are those of power
+        and time in a forecast of energy.
+
+        Parameters
+        ----------
+        time_s, start_s : float
+            The forecast, and the shortest time of its kernel.
+        low_s, high_s : float
+            Interval of the model alone.
+        """
+        place = math.log(max(time_s / start_s, 1.0))
+        below, above = (float(np.interp(place, self.over_start, ends)) for ends in (self.low, self.high))
+        low = -math.hypot(math.log(low_s / time_s), min(below, 0.0))
+        high = math.hypot(math.log(high_s / time_s), max(above, 0.0))
+        return time_s * math.exp(low), time_s * math.exp(high)
+
+    def sentence(self, name: str) -> str:
+        """Return in words that nobody measured the machine of this name."""
+        return (
+            f"{name} is from a data sheet, like {self.like}: nobody measured it. The model sparsecast gives "
+            f"intervals that hold what {self.left_out} measured machines, each left out once, were off by"
+        )
+
+    @classmethod
+    def from_dict(cls, described: Mapping[str, Any]) -> Made:
+        """Return what the attributes describe, lists for tuples as in JSON."""
+        values: dict[str, Any] = dict(described)
+        for name in ("over_start", "low", "high"):
+            values[name] = tuple(values[name])
+        return cls(**values)

@@ -1,0 +1,227 @@
+"""The page of a collection of matrices: how good the forecasts are, and where and why they are worst."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from rich.table import Table
+
+from sparsecast.benchmark.evaluation import EvaluationRow, ModelScore, worst_of
+from sparsecast.benchmark.rarity import Rarity
+from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.models.linear import capacity
+from sparsecast.reports import tables
+from sparsecast.reports.evaluation_figures import noise_band
+from sparsecast.reports.pages import collection_charts
+from sparsecast.reports.pages.charts import Chart
+from sparsecast.reports.pages.collection_report import CollectionReport
+from sparsecast.reports.pages.drawing import Draw, drawn
+from sparsecast.reports.pages.matrix_page import machine_rows, trust_rows
+from sparsecast.reports.pages.matrix_report import MatrixReport
+from sparsecast.reports.pages.rendering import head_of, page, rows_of
+
+#: Matrices whose errors are explained, and features that each explanation names.
+_WORST, _RARITIES = 10, 3
+
+#: A product whose bytes are between this part of a cache and its inverse is said to be at the edge of it.
+_EDGE = 0.5
+
+#: Rows about trust that are of the profile; the others are of one matrix.
+_ABOUT_PROFILE = 4
+
+#: Columns about choices that are known without having measured what forecasts cost.
+_CHOICE_COLUMNS = 5
+
+_MATRIX_HEAD = (
+    "matrix",
+    "chosen",
+    "non-zeros",
+    "a row",
+    "forecast",
+    "interval",
+    "measured",
+    "error",
+    "fastest measured",
+    "regret",
+)
+
+
+def collection_page(found: CollectionReport, links: Mapping[str, str], draw: Draw = drawn) -> str:
+    """Return the page as HTML.
+
+    `links` are the relative addresses of the pages of its matrices, by name; `draw` gives a chart as SVG.
+
+    Raises
+    ------
+    InputError
+        If a library that draws it is missing.
+    """
+    score, machine = found.evaluation.models.get(found.model), found.evaluation.profile
+    first = next(iter(found.reports.values()))
+    return page(
+        "collection.html",
+        _charts(found, score),
+        draw,
+        title=", ".join(found.matrices),
+        subtitle=f"{len(found.reports):,} matrices, y = A x on {machine}, model {found.model}",
+        answer=_answer(found, score),
+        notes=list(dict.fromkeys(note for each in found.reports.values() for note in each.prediction.notes)),
+        score=score,
+        unmeasured=found.unmeasured,
+        evaluate=_command("evaluate", found),
+        worst=[_explained(found, name, error, links[name]) for name, error in worst_of(found.rows, _WORST)],
+        repeats=tables.repeats_sentence(found.evaluation.repeats),
+        errors=_table(tables.errors(found.evaluation.models)) if score else None,
+        choices=_table(tables.choices(found.evaluation.models), _CHOICE_COLUMNS) if score else None,
+        matrix_head=_MATRIX_HEAD,
+        matrix_rows=[(name, links[name], _matrix_row(found, name)) for name in found.reports],
+        refused=list(found.refused.items()),
+        left_out=list(found.evaluation.refused.items()),
+        machine_rows=machine_rows(first),
+        trust_rows=trust_rows(first)[:_ABOUT_PROFILE],
+        commands=[_command(name, found) for name in ("evaluate", "report")],
+    )
+
+
+def _charts(found: CollectionReport, score: ModelScore | None) -> list[Chart]:
+    if score is None:
+        return []
+    models = found.evaluation.models
+    of_formats = dict(sorted(score.formats.items(), key=lambda item: item[1].median_error))
+    said = "Dot: median of the absolute errors; bar: to where 90 of 100 lie."
+    return [
+        collection_charts.agreement(found.rows, score),
+        collection_charts.errors(
+            "errors-by-format", f"Errors of {found.model} by format. {said}", _upper(of_formats)
+        ),
+        collection_charts.errors("errors-by-model", f"Errors by model. {said}", models),
+        collection_charts.regret(models),
+        collection_charts.coverage(models),
+    ]
+
+
+def _upper(scores: Mapping[str, Any]) -> dict[str, Any]:
+    return {name.upper(): score for name, score in scores.items()}
+
+
+def _answer(found: CollectionReport, score: ModelScore | None) -> str:
+    if score is None:
+        return f"No measurement was kept of these {len(found.reports):,} matrices: only forecasts are here."
+    matrices = len({row.matrix for row in found.rows})
+    noise, noise_name = noise_band(score)
+    said = "" if noise is None else f" Noise: {100 * noise:.1f} % ({noise_name})."
+    return (
+        f"{score.forecasts:,} forecasts of {matrices:,} matrices against measurements: median error "
+        f"{100 * score.median_error:.1f} %, 90 of 100 below {100 * score.p90_error:.0f} %.{said} The format "
+        f"chosen takes {100 * score.regret:.1f} % longer than the fastest one."
+    )
+
+
+def _table(table: Table, columns: int | None = None) -> dict[str, Any]:
+    """Return what a template shows of a table for the terminal, or of so many of its first columns."""
+    rows = [row[:columns] for row in rows_of(table)]
+    return {"head": head_of(table)[:columns], "rows": rows, "said": str(table.caption or "").splitlines()}
+
+
+def _matrix_row(found: CollectionReport, name: str) -> tuple[str, ...]:
+    """Return what the choice for a matrix comes to: held out of the fit where it was measured."""
+    report, own = found.reports[name], [row for row in found.rows if row.matrix == name]
+    about = report.structure
+    size = f"{about.nnz:,}", f"{about.row_lengths.mean:.1f}"
+    if not own:
+        best = report.prediction[0]
+        span = tables.interval(best.low_s, best.high_s)
+        return (best.candidate.format.upper(), *size, tables.time(best.time_s), span, "not measured", *"---")
+    chosen = min(own, key=lambda row: row.estimate.value)
+    fastest = min(own, key=lambda row: row.measured)
+    return (
+        chosen.estimate.candidate.format.upper(),
+        *size,
+        tables.time(chosen.estimate.value),
+        tables.interval(chosen.estimate.low, chosen.estimate.high),
+        tables.time(chosen.measured),
+        f"{100 * chosen.error:+.0f} %",
+        f"{fastest.estimate.candidate.format.upper()}, {tables.time(fastest.measured)}",
+        f"{100 * (chosen.measured / fastest.measured - 1):.0f} %",
+    )
+
+
+def _explained(found: CollectionReport, name: str, error: float, link: str) -> dict[str, Any]:
+    """Return what is known of why a matrix is forecast badly."""
+    own = sorted((row for row in found.rows if row.matrix == name), key=lambda row: row.error)
+    low, high = own[0], own[-1]
+    held = [row.is_covered for row in own if row.is_covered is not None]
+    said = f"{len(own)} formats, from {_error(low)} to {_error(high)}"
+    if held:
+        said += f"; {sum(held)} of {len(held)} measurements within their intervals"
+    rare = [_rarity(each) for each in found.rarities.get(name, ())[:_RARITIES]]
+    reasons = [*rare, *_at_the_edge(found.reports[name]), *_noisy(own, error)]
+    return {
+        "name": name,
+        "link": link,
+        "error": f"{100 * error:+.0f} %",
+        "said": f"{said}.",
+        "reasons": reasons
+        or ["None of its features is unusual among the matrices that the model learned from."],
+    }
+
+
+def _error(row: EvaluationRow) -> str:
+    return f"{100 * row.error:+.0f} % ({row.estimate.candidate.format.upper()})"
+
+
+def _rarity(found: Rarity) -> str:
+    """Return in a sentence in what a matrix is unusual."""
+    what = f"{found.trait[0].upper()}{found.trait[1:]}: {_number(found.value)}"
+    end = f"{'at most' if found.is_large else 'at least'} {_number(found.end)}"
+    if not found.beyond:
+        much = "more" if found.is_large else "less"
+        return (
+            f"{what}, {much} than any of the {found.others:,} matrices that the model learned from ({end}): "
+            f"the forecast reaches beyond them."
+        )
+    much = f"{'has' if found.beyond == 1 else 'have'} as {'much' if found.is_large else 'little'}"
+    return f"{what}; only {found.beyond} of the {found.others:,} matrices that the model learned from {much}."
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 or value == int(value) else f"{value:.3g}"
+
+
+def _at_the_edge(report: MatrixReport) -> list[str]:
+    """Return a sentence if little decides whether a product finds its data in a cache."""
+    machine, threads = report.profile.machine, report.target.threads
+    needed = int(report.target.format_bytes("csr", RowBlocks.of(report.structure))[0])
+    levels = {each.level: capacity(each, threads) for each in machine.product_caches if each.level > 1}
+    return [
+        f"Matrix and vectors in CSR take {tables.size(needed)}, about the {tables.size(size)} of L{level}: "
+        f"little decides there what a product finds in the cache."
+        for level, size in levels.items()
+        if _EDGE <= needed / size <= 1 / _EDGE
+    ]
+
+
+def _noisy(own: Sequence[EvaluationRow], error: float) -> list[str]:
+    """Return a sentence if the measurements themselves differ by as much as half of the error."""
+    differences = [d for row in own for d in (row.record.noise, row.repeat_difference) if d is not None]
+    noise = float(np.median(differences)) if differences else 0.0
+    if noise < abs(error) / 2:
+        return []
+    return [f"Its measurements themselves differ by {100 * noise:.1f} %."]
+
+
+def _command(name: str, found: CollectionReport) -> str:
+    """Return the command that measures the collection, or that writes this page."""
+    targets = [each.target for each in found.reports.values()]
+    dtypes = sorted({each.dtype for each in targets})
+    setting = f"--threads {targets[0].threads}"
+    if len(dtypes) == 1:  # else each matrix has its own
+        setting += f" --dtype {dtypes[0]}"
+    if name == "report":
+        planned = (each.plan.iterations for each in found.reports.values() if each.plan)
+        setting += "".join(f" --iterations {each}" for each in list(planned)[:1]) + f" --model {found.model}"
+    asked = " ".join(map(shlex.quote, found.matrices))
+    return f"sparsecast {name} {asked} --profile {shlex.quote(found.evaluation.profile)} {setting}"
