@@ -110,6 +110,10 @@ ObjectiveOption = Annotated[
         help="What is least; edp is energy times time.",
     ),
 ]
+MeterCommandOption = Annotated[
+    str | None,
+    typer.Option(metavar="COMMAND", help="Prints the joules so far: a meter of your own."),
+]
 PowerModelOption = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Joules of your own, where nothing measured them: JSON."),
