@@ -19,7 +19,7 @@ from sparsecast.formats import FORMATS
 from sparsecast.matrices.gallery import gallery
 from sparsecast.models import DEFAULT_MODEL, MODELS
 from sparsecast.models.conversion import ConversionCost
-from sparsecast.models.model import HELD_OUT_SUITE, INTERVAL_SHARE
+from sparsecast.models.model import HELD_OUT_SUITE, INTERVAL_SHARE, WIDEST, prediction_interval
 from sparsecast.models.training import TrainingSet
 from sparsecast.planning.dynamic_programme import strip_statistics
 from sparsecast.records import Parameters
@@ -263,3 +263,10 @@ def test_conversion_cost_is_never_below_nothing(make_record, of_lengths, train, 
     cost = ConversionCost().fit(train(records))
     assert min(cost.coefficients_["coo"]) >= 0
     assert float(cost.seconds(way("coo"), RowBlocks.of(of_lengths([4] * 10**5)))[0]) > 0
+
+
+def test_two_ratios_that_disagree_wildly_give_an_interval_that_can_be_read():
+    low, high = prediction_interval([1e-9, 1e9])
+    assert (low, high) == pytest.approx((1 / WIDEST, WIDEST))
+    low, high = prediction_interval([0.9, 1.1])
+    assert 1 / WIDEST < low < 0.9 and 1.1 < high < WIDEST

@@ -29,6 +29,9 @@ INTERVAL_FOLDS = 5
 #: From so many ratios on, an interval ends at two of them; fewer do not say where a twentieth lies beyond.
 LEAST_RANKED = 39
 
+#: An interval that is wider says no more: two disturbed ratios would make one from 1e-38 to 1e35 seconds.
+WIDEST = 1000.0
+
 #: Suite that no model is fitted to: it tells the size of the errors.
 HELD_OUT_SUITE = "gallery"
 
@@ -375,7 +378,7 @@ def prediction_interval(ratios: Sequence[float]) -> tuple[float, float]:
     From LEAST_RANKED ratios on it ends at two of them: one more is below the k-th smallest of n with
     probability k / (n + 1), however they scatter. Fewer ratios are taken for factors whose logarithms are
     normally distributed. The interval is then that of one more observation by Student's distribution:
-    mean -+ t s sqrt(1 + 1/n).
+    mean -+ t s sqrt(1 + 1/n), and a factor of WIDEST to each side at most.
     """
     from scipy.special import stdtrit
 
@@ -385,6 +388,6 @@ def prediction_interval(ratios: Sequence[float]) -> tuple[float, float]:
         return ordered[beyond - 1], ordered[count - beyond]
     logarithms = np.log(ratios)
     t = stdtrit(count - 1, (1 + INTERVAL_SHARE) / 2)
-    half = t * logarithms.std(ddof=1) * np.sqrt(1 + 1 / count)
+    half = min(t * logarithms.std(ddof=1) * np.sqrt(1 + 1 / count), np.log(WIDEST))
     middle = logarithms.mean()
     return float(np.exp(middle - half)), float(np.exp(middle + half))
