@@ -141,6 +141,10 @@ def test_a_machine_from_a_data_sheet_says_so_in_every_answer(run, data_folder, t
         (("next", "--like", "nobodys", "--cores", "9"), "profile 'nobodys' is unknown"),
         (("next", "--like", "xeon-gold-6154-edr", "--cores", "9"), "has no data sheet"),
         (("next", "--like", "nvidia-a100", "--l2", "much"), "l2 'much': expected a number above 0 in B"),
+        (
+            ("next", "--like", "nvidia-a100", "--bandwidth", "400"),
+            "bandwidth 400: expected at least 1e+08 B/s; write the unit, such as 400GB/s",
+        ),
     ],
 )
 def test_a_machine_that_cannot_be_made_is_one_line(run, data_folder, arguments, told):

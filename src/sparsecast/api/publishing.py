@@ -26,6 +26,9 @@ from sparsecast.models.data_sheets import kind_of, learned
 #: Units of what a data sheet tells, by option.
 _UNITS = {"bandwidth": "B/s", "frequency": "Hz", "l2": "B", "l3": "B", "memory": "B"}
 
+#: What no machine goes below: a number there was meant in another unit. A level that is missing has 0 bytes.
+_LEAST = {"bandwidth": 1e8, "frequency": 1e7, "memory": 1e6}
+
 TABLE_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 
 
@@ -60,9 +63,15 @@ def told_figures(texts: Mapping[str, str | None], cores: int | None = None) -> d
     Raises
     ------
     InputError
-        If a text is something else.
+        If a text is something else, or in another unit by what it would mean.
     """
     found = {name: quantity(name, text, _UNITS[name]) for name, text in texts.items() if text is not None}
+    for name, least in _LEAST.items():
+        if name in found and found[name] < least:
+            text, unit = texts[name], _UNITS[name]
+            raise InputError(
+                f"{name} {text}: expected at least {least:g} {unit}; write the unit, such as {text}G{unit}"
+            )
     return found if cores is None else {**found, "cores": cores}
 
 
