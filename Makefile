@@ -5,9 +5,9 @@ MATRIX ?= gallery:elasticity3d?n=32
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-SOURCES := src tests benchmarks examples
+SOURCES := src tests benchmarks examples docs
 
-.PHONY: demo test test-mpi test-cnn test-browser check clean gpu-campaign
+.PHONY: docs demo test test-mpi test-cnn test-browser check clean gpu-campaign
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -48,6 +48,14 @@ test-browser: $(VENV)/installed-test $(VENV)/installed-browser
 			{ echo 'chromium and chromedriver: expected both on the path; install Chromium and its driver'; exit 2; }; \
 		apt-get -qq update && apt-get -qq install -y chromium chromium-driver; }
 	$(BIN)/python -m pytest tests/browser
+
+# The site, into docs/_build: every block of code of its pages is run, and the tutorial; a warning is an error.
+PAGES := docs/index.md $(wildcard docs/guide/*.md docs/models/*.md)
+docs: $(VENV)/installed-docs $(VENV)/installed-report
+	$(BIN)/python docs/extensions/run_blocks.py $(PAGES)
+	rm -rf docs/_build
+	SPARSECAST_HOME="$(CURDIR)/docs/_build/home" PATH="$(CURDIR)/$(BIN):$$PATH" \
+		$(BIN)/sphinx-build --fail-on-warning --quiet docs docs/_build/html
 
 check: $(VENV)/installed-check
 	$(BIN)/ruff check $(SOURCES)

@@ -7,13 +7,14 @@ import itertools
 import re
 import sys
 import traceback
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
 from sparsecast.cli import completing
 from sparsecast.cli.options import INPUT_WRONG, OUR_FAULT, STOPPED
 from sparsecast.errors import InputError, SparsecastError
+from sparsecast.version import VERSION
 
 #: Commands, by what they are for: the groups of `sparsecast --help`.
 GROUPS = {
@@ -37,7 +38,12 @@ def build() -> typer.Typer:
     )
 
     @app.callback()
-    def root(context: typer.Context) -> None:
+    def root(
+        context: typer.Context,
+        version: Annotated[
+            bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Say which this is.")
+        ] = False,
+    ) -> None:
         """Forecast, plan and run sparse matrix-vector products, y = A x."""
         if context.invoked_subcommand is None:
             from sparsecast import api
@@ -52,6 +58,12 @@ def build() -> typer.Typer:
             brief = _brief(module.command.__doc__ or "")
             app.command(name, short_help=brief, rich_help_panel=_GROUP_OF[name])(module.command)
     return app
+
+
+def _show_version(is_asked: bool) -> None:
+    if is_asked:
+        print(f"sparsecast {VERSION}")
+        raise typer.Exit
 
 
 def _brief(description: str) -> str:
