@@ -1,8 +1,8 @@
 """Run every code block of pages in Markdown: ``python docs/extensions/run_blocks.py [--write] PAGE...``.
 
 Each page has a folder of its own, in which its blocks run one after the other: ``python`` in one namespace,
-``console`` line by line after ``$``, ``json`` and ``toml`` are parsed, and ``text`` is no code. What is
-printed is compared with what the page shows, where it shows anything: ``...`` stands for any text. Numbers may
+``console`` line by line after ``$``, ``json`` and ``toml`` are parsed, ``text`` is no code. What is
+printed is compared with what the page shows, if it shows anything: ``...`` stands for any text. Numbers may
 differ by a hundredth, since libraries round differently. ``--write`` puts what was printed into the page.
 
 A comment before a block says what else is to be known of it::

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -34,7 +35,7 @@ MatrixArgument = Annotated[
         metavar="MATRIX",
         autocompletion=completing.matrices,
         help="A file (.mtx, .mtx.gz, .rb, .hb, .npz, .mat), an edge list (.txt, .tsv, .csv, .edges, .el) or "
-        "gallery:NAME?key=value&key=value.",
+        "gallery:NAME?key=value&key=value, or suitesparse:GROUP/NAME, which is downloaded once.",
     ),
 ]
 QuestionArgument = Annotated[
@@ -145,6 +146,15 @@ def power_file(path: Path | None) -> PowerFile | None:
 def screen() -> Console:
     """Return the console for messages and progress: standard error."""
     return Console(stderr=True, highlight=False)
+
+
+@contextmanager
+def shown_bytes(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Show what is downloaded or unpacked, if that takes long; give a function (done, total)."""
+    from sparsecast.reports.progress import byte_bar
+
+    with byte_bar(screen(), what) as update:
+        yield update
 
 
 def show(as_json: bool, document: dict[str, Any], *shown: Table | str) -> None:

@@ -26,13 +26,14 @@ def home() -> Path:
         import platformdirs  # only here: a machine whose packages are not ours to choose may lack it
 
         folder = platformdirs.user_data_path("sparsecast", appauthor=False)
-    with _storage_errors(folder):
+    with storage_errors(folder):
         (folder / "profiles").exists()
     return folder
 
 
 @contextmanager
-def _storage_errors(path: Path) -> Iterator[None]:
+def storage_errors(path: Path) -> Iterator[None]:
+    """Turn what the system says against writing `path` into a StorageError of one line."""
     try:
         yield
     except OSError as error:
@@ -44,7 +45,7 @@ def _storage_errors(path: Path) -> Iterator[None]:
 
 def ensure_writable(folder: Path) -> None:
     """Create `folder` and try a write in it: a StorageError comes before hours of measuring."""
-    with _storage_errors(folder):
+    with storage_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder) as probe:
             probe.write(bytes(4096))
@@ -59,7 +60,7 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     StorageError
         If the file cannot be written; what stood at `path` before still stands.
     """
-    with _storage_errors(path):
+    with storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacement(path) as temporary:
             write(temporary)
@@ -76,14 +77,14 @@ def journal(path: Path) -> Iterator[Callable[[str], None]]:
     StorageError
         If a line cannot be written.
     """
-    with _storage_errors(path):
+    with storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         stream = path.open("a", encoding="utf-8")
         written = path.read_bytes()
         stream.truncate(written.rfind(b"\n") + 1)
 
     def append(line: str) -> None:
-        with _storage_errors(path):
+        with storage_errors(path):
             stream.write(line + "\n")
             stream.flush()
 
@@ -104,7 +105,7 @@ def exclusive(path: Path, waits: bool = False) -> Iterator[None]:
     StorageError
         If the lock file cannot be written.
     """
-    with _storage_errors(path):
+    with storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         stream = path.open("a+", encoding="utf-8")
     with stream:

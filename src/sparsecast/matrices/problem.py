@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from scipy.sparse import csr_array, issparse
 from sparsecast.errors import InputError
 from sparsecast.features.analysis import structure
 from sparsecast.features.structure import Structure
+from sparsecast.matrices import suitesparse
 from sparsecast.matrices.atlas import atlas_group
 from sparsecast.matrices.families import FAMILIES, built, expected_entries, parse_specification
 from sparsecast.matrices.gallery import gallery_from_specification
@@ -29,6 +30,9 @@ PUBLISHED_PREFIX = "published:"
 
 #: Kinds of twins, by name.
 TWINS = {"ours": twin, "banded": banded_twin}
+
+# Before the checksum of a file in its specification.
+_DIGEST = "?sha256="
 
 #: Entries that are expected of a matrix when nobody knows.
 _USUAL_ENTRIES = 1_000_000
@@ -79,15 +83,17 @@ class Problem:
 
     @classmethod
     def named(cls, text: str | Path) -> Problem:
-        """Return the problem that a text names: a file, ``gallery:NAME?...``, or a specification.
+        """Return the problem that a text names; nothing is read, made or downloaded yet.
 
-        Nothing is read or made yet.
+        It may be a file, ``gallery:NAME?...``, ``suitesparse:GROUP/NAME``, or a specification.
         """
         text = str(text)
         family = text.partition("?")[0]
         if text.startswith(GALLERY_PREFIX):
             short = text.removeprefix(GALLERY_PREFIX)
             return cls(text, lambda: (gallery_from_specification(short), None), text, family)
+        if text.startswith(suitesparse.PREFIX):
+            return cls._downloaded(suitesparse.Downloaded.named(text.partition(_DIGEST)[0]))
         if text.startswith(TWIN_PREFIX):
             return cls._twin(text)
         if text.startswith(FILE_PREFIX):
@@ -105,6 +111,16 @@ class Problem:
             return f"{FILE_PREFIX}{path.resolve()}?sha256={_file_digest(path)}"
 
         return cls(matrix_name(path), lambda: read_file(path), specified)
+
+    @classmethod
+    def _downloaded(cls, matrix: suitesparse.Downloaded) -> Problem:
+        fetched = cache(matrix.fetched)  # its checksum is computed once
+
+        def specified() -> str:
+            fetched()
+            return f"{matrix}{_DIGEST}{matrix.kept_digest()}"
+
+        return cls(f"{matrix.group}/{matrix.name}", lambda: read_file(fetched()), specified)
 
     def twin(self, kind: str = "ours", block: int = 1) -> Problem:
         """Return a problem with a matrix made from this one's Structure alone, by a function of TWINS."""
@@ -130,7 +146,8 @@ class Problem:
     def rebuilt(cls, specification: str) -> Problem | None:
         """Return the problem of a specification; None if its matrix cannot be made again.
 
-        That is so for a file that is gone or has changed, and for a matrix that was an array.
+        That is so for a file that is gone or has changed, also for one that was downloaded, and for a matrix
+        that was an array.
         """
         original = (
             specification.rpartition("&of=")[2] if specification.startswith(TWIN_PREFIX) else specification
@@ -138,6 +155,10 @@ class Problem:
         if original.startswith(FILE_PREFIX):
             path, _, digest = original.removeprefix(FILE_PREFIX).rpartition("?sha256=")
             if not Path(path).is_file() or _file_digest(Path(path)) != digest:
+                return None
+        elif original.startswith(suitesparse.PREFIX):
+            name, _, digest = original.partition(_DIGEST)
+            if suitesparse.Downloaded.named(name).kept_digest() != digest:
                 return None
         elif not original.startswith(GALLERY_PREFIX) and original.partition("?")[0] not in FAMILIES:
             return None
@@ -227,9 +248,9 @@ def _digest(A: csr_array[Any]) -> str:
     digest = hashlib.sha256(repr((A.shape, A.dtype.str)).encode())
     for array in (A.indptr, A.indices, A.data):
         digest.update(array.tobytes())
-    return digest.hexdigest()[:32]
+    return digest.hexdigest()[: suitesparse.DIGITS]
 
 
 def _file_digest(path: Path) -> str:
     with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()[:32]
+        return hashlib.file_digest(stream, "sha256").hexdigest()[: suitesparse.DIGITS]

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError, remedy_for
+from sparsecast.matrices import suitesparse
 from sparsecast.matrices.assembly import Contents, sort_rows
 from sparsecast.matrices.edge_list import SUFFIXES as EDGE_LIST_SUFFIXES
 from sparsecast.matrices.edge_list import read_edge_list
@@ -62,7 +63,8 @@ def load(
     ----------
     path : str or path-like
         A file named ``.mtx``, ``.mtx.gz``, ``.rb``, ``.rua`` and so on, ``.npz`` or ``.mat``; or the edge
-        list of a graph, ``.txt``, ``.tsv``, ``.csv``, ``.edges`` or ``.el``, also with ``.gz``.
+        list of a graph, ``.txt``, ``.tsv``, ``.csv``, ``.edges`` or ``.el``, also with ``.gz``. Or
+        ``suitesparse:GROUP/NAME``: a matrix of the SuiteSparse Matrix Collection, downloaded once.
     dtype : dtype-like, optional
         One of DTYPES. Without it: float64, or complex128 where the file is complex, each in the single
         precision of float32 and complex64 where an ``.npz`` or ``.mat`` holds it. A complex type promotes a
@@ -76,13 +78,13 @@ def load(
     Raises
     ------
     MatrixFileError
-        If the file is missing, damaged, or of a kind that is not taken.
+        If the file is missing, damaged, or of a kind that is not taken, or cannot be downloaded.
     MatrixSizeError
         If the matrix does not fit in memory; that is found before the memory is taken.
     InputError
         If `dtype` is another one, or a real one for a complex file: its imaginary parts would be lost.
     """
-    return read_file(path, dtype=dtype)[0]
+    return read_file(suitesparse.local_path(path), dtype=dtype)[0]
 
 
 def read_file(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, DownloadColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
+
+# What takes no longer needs no bar of bytes.
+_PATIENCE_S = 2.0
 
 
 def _clock(seconds: float) -> str:
@@ -39,3 +43,17 @@ def counted_bar(console: Console, what: str, total: int) -> Iterator[Callable[[]
     with _progress(console, TimeRemainingColumn()) as progress:
         task = progress.add_task(what, total=total)
         yield lambda: progress.advance(task)
+
+
+@contextmanager
+def byte_bar(console: Console, what: str) -> Iterator[Callable[[int, int], None]]:
+    """Show a bar for bytes, from two seconds on; give a function (done, total), total 0 where unknown."""
+    begin = time.monotonic()
+    with _progress(console, DownloadColumn(), TimeRemainingColumn()) as progress:
+        task = progress.add_task(what, total=None, visible=False)
+
+        def update(done: int, total: int) -> None:
+            is_long = time.monotonic() - begin > _PATIENCE_S
+            progress.update(task, completed=done, total=total or None, visible=is_long)
+
+        yield update

@@ -1,0 +1,278 @@
+"""Matrices of the SuiteSparse Matrix Collection: downloaded once, then read from the user's data folder.
+
+The collection publishes no checksums of its archives. What stands in for them: a download must be whole (its
+length, and the checksum of gzip), and its SHA-256 is written down beside the matrix. A file that changed
+later is refused, and so is a second download that differs from the first.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import re
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from sparsecast.errors import MatrixFileError
+from sparsecast.machines import storage
+from sparsecast.matrices import progress
+from sparsecast.matrices.sources import BLOCK_BYTES, check_file, damaged, failures_of, igzip
+
+#: Begins the name of such a matrix: ``suitesparse:GROUP/NAME``.
+PREFIX = "suitesparse:"
+
+#: Where the archives are, as GROUP/NAME.tar.gz; and the environment variable that names another place.
+ADDRESS, ADDRESS_VARIABLE = "https://sparse.tamu.edu/MM", "SPARSECAST_SUITESPARSE"
+
+#: Digits of a SHA-256 that a specification has, as those of other files.
+DIGITS = 32
+
+_KNOWN_NAME = re.compile(r"([\w+-][\w.+-]*)/([\w+-][\w.+-]*)", re.ASCII)
+
+# Seconds without an answer.
+_PATIENCE_S = 30
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Origin:
+    """What is written down of a download, beside the matrix.
+
+    Attributes
+    ----------
+    address : str
+    downloaded_at : str
+        In UTC, as ISO 8601.
+    archive_sha256, matrix_sha256 : str
+        Of the archive, and of the matrix file that was in it.
+    """
+
+    address: str
+    downloaded_at: str
+    archive_sha256: str
+    matrix_sha256: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Downloaded:
+    """A matrix of the collection, by its name.
+
+    Attributes
+    ----------
+    group, name : str
+        As in the collection: ``HB`` and ``1138_bus``.
+    """
+
+    group: str
+    name: str
+
+    @classmethod
+    def named(cls, text: str) -> Downloaded:
+        """Return the matrix that ``suitesparse:GROUP/NAME`` names; nothing is read or downloaded.
+
+        Raises
+        ------
+        MatrixFileError
+            If the text has another form.
+        """
+        found = _KNOWN_NAME.fullmatch(text.removeprefix(PREFIX))
+        if found is None:
+            raise _error(text, f"expected {PREFIX}GROUP/NAME, such as {PREFIX}HB/1138_bus", "name both")
+        return cls(*found.groups())
+
+    def __str__(self) -> str:
+        return f"{PREFIX}{self.group}/{self.name}"
+
+    @property
+    def path(self) -> Path:
+        """The file in the user's data folder, which need not be there."""
+        return storage.home() / "cache" / "suitesparse" / self.group / f"{self.name}.mtx"
+
+    @property
+    def address(self) -> str:
+        """Where its archive is."""
+        base = os.environ.get(ADDRESS_VARIABLE) or ADDRESS
+        return f"{base.rstrip('/')}/{quote(self.group)}/{quote(self.name)}.tar.gz"
+
+    def kept_digest(self) -> str | None:
+        """Return DIGITS of the SHA-256 of the matrix file as it was downloaded; None where it is gone."""
+        origin = self._origin()
+        return origin.matrix_sha256[:DIGITS] if origin and self.path.is_file() else None
+
+    def fetched(self) -> Path:
+        """Return the matrix file, downloaded if it is not here, and compared with its SHA-256.
+
+        Raises
+        ------
+        MatrixFileError
+            If the collection cannot be reached or has no such matrix, or what came or is kept is damaged.
+        StorageError
+            If the file cannot be kept.
+        """
+        origin = self._origin()
+        if origin is None or not self.path.exists():
+            self._download(origin)
+        elif _sha256(self.path) != origin.matrix_sha256:
+            raise damaged(
+                self.path,
+                f"differs from what was downloaded on {origin.downloaded_at}, by its SHA-256",
+                "remove it: it is downloaded again, and compared with that",
+            )
+        return self.path
+
+    @property
+    def _origin_path(self) -> Path:
+        return self.path.with_suffix(".json")
+
+    def _origin(self) -> Origin | None:
+        if not self._origin_path.exists():
+            return None
+        try:
+            return Origin(**json.loads(self._origin_path.read_text(encoding="utf-8")))
+        except (ValueError, TypeError) as error:
+            remedy = "remove it and the matrix beside it: both are downloaded again"
+            raise damaged(self._origin_path, "does not say what was downloaded", remedy) from error
+
+    def _download(self, before: Origin | None) -> None:
+        folder = self.path.parent
+        storage.ensure_writable(folder)
+        with storage.storage_errors(folder), tempfile.TemporaryDirectory(dir=folder) as passing:
+            archive = self._archive(Path(passing), before)
+            self._unpack(archive)
+            origin = Origin(
+                self.address,
+                datetime.now(UTC).isoformat(timespec="seconds"),
+                _sha256(archive),
+                _sha256(self.path),
+            )
+        # Last, so that a matrix that nobody vouches for is downloaded again.
+        text = json.dumps(dataclasses.asdict(origin), indent=1)
+        storage.write_atomically(self._origin_path, lambda path: path.write_text(text, encoding="utf-8"))
+
+    def _archive(self, folder: Path, before: Origin | None) -> Path:
+        """Download the archive into a folder; it must be the one that was downloaded before, if one was."""
+        pooch = _pooch(self)
+        known = None if before is None else f"sha256:{before.archive_sha256}"
+        with progress.show(f"downloading {self.group}/{self.name}") as tell, self._failures(before):
+            # Not as a text that the server compresses once more on its way: bytes are counted, and compared.
+            plain = {"Accept-Encoding": "identity"}
+            downloader = pooch.HTTPDownloader(_Bar(tell), BLOCK_BYTES, timeout=_PATIENCE_S, headers=plain)
+            with _quiet(pooch.get_logger()):
+                return Path(pooch.retrieve(self.address, known, "archive", folder, downloader=downloader))
+
+    @contextmanager
+    def _failures(self, before: Origin | None) -> Iterator[None]:
+        """Turn what goes wrong with a download into one line."""
+        from requests.exceptions import HTTPError, RequestException
+
+        elsewhere = "or download it elsewhere and name its .mtx file"
+        try:
+            yield
+        except HTTPError as error:
+            status = error.response.status_code
+            error.response.close()  # nobody has read it
+            if status == 404:
+                problem = f"the collection has no such matrix (404 for {self.address})"
+                raise _error(self, problem, "check GROUP and NAME at https://sparse.tamu.edu") from error
+            raise _error(self, f"{self.address} answers {status}", f"try later, {elsewhere}") from error
+        except RequestException as error:
+            problem = f"{self.address} cannot be downloaded ({type(error).__name__}), and no copy is here"
+            raise _error(self, problem, f"connect to the network, {elsewhere}") from error
+        except ValueError as error:
+            if before is None:
+                raise
+            problem = f"its archive differs from the one of {before.downloaded_at}, by its SHA-256"
+            remedy = f"if the collection has changed it, remove {self._origin_path} to take the new one"
+            raise _error(self, problem, remedy) from error
+
+    def _unpack(self, archive: Path) -> None:
+        """Write the matrix of an archive to its place. No path comes from the archive, and no other file."""
+        with progress.show(f"unpacking {self.group}/{self.name}") as tell:
+
+            def write(path: Path) -> None:
+                with path.open("wb") as file:
+                    for piece in self._contents(archive, tell):
+                        file.write(piece)
+
+            storage.write_atomically(self.path, write)
+
+    def _contents(self, archive: Path, tell: progress.Tell) -> Iterator[bytes]:
+        """Give the bytes of the matrix file, and read the archive to its end, where its checksum is."""
+        wanted, is_found = f"{self.name}/{self.name}.mtx", False
+        size = archive.stat().st_size
+        with failures_of(Path(str(self))), archive.open("rb") as raw, igzip.open(raw) as stream:
+            try:
+                with tarfile.open(fileobj=stream, mode="r|") as members:
+                    for member in members:
+                        if is_found or not member.isreg() or member.name.removeprefix("./") != wanted:
+                            continue
+                        is_found, file = True, members.extractfile(member)
+                        while file and (piece := file.read(BLOCK_BYTES)):
+                            yield piece
+                            tell(raw.tell(), size)
+            except tarfile.TarError as error:
+                raise _error(self, f"its archive is damaged ({error})", "try again later") from error
+            while stream.read(BLOCK_BYTES):
+                pass
+        if not is_found:
+            raise _error(self, f"its archive has no file {wanted}", "name another matrix")
+
+
+def local_path(path: str | os.PathLike[str]) -> Path:
+    """Return the path of a matrix file; one of the collection is downloaded if it is not here."""
+    text = os.fspath(path)
+    return Downloaded.named(text).fetched() if text.startswith(PREFIX) else Path(path)
+
+
+class _Bar:
+    """What pooch tells of a download, handed on; it sets `total`, and names the methods."""
+
+    def __init__(self, tell: progress.Tell) -> None:
+        self._tell, self._done, self.total = tell, 0, 0
+
+    def update(self, more: int) -> None:
+        self._done += more
+        self._tell(self._done, self.total)
+
+    def reset(self) -> None:
+        self._done = 0
+
+    def close(self) -> None:
+        pass
+
+
+def _pooch(matrix: Downloaded) -> Any:
+    try:
+        import pooch
+    except ImportError as error:  # a machine whose packages are not ours to choose
+        problem = "no copy is here, and pooch, which downloads it, is not installed"
+        raise _error(matrix, problem, "pip install pooch") from error
+    return pooch
+
+
+def _error(matrix: Downloaded | str, problem: str, remedy: str) -> MatrixFileError:
+    return MatrixFileError(f"{' '.join(str(matrix).split())}: {problem}; {remedy}")
+
+
+@contextmanager
+def _quiet(logger: Any) -> Iterator[None]:
+    """Keep pooch from telling about a download on standard error, where there is a bar."""
+    level = logger.level
+    logger.setLevel("ERROR")
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+def _sha256(path: Path) -> str:
+    check_file(path)
+    with failures_of(path), path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
