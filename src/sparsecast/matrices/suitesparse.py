@@ -8,6 +8,7 @@ later is refused, and so is a second download that differs from the first.
 from __future__ import annotations
 
 import dataclasses
+import gzip
 import hashlib
 import json
 import os
@@ -24,7 +25,7 @@ from urllib.parse import quote
 from sparsecast.errors import MatrixFileError
 from sparsecast.machines import storage
 from sparsecast.matrices import progress
-from sparsecast.matrices.sources import BLOCK_BYTES, check_file, damaged, failures_of, igzip
+from sparsecast.matrices.sources import BLOCK_BYTES, check_file, damaged, failures_of
 
 #: Begins the name of such a matrix: ``suitesparse:GROUP/NAME``.
 PREFIX = "suitesparse:"
@@ -176,8 +177,9 @@ class Downloaded:
         try:
             yield
         except HTTPError as error:
-            status = error.response.status_code
-            error.response.close()  # nobody has read it
+            answer: Any = error.response  # there is one, or its status would not be wrong
+            answer.close()  # nobody has read it
+            status = answer.status_code
             if status == 404:
                 problem = f"the collection has no such matrix (404 for {self.address})"
                 raise _error(self, problem, "check GROUP and NAME at https://sparse.tamu.edu") from error
@@ -207,7 +209,7 @@ class Downloaded:
         """Give the bytes of the matrix file, and read the archive to its end, where its checksum is."""
         wanted, is_found = f"{self.name}/{self.name}.mtx", False
         size = archive.stat().st_size
-        with failures_of(Path(str(self))), archive.open("rb") as raw, igzip.open(raw) as stream:
+        with failures_of(Path(str(self))), archive.open("rb") as raw, gzip.open(raw) as stream:
             try:
                 with tarfile.open(fileobj=stream, mode="r|") as members:
                     for member in members:
