@@ -5,9 +5,9 @@ MATRIX ?= gallery:elasticity3d?n=32
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-SOURCES := src tests benchmarks examples docs
+SOURCES := src tests benchmarks examples docs tools
 
-.PHONY: docs demo test test-mpi test-cnn test-browser check clean gpu-campaign
+.PHONY: package docs demo test test-mpi test-cnn test-browser check clean gpu-campaign
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -56,6 +56,11 @@ docs: $(VENV)/installed-docs $(VENV)/installed-report
 	rm -rf docs/_build
 	SPARSECAST_HOME="$(CURDIR)/docs/_build/home" PATH="$(CURDIR)/$(BIN):$$PATH" \
 		$(BIN)/sphinx-build --fail-on-warning --quiet docs docs/_build/html
+
+# The wheel and the source distribution, into dist; each is installed and tried with every Python that is here.
+package: $(VENV)/installed
+	$(PIP) install 'build>=1.2' 'twine>=6'
+	$(BIN)/python tools/package.py
 
 check: $(VENV)/installed-check
 	$(BIN)/ruff check $(SOURCES)

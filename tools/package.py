@@ -1,0 +1,132 @@
+"""Build the wheel and the source distribution, and try them with every Python that is here: ``make package``.
+
+Each is installed into an environment of its own, outside of the source, and asked for a forecast of a machine
+that comes with the package. Of OLDEST to NEWEST, a Python that is not here is named, and left out. Exit
+status 1 where something fails. A tag on the commit must be that of the version.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+#: Minor versions of Python 3.
+OLDEST, NEWEST = 11, 14
+
+#: Files that only an installed package shows to be in it, and what reads them.
+_DATA = """
+from importlib.resources import files
+pages = files("sparsecast.reports.pages")
+for name in ("base.html", "page.css", "page.js"):
+    assert pages.joinpath(name).is_file(), name
+"""
+
+
+def built(folder: Path) -> tuple[Path, Path]:
+    """Return the wheel and the source distribution, built in a folder and checked."""
+    _run(sys.executable, "-m", "build", "--outdir", str(folder), str(ROOT))
+    (wheel,), (sdist,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
+    _run(sys.executable, "-m", "twine", "check", "--strict", str(wheel), str(sdist))
+    return wheel, sdist
+
+
+def pythons() -> Iterator[tuple[str, str | None]]:
+    """Yield each version of Python from OLDEST to NEWEST with its program, None where it is not here."""
+    kept = [Path(name) for name in _pyenv_programs()]
+    for minor in range(OLDEST, NEWEST + 1):
+        version = f"3.{minor}"
+        candidates = [*filter(None, [shutil.which(f"python{version}")]), *map(str, kept), sys.executable]
+        yield version, next((each for each in candidates if _version(each) == version), None)
+
+
+def _pyenv_programs() -> list[str]:
+    if shutil.which("pyenv") is None:
+        return []
+    names = _output("pyenv", "versions", "--bare").split()
+    return [f"{_output('pyenv', 'prefix', name).strip()}/bin/python" for name in names if "/" not in name]
+
+
+def _version(program: str) -> str:
+    """Return the version of a Python, such as 3.12; empty where it does not start, as a shim may."""
+    asked = [program, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
+    done = subprocess.run(asked, capture_output=True, text=True, check=False)
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def tried(program: str, package: Path, version: str) -> None:
+    """Install a package into an environment of its own, and use it."""
+    with tempfile.TemporaryDirectory(prefix="sparsecast-package-") as name:
+        folder = Path(name)
+        _run(program, "-m", "venv", str(folder / "env"))
+        python, command = str(folder / "env/bin/python"), str(folder / "env/bin/sparsecast")
+        _run(python, "-m", "pip", "--disable-pip-version-check", "--quiet", "install", str(package))
+        inside = {"cwd": folder, "env": os.environ | {"SPARSECAST_HOME": str(folder / "home")}}
+        assert _output(command, "--version", **inside) == f"sparsecast {version}\n"
+        _run(python, "-c", _DATA, **inside)
+        _run(command, "structure", "gallery:poisson2d?n=30", "--json", **inside)
+        asked = ("predict", "gallery:poisson2d?n=30", "--profile", "nvidia-v100", "--json")
+        assert json.loads(_output(command, *asked, **inside))["forecasts"][0]["time_s"] > 0
+
+
+def refuse_other_versions(version: str) -> None:
+    """Raise if the citation or the changes are of another version."""
+    for name, wanted in (("CITATION.cff", f"\nversion: {version}\n"), ("CHANGELOG.md", f"\n## {version} ")):
+        if wanted not in (ROOT / name).read_text(encoding="utf-8"):
+            raise SystemExit(f"{name}: expected {wanted.strip()!r}, the version in version.py; correct it")
+
+
+def refuse_other_tag(version: str) -> None:
+    """Raise if the commit has a tag that is not the one of the version."""
+    if not (ROOT / ".git").exists():
+        return
+    tags = _output("git", "-C", str(ROOT), "tag", "--points-at", "HEAD").split()
+    if tags and f"v{version}" not in tags:
+        raise SystemExit(
+            f"tag {tags[0]}: expected v{version}, the version in version.py; correct one of them"
+        )
+
+
+def _run(*command: str, **options: object) -> None:
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, **options)  # type: ignore[call-overload]
+
+
+def _output(*command: str, **options: object) -> str:
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, **options)  # type: ignore[call-overload]
+    return str(done.stdout)
+
+
+def main() -> int:
+    """Build, try, and say what was done; return the exit status."""
+    with tempfile.TemporaryDirectory(prefix="sparsecast-dist-") as name:
+        wheel, sdist = built(Path(name))
+        version = wheel.name.split("-")[1]
+        refuse_other_tag(version)
+        refuse_other_versions(version)
+        print(f"{wheel.name}: {wheel.stat().st_size:,} bytes; {sdist.name}: {sdist.stat().st_size:,} bytes")
+        found = dict(pythons())
+        here = [(version_of, program) for version_of, program in found.items() if program is not None]
+        if not here:
+            print("no Python that Sparsecast supports is here: install one of 3.11 to 3.14", file=sys.stderr)
+            return 1
+        for number, (version_of, program) in enumerate(here):
+            for package in (wheel, sdist) if number == 0 else (wheel,):
+                tried(program, package, version)
+                kind = "wheel" if package is wheel else "source distribution"
+                print(f"Python {version_of}: the {kind} is installed, and forecasts", flush=True)
+        missing = [version_of for version_of, program in found.items() if program is None]
+        if missing:
+            print(f"not tried, because no such Python is here: {', '.join(missing)}")
+        shutil.copytree(name, ROOT / "dist", dirs_exist_ok=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
