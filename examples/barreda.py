@@ -91,7 +91,7 @@ def train_all(epochs: int, most: int) -> None:
 
 def show(kind: str, whose: str, split: str, card: ModelCard) -> None:
     """Print the errors of a network on its validation, and the lines beside it."""
-    print(f"{kind} labels, {whose} network, by {split}: {card.blocks:,} blocks of {card.matrices} matrices")
+    print(f"{kind} labels, {whose}, split by {split}: {card.blocks:,} blocks of {card.matrices} matrices")
     for name, errors in card.errors.items():
         print(f"  {name:20} {line(BlockScore(**errors))}")
 
@@ -182,7 +182,8 @@ def show_product(name: str) -> None:
             start_s = perf_counter()
             found = block_forecast(problem, network=path)
             asked_s = perf_counter() - start_s
-            compare(f"{kind}, {whose} network", found.time_s)
+            has_seen = graph.group in load_network(path)[1].groups
+            compare(f"{kind}, {whose}, graph {'learned' if has_seen else 'left out'}", found.time_s)
             print(f"    asked about every block: {asked_s / product_s:,.0f} products")
 
 

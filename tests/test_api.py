@@ -627,3 +627,22 @@ def test_without_a_gpu_nothing_is_started_on_one(no_gpu, short_calibration, caps
             ask()
     assert short_calibration == []
     assert capsys.readouterr().err == ""
+
+
+def test_joules_on_many_ranks_follow_the_law_of_the_records(recorded):
+    """Each node idles as long as the product takes; entries are paid once."""
+    records = tuple(dataclasses.replace(r, energy_j=20 * r.time_s + 3e-9 * r.nnz) for r in recorded.records)
+    ranks = api.profile("xeon-gold-6154-edr").microbenchmarks
+    profile = dataclasses.replace(recorded, records=records, microbenchmarks=ranks)
+    matrix = scipy.sparse.random_array(
+        (20_000, 20_000), density=5e-4, format="csr", rng=np.random.default_rng(0)
+    )
+    asked = {"algorithms": ["global-1d"], "formats": ["csr"], "ranks_per_node": 1}
+    found = api.cluster(matrix, [1, 2], profile, objective="energy", **asked)
+    for each in (choice.forecast for choice in found.choices):
+        by_law = 20 * each.time_s * each.configuration.nodes + 3e-9 * matrix.nnz
+        assert each.energy_j == pytest.approx(by_law, rel=0.05)
+    alone = next(c.forecast for c in found.choices if c.forecast.configuration.ranks == 1)
+    assert alone.energy_low_j < alone.energy_j < alone.energy_high_j
+    unmetered = dataclasses.replace(recorded, microbenchmarks=ranks)
+    assert api.cluster(matrix, [2], unmetered, **asked).choices[0].forecast.energy_j is None

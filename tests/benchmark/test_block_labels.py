@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from sparsecast import api
+from sparsecast.api.networks import block_dataset
 from sparsecast.benchmark.block_labels import LabelEffort, label_blocks, run_starts, shared_by_entries
 from sparsecast.devices.cpu.block_times import clock_s, hot_times, run_times
 from sparsecast.errors import InputError, StorageError
@@ -51,7 +54,7 @@ def test_streaming_labels_add_up_to_the_product(labels):
 def test_labels_are_of_every_block_and_measured_twice(labels):
     assert labels.blocks == labels.nnz // 250 == len(labels.features) == len(labels.streaming_again_ns)
     assert (labels.streaming_ns > 0).all() and (labels.hot_ns > 0).all() and len(labels.hot_blocks) == 4
-    assert labels.energy_nj is None  # no meter read it
+    assert labels.energy_source is None and len(labels.energy_nj) == 0  # no meter read it
 
 
 def test_a_sweep_with_clocks_computes_the_product_of_every_kernel():
@@ -97,3 +100,59 @@ def test_a_file_that_asks_for_pickle_is_refused(labels, tmp_path, monkeypatch):
     np.savez(path, facts=np.array([object()], dtype=object))
     with pytest.raises(StorageError, match="expected labels"):
         read_labels(path)
+
+
+class Counter:
+    """A meter that counts one joule between two readings, or nothing."""
+
+    source, run_s, step_s = "replay", 0.002, 1e-6
+
+    def __init__(self, step_j=1.0):
+        self.step_j, self.counted_j = step_j, 0.0
+
+    def joules(self):
+        self.counted_j += self.step_j
+        return self.counted_j
+
+
+def test_joules_of_blocks_are_what_the_meter_counts_over_the_repetitions():
+    problem = Problem.of(gallery("poisson2d", n=40), "poisson")
+    effort = dataclasses.replace(BRIEF, energy_s=4 * Counter.run_s)
+    found = label_blocks(problem, detect(), effort=effort, meter=Counter())
+    assert found.energy_source == "replay" and set(found.energy_blocks) <= set(found.hot_blocks)
+    assert len(found.energy_blocks) == 2 == len(found.energy_nj)
+    # As many repetitions as take run_s: a joule, shared by them, is 1 / run_s joules a second.
+    ns = found.hot_ns[np.isin(found.hot_blocks, found.energy_blocks)]
+    assert found.energy_nj == pytest.approx(ns / Counter.run_s, rel=0.05)
+    assert (found.energy_nj == found.energy_again_nj).all()
+
+
+def test_a_counter_that_stands_still_gives_no_joules():
+    problem = Problem.of(gallery("poisson2d", n=40), "poisson")
+    found = label_blocks(problem, detect(), effort=BRIEF, meter=Counter(step_j=0.0))
+    assert found.energy_source is None and len(found.energy_nj) == 0 and len(found.hot_ns) > 0
+
+
+def test_labels_of_before_there_were_joules_are_read(labels, tmp_path, monkeypatch):
+    monkeypatch.setenv("SPARSECAST_HOME", str(tmp_path))
+    path = keep_labels(labels)
+    with np.load(path) as stored:
+        arrays = {name: stored[name] for name in stored.files if not name.startswith("energy")}
+    facts = json.loads(str(arrays.pop("facts")))
+    del facts["energy_source"]
+    np.savez(path, facts=np.array(json.dumps({**facts, "energy_nj": None})), **arrays)
+    found = read_labels(path)
+    assert found is not None and found.energy_source is None and len(found.energy_blocks) == 0
+    assert (found.hot_ns == labels.hot_ns).all()
+
+
+def test_labels_are_measured_again_for_their_joules_alone(tmp_path, monkeypatch):
+    monkeypatch.setenv("SPARSECAST_HOME", str(tmp_path))
+    asked = {"effort": BRIEF, "dtype": "float64"}
+    assert len(api.label(["gallery:poisson2d?n=40"], **asked).labelled) == 1
+    metered = api.label(["gallery:poisson2d?n=40"], meter=Counter(), **asked)
+    assert [each.energy_source for each in metered.labelled] == ["replay"]
+    assert api.label(["gallery:poisson2d?n=40"], meter=Counter(), **asked).known == 1
+    blocks = block_dataset("energy")
+    assert len(blocks) == len(metered.labelled[0].energy_blocks) and blocks.noise == 0
+    assert (blocks.labels == metered.labelled[0].energy_nj).all()

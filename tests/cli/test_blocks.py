@@ -25,7 +25,7 @@ def test_labels_are_kept_and_blocks_shows_where_a_matrix_is_slow(run, calibrated
     assert (
         first["blocks"] > 20
         and first["blocks_per_s"] > 0
-        and set(first["repeat_noise"]) == {"streaming", "hot"}
+        and set(first["repeat_noise"]) == {"streaming", "hot", "energy"}
     )
     again = json.loads(run("label", *MATRICES, "--json").out)
     assert (again["matrices"], again["known"], again["blocks_per_s"]) == (0, 3, None)

@@ -25,6 +25,7 @@ CHOICE = {
     "cost": float,
     "why": dict,
 }
+JOULES = ("energy_j", "energy_low_j", "energy_high_j")
 
 
 def test_the_document(process, data_folder, tmp_path):
@@ -39,9 +40,9 @@ def test_the_document(process, data_folder, tmp_path):
     times = [each["time_s"] for each in document["choices"]]
     assert times == sorted(times) and times[0] > 0
     for each in document["choices"]:
-        assert set(each) == {*CHOICE, "low_s", "high_s", "energy_j"}
+        assert set(each) == {*CHOICE, "low_s", "high_s", *JOULES}
         assert all(isinstance(each[key], kind) for key, kind in CHOICE.items())
-        assert (each["low_s"], each["high_s"], each["energy_j"]) == (None, None, None)
+        assert all(each[key] is None for key in ("low_s", "high_s", *JOULES))
         assert each["nodes"] == -(-each["ranks"] // 36)
     ways = {(each["algorithm"], each["format"], each["ranks"]) for each in document["choices"]}
     of_rows = ("global-1d", "local-1d", "local-1d-overlap")
@@ -63,6 +64,22 @@ def test_a_matrix_at_hand_in_words(run, data_folder):
     assert "Fastest: local-1d" in done.out and "nonzeros" in done.out
     assert "2d" not in done.out.split("Fastest")[0].replace("poisson2d", "")
     assert "Only rows" not in done.err
+
+
+def test_joules_by_a_power_model(run, data_folder, tmp_path):
+    """Where idle power is all, a product costs its time on all nodes; more nodes are seldom worth it."""
+    power = tmp_path / "power.json"
+    power.write_text('{"joules": {"idle": 100}}')
+    asked = ("--ranks", "36,72,144", "--power-model", power, "--objective", "energy")
+    done = run("cluster", MESH, *PUBLISHED, *asked, "--json")
+    assert done.status == 0, done.err
+    found = json.loads(done.out)["choices"]
+    joules = [each["energy_j"] for each in found]
+    assert joules == sorted(joules)
+    assert joules == pytest.approx([100 * each["nodes"] * each["time_s"] for each in found])
+    assert found[0]["energy_low_j"] is None  # nobody told how sure 100 W are
+    shown = run("cluster", MESH, *PUBLISHED, *asked)
+    assert "Least energy: " in shown.out and "energy" in shown.out.splitlines()[2]
 
 
 @pytest.mark.parametrize(
@@ -90,6 +107,12 @@ def test_a_matrix_at_hand_in_words(run, data_folder):
         (("--ranks", "5", "--algorithms", "2d"), "5 ranks for 2d: expected a square; name 4 or 9"),
         (("--ranks", "4", "--formats", "dia"), "format dia has no forecast for a rank's part"),
         (("--ranks", "4", "--model", "hossain-svr"), "measure more by `mpirun -n N sparsecast measure"),
+        (
+            ("--ranks", "4", "--objective", "energy"),
+            "objective 'energy' on xeon-gold-6154-edr: expected records",
+        ),
+        (("--ranks", "4", "--objective", "joules"), "objective 'joules': expected one of time, energy, edp"),
+        (("--ranks", "4", "--power-model", "none.json"), "power model none.json cannot be read"),
         (("--ranks", "4", "--figure", "time.txt"), "expected a name that ends in .png, .svg, .pdf"),
     ),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -98,6 +99,20 @@ def test_a_run_has_the_joules_of_a_meter_and_none_without_one(run, streaming, mo
     assert document_of(run(*asked))["measured"]["energy_j"] is None, "the meter stood still"
     meter.run_s, meter.joules = 1e6, lambda: 1.0
     assert document_of(run(*asked))["measured"]["energy_j"] is None, "too short for the meter"
+
+
+def test_products_of_a_run_take_the_mean_of_the_samples_not_their_low_quantile(streaming):
+    def cost(slower):
+        records = [replace(each, samples_s=(each.time_s, slower * each.time_s)) for each in streaming.records]
+        question = sc.api.application_question("pagerank", gallery("rmat", scale=10))
+        profile = replace(streaming, records=tuple(records))
+        found = sc.api.application_cost(question, profile, iterations=10, threads=1)
+        return {loop.name: loop.time_s for loop in found.loops}, found.plan.time_s
+
+    (usual, alone_s), (calm, same_s) = cost(1.5), cost(1.0)
+    assert alone_s == same_s  # a plan is of products at full speed
+    assert usual["SpMV"] - calm["SpMV"] == pytest.approx(0.25 * alone_s)
+    assert usual["L0"] == calm["L0"]
 
 
 def test_people_get_the_loops_that_take_longest_first(process, streaming):

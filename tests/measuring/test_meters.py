@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import platform
 import sys
+import time
 
 import pytest
 
 from sparsecast.errors import MeterError
 from sparsecast.measuring.energy import energy_of
-from sparsecast.measuring.meters import finding, hwmon, powercap
+from sparsecast.measuring.meters import finding, hwmon, perf, powercap
 from sparsecast.measuring.meters.command import CommandMeter
 from sparsecast.measuring.meters.hwmon import HwmonMeter
+from sparsecast.measuring.meters.perf import PerfMeter
 from sparsecast.measuring.meters.powercap import PowercapMeter
 
 RANGE_UJ = 262_143_328_850
@@ -130,9 +133,66 @@ def test_folders_without_a_counter_are_refused(tmp_path, monkeypatch):
             meter(root)
     monkeypatch.setattr(finding.powercap, "ROOT", tmp_path / "absent")
     monkeypatch.setattr(finding.hwmon, "ROOT", tmp_path / "absent")
+    monkeypatch.setattr(finding.perf, "ROOT", tmp_path / "absent")
     assert finding.refusal() == ""
     with pytest.raises(MeterError, match="virtual machines lack; name a command by --meter-command"):
         finding.processor_meter()
+
+
+@pytest.fixture
+def events(tmp_path):
+    """A unit of energy whose events are the system's clock: a joule is a second of it."""
+    if sys.platform != "linux" or platform.machine() not in perf._CALLS:
+        pytest.skip("performance events are Linux' on x86-64 and ARM")
+    root = tmp_path / "power"
+    (root / "events").mkdir(parents=True)
+    (root / "type").write_text("1\n")
+    (root / "cpumask").write_text("0\n")
+    (root / "events" / "energy-pkg").write_text("event=0x00\n")
+    (root / "events" / "energy-pkg.scale").write_text("1e-9\n")
+    return root
+
+
+def opened(root):
+    try:
+        return PerfMeter(root)
+    except MeterError as error:
+        if "Permission denied" in str(error):
+            pytest.skip(str(error))
+        raise
+
+
+def test_performance_events_count_through_the_kernel(events):
+    """The event that is opened is a real one; a virtual machine has none of energy."""
+    meter = opened(events)
+    before = meter.joules()
+    time.sleep(0.02)
+    assert meter.joules() - before >= 0.02
+    (events / "cpumask").write_text("0,0\n")  # as two sockets
+    both = opened(events)
+    before, once_before = both.joules(), meter.joules()
+    time.sleep(0.02)
+    assert both.joules() - before > 1.5 * 0.02 and meter.joules() > once_before
+    meter.close()
+    assert meter.joules() is None
+    assert perf._processors("0-1,36\n") == [0, 1, 36]
+
+
+def test_events_serve_where_the_files_of_rapl_are_closed(zones, events, monkeypatch):
+    opened(events).close()
+    (zones.root / "intel-rapl:0" / "energy_uj").write_text("")
+    monkeypatch.setattr(finding.powercap, "ROOT", zones.root)
+    monkeypatch.setattr(finding.perf, "ROOT", events)
+    assert finding.processor_meter().source == "rapl by perf" and finding.refusal() == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [("type", "none"), ("type", "99999"), ("cpumask", "0-x"), ("cpumask", "9999")]
+)
+def test_events_that_cannot_be_opened_say_what_to_do(events, name, content):
+    (events / name).write_text(content)
+    with pytest.raises(MeterError, match=r"cannot be counted \(.*sysctl kernel.perf_event_paranoid=0"):
+        PerfMeter(events)
 
 
 def test_sockets_of_hwmon_count_and_cores_do_not(tmp_path, monkeypatch):

@@ -89,13 +89,16 @@ def labels_of(record: Record, profile: Profile) -> BlockLabels:
         machine=profile.machine.name,
         measured_at="2026-01-01T00:00:00+00:00",
         version="0",
-        energy_nj=None,
+        energy_source=None,
         features=features,
         streaming_ns=ns,
         streaming_again_ns=ns,
         hot_blocks=np.zeros(0, dtype=np.int64),
         hot_ns=ns[:0],
         hot_again_ns=ns[:0],
+        energy_blocks=np.zeros(0, dtype=np.int64),
+        energy_nj=ns[:0],
+        energy_again_nj=ns[:0],
     )
 
 

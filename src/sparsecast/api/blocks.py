@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,10 @@ class BlockForecast:
         Row in which each block begins.
     time_s : float
         Seconds of the product: the blocks' sum, for the entries of the remainder too, and its call.
+    nj : float array of shape (blocks,), or None
+        Nanojoules an entry of each block, by a network of energy; None without one.
+    energy_j : float or None
+        Their sum, for the entries of the remainder too.
     """
 
     matrix: str
@@ -49,6 +53,8 @@ class BlockForecast:
     ns: Floats
     first_rows: NDArray[np.int64]
     time_s: float
+    nj: Floats | None = None
+    energy_j: float | None = None
 
 
 def block_forecast(
@@ -65,8 +71,9 @@ def block_forecast(
     threads : int, optional
         That share a product; one by default, whose time is the sum over the blocks.
     network : Path, optional
-        A trained network of Barreda et al. or of ours, in place of the model `blocks`. It needs PyTorch. Its
-        sum is that of the blocks, with no factor for the product.
+        A trained network of Barreda et al. or of ours. It needs PyTorch. One of time takes the place of the
+        model `blocks`: its sum is that of the blocks, with no factor for the product. One of energy tells
+        joules beside that model's times.
 
     Raises
     ------
@@ -84,8 +91,9 @@ def block_forecast(
         )
     threads = 1 if threads is None else threads
     profile = profile or own_profile(problem, threads=threads)
-    if network is not None:
-        return _by_network(problem, profile, network)
+    asked = None if network is None else _asked_network(problem, profile, network)
+    if asked is not None and not asked.is_energy:
+        return _forecast(problem, profile.name, str(network), asked.values)
     target = target_of(problem, profile.machine, threads, None)
     model = fitted(Blocks(), training_for(profile, target))
     found = structure_for(problem, model.groups)
@@ -97,25 +105,35 @@ def block_forecast(
     numbers = np.arange(whole_blocks(found.nnz))
     ns = model.block_ns(candidate, found, describe_blocks(indptr, indices, numbers))
     call_s = float(model.terms(candidate, RowBlocks.of(found))["call"][0])
-    return _forecast(problem, profile.name, model.name, ns, float(ns.mean()) * found.nnz * 1e-9 + call_s)
+    forecast = _forecast(problem, profile.name, model.name, ns, call_s)
+    if asked is None:
+        return forecast
+    both = f"{model.name}, {network}"
+    joules = float(asked.values.mean()) * found.nnz * 1e-9
+    return replace(forecast, network=both, nj=asked.values, energy_j=joules)
 
 
-def _by_network(problem: Problem, profile: Profile, path: Path) -> BlockForecast:
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a network tells of each block: nanoseconds, or nanojoules, an entry."""
+
+    is_energy: bool
+    values: Floats
+
+
+def _asked_network(problem: Problem, profile: Profile, path: Path) -> _Asked:
     """Ask a network of PyTorch about every block."""
     from sparsecast.models.networks.dataset import asked_blocks
     from sparsecast.models.networks.training import forecasts
     from sparsecast.models.networks.weights import load_network
 
     network, card = load_network(path, profile.machine.name)
-    if not card.quantity.endswith("time"):
-        raise InputError(f"{path} forecasts {card.quantity}: expected a network of time; name another")
-    ns = forecasts(network, asked_blocks(problem, profile.machine)).astype(np.float64)
-    return _forecast(problem, profile.name, str(path), ns, float(ns.mean()) * problem.matrix.nnz * 1e-9)
+    values = forecasts(network, asked_blocks(problem, profile.machine)).astype(np.float64)
+    return _Asked(card.quantity == "energy", values)
 
 
-def _forecast(problem: Problem, profile: str, network: str, ns: Floats, time_s: float) -> BlockForecast:
+def _forecast(problem: Problem, profile: str, network: str, ns: Floats, call_s: float = 0.0) -> BlockForecast:
     A = problem.matrix
     firsts = np.searchsorted(A.indptr, np.arange(len(ns)) * BLOCK_ENTRIES, side="right") - 1
-    return BlockForecast(
-        problem.name, profile, network, *A.shape, int(A.nnz), ns, firsts.astype(np.int64), time_s
-    )
+    nnz, time_s = int(A.nnz), float(ns.mean()) * A.nnz * 1e-9 + call_s
+    return BlockForecast(problem.name, profile, network, *A.shape, nnz, ns, firsts.astype(np.int64), time_s)

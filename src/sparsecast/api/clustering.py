@@ -7,7 +7,8 @@ from math import ceil, isqrt
 from typing import Any
 
 from sparsecast.api.cluster_questions import AskedMatrix, asked_matrix
-from sparsecast.api.resolving import calibrated_profile, machine_of
+from sparsecast.api.forecasting import without_joules
+from sparsecast.api.resolving import calibrated_profile, energy_model, machine_of, model_records, training_for
 from sparsecast.benchmark.distributed_journal import kept_distributed
 from sparsecast.cluster_records import ALGORITHMS, Configuration
 from sparsecast.errors import InputError, ProfileError, UnknownNameError, remedy_for
@@ -24,6 +25,9 @@ from sparsecast.models.clusters.cluster_model import (
     ClusterTraining,
     Question,
 )
+from sparsecast.models.knowledge import Withheld, with_even_rows
+from sparsecast.models.power import PowerModel
+from sparsecast.models.power_files import PowerFile
 from sparsecast.partitioning.distributing import distribute
 from sparsecast.partitioning.distribution import Distribution
 from sparsecast.partitioning.estimates import estimated_distribution
@@ -36,7 +40,10 @@ from sparsecast.partitioning.methods import (
     usable_method,
 )
 from sparsecast.partitioning.partition import Partition
+from sparsecast.planning.candidates import Target
 from sparsecast.planning.cluster_choice import ClusterAnswer, choices, enough_ranks
+from sparsecast.planning.cluster_energy import ClusterPower
+from sparsecast.planning.plan import refuse_objective
 
 #: Formats of the paper, which every model of ranks forecasts without times of products on a node.
 _ALWAYS = ("csr", "coo")
@@ -62,6 +69,8 @@ def cluster(
     partitions: Sequence[str] | None = None,
     price: float | None = None,
     model: str | None = None,
+    power_model: PowerFile | None = None,
+    objective: str = "time",
 ) -> ClusterAnswer:
     """Forecast products on many ranks, and rank algorithm, format, partition and number of ranks.
 
@@ -83,6 +92,10 @@ def cluster(
         Of a node and hour, in any currency.
     model : str, optional
         One of CLUSTER_MODELS.
+    power_model : PowerFile, optional
+        What a node draws, in place of what the profile's Records with joules tell.
+    objective : str
+        By what the choices are ordered: ``"time"``, ``"energy"``, or ``"edp"``, energy times time.
 
     Raises
     ------
@@ -94,6 +107,7 @@ def cluster(
     profile = profile or calibrated_profile(machine_of(PROCESSOR))
     per_node = _checked(ranks, ranks_per_node, price, profile)
     _refuse_unknown(algorithms, formats, partitions)
+    refuse_objective(objective)
     name = DEFAULT_CLUSTER_MODEL if model is None else model
     chosen = CLUSTER_MODELS.get(name)()
     fit = chosen.fit(training_of_ranks(profile))
@@ -110,7 +124,11 @@ def cluster(
                 f"expected {_GRID} for 2d, and another one for the others; name such",
             )
         )
-    ordered = choices(forecasts, found.one_rank_s(), price)
+    power = _power(asked, per_node, power_model, objective)
+    if power is not None:
+        known = with_even_rows(asked.structure)
+        forecasts = [power.of(each, known) for each in forecasts]
+    ordered = choices(forecasts, found.one_rank_s(), price, objective)
     label = Problem.of(A).name if not isinstance(A, Structure) else "counts"
     return ClusterAnswer(
         label,
@@ -121,7 +139,33 @@ def cluster(
         found.refused,
         found.notes(forecasts),
         enough_ranks(ordered),
+        objective,
     )
+
+
+def _power(
+    asked: AskedMatrix, per_node: int, power_model: PowerFile | None, objective: str
+) -> ClusterPower | None:
+    """Return what a node draws: as a file says, or as Records with joules do; None where nothing tells.
+
+    Raises
+    ------
+    ProfileError
+        If an objective needs joules, and there are none.
+    """
+    machine = asked.profile.machine
+    if power_model is not None:
+        return ClusterPower(machine, power_model.joules)
+    fit = None
+    target = Target(PROCESSOR, asked.dtype, asked.index_bits, per_node)
+    if asked.has_node_times and model_records(asked.profile, target):
+        training = training_for(asked.profile, target)
+        fit = energy_model(Withheld.of(asked.structure, training).training(training))
+    if isinstance(fit, PowerModel):
+        return ClusterPower(machine, fit.joules_, fit.ends_)
+    if objective != "time":
+        raise without_joules(objective, asked.profile)
+    return None
 
 
 def training_of_ranks(profile: Profile) -> ClusterTraining:

@@ -30,7 +30,7 @@ from sparsecast.benchmark.probing import Question
 from sparsecast.benchmark.probing import probe as measure_probe
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import parse_device, parse_devices
-from sparsecast.errors import InputError, MatrixSizeError, ProfileError, remedy_for
+from sparsecast.errors import InputError, MatrixSizeError, ProfileError
 from sparsecast.features.analysis import structure as structure_of
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
@@ -48,7 +48,7 @@ from sparsecast.planning.candidates import Choice, Target, published_choice, who
 from sparsecast.planning.drift import NO_DRIFT, Drift
 from sparsecast.planning.dynamic_programme import strip_statistics
 from sparsecast.planning.placement import Placement, Placements, compare
-from sparsecast.planning.plan import OBJECTIVES, Plan, make_plan
+from sparsecast.planning.plan import Plan, make_plan, refuse_objective
 from sparsecast.planning.prediction import Prediction, Probe
 from sparsecast.planning.transfer import transfer_s
 from sparsecast.records import Candidate, Forecast
@@ -358,7 +358,7 @@ def plan(
         raise InputError(f"iterations {iterations}: expected at least 1; name the products you will do")
     name = time_model(model)
     refuse_probe(probe_s, as_met, device)
-    _refuse_objective(objective, device, as_printed)
+    _refuse_objective_for(objective, device, as_printed)
     matrix = Problem.of(A)
     if device is not None and "," in device:
         if as_printed:
@@ -387,10 +387,7 @@ def plan(
     statistics = strip_statistics(matrix.matrix.indptr, found, strip, as_printed)
     energy = _energy(basis, fit, power_model)
     if energy is None and objective != "time":
-        raise ProfileError(
-            f"objective '{objective}' on {profile.name}: expected records with joules, or a power model; "
-            f"measure matrices where a meter is, or give --power-model FILE"
-        )
+        raise without_joules(objective, profile)
     made = make_plan(statistics, fit, target, machine, iterations, as_printed, energy, objective)
     drift, notes = _trust(basis, as_met or probe is not None)
     size = int(target.format_bytes("csr", RowBlocks.of(found))[0])
@@ -406,10 +403,16 @@ def _energy(basis: Basis, fit: Model, power_model: PowerFile | None) -> EnergyMo
     return None if basis.transferred_from else energy_model(basis.training)
 
 
-def _refuse_objective(objective: str, device: str | None, as_printed: bool) -> None:
-    if objective not in OBJECTIVES:
-        remedy = remedy_for(objective, OBJECTIVES, "name one")
-        raise InputError(f"objective '{objective}': expected one of {', '.join(OBJECTIVES)}; {remedy}")
+def without_joules(objective: str, profile: Profile) -> ProfileError:
+    """Return the error of an objective that needs joules, of a profile that has none."""
+    return ProfileError(
+        f"objective '{objective}' on {profile.name}: expected records with joules, or a power model; "
+        f"measure matrices where a meter is, or give --power-model FILE"
+    )
+
+
+def _refuse_objective_for(objective: str, device: str | None, as_printed: bool) -> None:
+    refuse_objective(objective)
     if objective != "time" and (as_printed or (device is not None and "," in device)):
         raise InputError(
             f"objective '{objective}' for a plan as printed, or for several devices: expected time; leave it "

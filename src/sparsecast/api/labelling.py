@@ -11,6 +11,7 @@ from typing import Any
 from sparsecast.api.executing import measure_here
 from sparsecast.api.resolving import machine_of
 from sparsecast.benchmark.block_labels import DEFAULT_LABEL_EFFORT, LabelEffort, label_blocks, labelled_way
+from sparsecast.devices import DEVICES
 from sparsecast.errors import InputError, StorageError
 from sparsecast.machines.block_labels import BlockLabels, keep_labels, labels_path, read_labels
 from sparsecast.machines.machine import PROCESSOR
@@ -18,6 +19,7 @@ from sparsecast.machines.profile import find_profile
 from sparsecast.machines.storage import ensure_writable
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.reading import collected
+from sparsecast.measuring.energy import Meter
 
 #: Called after each matrix with its name, and what became of it in words.
 OnMatrix = Callable[[str, str], None]
@@ -59,13 +61,15 @@ def label(
     dtype: str | None = None,
     budget_s: float | None = None,
     effort: LabelEffort = DEFAULT_LABEL_EFFORT,
+    meter: Meter | None = None,
     on_matrix: OnMatrix = lambda name, what: None,
 ) -> Labelling:
     """Measure what the blocks of matrices take on one core of this machine, and keep it.
 
     The product of each matrix is measured too, as `measure` does, and its Record is kept.
 
-    A matrix that has labels is not measured again, so that a run that was stopped goes on where it was.
+    A matrix that has labels is not measured again, so that a run that was stopped goes on where it was; it
+    is where a meter is there now that could count their joules.
 
     Parameters
     ----------
@@ -76,6 +80,8 @@ def label(
     budget_s : float, optional
         No matrix is begun after so many seconds.
     effort : LabelEffort
+    meter : Meter, optional
+        What counts joules, such as a `CommandMeter`; by default what the processor has.
     on_matrix : callable
         Called after each matrix.
 
@@ -92,6 +98,7 @@ def label(
         raise InputError(f"labels of {dtype} values: expected float64 or float32; name one of them")
     machine, start_s = machine_of(PROCESSOR), perf_counter()
     ensure_writable(labels_path(machine.name, "", "").parent)
+    meter = meter or DEVICES.get(PROCESSOR).meter()
     problems = _problems(matrices) if matrices else _of_profile()
     done, number = Labelling(), 0
     try:
@@ -99,24 +106,37 @@ def label(
             if budget_s is not None and perf_counter() - start_s >= budget_s:
                 done.left = len(problems) - number
                 break
-            on_matrix(problem.name, _label(problem, dtype, effort, done))
+            on_matrix(problem.name, _label(problem, _Asked(dtype, effort, meter), done))
     except KeyboardInterrupt:
         done.left = len(problems) - number
     done.used_s = perf_counter() - start_s
     return done
 
 
-def _label(problem: Problem, dtype: str | None, effort: LabelEffort, done: Labelling) -> str:
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """How labels are measured."""
+
+    dtype: str | None
+    effort: LabelEffort
+    meter: Meter | None
+
+    def is_met_by(self, known: BlockLabels | None) -> bool:
+        """Tell whether labels that are there already have all that could be measured."""
+        return known is not None and (self.meter is None or known.energy_source is not None)
+
+
+def _label(problem: Problem, asked: _Asked, done: Labelling) -> str:
     """Label one matrix, unless it has labels; return what became of it in words."""
     machine = machine_of(PROCESSOR)
     try:
-        wanted = dtype or problem.matrix.dtype.name
+        wanted = asked.dtype or problem.matrix.dtype.name
         path = labels_path(machine.name, problem.specification, wanted)
-        if path.exists() and read_labels(path) is not None:
+        if path.exists() and asked.is_met_by(read_labels(path)):
             done.known += 1
             return "has labels"
         start_s = perf_counter()
-        labels = label_blocks(problem, machine, wanted, effort)
+        labels = label_blocks(problem, machine, wanted, asked.effort, asked.meter)
         # The model learns from labels of matrices that it has Records of.
         way = labelled_way(problem, machine, wanted)
         measure_here(problem, [way], machine, keeps=True, reads_energy=False)

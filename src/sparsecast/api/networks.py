@@ -19,8 +19,9 @@ from sparsecast.models.networks.training import PAPER_PLAN, Progress, TrainingPl
 from sparsecast.models.networks.weights import ModelCard, save_network
 from sparsecast.version import VERSION
 
-#: Kinds of labels, and splits: whole groups of matrices, or the first blocks, as the paper splits.
-KINDS, SPLITS = ("hot", "streaming"), ("groups", "paper")
+#: Kinds of labels: two of time, and joules where a meter counted them. Splits: whole groups of matrices,
+#: or the first blocks, as the paper splits.
+KINDS, SPLITS = ("hot", "streaming", "energy"), ("groups", "paper")
 
 
 def block_dataset(kind: str, dtype: str = "float64", most: int = 1024) -> BlockDataset:
@@ -50,11 +51,13 @@ def block_dataset(kind: str, dtype: str = "float64", most: int = 1024) -> BlockD
     parts = []
     for labels in kept_labels(machine.name, dtype):
         problem = Problem.rebuilt(labels.matrix)
-        if problem is not None:
+        if problem is not None and (kind != "energy" or len(labels.energy_blocks)):
             parts.append(labelled_blocks(problem, labels, kind, machine, most))
     if not parts:
+        where = ", where a meter is" if kind == "energy" else ""
         raise ProfileError(
-            f"no labels of blocks of {dtype} values on {machine.name}: expected some; run sparsecast label"
+            f"no {kind} labels of blocks of {dtype} values on {machine.name}: expected some; run sparsecast "
+            f"label{where}"
         )
     return joined(parts)
 
@@ -100,7 +103,7 @@ def train_network(
     path : Path
         Of the weights; the checkpoint stands beside it until the training is over.
     architecture : Architecture
-        The paper's network of time by default.
+        The paper's network of time by default; theirs of energy is ENERGY.
     split : str
         One of SPLITS.
     plan, on_epoch
@@ -123,7 +126,7 @@ def train_network(
     errors = {"network": error, "always the mean": mean, "measured again": again}
     present = sorted({blocks.groups[number] for number in set(learned.matrices.tolist())})
     card = ModelCard(
-        quantity=f"{kind} time",
+        quantity=kind if kind == "energy" else f"{kind} time",
         machine=machine_of(PROCESSOR).name,
         dtype=dtype,
         matrices=len(set(learned.matrices.tolist())),

@@ -13,6 +13,7 @@ from sparsecast.api.calibrating import own_profile
 from sparsecast.api.executing import compile
 from sparsecast.api.forecasting import plan as plan_of
 from sparsecast.api.forecasting import predict
+from sparsecast.api.resolving import model_records
 from sparsecast.applications import cg as cg_application
 from sparsecast.applications import iterations as iteration_counts
 from sparsecast.applications import pagerank as pagerank_application
@@ -24,8 +25,15 @@ from sparsecast.errors import InputError, remedy_for
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.energy import used_joules
-from sparsecast.planning.application_cost import ApplicationCost, WorkingSet, costs_of
+from sparsecast.planning.application_cost import (
+    ApplicationCost,
+    RunConditions,
+    WorkingSet,
+    costs_of,
+    usual_over_full,
+)
 from sparsecast.planning.application_run import ApplicationRun
+from sparsecast.planning.candidates import Target
 from sparsecast.planning.plan import Plan
 from sparsecast.records import VALUE_BYTES
 
@@ -270,7 +278,10 @@ def application_cost(
     product_bytes = max(each.bytes for each in prediction if each.candidate.format in planned)
     vectors_bytes = question.vectors * vector_bytes
     working = WorkingSet(vectors_bytes, product_bytes + vectors_bytes - 2 * vector_bytes)
-    loops = costs_of(question.loops, made, known, vector_bytes, working)
+    way = made.baseline.candidate
+    target = Target(way.device, way.dtype, way.index_bits, way.threads)
+    slower = usual_over_full(model_records(known, target))
+    loops = costs_of(question.loops, made, known, RunConditions(vector_bytes, working, slower))
     cost = ApplicationCost(
         question.application, prediction.profile, expected, made, loops, None, (expected.why, *made.notes)
     )

@@ -4,13 +4,15 @@ A reading of the clock costs tens of nanoseconds, a block about a hundred, so th
 runs of RUN_BLOCKS blocks, at ends of rows. What a reading takes is subtracted. Blocks share the time of the
 runs that they lie in by their entries. Times of runs are low quantiles over many products; as quantiles do
 not add up, they are scaled to the time of a product without clocks inside, by a factor that is kept.
+
+Where a meter counts joules, some blocks are repeated in place for as long as it needs to see them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,6 +28,7 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.block_labels import BlockLabels
 from sparsecast.machines.machine import PROCESSOR, Machine
 from sparsecast.matrices.problem import Problem
+from sparsecast.measuring.energy import Meter, used_joules
 from sparsecast.measuring.timing import LOW_SHARE
 from sparsecast.planning.candidates import Target
 from sparsecast.records import Candidate
@@ -49,6 +52,8 @@ class LabelEffort:
     hot_blocks, hot_repeats, hot_trials : int
         Blocks of a matrix that are repeated in place, how often between two readings of the clock, and
         readings, of which the shortest counts. Barreda et al. repeated 10,000 times.
+    energy_s : float
+        Seconds of a matrix in which a meter reads blocks, each for as long as it needs; two blocks at least.
     """
 
     sweeps: int = 40
@@ -56,6 +61,7 @@ class LabelEffort:
     hot_blocks: int = 1024
     hot_repeats: int = 200
     hot_trials: int = 5
+    energy_s: float = 3.0
 
 
 DEFAULT_LABEL_EFFORT = LabelEffort()
@@ -64,7 +70,11 @@ _LEAST_SWEEPS = 5
 
 
 def label_blocks(
-    problem: Problem, machine: Machine, dtype: str | None = None, effort: LabelEffort = DEFAULT_LABEL_EFFORT
+    problem: Problem,
+    machine: Machine,
+    dtype: str | None = None,
+    effort: LabelEffort = DEFAULT_LABEL_EFFORT,
+    meter: Meter | None = None,
 ) -> BlockLabels:
     """Measure what the blocks of a matrix take on one core of this machine, everything twice.
 
@@ -77,6 +87,8 @@ def label_blocks(
     dtype : str, optional
         ``"float64"`` or ``"float32"``; that of the matrix by default.
     effort : LabelEffort
+    meter : Meter, optional
+        That counts the joules of blocks; without one they have none.
 
     Raises
     ------
@@ -104,6 +116,7 @@ def label_blocks(
     hot = _Hot(A, hot_blocks, sweep.x, effort)
     (streaming, product_s, ratio), hot_ns = sweep.measure(), hot.measure()
     (again, product_again_s, _), hot_again_ns = sweep.measure(), hot.measure()
+    energy = _Energy.of(hot, hot_ns, meter)
     return BlockLabels(
         matrix=problem.specification,
         name=problem.name,
@@ -121,13 +134,16 @@ def label_blocks(
         machine=machine.name,
         measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
         version=VERSION,
-        energy_nj=None,
+        energy_source=meter.source if meter and len(energy.blocks) else None,
         features=describe_blocks(A.indptr, A.indices, np.arange(whole_blocks(A.nnz))).astype(np.float32),
         streaming_ns=streaming.astype(np.float32),
         streaming_again_ns=again.astype(np.float32),
         hot_blocks=hot_blocks,
         hot_ns=hot_ns.astype(np.float32),
         hot_again_ns=hot_again_ns.astype(np.float32),
+        energy_blocks=energy.blocks,
+        energy_nj=energy.nj.astype(np.float32),
+        energy_again_nj=energy.again_nj.astype(np.float32),
     )
 
 
@@ -211,19 +227,57 @@ class _Hot:
 
     def measure(self) -> Floats:
         """Return nanoseconds an entry of each block."""
-        lengths = np.diff(self.A.indptr)
-        rows = np.repeat(np.arange(len(lengths), dtype=self.A.indices.dtype), lengths)
         firsts = self.blocks * BLOCK_ENTRIES
         repeats, trials = self.effort.hot_repeats, self.effort.hot_trials
-        taken = hot_times(rows, self.A.indices, self.A.data, self.x, firsts, BLOCK_ENTRIES, repeats, trials)
+        A = self.A
+        taken = hot_times(self._rows, A.indices, A.data, self.x, firsts, BLOCK_ENTRIES, repeats, trials)
         return np.asarray(taken.min(axis=1) / BLOCK_ENTRIES * 1e9)
+
+    @cached_property
+    def _rows(self) -> NDArray[Any]:
+        """The row of each entry."""
+        lengths = np.diff(self.A.indptr)
+        return np.repeat(np.arange(len(lengths), dtype=self.A.indices.dtype), lengths)
+
+    def joules(self, block: int, repeats: int, meter: Meter) -> float | None:
+        """Return the joules of one block, repeated so often in place; None where nothing was counted."""
+        own = slice(block * BLOCK_ENTRIES, (block + 1) * BLOCK_ENTRIES)
+        rows, indices, data = self._rows[own], self.A.indices[own], self.A.data[own]
+        # Rows begin at 0: else the time to make y would be read as well.
+        arrays = rows - rows[0], indices, data, self.x, np.zeros(1, dtype=np.int64)
+        before = meter.joules()
+        hot_times(*arrays, BLOCK_ENTRIES, repeats, 1)
+        used = used_joules(before, meter.joules())
+        return None if used is None else used / repeats
+
+
+@dataclass(frozen=True)
+class _Energy:
+    """Nanojoules an entry of the blocks that a meter counted twice."""
+
+    blocks: NDArray[np.int64]
+    nj: Floats
+    again_nj: Floats
+
+    @classmethod
+    def of(cls, hot: _Hot, ns: Floats, meter: Meter | None) -> _Energy:
+        """Read blocks of `hot`, which take `ns` nanoseconds an entry, for as long as the meter needs."""
+        found: list[tuple[int, float, float]] = []
+        if meter is None:
+            return cls(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0))
+        wanted = max(2, int(hot.effort.energy_s / (2 * meter.run_s)))
+        for place in _spread(len(hot.blocks), wanted).tolist():
+            block = int(hot.blocks[place])
+            repeats = max(1, round(meter.run_s / (ns[place] * BLOCK_ENTRIES * 1e-9)))
+            first, again = (hot.joules(block, repeats, meter) for _ in range(2))
+            if first is not None and again is not None:
+                found.append((block, first / BLOCK_ENTRIES * 1e9, again / BLOCK_ENTRIES * 1e9))
+        numbers = np.array([each[0] for each in found], dtype=np.int64)
+        values = np.array([each[1:] for each in found]).reshape(-1, 2)
+        return cls(numbers, values[:, 0], values[:, 1])
 
 
 def _spread(blocks: int, wanted: int) -> NDArray[np.int64]:
     """Return the numbers of so many blocks at most, evenly spread."""
     taken = min(blocks, wanted)
     return (np.arange(taken) * blocks // max(taken, 1)).astype(np.int64)
-
-
-#: Called after each matrix with its name, its labels or the reason why it has none, and the seconds used.
-OnLabelled = Callable[[str, "BlockLabels | str", float], None]

@@ -43,6 +43,8 @@ def command(
         str | None,
         typer.Option(metavar="NAME", callback=_known_cluster_model, help="The model that forecasts."),
     ] = None,
+    objective: options.ObjectiveOption = "time",
+    power_model: options.PowerModelOption = None,
     figure: options.FigureOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
@@ -63,6 +65,8 @@ def command(
         partitions=_names(partitions),
         price=price,
         model=model,
+        power_model=options.power_file(power_model),
+        objective=objective,
     )
     found = dataclasses.replace(found, name=name)
     options.warn(found.notes)

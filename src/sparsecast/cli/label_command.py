@@ -23,6 +23,7 @@ def command(
     budget: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="No matrix is begun after so long.")
     ] = None,
+    meter_command: options.MeterCommandOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
     """Measure what blocks of 250 entries take on this machine; what is kept is what networks learn from."""
@@ -34,6 +35,7 @@ def command(
         matrices or (),
         dtype=dtype,
         budget_s=budget,
+        meter=None if meter_command is None else api.CommandMeter(meter_command),
         on_matrix=lambda name, what: screen.print(f"{name}: {what}", soft_wrap=True, markup=False),
     )
     if done.refused and not (done.labelled or done.known or done.left):

@@ -40,10 +40,7 @@ def command(
     partition: Annotated[
         str | None, typer.Option(metavar="NAME", help="rows, nonzeros, metis, uniform-2d.")
     ] = None,
-    meter_command: Annotated[
-        str | None,
-        typer.Option(metavar="COMMAND", help="Prints the joules so far: a meter of your own."),
-    ] = None,
+    meter_command: options.MeterCommandOption = None,
     frequencies: Annotated[
         str | None,
         typer.Option(metavar="GHZ", help="Such as 1.2,2.0: the cores' frequencies, set where permitted."),

@@ -92,6 +92,28 @@ ModelOption = Annotated[
         help="The model that forecasts.",
     ),
 ]
+
+
+def _known_objective(name: str) -> str:
+    """Refuse an unknown objective before a machine is calibrated for it."""
+    from sparsecast.planning.plan import refuse_objective
+
+    refuse_objective(name)
+    return name
+
+
+ObjectiveOption = Annotated[
+    str,
+    typer.Option(
+        metavar="time|energy|edp",
+        callback=_known_objective,
+        help="What is least; edp is energy times time.",
+    ),
+]
+MeterCommandOption = Annotated[
+    str | None,
+    typer.Option(metavar="COMMAND", help="Prints the joules so far: a meter of your own."),
+]
 PowerModelOption = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Joules of your own, where nothing measured them: JSON."),

@@ -8,20 +8,9 @@ import typer
 
 from sparsecast.cli import options
 from sparsecast.cli.profile_choice import profiles_for
-from sparsecast.errors import InputError, remedy_for
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-
-def _known_objective(name: str) -> str:
-    """Refuse an unknown objective before a machine is calibrated for it."""
-    from sparsecast.planning.plan import OBJECTIVES
-
-    if name not in OBJECTIVES:
-        remedy = remedy_for(name, OBJECTIVES, "name one")
-        raise InputError(f"objective '{name}': expected one of {', '.join(OBJECTIVES)}; {remedy}")
-    return name
 
 
 def command(
@@ -47,14 +36,7 @@ def command(
             "--as-printed", help="As Guo et al. (2014): the fastest product, no conversion counted."
         ),
     ] = False,
-    objective: Annotated[
-        str,
-        typer.Option(
-            metavar="time|energy|edp",
-            callback=_known_objective,
-            help="What is least; edp is energy times time.",
-        ),
-    ] = "time",
+    objective: options.ObjectiveOption = "time",
     power_model: options.PowerModelOption = None,
     figure: options.FigureOption = None,
     as_json: options.JsonOption = False,

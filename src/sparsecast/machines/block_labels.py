@@ -28,6 +28,9 @@ LABELS_VERSION = 1
 
 _ARRAYS = ("features", "streaming_ns", "streaming_again_ns", "hot_blocks", "hot_ns", "hot_again_ns")
 
+#: Joules, which files of Sparsecast before them lack.
+_ENERGY_ARRAYS = ("energy_blocks", "energy_nj", "energy_again_nj")
+
 
 @dataclass(frozen=True)
 class BlockLabels:
@@ -47,8 +50,8 @@ class BlockLabels:
         Sum of the times of its runs over `product_s`, before they were scaled to it.
     machine, measured_at, version : str
         Whose labels, when in UTC, and by which Sparsecast.
-    energy_nj : float or None
-        Nanojoules an entry of the whole product; None where no meter read it.
+    energy_source : str or None
+        What counted the joules; None where nothing did.
     features : float32 array of shape (blocks, features)
         As in `sparsecast.features.entry_blocks`.
     streaming_ns, streaming_again_ns : float32 arrays of shape (blocks,)
@@ -56,6 +59,10 @@ class BlockLabels:
     hot_blocks : int64 array of shape (h,)
         Numbers of the blocks that were repeated in place.
     hot_ns, hot_again_ns : float32 arrays of shape (h,)
+    energy_blocks : int64 array of shape (e,)
+        Numbers of the blocks that were repeated in place until a meter could read them; none without one.
+    energy_nj, energy_again_nj : float32 arrays of shape (e,)
+        Nanojoules an entry, idle power included.
     """
 
     matrix: str
@@ -74,13 +81,16 @@ class BlockLabels:
     machine: str
     measured_at: str
     version: str
-    energy_nj: float | None
+    energy_source: str | None
     features: Floats
     streaming_ns: Floats
     streaming_again_ns: Floats
     hot_blocks: NDArray[np.int64]
     hot_ns: Floats
     hot_again_ns: Floats
+    energy_blocks: NDArray[np.int64]
+    energy_nj: Floats
+    energy_again_nj: Floats
 
     @property
     def blocks(self) -> int:
@@ -89,7 +99,8 @@ class BlockLabels:
 
     def facts(self) -> dict[str, Any]:
         """Return what is no array, as plain data."""
-        names = [field.name for field in dataclasses.fields(self) if field.name not in _ARRAYS]
+        arrays = (*_ARRAYS, *_ENERGY_ARRAYS)
+        names = [field.name for field in dataclasses.fields(self) if field.name not in arrays]
         return {"labels_version": LABELS_VERSION, **{name: getattr(self, name) for name in names}}
 
 
@@ -107,7 +118,7 @@ def labels_path(machine: str, matrix: str, dtype: str) -> Path:
 def keep_labels(labels: BlockLabels) -> Path:
     """Keep the labels of a matrix in the data folder, in the place of older ones."""
     path = labels_path(labels.machine, labels.matrix, labels.dtype)
-    arrays = {name: getattr(labels, name) for name in _ARRAYS}
+    arrays = {name: getattr(labels, name) for name in (*_ARRAYS, *_ENERGY_ARRAYS)}
 
     def write(temporary: Path) -> None:
         with temporary.open("wb") as stream:
@@ -130,7 +141,12 @@ def read_labels(path: Path) -> BlockLabels | None:
             facts = json.loads(str(stored["facts"]))
             if facts.pop("labels_version") != LABELS_VERSION:
                 return None
-            return BlockLabels(**facts, **{name: stored[name] for name in _ARRAYS})
+            if "energy_source" not in facts:
+                facts = {**facts, "energy_source": None}
+                facts.pop("energy_nj", None)
+            none = np.zeros(0, dtype=np.float32)
+            energy = {name: stored.get(name, none) for name in _ENERGY_ARRAYS}
+            return BlockLabels(**facts, **{name: stored[name] for name in _ARRAYS}, **energy)
     except (OSError, KeyError, TypeError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise StorageError(
             f"{path}: expected labels of blocks, found something else ({error}); delete it and label again"

@@ -6,15 +6,16 @@ Barreda et al. (2020), equations 3 and 4: T = T_once + k (T_SpMV + sum of T_loop
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean, median
 
 from sparsecast.applications.iterations import Iterations
 from sparsecast.applications.laps import PRODUCT, VectorLoop
 from sparsecast.errors import ProfileError
 from sparsecast.machines.profile import Profile
 from sparsecast.planning.plan import Plan
-from sparsecast.records import Bandwidth
+from sparsecast.records import Bandwidth, Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +96,36 @@ class ApplicationCost:
         return self.total_s(known, iterations) if len(known) == len(seconds) else None
 
 
+def usual_over_full(records: Iterable[Record]) -> float:
+    """Return how much longer products take than Records say, which have them at full speed of the cores.
+
+    A time is a low quantile of samples, so that measurements can be compared. In a run their mean counts. The
+    median over the Records is returned; 1 where none has samples.
+    """
+    ratios = [fmean(each.samples_s) / each.time_s for each in records if each.samples_s]
+    return max(1.0, median(ratios)) if ratios else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunConditions:
+    """What a run finds, in which products are not alone.
+
+    Attributes
+    ----------
+    vector_bytes : int
+        Of one vector.
+    working : WorkingSet
+    usual_over_full : float
+        What a product takes, over its forecast time.
+    """
+
+    vector_bytes: int
+    working: WorkingSet
+    usual_over_full: float
+
+
 def costs_of(
-    loops: Sequence[VectorLoop], plan: Plan, profile: Profile, vector_bytes: int, working: WorkingSet
+    loops: Sequence[VectorLoop], plan: Plan, profile: Profile, conditions: RunConditions
 ) -> tuple[LoopCost, ...]:
     """Return the costs of the loops of an application and of its product.
 
@@ -110,9 +139,7 @@ def costs_of(
     loops : sequence of VectorLoop
     plan : Plan
     profile : Profile
-    vector_bytes : int
-        Of one vector.
-    working : WorkingSet
+    conditions : RunConditions
 
     Raises
     ------
@@ -120,13 +147,14 @@ def costs_of(
         If the profile has no Bandwidth of reads.
     """
     speeds = _Speeds.of(profile)
+    working, slower = conditions.working, conditions.usual_over_full
     fast, slow = speeds.at(working.vectors_bytes), speeds.at(working.bytes)
     call_s, product_high_s = speeds.call_s, plan.high_s
     if product_high_s is not None:
-        product_high_s += call_s
-    found = [LoopCost(PRODUCT, plan.time_s + call_s, plan.low_s, product_high_s)]
+        product_high_s = slower * product_high_s + call_s
+    found = [LoopCost(PRODUCT, slower * plan.time_s + call_s, plan.low_s, product_high_s)]
     for loop in loops:
-        moved = loop.moved * vector_bytes
+        moved = loop.moved * conditions.vector_bytes
         expected_s = call_s + moved / math.sqrt(fast * slow)
         found.append(LoopCost(loop.name, expected_s, moved / fast, call_s + moved / slow, loop.is_once))
     return tuple(found)

@@ -36,12 +36,14 @@ class ClusterAnswer:
     Attributes
     ----------
     choices : tuple of ClusterChoice
-        Fastest first.
+        The least of the objective first: fastest, where nothing else was asked for.
     refused : mapping of str to str
         What has no forecast, and why.
     enough_ranks : int or None
         Of the numbers of ranks asked about, the one from which on more do not pay: the fewest whose
         fastest product takes at most WORTHWHILE longer than the fastest of all.
+    objective : str
+        One of OBJECTIVES.
     """
 
     name: str
@@ -52,12 +54,16 @@ class ClusterAnswer:
     refused: Mapping[str, str]
     notes: tuple[str, ...]
     enough_ranks: int | None
+    objective: str = "time"
 
 
 def choices(
-    forecasts: Iterable[ClusterForecast], one_rank_s: float | None, price: float | None
+    forecasts: Iterable[ClusterForecast],
+    one_rank_s: float | None,
+    price: float | None,
+    objective: str = "time",
 ) -> tuple[ClusterChoice, ...]:
-    """Return forecasts as choices, fastest first.
+    """Return forecasts as choices, the least of an objective first.
 
     Parameters
     ----------
@@ -66,14 +72,23 @@ def choices(
         Time of the fastest product on one rank.
     price : float or None
         Of a node and hour.
+    objective : str
+        One of OBJECTIVES; other than by time, all forecasts have joules.
     """
+
+    def least(choice: ClusterChoice) -> float:
+        time_s, joules = choice.forecast.time_s, choice.forecast.energy_j
+        if objective == "time" or joules is None:
+            return time_s
+        return joules * time_s if objective == "edp" else joules
+
     found = []
     for each in forecasts:
         ranks, nodes = each.configuration.ranks, each.configuration.nodes
         efficiency = None if one_rank_s is None else one_rank_s / (ranks * each.time_s)
         cost = None if price is None else price * nodes * each.time_s / 3600
         found.append(ClusterChoice(each, efficiency, cost))
-    return tuple(sorted(found, key=lambda choice: choice.forecast.time_s))
+    return tuple(sorted(found, key=least))
 
 
 def enough_ranks(found: Iterable[ClusterChoice]) -> int | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsecast.errors import MatrixSizeError, ProfileError
+from sparsecast.errors import InputError, MatrixSizeError, ProfileError, remedy_for
 from sparsecast.features.row_blocks import RowBlocks, StripStatistics
 from sparsecast.machines.machine import Machine
 from sparsecast.models.model import EnergyModel, Model
@@ -21,6 +21,14 @@ from sparsecast.planning.prediction import Probe
 
 #: What a plan may make least: seconds, joules, or their product, each of all products and the conversion.
 OBJECTIVES = ("time", "energy", "edp")
+
+
+def refuse_objective(name: str) -> None:
+    """Raise an InputError if `name` is none of OBJECTIVES."""
+    if name not in OBJECTIVES:
+        remedy = remedy_for(name, OBJECTIVES, "name one")
+        raise InputError(f"objective '{name}': expected one of {', '.join(OBJECTIVES)}; {remedy}")
+
 
 #: A plan must be forecast to be faster than a simpler one by this share. Repeated measurements of one product
 #: differ by 1 % in the median and by 8 % at the 90th percentile (docs/facts.md).

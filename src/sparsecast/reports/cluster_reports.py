@@ -13,11 +13,14 @@ from sparsecast.models.clusters.cluster_model import ClusterForecast
 from sparsecast.planning.cluster_choice import WORTHWHILE, ClusterAnswer, ClusterChoice
 from sparsecast.reports.documents import Document, matrix
 from sparsecast.reports.figures import draw_counts, drawing, error_bars, looks, scale_axis
-from sparsecast.reports.tables import interval, size, time
+from sparsecast.reports.tables import energy, energy_interval, interval, size, time
+
+#: What the first choice is, for each objective.
+_BEST = {"time": "Fastest", "energy": "Least energy", "edp": "Least energy times time"}
 
 
 def document(found: ClusterAnswer) -> Document:
-    """Return the choices, fastest first, and what they rest on."""
+    """Return the choices, the least of the objective first, and what they rest on."""
     return {
         "matrix": matrix(found.structure, found.name),
         "profile": found.profile,
@@ -47,27 +50,36 @@ def _choice(found: ClusterChoice) -> Document:
         "memory_bytes": forecast.memory_bytes,
         "efficiency": found.efficiency,
         "energy_j": forecast.energy_j,
+        "energy_low_j": forecast.energy_low_j,
+        "energy_high_j": forecast.energy_high_j,
         "cost": found.cost,
         "why": dict(forecast.terms),
     }
 
 
 def table(found: ClusterAnswer) -> Table:
-    """Return the choices, fastest first, and below them what was refused."""
+    """Return the choices in their order, and below them what was refused."""
     shown = Table(
         title=f"One product of {found.name} on {found.profile}, by the {found.model} model",
         title_justify="left",
         caption_justify="left",
     )
     has_cost = any(each.cost is not None for each in found.choices)
+    has_energy = any(each.forecast.energy_j is not None for each in found.choices)
     for heading in ("algorithm", "format", "partition"):
         shown.add_column(heading)
     costs = ("a million",) if has_cost else ()
-    headings = ("ranks", "nodes", "time", "interval", "commun.", "a rank", "efficiency", *costs)
+    energies = ("energy",) if has_energy else ()
+    headings = (
+        *("ranks", "nodes", "time", "interval"),
+        *energies,
+        *("commun.", "a rank", "efficiency"),
+        *costs,
+    )
     for heading in headings:
         shown.add_column(heading, justify="right", no_wrap=True)
     for each in found.choices:
-        shown.add_row(*_cells(each, has_cost=has_cost))
+        shown.add_row(*_cells(each, has_cost=has_cost, has_energy=has_energy))
     lines = ["commun.: share of communication; a rank: memory of the rank that needs most"]
     if has_cost:
         lines.append("a million: cost of a million products, in the unit of the price")
@@ -76,7 +88,7 @@ def table(found: ClusterAnswer) -> Table:
     return shown
 
 
-def _cells(found: ClusterChoice, *, has_cost: bool) -> tuple[str, ...]:
+def _cells(found: ClusterChoice, *, has_cost: bool, has_energy: bool) -> tuple[str, ...]:
     forecast, way = found.forecast, found.forecast.configuration
     names = [way.format, way.remote_format] if way.remote_format != way.format else [way.format]
     efficiency = "-" if found.efficiency is None else f"{100 * found.efficiency:.0f} %"
@@ -88,6 +100,7 @@ def _cells(found: ClusterChoice, *, has_cost: bool) -> tuple[str, ...]:
         f"{way.nodes:,}",
         time(forecast.time_s),
         interval(forecast.low_s, forecast.high_s),
+        *((energy(forecast.energy_j),) if has_energy else ()),
         _share(forecast),
         size(forecast.memory_bytes),
         efficiency,
@@ -107,9 +120,12 @@ def sentences(found: ClusterAnswer) -> list[str]:
     """Return in words the choice, and from how many ranks on more do not pay."""
     best = found.choices[0].forecast
     way = best.configuration
+    costs = [time(best.time_s)]
+    if best.energy_j is not None:
+        costs.append(energy_interval(best.energy_j, best.energy_low_j, best.energy_high_j))
     said = [
-        f"Fastest: {way.algorithm} in {way.format.upper()} with {way.partition} on {way.ranks:,} ranks, "
-        f"{time(best.time_s)} a product."
+        f"{_BEST[found.objective]}: {way.algorithm} in {way.format.upper()} with {way.partition} on "
+        f"{way.ranks:,} ranks, {' and '.join(costs)} a product."
     ]
     most = max(each.forecast.configuration.ranks for each in found.choices)
     if found.enough_ranks is not None and found.enough_ranks < most:
@@ -139,7 +155,7 @@ class Scaling:
 def scalings(found: Sequence[ClusterChoice]) -> list[Scaling]:
     """Return the line of each algorithm, by its name."""
     best: dict[tuple[str, int], ClusterChoice] = {}
-    for each in found:  # fastest first
+    for each in sorted(found, key=lambda choice: choice.forecast.time_s):
         way = each.forecast.configuration
         best.setdefault((way.algorithm, way.ranks), each)
     lines = []

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from sparsecast.errors import MeterError
 from sparsecast.measuring.energy import Meter
-from sparsecast.measuring.meters import hwmon, powercap
+from sparsecast.measuring.meters import hwmon, perf, powercap
 
 
 def refusal() -> str:
     """Return why no meter can be read where RAPL is there; empty otherwise."""
-    if not _has_rapl():
+    if not (_has_rapl() or perf.ROOT.exists()):
         return ""
     try:
         processor_meter()
@@ -19,7 +19,7 @@ def refusal() -> str:
 
 
 def processor_meter() -> Meter:
-    """Return a meter of the processor: RAPL, else the counters of sockets.
+    """Return a meter of the processor: RAPL by its files, else by performance events, else sockets' counters.
 
     Raises
     ------
@@ -32,6 +32,11 @@ def processor_meter() -> Meter:
             return powercap.PowercapMeter(powercap.ROOT)
         except MeterError as error:
             closed = error
+    if perf.ROOT.exists():
+        try:
+            return perf.PerfMeter(perf.ROOT)
+        except MeterError as error:
+            closed = closed or error
     try:
         return hwmon.HwmonMeter(hwmon.ROOT)
     except MeterError as error:

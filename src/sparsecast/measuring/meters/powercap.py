@@ -101,7 +101,8 @@ def _number(path: Path) -> int:
     except PermissionError as error:
         raise MeterError(
             f"{path} cannot be read (permission denied): expected a readable counter of energy; as root, "
-            f"chmod a+r {path.parent.parent}/*/energy_uj, or measure time only"
+            f"chmod a+r {path.parent.parent}/*/energy_uj, or sysctl kernel.perf_event_paranoid=0, or measure "
+            f"time only"
         ) from error
     except (OSError, ValueError) as error:
         raise MeterError(f"{path} cannot be read ({error}): expected a number; measure time only") from error

@@ -100,8 +100,8 @@ class ClusterForecast:
         Of the rank that needs most: matrix, vectors and buffers.
     terms : tuple of (str, float)
         The model's terms and their values.
-    energy_j : float or None
-        None where no energy was ever measured.
+    energy_j, energy_low_j, energy_high_j : float or None
+        Joules of one product on all nodes; None where nobody tells the power of a node.
     """
 
     configuration: Configuration
@@ -113,6 +113,8 @@ class ClusterForecast:
     memory_bytes: int
     terms: tuple[tuple[str, float], ...] = ()
     energy_j: float | None = None
+    energy_low_j: float | None = None
+    energy_high_j: float | None = None
 
     def within(self, low: float, high: float) -> ClusterForecast:
         """Return the forecast with the interval from `low` to `high` times its time."""

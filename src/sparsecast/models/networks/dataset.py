@@ -119,7 +119,7 @@ def labelled_blocks(
         The matrix of the labels.
     labels : BlockLabels
     kind : str
-        ``"hot"`` or ``"streaming"``.
+        ``"hot"``, ``"streaming"``, or ``"energy"``, in place of nanoseconds nanojoules.
     machine : Machine
     most : int
         Blocks at most, evenly spread.
@@ -128,6 +128,8 @@ def labelled_blocks(
     """
     if kind == "hot":
         numbers, first, again = labels.hot_blocks, labels.hot_ns, labels.hot_again_ns
+    elif kind == "energy":
+        numbers, first, again = labels.energy_blocks, labels.energy_nj, labels.energy_again_nj
     else:
         numbers = np.arange(labels.blocks)
         first, again = labels.streaming_ns, labels.streaming_again_ns

@@ -1,0 +1,69 @@
+"""Joules of products on many ranks: a second of each node, and the work of all of them.
+
+Energy is power times time (decision 36), for each node: its idle power while the product lasts, whether its
+ranks compute or wait for messages, and the joules of the work. Rows, entries, mispredicted rows and lines of
+x are those of the whole matrix, as a node has them: they are the same however many nodes share them. Bytes
+from beyond a cache are counted for a node's share of the matrix, because it may fit where the whole does not.
+What the network draws is nobody's here (decision 38).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.features.structure import Structure
+from sparsecast.machines.machine import PROCESSOR, Machine
+from sparsecast.models.clusters.cluster_model import ClusterForecast
+from sparsecast.models.linear import LinearModel
+from sparsecast.models.power import IDLE
+from sparsecast.planning.candidates import Target
+
+#: Kinds of work that a node's share has in proportion to it, once the caches have had their part.
+_SHARED = "bytes beyond"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPower:
+    """What a node of a machine draws.
+
+    Attributes
+    ----------
+    machine : Machine
+    joules : mapping of str to float
+        For a second of a node, called IDLE, and for a unit of each kind of work of the linear model.
+    ends : (float, float) or None
+        Ends of the interval of measured over forecast power; None where nothing tells them.
+    """
+
+    machine: Machine
+    joules: Mapping[str, float]
+    ends: tuple[float, float] | None = None
+
+    def of(self, found: ClusterForecast, whole: Structure) -> ClusterForecast:
+        """Return a forecast with its joules, and their ends where both power and time have an interval."""
+        way = found.configuration
+        per_node = math.ceil(way.ranks / way.nodes)
+        share = replace(whole, rows=math.ceil(whole.rows / way.nodes), nnz=math.ceil(whole.nnz / way.nodes))
+        target = Target(PROCESSOR, way.dtype, way.index_bits, per_node)
+        work = self._work(target, way.format, whole)
+        of_share = self._work(target, way.format, share)
+        work |= {kind: way.nodes * units for kind, units in of_share.items() if kind.startswith(_SHARED)}
+        work[IDLE] = way.nodes * found.time_s
+        joules = sum(cost * work[kind] for kind, cost in self.joules.items() if kind in work)
+        if self.ends is None or found.low_s is None or found.high_s is None:
+            return replace(found, energy_j=joules)
+        below, above = (
+            math.hypot(math.log(power), math.log(end_s / found.time_s))
+            for power, end_s in zip(self.ends, (found.low_s, found.high_s), strict=True)
+        )
+        ends = joules * math.exp(-below), joules * math.exp(above)
+        return replace(found, energy_j=joules, energy_low_j=ends[0], energy_high_j=ends[1])
+
+    def _work(self, target: Target, format_name: str, structure: Structure) -> dict[str, float]:
+        counting, blocks = LinearModel(), RowBlocks.of(structure)
+        counting.machine_, counting.device_ = self.machine, PROCESSOR
+        candidate = target.candidate(format_name, blocks, self.machine)
+        return {kind: float(units[0]) for kind, units in counting.work_of(candidate, blocks).items()}
