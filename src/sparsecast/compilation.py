@@ -17,6 +17,9 @@ from typing import Any
 #: Functions begin at a multiple of 64 bytes, the width of what a processor fetches and decodes at once.
 _ALIGNMENT = "--align-all-functions=6"
 
+#: Why kernels of this process are lost with it: one sentence, or none where they are kept.
+_lost: list[str] = []
+
 
 def align_functions() -> None:
     """Have code run as fast in each process that loads it from the cache as in the one that compiled it.
@@ -58,11 +61,16 @@ def ensure_cache_folder() -> None:
     os.environ["NUMBA_CACHE_DIR"] = passing
     if "numba" in sys.modules:
         sys.modules["numba"].config.CACHE_DIR = passing
-    warnings.warn(
+    _lost.append(
         f"compiled kernels cannot be kept in {' or '.join(map(str, folders))}: expected a folder that can be "
-        f"written, so every process compiles anew; set NUMBA_CACHE_DIR to one",
-        stacklevel=3,
+        f"written, so every process compiles anew; set NUMBA_CACHE_DIR to one"
     )
+    warnings.warn(_lost[0], stacklevel=3)
+
+
+def lost_kernels() -> str:
+    """Return why kernels that this process compiles are lost, with the remedy; empty where they are kept."""
+    return _lost[0] if _lost else ""
 
 
 def _can_be_written(folder: Path) -> bool:

@@ -6,9 +6,11 @@ import dataclasses
 import importlib
 import json
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 
+from sparsecast import compilation
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
 
@@ -73,3 +75,34 @@ def test_a_damaged_profile_and_a_folder_that_cannot_be_written_are_told(run, old
     monkeypatch.setenv("SPARSECAST_HOME", str(blocked / "home"))
     done = run("doctor")
     assert "Traceback" not in done.err
+
+
+def test_whatever_is_not_there_has_a_remedy(run):
+    for what, each in findings(run).items():
+        if any(word in each["found"] for word in ("none", "nothing", "not ", "no ")):
+            assert each["remedy"], what
+
+
+def test_fewer_threads_and_kernels_that_are_lost_have_a_remedy(run, monkeypatch):
+    monkeypatch.setattr(checkup.numba.config, "NUMBA_NUM_THREADS", 0)
+    monkeypatch.setattr(compilation, "_lost", ["cannot be kept in x: set NUMBA_CACHE_DIR"])
+    found = findings(run)
+    assert "0 at most, by NUMBA_NUM_THREADS: unset it" in found["threads"]["remedy"]
+    assert found["compiled kernels"]["found"] == "each process compiles anew"
+    assert "set NUMBA_CACHE_DIR" in found["compiled kernels"]["remedy"]
+
+
+def test_programs_that_compute_now_are_named(monkeypatch):
+    used_s = dict.fromkeys((7, 8, 9, 10), 0.0)
+
+    def programs(names):
+        for pid in used_s:
+            used_s[pid] += {7: 500.0, 8: 0.0, 9: 1000.0}.get(pid, 0.0) * checkup._LOOK_S
+            times = None if pid == 10 else SimpleNamespace(user=used_s[pid], system=0.0)
+            yield SimpleNamespace(pid=pid, info={"name": f"program-{pid}", "cpu_times": times})
+
+    monkeypatch.setattr(checkup.psutil, "process_iter", programs)
+    monkeypatch.setattr(checkup.os, "getloadavg", lambda: (0.0, 0.0, 0.0))
+    (found,) = checkup._busy(detect())
+    assert "now program-9 (process 9) takes" in found.found and "program-7 (process 7)" in found.found
+    assert "program-8" not in found.found and found.remedy.startswith("end other programs")

@@ -5,19 +5,22 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numba
 import psutil
 
 from sparsecast.api.resolving import calibrated_profile, contents
 from sparsecast.api.trust import age_days, disturbances
+from sparsecast.compilation import lost_kernels
 from sparsecast.devices import DEVICES
 from sparsecast.errors import InputError, MeterError, ProfileError
 from sparsecast.machines import storage
 from sparsecast.machines.machine import Machine, detect
-from sparsecast.measuring.meters.finding import processor_meter, refusal
+from sparsecast.measuring.meters.finding import processor_meter
 from sparsecast.memory import free_bytes
 
 #: Below /sys: the rule by which Linux chooses the frequency of the first core.
@@ -28,6 +31,9 @@ OLD_DAYS = 90
 
 #: Running threads besides this one, averaged over a minute, from which on times are disturbed.
 _BUSY = 0.5
+
+#: Seconds in which a program is looked at, and the part of a thread from which on it is named.
+_LOOK_S, _NAMED = 0.3, 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +61,7 @@ def checkup() -> list[Finding]:
         _busy,
         _memory,
         _folder,
+        _kernels,
         _calibration,
         _gpu,
         _meter,
@@ -68,7 +75,12 @@ def _processor(machine: Machine) -> Iterator[Finding]:
     yield Finding("processor", f"{machine.processor}, {machine.cores} cores")
     known = psutil.cpu_count() or machine.threads
     less = machine.threads < known
-    remedy = "taskset or a container keeps the others away: forecasts are for these threads" if less else ""
+    remedy = (
+        "forecasts are for these: start without taskset, or outside of the container, for all" if less else ""
+    )
+    limit = int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
+    if limit < machine.threads:
+        remedy = f"products take {limit} at most, by NUMBA_NUM_THREADS: unset it, or name --threads {limit}"
     yield Finding("threads", f"{machine.threads} of {known} may be used", remedy)
 
 
@@ -76,7 +88,8 @@ def _governor(machine: Machine) -> Iterator[Finding]:
     try:
         rule = GOVERNOR.read_text().strip()
     except OSError:
-        yield Finding("frequency", "the system does not tell its rule, as on most virtual machines")
+        told = "the system does not tell its rule, as on most virtual machines"
+        yield Finding("frequency", told, "if times vary: ask who runs the host for a fixed frequency")
         return
     slow = rule not in ("performance", "schedutil")
     yield Finding("frequency", rule, "cpupower frequency-set -g performance, as root" if slow else "")
@@ -87,8 +100,26 @@ def _busy(machine: Machine) -> Iterator[Finding]:
         yield Finding("other programs", "the system does not tell")
         return
     load = os.getloadavg()[0]
-    remedy = "end other programs before you calibrate or measure" if load > _BUSY else ""
-    yield Finding("other programs", f"{load:.1f} threads ran in the last minute", remedy)
+    now = _busy_programs()
+    named = f"; now {', '.join(now)}" if now else ""
+    remedy = "end other programs before you calibrate or measure" if load > _BUSY or now else ""
+    yield Finding("other programs", f"{load:.1f} threads ran in the last minute{named}", remedy)
+
+
+def _busy_programs() -> list[str]:
+    """Return other programs that compute now, the busiest first: name, process and threads."""
+
+    def used_s() -> dict[tuple[str, int], float]:
+        found = ((each.pid, each.info) for each in psutil.process_iter(["name", "cpu_times"]))
+        times = {(own["name"], pid): own["cpu_times"] for pid, own in found if pid != os.getpid()}
+        return {program: each.user + each.system for program, each in times.items() if each is not None}
+
+    before, start = used_s(), time.perf_counter()
+    time.sleep(_LOOK_S)
+    after, seconds = used_s(), time.perf_counter() - start
+    threads = {each: (after[each] - before[each]) / seconds for each in after if each in before}
+    busy = sorted((each for each, own in threads.items() if own > _NAMED), key=lambda each: -threads[each])
+    return [f"{name} (process {pid}) takes {threads[name, pid]:.1f}" for name, pid in busy[:3]]
 
 
 def _memory(machine: Machine) -> Iterator[Finding]:
@@ -106,6 +137,12 @@ def _folder(machine: Machine) -> Iterator[Finding]:
         yield Finding("data folder", f"{folder}, {free / 2**30:.1f} GiB free")
     except InputError as error:
         yield Finding("data folder", str(folder), str(error))
+
+
+def _kernels(machine: Machine) -> Iterator[Finding]:
+    lost = lost_kernels()
+    found = "each process compiles anew" if lost else "kept for the next process"
+    yield Finding("compiled kernels", found, lost)
 
 
 def _calibration(machine: Machine) -> Iterator[Finding]:
@@ -129,7 +166,7 @@ def _gpu(machine: Machine) -> Iterator[Finding]:
         found = DEVICES.get("cuda").describe()
         yield Finding("GPU", found.gpu.name if found.gpu else found.name)
     except InputError as error:
-        yield Finding("GPU", f"none that can be used: {error}")
+        yield Finding("GPU", "none that can be used", f"if there is one: {error}")
 
 
 def _meter(machine: Machine) -> Iterator[Finding]:
@@ -137,7 +174,7 @@ def _meter(machine: Machine) -> Iterator[Finding]:
         meter = processor_meter()
         yield Finding("energy", f"counted by {meter.source}, in steps of about {1e3 * meter.step_s:g} ms")
     except MeterError as error:
-        yield Finding("energy", "nothing counts it here", refusal() and str(error))
+        yield Finding("energy", "nothing counts it here", str(error))
 
 
 def _mpi(machine: Machine) -> Iterator[Finding]:

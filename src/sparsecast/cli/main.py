@@ -23,7 +23,7 @@ GROUPS = {
     "Machines": ("calibrate", "bench", "machines", "doctor"),
     "Forecast and decide": ("predict", "plan", "cost", "cluster", "compare"),
     "Measure and check": ("measure", "evaluate", "label", "blocks", "report"),
-    "The shell": ("completion",),
+    "The shell": ("completion", "manual"),
 }
 COMMANDS = tuple(itertools.chain.from_iterable(GROUPS.values()))
 _GROUP_OF = {name: group for group, names in GROUPS.items() for name in names}
