@@ -552,3 +552,17 @@ def test_corpus():
             assert_same(held, oracle)
         x = np.linspace(-1, 1, oracle.shape[1])
         np.testing.assert_allclose(held @ x, oracle @ x, rtol=1e-9, atol=1e-9 * abs(held.data).max())
+
+
+@pytest.mark.parametrize("name", ["a.mtx", "a.mtx.gz", "a.txt"])
+def test_whoever_watches_is_told_of_the_bytes_up_to_the_last(tmp_path, name):
+    lines = "".join(f"{i + 1} {i % 7 + 1} {i}.5\n" for i in range(150_000))
+    head = "" if name == "a.txt" else f"{REAL}150000 7 150000\n"
+    path, told = write(tmp_path, head + lines, name), []
+    with sources.watched(lambda *seen: told.append(seen)):
+        load(path)
+    load(path)
+    assert len(told) >= 3
+    assert {seen[::2] for seen in told} == {(f"reading {name}", path.stat().st_size)}
+    read = [seen[1] for seen in told]
+    assert read == sorted(read) and read[-1] == path.stat().st_size

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from sparsecast.cli import options
+from sparsecast.cli.reading import read_matrix
 
 
 def command(
@@ -26,7 +27,7 @@ def command(
     from sparsecast.reports import block_reports
 
     options.refuse_figure(figure)
-    found = api.read_matrix(matrix)
+    found = read_matrix(matrix)
     chosen = api.profile(profile) if profile else None
     forecast = api.block_forecast(found, chosen, threads=threads, network=network)
     if figure is not None:

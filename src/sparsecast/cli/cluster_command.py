@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from sparsecast.cli import options
+from sparsecast.cli.reading import read_question
 from sparsecast.errors import InputError
 
 
@@ -54,7 +55,7 @@ def command(
 
     counts = _numbers(ranks)
     options.refuse_figure(figure)
-    name, asked = api.read_question(matrix)
+    name, asked = read_question(matrix)
     found = api.cluster(
         asked,
         counts,

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from sparsecast.cli import options
+from sparsecast.cli.reading import read_question
 from sparsecast.errors import InputError
 
 
@@ -48,7 +49,7 @@ def command(
         options.refuse_taken(page, force)
     profiles = api.profiles_to_compare(None if machines is None else machines.split(","))
     prices = prices_of(price or (), list(profiles))
-    asked = dict(map(api.read_question, matrices))
+    asked = dict(map(read_question, matrices))
     rows, refused = [], dict[str, dict[str, str]]()
     with counted_bar(options.screen(), "forecasting", len(asked) * len(profiles)) as advance:
         found = api.compare(

@@ -10,6 +10,7 @@ from sparsecast.applications.cg import TOLERANCE
 from sparsecast.applications.pagerank import DAMPING, EPSILON
 from sparsecast.cli import options
 from sparsecast.cli.profile_choice import profile_for
+from sparsecast.cli.reading import read_matrix
 
 
 def command(
@@ -38,7 +39,7 @@ def command(
 
     options.refuse_figure(figure)
     settings = api.Settings(damping, epsilon, tolerance, preconditioner)
-    found = api.read_matrix(matrix)
+    found = read_matrix(matrix)
     question = api.application_question(application, found, settings)
     chosen = profile_for(question.problem, profile, threads, None, None)
     asked: dict[str, Any] = {"threads": threads, "model": model}

@@ -12,9 +12,8 @@ from typing import Annotated, Any
 import typer
 
 from sparsecast.cli import completing
-from sparsecast.cli.options import INPUT_WRONG, OUR_FAULT, STOPPED, shown_bytes
+from sparsecast.cli.options import INPUT_WRONG, OUR_FAULT, STOPPED
 from sparsecast.errors import InputError, SparsecastError
-from sparsecast.matrices import progress
 from sparsecast.version import VERSION
 
 #: Commands, by what they are for: the groups of `sparsecast --help`.
@@ -79,7 +78,6 @@ def main() -> None:
 
 def _status() -> Any:
     completing.prepare()
-    progress.show = shown_bytes
     try:
         return build()(standalone_mode=False)
     except InputError as error:

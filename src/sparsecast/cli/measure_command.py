@@ -11,6 +11,7 @@ import typer
 
 from sparsecast.cli import options
 from sparsecast.cli.rank_options import rank_notes, refuse_beside_ranks
+from sparsecast.cli.reading import read_matrix
 from sparsecast.errors import InputError
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ def _alone(
 
     meter = None if asked.command is None else api.CommandMeter(asked.command)
     frequencies = asked.frequencies_hz(device)
-    found = api.read_matrix(matrix)
+    found = read_matrix(matrix)
     choice = api.choice(found, threads=threads, dtype=dtype, device=device)
     prediction = api.forecasts_at_hand(found, profile, threads=threads, dtype=dtype, device=device)
     refused = dict(choice.refused)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -146,15 +145,6 @@ def power_file(path: Path | None) -> PowerFile | None:
 def screen() -> Console:
     """Return the console for messages and progress: standard error."""
     return Console(stderr=True, highlight=False)
-
-
-@contextmanager
-def shown_bytes(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Show what is downloaded or unpacked, if that takes long; give a function (done, total)."""
-    from sparsecast.reports.progress import byte_bar
-
-    with byte_bar(screen(), what) as update:
-        yield update
 
 
 def show(as_json: bool, document: dict[str, Any], *shown: Table | str) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from sparsecast.cli import options
+from sparsecast.cli.reading import read_matrix
 from sparsecast.errors import InputError
 
 
@@ -38,7 +39,7 @@ def command(
     if out is not None:
         options.refuse_unwritable(out)
     options.refuse_figure(figure)
-    found = api.read_matrix(matrix)
+    found = read_matrix(matrix)
     if partition is not None:
         compared = api.kept_partition(found, partition)
     else:

@@ -8,6 +8,7 @@ import typer
 
 from sparsecast.cli import options
 from sparsecast.cli.profile_choice import profiles_for
+from sparsecast.cli.reading import read_matrix
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -47,7 +48,7 @@ def command(
 
     options.refuse_figure(figure)
     api.refuse_probe(probe, as_met, device)
-    found = api.read_matrix(matrix)
+    found = read_matrix(matrix)
     profiles = profiles_for(found, profile, threads, dtype, device)
     asked: dict[str, Any] = {"iterations": iterations, "threads": threads, "dtype": dtype, "model": model}
     placements = None

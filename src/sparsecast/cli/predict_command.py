@@ -9,6 +9,7 @@ import typer
 
 from sparsecast.cli import options
 from sparsecast.cli.profile_choice import profile_for
+from sparsecast.cli.reading import read_question
 
 
 def command(
@@ -41,7 +42,7 @@ def command(
         chosen_of = {"threads": threads, "dtype": dtype, "device": device}
         _table(matrix, profile, chosen_of, model, as_met, figure, as_json)
         return
-    name, found = api.read_question(matrix)
+    name, found = read_question(matrix)
     api.refuse_probe(probe_s, as_met, device, has_matrix=not isinstance(found, Structure))
     chosen = profile_for(found, profile, threads, dtype, device)
     asked: dict[str, Any] = {"threads": threads, "dtype": dtype, "device": device, "model": model}

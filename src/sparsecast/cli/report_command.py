@@ -11,6 +11,7 @@ import typer
 
 from sparsecast.cli import options
 from sparsecast.cli.profile_choice import profile_for
+from sparsecast.cli.reading import read_matrix, watched_reading
 from sparsecast.errors import InputError
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def _of_matrix(matrix: str, asked: _Asked, as_json: bool) -> None:
     from sparsecast.reports.pages import rendering
     from sparsecast.reports.pages.matrix_page import matrix_page
 
-    found = api.read_matrix(matrix)
+    found = read_matrix(matrix)
     path = asked.path(found.name)
     options.refuse_unwritable(path)
     options.refuse_taken(path, asked.force)
@@ -116,7 +117,9 @@ def _of_collection(matrices: list[str], asked: _Asked, as_json: bool) -> None:
     folder = path.with_name(f"{path.stem}-pages")
     for place in (path, folder):
         options.refuse_taken(place, asked.force)
-    chosen = asked.profile_of(api.first_readable(problems, refused))
+    with watched_reading():
+        first = api.first_readable(problems, refused)
+    chosen = asked.profile_of(first)
     paths = {name: folder / file for name, file in rendering.file_names(problems).items()}
     reports = {}
     with counted_bar(options.screen(), "writing pages", len(problems)) as advance:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sparsecast.cli import options
+from sparsecast.cli.reading import read_matrix
 
 
 def command(
@@ -15,7 +16,7 @@ def command(
     from sparsecast.reports import documents, structure_figures, tables
 
     options.refuse_figure(figure)
-    found = api.read_matrix(matrix)
+    found = read_matrix(matrix)
     known = api.shared_structure(found)
     if figure is not None:
         structure_figures.draw_structure(

@@ -6,6 +6,7 @@ import contextlib
 import stat
 import zlib
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from gzip import BadGzipFile
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -28,6 +29,30 @@ _LARGEST_EXPANSION = 1032
 _DEFLATE_ERRORS: tuple[Any, ...] = (zlib.error, isal_zlib.error)
 
 _AGAIN = "copy or download it again"
+
+#: Is told what is done, such as "reading a.mtx", the bytes that are done, and all of them, 0 if nobody knows.
+OnBytes = Callable[[str, int, int], None]
+_on_bytes: ContextVar[OnBytes | None] = ContextVar("on_bytes", default=None)
+
+
+@contextlib.contextmanager
+def watched(on_bytes: OnBytes) -> Iterator[None]:
+    """Have every text file that is read, and every matrix that is downloaded, tell how far it is.
+
+    That is done deep below whoever wants to know: a parameter would go through each reader of each kind.
+    """
+    token = _on_bytes.set(on_bytes)
+    try:
+        yield
+    finally:
+        _on_bytes.reset(token)
+
+
+def tell_bytes(what: str, done: int, total: int) -> None:
+    """Tell whoever watches how far it is."""
+    on_bytes = _on_bytes.get()
+    if on_bytes is not None:
+        on_bytes(what, done, total)
 
 
 def damaged(path: Path, problem: str, remedy: str = _AGAIN) -> MatrixFileError:
@@ -111,17 +136,20 @@ class TextSource:
         self.path = path
         compressed = path.suffix.lower() == ".gz"
         #: Bytes of text that the file can hold at most.
-        self.largest_text = path.stat().st_size * (_LARGEST_EXPANSION if compressed else 1)
-        open_compressed: Callable[[Path, str], BinaryIO] = igzip.open
-        self._file = open_compressed(path, "rb") if compressed else path.open("rb")
+        self._bytes = path.stat().st_size
+        self.largest_text = self._bytes * (_LARGEST_EXPANSION if compressed else 1)
+        open_compressed: Callable[[BinaryIO, str], BinaryIO] = igzip.open
+        self._stored = path.open("rb")
+        self._file = open_compressed(self._stored, "rb") if compressed else self._stored
         self._allowed = allowed_bytes
-        self._read = 0
+        self._read, self._on_bytes, self._told = 0, _on_bytes.get(), 0
 
     def __enter__(self) -> TextSource:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
+        self._stored.close()
 
     @property
     def position(self) -> int:
@@ -146,6 +174,9 @@ class TextSource:
 
     def _counted(self, text: bytes) -> bytes:
         self._read += len(text)
+        if self._on_bytes is not None and (self._read - self._told >= BLOCK_BYTES or not text):
+            self._told = self._read
+            self._on_bytes(f"reading {self.path.name}", self._stored.tell(), self._bytes)
         if self._read > self._allowed:
             raise damaged(
                 self.path,

@@ -24,8 +24,7 @@ from urllib.parse import quote
 
 from sparsecast.errors import MatrixFileError
 from sparsecast.machines import storage
-from sparsecast.matrices import progress
-from sparsecast.matrices.sources import BLOCK_BYTES, check_file, damaged, failures_of
+from sparsecast.matrices.sources import BLOCK_BYTES, check_file, damaged, failures_of, tell_bytes
 
 #: Begins the name of such a matrix: ``suitesparse:GROUP/NAME``.
 PREFIX = "suitesparse:"
@@ -161,10 +160,11 @@ class Downloaded:
         """Download the archive into a folder; it must be the one that was downloaded before, if one was."""
         pooch = _pooch(self)
         known = None if before is None else f"sha256:{before.archive_sha256}"
-        with progress.show(f"downloading {self.group}/{self.name}") as tell, self._failures(before):
+        with self._failures(before):
             # Not as a text that the server compresses once more on its way: bytes are counted, and compared.
             plain = {"Accept-Encoding": "identity"}
-            downloader = pooch.HTTPDownloader(_Bar(tell), BLOCK_BYTES, timeout=_PATIENCE_S, headers=plain)
+            bar = _Bar(f"downloading {self.group}/{self.name}")
+            downloader = pooch.HTTPDownloader(bar, BLOCK_BYTES, timeout=_PATIENCE_S, headers=plain)
             with _quiet(pooch.get_logger()):
                 return Path(pooch.retrieve(self.address, known, "archive", folder, downloader=downloader))
 
@@ -196,16 +196,15 @@ class Downloaded:
 
     def _unpack(self, archive: Path) -> None:
         """Write the matrix of an archive to its place. No path comes from the archive, and no other file."""
-        with progress.show(f"unpacking {self.group}/{self.name}") as tell:
 
-            def write(path: Path) -> None:
-                with path.open("wb") as file:
-                    for piece in self._contents(archive, tell):
-                        file.write(piece)
+        def write(path: Path) -> None:
+            with path.open("wb") as file:
+                for piece in self._contents(archive):
+                    file.write(piece)
 
-            storage.write_atomically(self.path, write)
+        storage.write_atomically(self.path, write)
 
-    def _contents(self, archive: Path, tell: progress.Tell) -> Iterator[bytes]:
+    def _contents(self, archive: Path) -> Iterator[bytes]:
         """Give the bytes of the matrix file, and read the archive to its end, where its checksum is."""
         wanted, is_found = f"{self.name}/{self.name}.mtx", False
         size = archive.stat().st_size
@@ -218,7 +217,7 @@ class Downloaded:
                         is_found, file = True, members.extractfile(member)
                         while file and (piece := file.read(BLOCK_BYTES)):
                             yield piece
-                            tell(raw.tell(), size)
+                            tell_bytes(f"unpacking {self.group}/{self.name}", raw.tell(), size)
             except tarfile.TarError as error:
                 raise _error(self, f"its archive is damaged ({error})", "try again later") from error
             while stream.read(BLOCK_BYTES):
@@ -236,12 +235,12 @@ def local_path(path: str | os.PathLike[str]) -> Path:
 class _Bar:
     """What pooch tells of a download, handed on; it sets `total`, and names the methods."""
 
-    def __init__(self, tell: progress.Tell) -> None:
-        self._tell, self._done, self.total = tell, 0, 0
+    def __init__(self, what: str) -> None:
+        self._what, self._done, self.total = what, 0, 0
 
     def update(self, more: int) -> None:
         self._done += more
-        self._tell(self._done, self.total)
+        tell_bytes(self._what, self._done, self.total)
 
     def reset(self) -> None:
         self._done = 0
