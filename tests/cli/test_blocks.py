@@ -8,6 +8,8 @@ import re
 
 import pytest
 
+from sparsecast.api import labelling
+
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 MATRICES = tuple(f"gallery:{each}" for each in ("poisson2d?n=40", "rmat?scale=9", "banded?n=800"))
 
@@ -50,6 +52,24 @@ def test_labels_are_kept_and_blocks_shows_where_a_matrix_is_slow(run, calibrated
 def test_the_budget_leaves_matrices_for_the_next_run(run, calibrated):
     done = json.loads(run("label", *MATRICES, "--budget", "0", "--json").out)
     assert (done["matrices"], done["left"], done["repeat_noise"]) == (0, 3, None)
+
+
+def test_a_run_that_is_stopped_keeps_its_labels_and_says_so(run, calibrated, monkeypatch):
+    measure, called = labelling.label_blocks, []
+
+    def interrupted(*arguments):
+        called.append(arguments)
+        if len(called) > 1:
+            raise KeyboardInterrupt
+        return measure(*arguments)
+
+    monkeypatch.setattr(labelling, "label_blocks", interrupted)
+    stopped = run("label", *MATRICES, "--json")
+    assert (
+        stopped.status == 130
+        and "stopped from the keyboard: what was measured until then is kept" in stopped.err
+    )
+    assert [json.loads(stopped.out)[key] for key in ("matrices", "left")] == [1, 2]
 
 
 def test_what_cannot_be_labelled_is_left_out_with_its_reason(run, calibrated):

@@ -38,6 +38,8 @@ class Labelling:
         Matrices without labels, and why.
     left : int
         Matrices that the budget left out, or a stop from the keyboard.
+    is_stopped : bool
+        Whether it was that.
     used_s, labelling_s : float
         Seconds of the run, and of them those of measurements; the rest read and made the matrices.
     """
@@ -46,6 +48,7 @@ class Labelling:
     known: int = 0
     refused: dict[str, str] = field(default_factory=dict)
     left: int = 0
+    is_stopped: bool = False
     used_s: float = 0.0
     labelling_s: float = 0.0
 
@@ -108,7 +111,7 @@ def label(
                 break
             on_matrix(problem.name, _label(problem, _Asked(dtype, effort, meter), done))
     except KeyboardInterrupt:
-        done.left = len(problems) - number
+        done.left, done.is_stopped = len(problems) - number, True
     done.used_s = perf_counter() - start_s
     return done
 

@@ -42,3 +42,5 @@ def command(
         raise InputError(next(iter(done.refused.values())))
     left_out = [f"Left out: {name}: {reason}" for name, reason in done.refused.items()]
     options.show(as_json, block_reports.labelling(done), block_reports.labelling_sentence(done), *left_out)
+    if done.is_stopped:
+        options.stop("kept")
