@@ -358,3 +358,21 @@ def test_our_own_fault_says_so_with_its_trace(run, monkeypatch):
     assert outcome.out == ""
     assert "a cog came off" in outcome.err
     assert outcome.err.splitlines()[-1].startswith("sparsecast: this is a fault of Sparsecast")
+
+
+@pytest.mark.parametrize("is_compiled", [False, True])
+def test_an_interrupt_anywhere_is_one_line(run, monkeypatch, is_compiled):
+    """The parser made a silent status of it, and compiled code an error of ours."""
+    from sparsecast import api
+
+    def interrupted(*_):
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as error:
+            if is_compiled:
+                raise SystemError("returned a result with an exception set") from error
+            raise
+
+    monkeypatch.setattr(api, "shared_structure", interrupted)
+    stopped = run("structure", "gallery:poisson2d?n=4")
+    assert (stopped.status, stopped.out, stopped.err) == (130, "", "sparsecast: stopped from the keyboard\n")

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from sparsecast.cli import completing
-from sparsecast.cli.options import INPUT_WRONG, OUR_FAULT, STOPPED
+from sparsecast.cli.options import INPUT_WRONG, OUR_FAULT, STOPPED, STOPPED_LINE, StoppedError
 from sparsecast.errors import InputError, SparsecastError
 from sparsecast.version import VERSION
 
@@ -79,7 +79,11 @@ def main() -> None:
 def _status() -> Any:
     completing.prepare()
     try:
-        return build()(standalone_mode=False)
+        status = build()(standalone_mode=False)
+        # The parser makes a status of an interrupt, without a word.
+        return _complain(STOPPED_LINE, STOPPED) if status == STOPPED else status
+    except StoppedError as error:
+        return _complain(str(error), STOPPED)
     except InputError as error:
         return _complain(str(error), INPUT_WRONG)
     except typer.TyperException as error:
@@ -90,16 +94,25 @@ def _status() -> Any:
     except typer.Exit as leaving:
         return leaving.exit_code
     except (KeyboardInterrupt, typer.Abort):
-        return _complain("stopped from the keyboard", STOPPED)
+        return _complain(STOPPED_LINE, STOPPED)
     except BrokenPipeError:
         # The reader of our output has gone; there is nobody left to tell.
         sys.stderr.close()
         return OUR_FAULT
     except SparsecastError as error:
         return _complain(str(error), OUR_FAULT)
-    except Exception:  # the last resort: whatever it is, it is our fault, and its trace helps us
+    except Exception as error:  # the last resort: whatever it is, it is our fault, and its trace helps us
+        if _is_interrupt(error):
+            return _complain(STOPPED_LINE, STOPPED)
         traceback.print_exc()
         return _complain("this is a fault of Sparsecast: please report it with the lines above", OUR_FAULT)
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Tell whether an interrupt became an error, as in compiled code."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _with_value(message: str, arguments: list[str]) -> str:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 #: Exit statuses: the user's input was wrong; our fault; stopped from the keyboard.
 INPUT_WRONG, OUR_FAULT, STOPPED = 2, 1, 130
+STOPPED_LINE = "stopped from the keyboard"
 
 #: Names are not listed here: to find those of plug-ins takes longer than to show a page of help.
 _DEVICES = "cpu, cuda, cuda:N for GPU number N, or the name of a plug-in."
@@ -161,10 +162,13 @@ def show(as_json: bool, document: dict[str, Any], *shown: Table | str) -> None:
         page.print(item, soft_wrap=isinstance(item, str))
 
 
+class StoppedError(Exception):
+    """A command was stopped from the keyboard, and has told what it has."""
+
+
 def stop(is_what_was_measured: str) -> NoReturn:
     """Leave a command that was stopped from the keyboard, with what became of its measurements."""
-    screen().print(f"stopped from the keyboard: what was measured until then is {is_what_was_measured}")
-    raise typer.Exit(STOPPED)
+    raise StoppedError(f"{STOPPED_LINE}: what was measured until then is {is_what_was_measured}")
 
 
 def warn(sentences: Iterable[str]) -> None:
