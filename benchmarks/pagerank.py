@@ -27,8 +27,9 @@ from rich.table import Table
 from scipy.sparse import csr_array
 
 from sparsecast import api
+from sparsecast.applications.defaults import DAMPING, EPSILON
 from sparsecast.applications.graphs import links
-from sparsecast.applications.pagerank import DAMPING, EPSILON, most_iterations, pagerank
+from sparsecast.applications.pagerank import most_iterations, pagerank
 from sparsecast.errors import InputError
 from sparsecast.matrices.problem import Problem
 from sparsecast.reports.tables import time

@@ -34,8 +34,9 @@ from rich.table import Table
 from scipy.sparse import csr_array, diags_array
 
 from sparsecast import api
+from sparsecast.applications.defaults import DAMPING, EPSILON
 from sparsecast.applications.laps import PRODUCT
-from sparsecast.applications.pagerank import DAMPING, EPSILON, most_iterations
+from sparsecast.applications.pagerank import most_iterations
 from sparsecast.errors import InputError
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.reading import matrix_files

@@ -17,6 +17,7 @@ from sparsecast.api.resolving import model_records
 from sparsecast.applications import cg as cg_application
 from sparsecast.applications import iterations as iteration_counts
 from sparsecast.applications import pagerank as pagerank_application
+from sparsecast.applications.defaults import DAMPING, EPSILON, TOLERANCE
 from sparsecast.applications.graphs import Links, links
 from sparsecast.applications.iterations import Iterations
 from sparsecast.applications.laps import Laps, VectorLoop
@@ -68,9 +69,9 @@ class Settings:
         ``"jacobi"`` or None, of conjugate gradients.
     """
 
-    damping: float = pagerank_application.DAMPING
-    epsilon: float = pagerank_application.EPSILON
-    tolerance: float = cg_application.TOLERANCE
+    damping: float = DAMPING
+    epsilon: float = EPSILON
+    tolerance: float = TOLERANCE
     preconditioner: str | None = None
 
 
@@ -78,8 +79,8 @@ def pagerank(
     A: Any,
     *,
     plan: Plan | None = None,
-    damping: float = pagerank_application.DAMPING,
-    epsilon: float = pagerank_application.EPSILON,
+    damping: float = DAMPING,
+    epsilon: float = EPSILON,
     most: int = pagerank_application.MOST_ITERATIONS,
     threads: int | None = None,
     on_iteration: Callable[[int, float], object] = _no_iteration,
@@ -123,7 +124,7 @@ def cg(
     *,
     plan: Plan | None = None,
     preconditioner: str | None = None,
-    tolerance: float = cg_application.TOLERANCE,
+    tolerance: float = TOLERANCE,
     most: int | None = None,
     threads: int | None = None,
     on_iteration: Callable[[int, float], object] = _no_iteration,

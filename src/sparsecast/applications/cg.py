@@ -14,14 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsecast.applications.defaults import TOLERANCE
 from sparsecast.applications.laps import PRODUCT, Lap, VectorLoop, no_laps
 from sparsecast.errors import InputError
 from sparsecast.operators import Operator
 
 Floats = NDArray[np.floating[Any]]
-
-#: The residual over that of x = 0 at which the iteration ends.
-TOLERANCE = 1e-8
 
 
 def loops(is_preconditioned: bool) -> tuple[VectorLoop, ...]:

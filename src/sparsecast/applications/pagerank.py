@@ -14,14 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsecast.applications.defaults import DAMPING, EPSILON
 from sparsecast.applications.laps import PRODUCT, Lap, VectorLoop, no_laps
 from sparsecast.errors import InputError
 from sparsecast.operators import Operator
 
 Floats = NDArray[np.floating[Any]]
-
-#: Of the paper: the damping factor, and the change of the ranks at which the iteration ends.
-DAMPING, EPSILON = 0.85, 1e-6
 
 #: What the loops of an iteration are called where they are one.
 TOGETHER = "L1-L4"

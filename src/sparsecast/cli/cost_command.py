@@ -6,8 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from sparsecast.applications.cg import TOLERANCE
-from sparsecast.applications.pagerank import DAMPING, EPSILON
+from sparsecast.applications.defaults import DAMPING, EPSILON, TOLERANCE
 from sparsecast.cli import options
 from sparsecast.cli.profile_choice import profile_for
 from sparsecast.cli.reading import read_matrix
