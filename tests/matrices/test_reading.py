@@ -21,6 +21,7 @@ from sparsecast.features.analysis import structure
 from sparsecast.matrices import matrix_market, sources
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.reading import load, matrix_name, read_file
+from sparsecast.watching import watched
 
 REAL = "%%MatrixMarket matrix coordinate real general\n"
 COMPLEX = REAL.replace("real", "complex")
@@ -559,7 +560,7 @@ def test_whoever_watches_is_told_of_the_bytes_up_to_the_last(tmp_path, name):
     lines = "".join(f"{i + 1} {i % 7 + 1} {i}.5\n" for i in range(150_000))
     head = "" if name == "a.txt" else f"{REAL}150000 7 150000\n"
     path, told = write(tmp_path, head + lines, name), []
-    with sources.watched(lambda *seen: told.append(seen)):
+    with watched(lambda *seen: told.append(seen)):
         load(path)
     load(path)
     assert len(told) >= 3

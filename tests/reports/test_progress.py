@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from sparsecast.reports import progress
-from sparsecast.reports.progress import counted_bar, reading_bar, timed_bar
+from sparsecast.reports.progress import counted_bar, parts_bar, timed_bar
 
 
 def show(console):
@@ -47,7 +47,7 @@ def clock(monkeypatch):
 
 
 def read(clock, seconds, console):
-    with reading_bar(console) as update:
+    with parts_bar(console) as update:
         for part in range(5):
             update("reading wide [b].mtx", 25 * part, 100)
             clock[0] += seconds / 4

@@ -9,7 +9,7 @@ import typer
 from sparsecast.applications.defaults import DAMPING, EPSILON, TOLERANCE
 from sparsecast.cli import options
 from sparsecast.cli.profile_choice import profile_for
-from sparsecast.cli.reading import read_matrix
+from sparsecast.cli.reading import read_matrix, shown_parts
 
 
 def command(
@@ -42,7 +42,8 @@ def command(
     question = api.application_question(application, found, settings)
     chosen = profile_for(question.problem, profile, threads, None, None)
     asked: dict[str, Any] = {"threads": threads, "model": model}
-    cost = api.application_cost(question, chosen, iterations=iterations, **asked)
+    with shown_parts():
+        cost = api.application_cost(question, chosen, iterations=iterations, **asked)
     options.warn((*(f"{found.name} {note}." for note in found.notes), *question.notes, *cost.plan.notes))
     run = None
     if check:

@@ -9,7 +9,7 @@ import typer
 
 from sparsecast.cli import options
 from sparsecast.cli.profile_choice import profile_for
-from sparsecast.cli.reading import read_question
+from sparsecast.cli.reading import read_question, shown_parts
 
 
 def command(
@@ -47,7 +47,8 @@ def command(
     chosen = profile_for(found, profile, threads, dtype, device)
     asked: dict[str, Any] = {"threads": threads, "dtype": dtype, "device": device, "model": model}
     asked["power_model"] = options.power_file(power_model)
-    prediction = api.predict(found, chosen, **asked, as_met=as_met, probe_s=probe_s)
+    with shown_parts():
+        prediction = api.predict(found, chosen, **asked, as_met=as_met, probe_s=probe_s)
     options.warn(prediction.notes)
     title = f"Forecast of y = A x: {name} on {prediction.profile}"
     if figure is not None:

@@ -1,4 +1,4 @@
-"""Reads matrices, and shows how far it is where that takes long."""
+"""Reads matrices, and shows how far reading and fitting are where they take long."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def watched_reading() -> Iterator[None]:
-    """Show a bar for each file that is read meanwhile and takes long; only where somebody watches."""
-    from sparsecast.matrices.sources import watched
-    from sparsecast.reports.progress import reading_bar
+def shown_parts() -> Iterator[None]:
+    """Show a bar for what is read, downloaded or fitted meanwhile and takes long, where somebody watches."""
+    from sparsecast.reports.progress import parts_bar
+    from sparsecast.watching import watched
 
-    with reading_bar(screen()) as update, watched(update):
+    with parts_bar(screen()) as update, watched(update):
         yield
 
 
@@ -27,7 +27,7 @@ def read_matrix(matrix: str) -> Problem:
     """Return what `api.read_matrix` does."""
     from sparsecast import api
 
-    with watched_reading():
+    with shown_parts():
         return api.read_matrix(matrix)
 
 
@@ -35,5 +35,5 @@ def read_question(question: str) -> tuple[str, Problem | Structure]:
     """Return what `api.read_question` does."""
     from sparsecast import api
 
-    with watched_reading():
+    with shown_parts():
         return api.read_question(question)

@@ -11,7 +11,7 @@ import typer
 
 from sparsecast.cli import options
 from sparsecast.cli.profile_choice import profile_for
-from sparsecast.cli.reading import read_matrix, watched_reading
+from sparsecast.cli.reading import read_matrix, shown_parts
 from sparsecast.errors import InputError
 
 if TYPE_CHECKING:
@@ -92,7 +92,8 @@ def _of_matrix(matrix: str, asked: _Asked, as_json: bool) -> None:
     options.refuse_unwritable(path)
     options.refuse_taken(path, asked.force)
     chosen = asked.profile_of(found)
-    report = api.matrix_report(found, chosen, **asked.question)
+    with shown_parts():
+        report = api.matrix_report(found, chosen, **asked.question)
     options.warn(report.prediction.notes)
     written = rendering.write(matrix_page(report, asked.draw), path)
     document = {"matrix": found.name, "profile": chosen.name, "path": str(path), "bytes": written}
@@ -117,7 +118,7 @@ def _of_collection(matrices: list[str], asked: _Asked, as_json: bool) -> None:
     folder = path.with_name(f"{path.stem}-pages")
     for place in (path, folder):
         options.refuse_taken(place, asked.force)
-    with watched_reading():
+    with shown_parts():
         first = api.first_readable(problems, refused)
     chosen = asked.profile_of(first)
     paths = {name: folder / file for name, file in rendering.file_names(problems).items()}

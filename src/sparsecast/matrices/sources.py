@@ -6,13 +6,13 @@ import contextlib
 import stat
 import zlib
 from collections.abc import Callable, Iterator
-from contextvars import ContextVar
 from gzip import BadGzipFile
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from sparsecast.errors import MatrixFileError, MatrixSizeError, remedy_for
 from sparsecast.memory import free_bytes
+from sparsecast.watching import watcher
 
 try:
     from isal import igzip, isal_zlib
@@ -29,30 +29,6 @@ _LARGEST_EXPANSION = 1032
 _DEFLATE_ERRORS: tuple[Any, ...] = (zlib.error, isal_zlib.error)
 
 _AGAIN = "copy or download it again"
-
-#: Is told what is done, such as "reading a.mtx", the bytes that are done, and all of them, 0 if nobody knows.
-OnBytes = Callable[[str, int, int], None]
-_on_bytes: ContextVar[OnBytes | None] = ContextVar("on_bytes", default=None)
-
-
-@contextlib.contextmanager
-def watched(on_bytes: OnBytes) -> Iterator[None]:
-    """Have every text file that is read, and every matrix that is downloaded, tell how far it is.
-
-    That is done deep below whoever wants to know: a parameter would go through each reader of each kind.
-    """
-    token = _on_bytes.set(on_bytes)
-    try:
-        yield
-    finally:
-        _on_bytes.reset(token)
-
-
-def tell_bytes(what: str, done: int, total: int) -> None:
-    """Tell whoever watches how far it is."""
-    on_bytes = _on_bytes.get()
-    if on_bytes is not None:
-        on_bytes(what, done, total)
 
 
 def damaged(path: Path, problem: str, remedy: str = _AGAIN) -> MatrixFileError:
@@ -142,7 +118,7 @@ class TextSource:
         self._stored = path.open("rb")
         self._file = open_compressed(self._stored, "rb") if compressed else self._stored
         self._allowed = allowed_bytes
-        self._read, self._on_bytes, self._told = 0, _on_bytes.get(), 0
+        self._read, self._on_part, self._told = 0, watcher(), 0
 
     def __enter__(self) -> TextSource:
         return self
@@ -174,9 +150,9 @@ class TextSource:
 
     def _counted(self, text: bytes) -> bytes:
         self._read += len(text)
-        if self._on_bytes is not None and (self._read - self._told >= BLOCK_BYTES or not text):
+        if self._on_part is not None and (self._read - self._told >= BLOCK_BYTES or not text):
             self._told = self._read
-            self._on_bytes(f"reading {self.path.name}", self._stored.tell(), self._bytes)
+            self._on_part(f"reading {self.path.name}", self._stored.tell(), self._bytes)
         if self._read > self._allowed:
             raise damaged(
                 self.path,

@@ -24,7 +24,8 @@ from urllib.parse import quote
 
 from sparsecast.errors import MatrixFileError
 from sparsecast.machines import storage
-from sparsecast.matrices.sources import BLOCK_BYTES, check_file, damaged, failures_of, tell_bytes
+from sparsecast.matrices.sources import BLOCK_BYTES, check_file, damaged, failures_of
+from sparsecast.watching import tell
 
 #: Begins the name of such a matrix: ``suitesparse:GROUP/NAME``.
 PREFIX = "suitesparse:"
@@ -217,7 +218,7 @@ class Downloaded:
                         is_found, file = True, members.extractfile(member)
                         while file and (piece := file.read(BLOCK_BYTES)):
                             yield piece
-                            tell_bytes(f"unpacking {self.group}/{self.name}", raw.tell(), size)
+                            tell(f"unpacking {self.group}/{self.name}", raw.tell(), size)
             except tarfile.TarError as error:
                 raise _error(self, f"its archive is damaged ({error})", "try again later") from error
             while stream.read(BLOCK_BYTES):
@@ -240,7 +241,7 @@ class _Bar:
 
     def update(self, more: int) -> None:
         self._done += more
-        tell_bytes(self._what, self._done, self.total)
+        tell(self._what, self._done, self.total)
 
     def reset(self) -> None:
         self._done = 0

@@ -31,6 +31,7 @@ from sparsecast.models.linear import CountedWork, LinearModel
 from sparsecast.models.model import prediction_interval
 from sparsecast.models.training import TrainingSet
 from sparsecast.records import Candidate
+from sparsecast.watching import tell
 
 #: Parts of the groups of matrices that are left out in turn.
 PARTS = 5
@@ -130,7 +131,8 @@ class PublishedTrees:
         physics.fit_work(work)
         points = {r.matrix: of_matrix(training.structure(r)) for r in training.records}
         trees, errors, start_s = {}, {}, {}
-        for each in work:
+        for number, each in enumerate(work):
+            tell(f"fitting {training.machine.name}", number, len(work))
             own = [training.records[place] for place in each.places]
             costs = [physics.costs_[each.label][kind] for kind in each.kinds]
             log_physics = np.log(np.maximum(each.counts @ costs, np.finfo(float).tiny))

@@ -54,20 +54,20 @@ def counted_bar(console: Console, what: str, total: int) -> Iterator[Callable[[]
 
 
 @contextmanager
-def reading_bar(console: Console) -> Iterator[Callable[[str, int, int], None]]:
-    """Show a bar for files that take long; give a function (what, bytes done, all bytes or 0)."""
+def parts_bar(console: Console) -> Iterator[Callable[[str, int, int], None]]:
+    """Show a bar for what takes long; give a function (what, how much is done, of how much or 0)."""
     if not console.is_interactive:
         yield lambda what, done, total: None
         return
-    bar = _ReadingBar(console)
+    bar = _PartsBar(console)
     try:
         yield bar.update
     finally:
         bar.progress.stop()
 
 
-class _ReadingBar:
-    """A bar that appears when a file turns out to take long, and begins again with the next file."""
+class _PartsBar:
+    """A bar that appears when something turns out to take long, and begins again with the next thing."""
 
     def __init__(self, console: Console) -> None:
         # Few pictures a second: each holds up the parser, which shares the interpreter with it.
