@@ -41,6 +41,9 @@ _KNOWN_NAME = re.compile(r"([\w+-][\w.+-]*)/([\w+-][\w.+-]*)", re.ASCII)
 # Seconds without an answer.
 _PATIENCE_S = 30
 
+# Bytes of a download that are waited for at a time: at 30 kB/s they take two seconds, and are told then.
+_PIECE_BYTES = 1 << 16
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Origin:
@@ -165,7 +168,7 @@ class Downloaded:
             # Not as a text that the server compresses once more on its way: bytes are counted, and compared.
             plain = {"Accept-Encoding": "identity"}
             bar = _Bar(f"downloading {self.group}/{self.name}")
-            downloader = pooch.HTTPDownloader(bar, BLOCK_BYTES, timeout=_PATIENCE_S, headers=plain)
+            downloader = pooch.HTTPDownloader(bar, _PIECE_BYTES, timeout=_PATIENCE_S, headers=plain)
             with _quiet(pooch.get_logger()):
                 return Path(pooch.retrieve(self.address, known, "archive", folder, downloader=downloader))
 
