@@ -7,10 +7,12 @@ import json
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.ensemble import GradientBoostingRegressor
 
 from sparsecast.benchmark.published import published_profiles, summarised
 from sparsecast.errors import ProfileError
+from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.models.forest import Forest
 from sparsecast.models.linear import LinearModel
@@ -184,3 +186,8 @@ def test_features_are_finite_whatever_the_rows_are(five):
     names = ("rd_min", "rd_q1", "rd_median", "rd_q3", "rd_max")
     line = {"rows": 1000, "cols": 1000, "nnz": nnz, "rd_variance": 0.0, **dict(zip(names, five, strict=True))}
     assert np.isfinite(of_matrix(summarised(line))).all()
+
+
+def test_a_matrix_without_rows_has_finite_features():
+    """A page about one warned of a division by zero."""
+    assert np.isfinite(of_matrix(structure(csr_array((0, 0))))).all()

@@ -201,5 +201,5 @@ def refuse_taken(path: Path, force: bool) -> None:
     """Raise if something is there that nobody asked to replace."""
     if path.exists() and not force:
         raise InputError(
-            f"{path} is there already: expected a new name; name another with -o, or replace it by --force"
+            f"{path} is there already: expected a new name; name another, or replace it by --force"
         )

@@ -268,7 +268,7 @@ def _of_lengths(structure: Structure) -> list[float]:
     padded = (rows * max(lengths.max, 1), *(rows * longest), *rounded)
     return [
         *np.log(sizes),
-        *np.log(padded),
+        *np.log(np.maximum(padded, 1)),
         *np.log(longest / mean),
         *np.log1p([lengths.min, *of_share, lengths.max]),
         lengths.deviation / mean,
