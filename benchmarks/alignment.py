@@ -25,7 +25,7 @@ PROCESSES = 3
 
 def measured(is_aligned: bool, files: list[str]) -> None:
     """Print the seconds of each format of each matrix as JSON: what a process does."""
-    from sparsecast import compilation, memory
+    from sparsecast.system import compilation, memory
 
     if not is_aligned:  # before anything that uses them is imported
         compilation.align_functions = lambda: None

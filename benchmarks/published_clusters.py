@@ -26,7 +26,7 @@ from sparsecast.cluster_records import MicroBenchmark
 from sparsecast.machines import profile as profiles
 from sparsecast.machines.machine import Cache, Machine
 from sparsecast.machines.profile import Profile
-from sparsecast.version import VERSION
+from sparsecast.system.version import VERSION
 
 NAME = "xeon-gold-6154-edr"
 

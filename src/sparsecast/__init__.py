@@ -9,8 +9,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from sparsecast.compilation import ensure_cache_folder
-from sparsecast.version import VERSION
+from sparsecast.system.compilation import ensure_cache_folder
+from sparsecast.system.version import VERSION
 
 if TYPE_CHECKING:
     from sparsecast.api import (

@@ -20,7 +20,7 @@ from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.timing import Effort
 from sparsecast.planning.candidates import Target, whole_matrix
-from sparsecast.version import VERSION
+from sparsecast.system.version import VERSION
 
 SETTING = Target("cpu", "float64", 32, 1)
 EFFORT = Effort(samples=3, sample_s=1e-4)

@@ -10,9 +10,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from sparsecast import compilation
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
+from sparsecast.system import compilation
 
 #: The module, whose name is also that of its function in `sparsecast.api`.
 checkup = importlib.import_module("sparsecast.api.checkup")

@@ -95,7 +95,7 @@ def test_round_trip_keeps_values_that_are_not_finite_and_the_sign_of_zero(
 @every_format
 def test_conversions_in_threads_make_the_same_arrays(matrices, build, name, monkeypatch):
     alone = {what: build(name, A) for what, A in matrices.items()}
-    monkeypatch.setattr("sparsecast.parallel.ENTRIES_PER_THREAD", 1)
+    monkeypatch.setattr("sparsecast.system.parallel.ENTRIES_PER_THREAD", 1)
     monkeypatch.setattr(numba, "get_num_threads", lambda: 5)
     for what, A in matrices.items():
         together = build(name, A)

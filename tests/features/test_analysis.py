@@ -285,7 +285,7 @@ def test_one_thread_starts_no_pool(monkeypatch):
     def refuse(*_):
         raise AssertionError("a pool was started")
 
-    monkeypatch.setattr("sparsecast.parallel._workers", refuse)
+    monkeypatch.setattr("sparsecast.system.parallel._workers", refuse)
     structure(gallery("banded", n=100_000), threads=1)
 
 

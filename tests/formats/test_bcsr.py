@@ -18,8 +18,8 @@ from sparsecast.features.row_blocks import RowBlocks, StripStatistics
 from sparsecast.formats.bcsr import BCSR, best_block
 from sparsecast.machines.machine import detect
 from sparsecast.matrices.gallery import gallery
-from sparsecast.parallel import ENTRIES_PER_THREAD
 from sparsecast.planning.candidates import Target, whole_matrix
+from sparsecast.system.parallel import ENTRIES_PER_THREAD
 
 #: Each side high and wide, even and odd; the tests of the kernels build all 36.
 SOME_SIZES = [(1, 1), (1, 8), (2, 2), (3, 6), (4, 3), (6, 4), (8, 1), (8, 8)]

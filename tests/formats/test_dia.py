@@ -20,8 +20,8 @@ from sparsecast.formats.dia import CHUNK_BYTES, CHUNKS, DIA, _merged
 from sparsecast.formats.storage_format import MAX_PADDING_FACTOR
 from sparsecast.machines.machine import detect
 from sparsecast.matrices.gallery import gallery
-from sparsecast.parallel import ENTRIES_PER_THREAD
 from sparsecast.planning.candidates import Target, whole_matrix
+from sparsecast.system.parallel import ENTRIES_PER_THREAD
 
 ascending = st.lists(st.integers(-5, 5), max_size=12).map(sorted)
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from sparsecast import integers
 from sparsecast.errors import InputError, MatrixSizeError
 from sparsecast.features.levels import BANDS
 from sparsecast.matrices.band_statistics import band_statistics
 from sparsecast.matrices.banded_synthesis import SPREADS, banded_matrix
+from sparsecast.system import integers
 
 SHARES = st.lists(st.integers(0, 9), min_size=BANDS, max_size=BANDS).filter(any)
 

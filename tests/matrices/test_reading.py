@@ -21,7 +21,7 @@ from sparsecast.features.analysis import structure
 from sparsecast.matrices import matrix_market, sources
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.reading import load, matrix_name, read_file
-from sparsecast.watching import watched
+from sparsecast.system.progress_events import watched
 
 REAL = "%%MatrixMarket matrix coordinate real general\n"
 COMPLEX = REAL.replace("real", "complex")

@@ -17,7 +17,7 @@ import sparsecast as sc
 from sparsecast.errors import MatrixFileError, StorageError
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.suitesparse import Downloaded
-from sparsecast.watching import watched
+from sparsecast.system.progress_events import watched
 
 HEADER = b"%%MatrixMarket matrix coordinate real general\n"
 TEXT = HEADER + b"2 3 3\n1 1 1.5\n2 1 -2\n2 3 4\n"

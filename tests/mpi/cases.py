@@ -27,9 +27,9 @@ from sparsecast.distributed.compiling import check_ranks
 from sparsecast.errors import InputError, RanksError
 from sparsecast.matrices.gallery import gallery
 from sparsecast.operators import BlockOperator, RowProduct
-from sparsecast.parallel import equal_parts
 from sparsecast.partitioning.partition import Partition
 from sparsecast.records import DTYPES, Candidate
+from sparsecast.system.parallel import equal_parts
 
 ONE_DIMENSIONAL = ("global-1d", "local-1d", "local-1d-overlap")
 

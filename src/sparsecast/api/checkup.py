@@ -15,13 +15,13 @@ import psutil
 
 from sparsecast.api.resolving import calibrated_profile, contents
 from sparsecast.api.trust import age_days, disturbances
-from sparsecast.compilation import lost_kernels
 from sparsecast.devices import DEVICES
 from sparsecast.errors import InputError, MeterError, ProfileError
 from sparsecast.machines import storage
 from sparsecast.machines.machine import Machine, detect
 from sparsecast.measuring.meters.finding import processor_meter
-from sparsecast.memory import free_bytes
+from sparsecast.system.compilation import lost_kernels
+from sparsecast.system.memory import free_bytes
 
 #: Below /sys: the rule by which Linux chooses the frequency of the first core.
 GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")

@@ -40,7 +40,7 @@ from sparsecast.models.store import fitted
 from sparsecast.models.training import TrainingSet
 from sparsecast.planning.candidates import Target, whole_matrix
 from sparsecast.records import Candidate, Estimate, Record
-from sparsecast.version import VERSION
+from sparsecast.system.version import VERSION
 
 #: What was kept so many seconds ago, or later, is taken over instead of being measured again.
 RECENT_S = 3600.0

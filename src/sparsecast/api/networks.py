@@ -17,7 +17,7 @@ from sparsecast.models.networks.dataset import BlockDataset, joined, labelled_bl
 from sparsecast.models.networks.scores import always_the_mean, measured_again, score
 from sparsecast.models.networks.training import PAPER_PLAN, Progress, TrainingPlan, forecasts, train
 from sparsecast.models.networks.weights import ModelCard, save_network
-from sparsecast.version import VERSION
+from sparsecast.system.version import VERSION
 
 #: Kinds of labels: two of time, and joules where a meter counted them. Splits: whole groups of matrices,
 #: or the first blocks, as the paper splits.

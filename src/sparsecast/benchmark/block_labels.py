@@ -32,7 +32,7 @@ from sparsecast.measuring.energy import Meter, used_joules
 from sparsecast.measuring.timing import LOW_SHARE
 from sparsecast.planning.candidates import Target
 from sparsecast.records import Candidate
-from sparsecast.version import VERSION
+from sparsecast.system.version import VERSION
 
 Floats = NDArray[np.float64]
 

@@ -27,7 +27,7 @@ from sparsecast.measuring.timing import Timing
 from sparsecast.partitioning.distributing import distribute
 from sparsecast.partitioning.methods import partition
 from sparsecast.partitioning.partition import Partition
-from sparsecast.version import VERSION
+from sparsecast.system.version import VERSION
 
 #: Samples of each product, and seconds that each may wait for full speed of all cores.
 _SAMPLES, _WAIT_S = 80, 0.4

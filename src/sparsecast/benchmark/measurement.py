@@ -21,7 +21,7 @@ from sparsecast.measuring.energy import Meter, energy_of
 from sparsecast.measuring.surroundings import Surroundings
 from sparsecast.measuring.timing import Call, Effort, Timing, measure
 from sparsecast.records import Candidate, Record
-from sparsecast.version import VERSION
+from sparsecast.system.version import VERSION
 
 #: Told which Candidate is left out, and why.
 LeftOut = Callable[[Candidate, InputError], None]

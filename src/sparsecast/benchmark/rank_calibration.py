@@ -30,7 +30,7 @@ from sparsecast.machines import storage
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile, user_path
 from sparsecast.measuring.core_speed import CoreSpeed, reading
-from sparsecast.version import VERSION
+from sparsecast.system.version import VERSION
 
 #: Version of the lines of the journal.
 SCHEMA_VERSION = 1

@@ -36,10 +36,10 @@ from sparsecast.matrices.synthesis import varied_matrix
 from sparsecast.measuring.energy import Meter, idle_power_w
 from sparsecast.measuring.surroundings import Surroundings
 from sparsecast.measuring.timing import Effort
-from sparsecast.memory import free_bytes
 from sparsecast.models.model import HELD_OUT_SUITE
 from sparsecast.planning.candidates import Target, whole_matrix
 from sparsecast.records import Bandwidth, Candidate, Parameters, Record
+from sparsecast.system.memory import free_bytes
 
 #: What the five-minute benchmark is called among the suites of papers.
 GAHVARI = "gahvari"

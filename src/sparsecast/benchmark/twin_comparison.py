@@ -21,7 +21,6 @@ from sparsecast.errors import InputError, PaddingError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.formats.bcsr import BCSR, best_block
-from sparsecast.integers import index_dtype
 from sparsecast.machines.machine import Machine
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.reading import matrix_name
@@ -29,6 +28,7 @@ from sparsecast.matrices.values import require_imaginary
 from sparsecast.measuring.timing import Call, Effort, measure
 from sparsecast.planning.candidates import Target
 from sparsecast.records import Candidate, Parameters
+from sparsecast.system.integers import index_dtype
 
 #: What a matrix and its twins take.
 TWIN_EFFORT = Effort(samples=80, sample_s=0.0005)

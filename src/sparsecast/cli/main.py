@@ -14,7 +14,7 @@ import typer
 from sparsecast.cli import completing
 from sparsecast.cli.options import INPUT_WRONG, OUR_FAULT, STOPPED, STOPPED_LINE, StoppedError
 from sparsecast.errors import InputError, SparsecastError
-from sparsecast.version import VERSION
+from sparsecast.system.version import VERSION
 
 #: Commands, by what they are for: the groups of `sparsecast --help`.
 GROUPS = {

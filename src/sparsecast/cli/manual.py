@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from sparsecast.version import VERSION
+from sparsecast.system.version import VERSION
 
 #: Variables, files, statuses and examples, each with what it means.
 _ENVIRONMENT = {

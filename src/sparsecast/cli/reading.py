@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def shown_parts() -> Iterator[None]:
     """Show a bar for what is read, downloaded or fitted meanwhile and takes long, where somebody watches."""
     from sparsecast.reports.progress import parts_bar
-    from sparsecast.watching import watched
+    from sparsecast.system.progress_events import watched
 
     with parts_bar(screen()) as update, watched(update):
         yield

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sparsecast.measuring.timing import Clock, Effort, measure
 from sparsecast.records import Bandwidth
-from sparsecast.version import VERSION
+from sparsecast.system.version import VERSION
 
 if TYPE_CHECKING:
     from sparsecast.devices.device import Device

@@ -23,7 +23,7 @@ from sparsecast.matrices.values import require_imaginary
 from sparsecast.partitioning.methods import partition as partition_of
 from sparsecast.partitioning.partition import Partition
 from sparsecast.records import DTYPES
-from sparsecast.version import VERSION
+from sparsecast.system.version import VERSION
 
 _REMEDIES = {
     "Sparsecast": "install one version everywhere",

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from sparsecast.distributed.parts import RankPart
-from sparsecast.integers import index_dtype
 from sparsecast.partitioning.partition import Integers
+from sparsecast.system.integers import index_dtype
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,8 @@ from scipy.sparse import coo_array, csr_array
 
 from sparsecast.distributed.messages import exchanged, receive, send, told
 from sparsecast.distributed.processes import told_text
-from sparsecast.integers import index_dtype
 from sparsecast.partitioning.partition import Partition
+from sparsecast.system.integers import index_dtype
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,8 +15,8 @@ from sparsecast.errors import RanksError
 from sparsecast.matrices.assembly import HERMITIAN
 from sparsecast.matrices.matrix_market import read_triplets
 from sparsecast.matrices.sources import failures_of
-from sparsecast.parallel import equal_parts
 from sparsecast.partitioning.partition import Partition
+from sparsecast.system.parallel import equal_parts
 
 #: Pieces of a file that its digest looks at, and their bytes: a digest of all would have each rank read all.
 _PIECES, _PIECE_BYTES = 64, 1 << 16

@@ -18,7 +18,7 @@ from sparsecast.errors import InputError
 from sparsecast.features import FEATURES, usual_groups
 from sparsecast.features.source import MatrixSource
 from sparsecast.features.structure import Structure
-from sparsecast.parallel import ENTRIES_PER_THREAD
+from sparsecast.system.parallel import ENTRIES_PER_THREAD
 
 
 def structure(

@@ -14,7 +14,7 @@ from sparsecast.features.feature_group import FeatureGroup
 from sparsecast.features.levels import BANDS, DIAGONALS_AN_ENTRY
 from sparsecast.features.source import MatrixSource
 from sparsecast.features.sweep import Sweep
-from sparsecast.integers import unsigned
+from sparsecast.system.integers import unsigned
 
 #: Rows that are compared at once with those before.
 _GROUP = 16

@@ -14,7 +14,7 @@ from sparsecast.features.feature_group import FeatureGroup
 from sparsecast.features.levels import BLOCK_SIZES
 from sparsecast.features.source import MatrixSource
 from sparsecast.features.sweep import Counts, Indices
-from sparsecast.integers import GOLDEN, unsigned
+from sparsecast.system.integers import GOLDEN, unsigned
 
 #: Rows, and columns, that a whole number of blocks of every size spans.
 _SPAN = math.lcm(*BLOCK_SIZES)

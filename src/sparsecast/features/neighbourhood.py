@@ -16,7 +16,7 @@ import numpy as np
 from sparsecast.features import FEATURES
 from sparsecast.features.feature_group import FeatureGroup
 from sparsecast.features.source import MatrixSource
-from sparsecast.parallel import balanced_parts, equal_parts, on_threads
+from sparsecast.system.parallel import balanced_parts, equal_parts, on_threads
 
 #: Parts whose tallies are added, always as many, so that the sums do not depend on the threads.
 _PARTS = 64

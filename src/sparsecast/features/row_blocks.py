@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from sparsecast.features.levels import HISTORIES, LONGEST_REMEMBERED, ROW_LENGTH_LEVELS
 from sparsecast.features.structure import Structure
-from sparsecast.integers import GOLDEN
+from sparsecast.system.integers import GOLDEN
 
 #: Above this share of mispredicted rows, a row loop without a branch at its end is faster. The longer the
 #: rows, the less their ends count against the extra work. A line through the shares where both are equally

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.features.levels import HISTORIES, LONGEST_REMEMBERED
-from sparsecast.integers import GOLDEN, unsigned
-from sparsecast.parallel import equal_parts, on_threads
+from sparsecast.system.integers import GOLDEN, unsigned
+from sparsecast.system.parallel import equal_parts, on_threads
 
 #: Rows of at least this many entries are listed one by one, shorter ones are counted by length.
 _LONG_ROW = 1024

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from sparsecast.features import FEATURES
 from sparsecast.features.feature_group import FeatureGroup
 from sparsecast.features.source import MatrixSource
-from sparsecast.parallel import equal_parts, on_threads
 from sparsecast.records import DTYPES
+from sparsecast.system.parallel import equal_parts, on_threads
 
 _COMPILED_FOR = tuple(np.dtype(name) for name in DTYPES)
 

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, csr_matrix
 
 from sparsecast.features.levels import BANDS, X_LINE_COLUMNS, X_REUSE_ELEMENTS
-from sparsecast.integers import GOLDEN, unsigned
-from sparsecast.parallel import balanced_parts_by, on_threads
+from sparsecast.system.integers import GOLDEN, unsigned
+from sparsecast.system.parallel import balanced_parts_by, on_threads
 
 #: Work arrays may take this share of the CSR arrays, or this many bytes where the matrix is small.
 _WORK_SHARE, _SMALL_WORK_BYTES, _SMALL_NNZ = 0.1, 4_000_000, 1_000_000

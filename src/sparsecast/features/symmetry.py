@@ -13,8 +13,8 @@ from sparsecast.features import FEATURES
 from sparsecast.features.feature_group import FeatureGroup
 from sparsecast.features.source import MatrixSource
 from sparsecast.features.sweep import CHUNK, SPREAD, Indices, chunk_end, spread
-from sparsecast.integers import GOLDEN, unsigned
-from sparsecast.parallel import balanced_parts, on_threads
+from sparsecast.system.integers import GOLDEN, unsigned
+from sparsecast.system.parallel import balanced_parts, on_threads
 
 #: Entries whose mirror image is looked for first: one of them betrays most matrices that are not symmetric.
 _SAMPLE = 256

@@ -17,9 +17,9 @@ from sparsecast.features.levels import BLOCK_SIZES
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.storage_format import StorageFormat
-from sparsecast.integers import unsigned
-from sparsecast.memory import aligned_empty
-from sparsecast.parallel import balanced_parts, in_parts, on_threads
+from sparsecast.system.integers import unsigned
+from sparsecast.system.memory import aligned_empty
+from sparsecast.system.parallel import balanced_parts, in_parts, on_threads
 
 #: What a block may be high and wide: the sizes of OSKI's register blocking that Gahvari et al. (2007) use.
 BLOCK_SIDES = (1, 2, 3, 4, 6, 8)

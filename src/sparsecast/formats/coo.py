@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.storage_format import StorageFormat
-from sparsecast.parallel import balanced_parts, equal_parts, in_parts, threads_for
+from sparsecast.system.parallel import balanced_parts, equal_parts, in_parts, threads_for
 
 _U64 = np.uint64
 _ONE = _U64(1)

@@ -16,8 +16,8 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.bcsr import sort_columns
 from sparsecast.formats.storage_format import MAX_PADDING_FACTOR, StorageFormat
-from sparsecast.memory import aligned_empty
-from sparsecast.parallel import balanced_parts, equal_parts, in_parts, on_threads, threads_for
+from sparsecast.system.memory import aligned_empty
+from sparsecast.system.parallel import balanced_parts, equal_parts, in_parts, on_threads, threads_for
 
 #: Rows that a chunk may have: one bit each in a word that tells entries from padding.
 CHUNKS = (8, 16, 32, 64)

@@ -15,9 +15,9 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.ell import padded_rows
 from sparsecast.formats.storage_format import StorageFormat
-from sparsecast.integers import unsigned
-from sparsecast.parallel import balanced_parts, in_parts, on_threads
 from sparsecast.records import Candidate
+from sparsecast.system.integers import unsigned
+from sparsecast.system.parallel import balanced_parts, in_parts, on_threads
 
 #: A column joins the ELL part while at least this share of the rows reaches it: Bell and Garland (2009,
 #: section 4.4) found ELL about three times as fast as COO.

@@ -14,7 +14,7 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.sell import sort_rows
 from sparsecast.formats.storage_format import StorageFormat
-from sparsecast.parallel import balanced_parts_by, in_parts
+from sparsecast.system.parallel import balanced_parts_by, in_parts
 
 _ONE = np.uint64(1)
 

@@ -16,7 +16,7 @@ from sparsecast.features.levels import ROW_LENGTH_LEVELS
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.storage_format import StorageFormat
-from sparsecast.parallel import balanced_parts, in_parts
+from sparsecast.system.parallel import balanced_parts, in_parts
 
 #: Rows of a chunk, C. Eight sums hide the latency of the addition and stay in registers; more rows would pad
 #: more. No benchmark here compares other sizes yet.

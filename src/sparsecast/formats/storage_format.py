@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 
 from sparsecast.errors import MatrixSizeError, PaddingError
 from sparsecast.features.row_blocks import RowBlocks
-from sparsecast.memory import aligned_empty, free_bytes
+from sparsecast.system.memory import aligned_empty, free_bytes
 
 #: A format that would store more than this many times the non-zeros is refused: beyond it the padding
 #: alone streams longer than any other format needs for the whole product.

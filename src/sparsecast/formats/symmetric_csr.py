@@ -16,7 +16,7 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.symmetry import words
 from sparsecast.formats import FORMATS
 from sparsecast.formats.storage_format import StorageFormat
-from sparsecast.parallel import balanced_parts, in_parts
+from sparsecast.system.parallel import balanced_parts, in_parts
 
 _ZERO, _ONE, _STEP = np.uint64(0), np.uint64(1), np.uint32(1)
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sparsecast.errors import BusyError, StorageError
-from sparsecast.files import replacement
+from sparsecast.system.files import replacement
 
 #: Environment variable that names another folder than the platform's.
 HOME_VARIABLE = "SPARSECAST_HOME"

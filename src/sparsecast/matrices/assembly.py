@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from sparsecast.integers import index_dtype, unsigned
 from sparsecast.matrices.sources import check_memory, damaged
 from sparsecast.matrices.values import require_imaginary
+from sparsecast.system.integers import index_dtype, unsigned
 
 Array = npt.NDArray[Any]
 

@@ -19,7 +19,6 @@ from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError
 from sparsecast.features.levels import BANDS
-from sparsecast.integers import GOLDEN, index_dtype, mixed, stream_of, unsigned
 from sparsecast.matrices.band_statistics import band_statistics
 from sparsecast.matrices.synthesis import (
     canonical,
@@ -29,6 +28,7 @@ from sparsecast.matrices.synthesis import (
     starts_of,
     value_of,
 )
+from sparsecast.system.integers import GOLDEN, index_dtype, mixed, stream_of, unsigned
 
 #: Relative standard deviation of the row lengths, unless one is given. Wang 2017 names the distributions and
 #: leaves their spread open. A power law of relative deviation 1 has the exponent 2.4. None is that of blocks

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.integers import index_dtype
 from sparsecast.matrices.assembly import Contents, from_triplets
 from sparsecast.matrices.sources import (
     BLOCK_BYTES,
@@ -24,6 +23,7 @@ from sparsecast.matrices.sources import (
     failures_of,
     shown,
 )
+from sparsecast.system.integers import index_dtype
 
 SUFFIXES = (".txt", ".tsv", ".csv", ".edges", ".el")
 

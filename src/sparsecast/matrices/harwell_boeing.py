@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sparsecast.integers import index_dtype
 from sparsecast.matrices import assembly
 from sparsecast.matrices.assembly import Contents
 from sparsecast.matrices.sources import TextSource, damaged, failures_of, shown
+from sparsecast.system.integers import index_dtype
 
 _FIELDS = {"r": "real", "i": "integer", "c": "complex", "p": "pattern"}
 _SYMMETRIES = {"u": "general", "r": "general", "s": "symmetric", "z": "skew-symmetric", "h": "hermitian"}

@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.io import mmread
 
-from sparsecast.integers import index_dtype
 from sparsecast.matrices import assembly
 from sparsecast.matrices.assembly import MIRRORS, Contents, Header, from_packed
 from sparsecast.matrices.sources import (
@@ -30,6 +29,7 @@ from sparsecast.matrices.sources import (
     shown,
     too_large,
 )
+from sparsecast.system.integers import index_dtype
 
 _LINE_BYTES = 1 << 16
 _COMMENT_BYTES = 1 << 22

@@ -12,10 +12,10 @@ from numpy.lib import format as npy_format
 from scipy import sparse
 
 from sparsecast.errors import InputError
-from sparsecast.integers import index_dtype
 from sparsecast.matrices.assembly import Contents, from_triplets
 from sparsecast.matrices.sources import check_memory, damaged, failures_of, shown
 from sparsecast.matrices.values import computed_dtype, require_imaginary
+from sparsecast.system.integers import index_dtype
 
 # What the libraries raise when a file is damaged; they do not promise less.
 _FAILURES = (

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from sparsecast.errors import MatrixFileError, MatrixSizeError, remedy_for
-from sparsecast.memory import free_bytes
-from sparsecast.watching import watcher
+from sparsecast.system.memory import free_bytes
+from sparsecast.system.progress_events import watcher
 
 try:
     from isal import igzip, isal_zlib

@@ -25,7 +25,7 @@ from urllib.parse import quote
 from sparsecast.errors import MatrixFileError
 from sparsecast.machines import storage
 from sparsecast.matrices.sources import BLOCK_BYTES, check_file, damaged, failures_of
-from sparsecast.watching import tell
+from sparsecast.system.progress_events import tell
 
 #: Begins the name of such a matrix: ``suitesparse:GROUP/NAME``.
 PREFIX = "suitesparse:"

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy.sparse import bsr_array, csr_array, tril
 
 from sparsecast.errors import InputError, MatrixSizeError
-from sparsecast.integers import GOLDEN, INT32_MAX, mixed, stream_of
-from sparsecast.memory import free_bytes
+from sparsecast.system.integers import GOLDEN, INT32_MAX, mixed, stream_of
+from sparsecast.system.memory import free_bytes
 
 #: Width of the band that holds the columns of a benchmark matrix, in entries a row. The paper leaves the
 #: columns open; within a band of a few times the row length the part of x in use stays in the first-level

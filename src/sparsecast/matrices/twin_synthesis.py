@@ -20,7 +20,6 @@ from sparsecast.errors import InputError
 from sparsecast.features.levels import BLOCK_SIZES, ROW_LENGTH_LEVELS, X_LINE_COLUMNS, X_REUSE_ELEMENTS
 from sparsecast.features.row_blocks import find_mispredicted_rows
 from sparsecast.features.structure import Structure
-from sparsecast.integers import GOLDEN, index_dtype, mixed, stream_of
 from sparsecast.matrices.banded_synthesis import (
     Index,
     Indices,
@@ -33,6 +32,7 @@ from sparsecast.matrices.banded_synthesis import (
     uniform,
 )
 from sparsecast.matrices.synthesis import check_least, csr_bytes, require_memory, starts_of
+from sparsecast.system.integers import GOLDEN, index_dtype, mixed, stream_of
 
 _ONE, _HALF_BITS = np.uint64(1), np.uint64(32)
 

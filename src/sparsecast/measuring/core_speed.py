@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numba
 import numpy as np
 
-from sparsecast.numba_pool import each_part, share
+from sparsecast.system.numba_pool import each_part, share
 
 #: A reading within this factor of the fastest one is at full speed; slow ones take 1.5 times as long.
 _TOLERANCE = 1.15

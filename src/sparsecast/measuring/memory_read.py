@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numba
 import numpy as np
 
-from sparsecast.numba_pool import each_part, share
-from sparsecast.parallel import equal_parts
+from sparsecast.system.numba_pool import each_part, share
+from sparsecast.system.parallel import equal_parts
 
 
 def memory_read(size_bytes: int, threads: int) -> Callable[[], object]:

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from sparsecast.measuring.core_speed import CoreSpeed
 from sparsecast.measuring.timing import Call, Clock, HostClock, low
-from sparsecast.numba_pool import each_part, share
-from sparsecast.parallel import equal_parts
+from sparsecast.system.numba_pool import each_part, share
+from sparsecast.system.parallel import equal_parts
 
 #: Seconds between two readings of a monitor, and seconds over which readings are pooled.
 EVERY_S, WINDOW_S = 3.0, 120.0

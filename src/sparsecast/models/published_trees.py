@@ -31,7 +31,7 @@ from sparsecast.models.linear import CountedWork, LinearModel
 from sparsecast.models.model import prediction_interval
 from sparsecast.models.training import TrainingSet
 from sparsecast.records import Candidate
-from sparsecast.watching import tell
+from sparsecast.system.progress_events import tell
 
 #: Parts of the groups of matrices that are left out in turn.
 PARTS = 5

@@ -14,7 +14,7 @@ from sparsecast.machines.storage import home, write_atomically
 from sparsecast.models.model import Model
 from sparsecast.models.probing import Correction
 from sparsecast.models.training import TrainingSet
-from sparsecast.version import VERSION
+from sparsecast.system.version import VERSION
 
 AnyModel = TypeVar("AnyModel", bound=Model)
 

@@ -26,7 +26,7 @@ from sparsecast.planning.placement import Placements
 from sparsecast.planning.plan import Plan
 from sparsecast.planning.prediction import Prediction, Probe
 from sparsecast.records import VALUE_BYTES, Bandwidth, Candidate, Conditions, Forecast, Record
-from sparsecast.version import VERSION
+from sparsecast.system.version import VERSION
 
 Document = dict[str, Any]
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from sparsecast.devices.cpu.kernels.csr import VARIANTS, part_of_rows
 from sparsecast.errors import DeviceError
-from sparsecast.integers import unsigned
+from sparsecast.system.integers import unsigned
 
 #: Number of the clock that no adjustment sets back.
 _MONOTONIC = 6 if sys.platform == "darwin" else 1

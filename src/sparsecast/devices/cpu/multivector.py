@@ -28,8 +28,8 @@ from sparsecast.devices.cpu.vector_code import (
     structures,
     variable,
 )
-from sparsecast.numba_pool import share
 from sparsecast.operators import Product
+from sparsecast.system.numba_pool import share
 
 #: A panel has at most this many columns, one cache line of float64, ...
 _MOST_LANES = 8

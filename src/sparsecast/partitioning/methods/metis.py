@@ -16,10 +16,10 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from sparsecast.errors import MatrixSizeError
-from sparsecast.memory import free_bytes
 from sparsecast.partitioning.methods import METHODS
 from sparsecast.partitioning.methods.graph import adjacency, require_square
 from sparsecast.partitioning.partition import Integers, Partition
+from sparsecast.system.memory import free_bytes
 
 #: Bytes that METIS takes at most for a vertex and for each end of an edge; R-MAT graphs take the most.
 _BYTES = 110

@@ -13,9 +13,9 @@ import numba
 import numpy as np
 from scipy.sparse import csr_array
 
-from sparsecast.parallel import equal_parts
 from sparsecast.partitioning.methods import METHODS
 from sparsecast.partitioning.partition import Integers, Partition
+from sparsecast.system.parallel import equal_parts
 
 
 @METHODS.register("nonzeros")

@@ -6,9 +6,9 @@ from typing import Any
 
 from scipy.sparse import csr_array
 
-from sparsecast.parallel import equal_parts
 from sparsecast.partitioning.methods import METHODS
 from sparsecast.partitioning.partition import Partition
+from sparsecast.system.parallel import equal_parts
 
 
 @METHODS.register("rows")

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sparsecast.errors import InputError
-from sparsecast.files import replacement
 from sparsecast.machines import storage
 from sparsecast.reports.pages.drawing import Draw, drawn
-from sparsecast.version import VERSION
+from sparsecast.system.files import replacement
+from sparsecast.system.version import VERSION
 
 if TYPE_CHECKING:
     from rich.table import Table

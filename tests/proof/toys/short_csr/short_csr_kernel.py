@@ -8,10 +8,10 @@ from short_csr import ShortCSR
 
 from sparsecast.devices.cpu.kernels import KERNELS
 from sparsecast.devices.format_kernels import FormatKernels, only_variant
-from sparsecast.integers import unsigned
-from sparsecast.numba_pool import each_part, share
 from sparsecast.operators import Product
-from sparsecast.parallel import balanced_parts
+from sparsecast.system.integers import unsigned
+from sparsecast.system.numba_pool import each_part, share
+from sparsecast.system.parallel import balanced_parts
 
 ONE = np.uint32(1)
 

@@ -42,10 +42,10 @@ from sparsecast.devices.cpu.vector_code import (
 from sparsecast.devices.format_kernels import FormatKernels, only_variant
 from sparsecast.features.levels import BLOCK_SIZES
 from sparsecast.formats.bcsr import BCSR
-from sparsecast.integers import unsigned
-from sparsecast.numba_pool import each_part, share
 from sparsecast.operators import Product
-from sparsecast.parallel import balanced_parts
+from sparsecast.system.integers import unsigned
+from sparsecast.system.numba_pool import each_part, share
+from sparsecast.system.parallel import balanced_parts
 
 ONE = np.uint64(1)
 

@@ -8,10 +8,10 @@ import numpy as np
 from sparsecast.devices.cpu.kernels import KERNELS
 from sparsecast.devices.format_kernels import FormatKernels, only_variant
 from sparsecast.formats.coo import COO
-from sparsecast.integers import unsigned
-from sparsecast.numba_pool import each_part, share
 from sparsecast.operators import Product
-from sparsecast.parallel import equal_parts
+from sparsecast.system.integers import unsigned
+from sparsecast.system.numba_pool import each_part, share
+from sparsecast.system.parallel import equal_parts
 
 
 @numba.njit(nogil=True, cache=True)

@@ -18,11 +18,11 @@ from sparsecast.devices.cpu.multivector import panels, row_of_blocks
 from sparsecast.devices.format_kernels import FormatKernels, refuse_complex
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.csr import CSR
-from sparsecast.integers import unsigned
 from sparsecast.machines.machine import Machine
-from sparsecast.numba_pool import each_part, share
 from sparsecast.operators import Product
-from sparsecast.parallel import balanced_parts
+from sparsecast.system.integers import unsigned
+from sparsecast.system.numba_pool import each_part, share
+from sparsecast.system.parallel import balanced_parts
 
 #: Below this mean length, four accumulators cost more to set up and add than they save.
 SHORT_ROW = 3.5

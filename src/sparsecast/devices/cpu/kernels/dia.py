@@ -21,9 +21,9 @@ from sparsecast.devices.cpu.kernels import KERNELS
 from sparsecast.devices.cpu.vector_code import I8, I32, I64, VectorCode, bytes_of, number_of, structures
 from sparsecast.devices.format_kernels import FormatKernels, only_variant
 from sparsecast.formats.dia import DIA
-from sparsecast.numba_pool import each_part, share
 from sparsecast.operators import Product
-from sparsecast.parallel import equal_parts
+from sparsecast.system.numba_pool import each_part, share
+from sparsecast.system.parallel import equal_parts
 
 #: How far ahead of the values in use others are asked for. A processor foresees a stream by itself, but only
 #: to the end of a page, which has this size.

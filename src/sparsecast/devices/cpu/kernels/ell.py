@@ -8,10 +8,10 @@ import numpy as np
 from sparsecast.devices.cpu.kernels import KERNELS
 from sparsecast.devices.format_kernels import FormatKernels, only_variant
 from sparsecast.formats.ell import ELL
-from sparsecast.integers import unsigned
-from sparsecast.numba_pool import each_part, share
 from sparsecast.operators import Product
-from sparsecast.parallel import equal_parts
+from sparsecast.system.integers import unsigned
+from sparsecast.system.numba_pool import each_part, share
+from sparsecast.system.parallel import equal_parts
 
 U64 = np.uint64
 ONE, TWO, THREE, FOUR = U64(1), U64(2), U64(3), U64(4)

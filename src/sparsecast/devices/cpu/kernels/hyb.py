@@ -9,10 +9,10 @@ from sparsecast.devices.cpu.kernels import KERNELS
 from sparsecast.devices.cpu.kernels.ell import padded_rows
 from sparsecast.devices.format_kernels import FormatKernels, only_variant
 from sparsecast.formats.hyb import HYB
-from sparsecast.integers import unsigned
-from sparsecast.numba_pool import each_part, share
 from sparsecast.operators import Product
-from sparsecast.parallel import balanced_parts
+from sparsecast.system.integers import unsigned
+from sparsecast.system.numba_pool import each_part, share
+from sparsecast.system.parallel import balanced_parts
 
 
 @numba.njit(nogil=True, cache=True)

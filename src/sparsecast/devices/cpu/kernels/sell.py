@@ -17,11 +17,11 @@ from sparsecast.devices.cpu.multivector import panels, row_of_blocks
 from sparsecast.devices.format_kernels import FormatKernels, refuse_complex
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.sell import CHUNK_ROWS, SELL
-from sparsecast.integers import unsigned
 from sparsecast.machines.machine import Machine
-from sparsecast.numba_pool import each_part, share
 from sparsecast.operators import Product
-from sparsecast.parallel import balanced_parts
+from sparsecast.system.integers import unsigned
+from sparsecast.system.numba_pool import each_part, share
+from sparsecast.system.parallel import balanced_parts
 
 _VARIANTS = ("chunks", "gathered")
 

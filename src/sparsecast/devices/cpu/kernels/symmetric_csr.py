@@ -18,11 +18,11 @@ from sparsecast.devices.cpu.kernels import KERNELS
 from sparsecast.devices.format_kernels import FormatKernels
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.symmetric_csr import SymmetricCSR
-from sparsecast.integers import unsigned
 from sparsecast.machines.machine import Machine
-from sparsecast.numba_pool import each_part, share
 from sparsecast.operators import Product
-from sparsecast.parallel import balanced_parts
+from sparsecast.system.integers import unsigned
+from sparsecast.system.numba_pool import each_part, share
+from sparsecast.system.parallel import balanced_parts
 
 #: Below this mean row length of the whole matrix, four entries at a time cost more to set up than they save,
 #: as they do where rows are mispredicted (benchmarks/symmetric_rows.py).

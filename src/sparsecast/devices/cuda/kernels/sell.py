@@ -24,7 +24,7 @@ from sparsecast.devices.cuda.launching import (
 )
 from sparsecast.devices.format_kernels import FormatKernels, only_variant
 from sparsecast.formats.sell import CHUNK_ROWS, SELL
-from sparsecast.parallel import balanced_parts, in_parts
+from sparsecast.system.parallel import balanced_parts, in_parts
 
 _U64 = np.uint64
 _ONE, _NARROW, _WIDE = _U64(1), _U64(CHUNK_ROWS), _U64(WARP)

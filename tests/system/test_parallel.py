@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparsecast.integers import unsigned
-from sparsecast.parallel import ENTRIES_PER_THREAD, balanced_parts, equal_parts, in_parts, on_threads
+from sparsecast.system.integers import unsigned
+from sparsecast.system.parallel import ENTRIES_PER_THREAD, balanced_parts, equal_parts, in_parts, on_threads
 
 LIMIT = int(numba.config.NUMBA_NUM_THREADS)
 

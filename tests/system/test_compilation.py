@@ -59,7 +59,7 @@ def test_a_folder_that_may_not_be_looked_into_is_none(tmp_path):
     (tmp_path / "closed" / "open").mkdir(parents=True)
     (tmp_path / "closed").chmod(0o700)
     code = (
-        "import os; from pathlib import Path; from sparsecast.compilation import _can_be_written; "
+        "import os; from pathlib import Path; from sparsecast.system.compilation import _can_be_written; "
         f"os.setuid(65534); print(_can_be_written(Path({str(tmp_path / 'closed' / 'open')!r})))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
@@ -123,5 +123,5 @@ def test_code_that_was_kept_before_functions_were_aligned_is_not_loaded(tmp_path
         return done.stdout.strip()
 
     assert [hits("pass"), hits("pass")] == ["0", "1"]
-    aligned = "import sparsecast.integers"
+    aligned = "import sparsecast.system.integers"
     assert [hits(aligned), hits(aligned)] == ["0", "1"]

@@ -8,7 +8,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.compilation import align_functions, keep_kernels_apart
+from sparsecast.system.compilation import align_functions, keep_kernels_apart
 
 # Here, since whatever takes or makes a matrix imports this file.
 keep_kernels_apart()

@@ -9,7 +9,7 @@ import numpy as np
 import psutil
 import pytest
 
-from sparsecast import memory
+from sparsecast.system import memory
 
 MACHINE = 10_000_000
 NAMES = {

@@ -14,7 +14,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.integers import unsigned
+from sparsecast.system.integers import unsigned
 
 T = TypeVar("T")
 

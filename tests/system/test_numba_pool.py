@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from sparsecast.errors import InputError
-from sparsecast.numba_pool import each_part, share
-from sparsecast.parallel import equal_parts
+from sparsecast.system.numba_pool import each_part, share
+from sparsecast.system.parallel import equal_parts
 
 LIMIT = int(numba.config.NUMBA_NUM_THREADS)
 
