@@ -18,9 +18,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from sparsecast.benchmark.gahvari.estimator import SCOUTS
-from sparsecast.benchmark.gahvari.search_space import MIDDLE, Point
-from sparsecast.benchmark.gahvari.summary import FIGURES, Speeds, figures
+from sparsecast.papers.gahvari_2007.estimator import SCOUTS
+from sparsecast.papers.gahvari_2007.search_space import MIDDLE, Point
+from sparsecast.papers.gahvari_2007.summary import FIGURES, Speeds, figures
 
 
 def cut(speeds: Speeds, dimension: int, scouts: bool) -> dict[Point, float]:

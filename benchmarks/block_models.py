@@ -18,18 +18,23 @@ from typing import Any
 import numpy as np
 
 from sparsecast.api.resolving import machine_of
-from sparsecast.features.entry_blocks import BLOCK_FEATURES, describe_blocks, sampled_blocks, whole_blocks
-from sparsecast.machines.block_labels import BlockLabels, kept_labels
 from sparsecast.matrices.problem import Problem
-from sparsecast.models.blocks import TREES, learnable
 from sparsecast.models.forest import Forest
+from sparsecast.papers.barreda_2020.features.entry_blocks import (
+    BLOCK_FEATURES,
+    describe_blocks,
+    sampled_blocks,
+    whole_blocks,
+)
+from sparsecast.papers.barreda_2020.label_files import BlockLabels, kept_labels
+from sparsecast.papers.barreda_2020.models.blocks import TREES, learnable
 
 FOLDS = 5
 
 #: From so many entries on a matrix is large.
 LARGE = 100_000
 
-#: Inputs that are dropped together, by their places: `sparsecast.models.blocks` orders them.
+#: Inputs that are dropped together, by their places in the order of the model `blocks`.
 _WHOLE = len(BLOCK_FEATURES)
 DROPPED = {
     "ends of rows": (0, 1),
@@ -104,7 +109,7 @@ def show(name: str, errors: tuple[float, float, float, float]) -> None:
 
 def show_costs(labels: list[BlockLabels], problems: dict[str, Problem], forest: Forest) -> None:
     """Print what it costs to look at blocks of the largest matrices and to ask the trees, in products."""
-    from sparsecast.models.blocks import asked
+    from sparsecast.papers.barreda_2020.models.blocks import asked
 
     print(f"\n{'cost in products':36}{'entries':>12}{'blocks':>9}{'sampled':>9}{'all':>9}")
     for own in sorted(labels, key=lambda each: -each.nnz)[:8]:

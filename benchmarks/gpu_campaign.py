@@ -53,8 +53,8 @@ from sparsecast.errors import DeviceError, InputError, ProfileError
 from sparsecast.machines import storage
 from sparsecast.machines.machine import Machine, detect
 from sparsecast.machines.profile import Profile
-from sparsecast.matrices.benchmark_matrices import SuiteMatrix, gallery_benchmark
 from sparsecast.matrices.problem import Problem
+from sparsecast.matrices.suites import SuiteMatrix, gallery_benchmark
 from sparsecast.measuring.energy import idle_power_w
 from sparsecast.models import MODELS
 from sparsecast.models.training import TrainingSet

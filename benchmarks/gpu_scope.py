@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sparsecast.devices.cuda.suites import LARGE_GALLERY
-from sparsecast.devices.cuda.suites import matrices as gpu_matrices
+from sparsecast.devices import DEVICES
 from sparsecast.machines.gpu import GPU
 from sparsecast.machines.machine import Machine
-from sparsecast.matrices.benchmark_matrices import SuiteMatrix, gallery_benchmark, varied_benchmark
+from sparsecast.matrices.suites import SuiteMatrix, gallery_benchmark, varied_benchmark
+from sparsecast.matrices.suites.general import LARGE_GALLERY
 from sparsecast.measuring.timing import Effort
+from sparsecast.planning.candidates import Target
 
 #: Gallery matrices above a million non-zeros, for the peers: within and beyond the caches, even and uneven.
 GENERATED = (
@@ -38,6 +39,11 @@ ONCE = Effort(samples=1, sample_s=1e-6)
 LEAST_PEER_ENTRIES = 1_000_000
 
 
+def gpu_matrices(machine: Machine) -> list[SuiteMatrix]:
+    """Return the benchmark matrices of a usual calibration of a GPU."""
+    return DEVICES.get("cuda").suites(Target("cuda", "float64", 32, 1), machine)[1]
+
+
 @dataclass(frozen=True)
 class Scope:
     """What is measured, and how long.
@@ -61,7 +67,9 @@ class Scope:
     effort: Effort = EFFORT
     stream_bytes: tuple[int, ...] = tuple(1 << exponent for exponent in (12, 16, 20, 24, 26, 28, 30, 32))
     dtypes: tuple[str, ...] = ("float64", "float32")
-    matrices: Callable[[Machine], list[SuiteMatrix]] = gpu_matrices
+    matrices: Callable[[Machine], list[SuiteMatrix]] = lambda machine: DEVICES.get("cuda").suites(
+        Target("cuda", "float64", 32, 1), machine
+    )[1]
     peers: tuple[str, ...] = GENERATED
     energy: tuple[str, ...] = LARGE_GALLERY[:3]
     least_peer_entries: int = LEAST_PEER_ENTRIES

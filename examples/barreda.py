@@ -26,21 +26,21 @@ from time import perf_counter
 import numpy as np
 from scipy.sparse import csr_array, diags_array
 
-from sparsecast.api.blocks import block_forecast
-from sparsecast.api.networks import block_dataset, train_network
+from sparsecast.papers.barreda_2020.block_forecast import block_forecast
+from sparsecast.papers.barreda_2020.network_training import block_dataset, train_network
 from sparsecast.api.resolving import machine_of, structure_for, target_of, training_for
-from sparsecast.benchmark.block_labels import label_blocks, labelled_way
+from sparsecast.papers.barreda_2020.labels import label_blocks, labelled_way
 from sparsecast.errors import SparsecastError
-from sparsecast.features.entry_blocks import BLOCK_ENTRIES
-from sparsecast.machines.block_labels import labels_folder
+from sparsecast.papers.barreda_2020.features.entry_blocks import BLOCK_ENTRIES
+from sparsecast.papers.barreda_2020.label_files import labels_folder
 from sparsecast.machines.profile import find_profile
 from sparsecast.matrices.problem import Problem
-from sparsecast.models.blocks import Blocks
-from sparsecast.models.networks import required
-from sparsecast.models.networks.architectures import SEEING_ROWS, TIME
-from sparsecast.models.networks.scores import BlockScore
-from sparsecast.models.networks.training import PAPER_PLAN
-from sparsecast.models.networks.weights import ModelCard, load_network
+from sparsecast.papers.barreda_2020.models.blocks import Blocks
+from sparsecast.papers.barreda_2020.networks import required
+from sparsecast.papers.barreda_2020.networks.architectures import SEEING_ROWS, TIME
+from sparsecast.papers.barreda_2020.networks.scores import BlockScore
+from sparsecast.papers.barreda_2020.networks.training import PAPER_PLAN
+from sparsecast.papers.barreda_2020.networks.weights import ModelCard, load_network
 from sparsecast.reports.figures import COLOURS, drawing, refuse_undrawable
 
 #: Networks: labels, whose architecture, split.

@@ -34,7 +34,7 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import group_of
-from sparsecast.models.guo import GuoModel
+from sparsecast.papers.guo_2014.models.guo import GuoModel
 from sparsecast.models.model import HELD_OUT_SUITE
 from sparsecast.models.training import TrainingSet
 from sparsecast.records import Record

@@ -28,9 +28,9 @@ from sparsecast.machines.profile import Profile
 from sparsecast.matrices.gallery import gallery, gallery_names, gallery_parameters
 from sparsecast.matrices.problem import Problem
 from sparsecast.models import MODELS, published_trees
-from sparsecast.models import blocks as blocks_model
 from sparsecast.models import power as power_model
 from sparsecast.models import sparsecast as sparsecast_model
+from sparsecast.papers.barreda_2020.models import blocks as blocks_model
 from sparsecast.records import Bandwidth, Candidate, Parameters
 
 # The same examples in every run of CI: a new one that fails belongs to whoever can look at it.

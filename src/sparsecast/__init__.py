@@ -6,6 +6,7 @@ nothing.
 
 from __future__ import annotations
 
+import functools
 import importlib
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +45,6 @@ __version__ = VERSION
 ensure_cache_folder()
 
 _HOMES = {
-    "bench": "api",
     "calibrate": "api",
     "cg": "api",
     "cluster": "api",
@@ -103,9 +103,22 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"sparsecast.{_HOMES[name]}"), name)
+    if name.startswith("_") or name not in _of_papers():
         raise AttributeError(f"module 'sparsecast' has no attribute '{name}'")
-    return getattr(importlib.import_module(f"sparsecast.{_HOMES[name]}"), name)
+    return getattr(importlib.import_module(_of_papers()[name]), name)
+
+
+@functools.cache
+def _of_papers() -> dict[str, str]:
+    """Return the functions that papers offer, each with its module."""
+    from sparsecast.registry import papers
+
+    offered: dict[str, str] = {}
+    for paper in papers():
+        offered |= getattr(importlib.import_module(paper), "FUNCTIONS", {})
+    return offered
 
 
 def __dir__() -> list[str]:

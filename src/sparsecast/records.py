@@ -23,6 +23,9 @@ Parameter = int | str | tuple[int, ...]
 VALUE_BYTES = {"float64": 8, "float32": 4, "complex128": 16, "complex64": 8}
 DTYPES = tuple(VALUE_BYTES)
 
+#: Suites of matrices that rate a machine, and to which no model is fitted: measured once, and some again.
+RATING_SUITES = ("synthetic", "synthetic again")
+
 #: Suite of the results that others published.
 PUBLISHED_SUITE = "published"
 

@@ -1,10 +1,11 @@
-"""Names and their implementations, found from the files of a package and from installed plug-ins.
+"""Names and their implementations, found from the files of a package, of papers and of installed plug-ins.
 
 A registry's known names are the module names of its package, so a newcomer adds a file and nothing
-else; a module is imported only when its name is asked for. A distribution of somebody else adds members by
-entry points whose group is the name of that package: ``[project.entry-points."sparsecast.formats"]``. The
-name of the entry point is that of the member, its value the module that registers it. No member takes the
-place of another: a plug-in whose name is taken is an error.
+else; a module is imported only when its name is asked for. A paper adds members by the files of its folder
+that is called as the package: `papers/guo_2014/models` adds to `sparsecast.models`. A distribution of
+somebody else adds members by entry points whose group is the name of that package:
+``[project.entry-points."sparsecast.formats"]``. The name of the entry point is that of the member, its value
+the module that registers it. No member takes the place of another: a plug-in whose name is taken is an error.
 """
 
 from __future__ import annotations
@@ -14,11 +15,22 @@ import pkgutil
 from collections.abc import Callable
 from functools import cached_property
 from importlib import metadata
+from pathlib import Path
 from typing import Generic, TypeVar
 
 from sparsecast.errors import PluginError, UnknownNameError, remedy_for
 
 T = TypeVar("T")
+
+#: The package of the papers: each folder is one.
+_PAPERS = "sparsecast.papers"
+
+
+def papers() -> dict[str, Path]:
+    """Return the folder of each paper by the dotted name of its package, without importing it."""
+    folder = Path(__file__).parent / "papers"
+    names = (info.name for info in pkgutil.iter_modules([str(folder)]) if info.ispkg)
+    return {f"{_PAPERS}.{name}": folder / name for name in names}
 
 
 class Registry(Generic[T]):
@@ -42,30 +54,38 @@ class Registry(Generic[T]):
         self._package = package
         self._helpers = helpers
         self._separator = separator
-        self._found: dict[str, T] = {}
+        self._members: dict[str, T] = {}
 
     def names(self) -> list[str]:
         """Return every known name, sorted, without importing the implementations."""
-        return sorted(self._modules | set(self._found) | set(self._plugins))
+        return sorted(set(self._modules) | set(self._members) | set(self._plugins))
 
     @cached_property
-    def _modules(self) -> set[str]:
+    def _modules(self) -> dict[str, str]:
+        """The module of each member of the package and of the papers, by the name of the member."""
         package = importlib.import_module(self._package)
-        found = {info.name for info in pkgutil.iter_modules(package.__path__)} - set(self._helpers)
-        return {name.replace("_", self._separator) for name in found}
+        leaf = self._package.rpartition(".")[2]
+        folders = {self._package: list(package.__path__)}
+        folders |= {f"{paper}.{leaf}": [str(path / leaf)] for paper, path in papers().items()}
+        return {
+            info.name.replace("_", self._separator): f"{folder}.{info.name}"
+            for folder, paths in folders.items()
+            for info in pkgutil.iter_modules(paths)
+            if info.name not in self._helpers
+        }
 
     @cached_property
     def _plugins(self) -> dict[str, str]:
         """The module of each plug-in, by the name of the member."""
-        found = dict.fromkeys(self._modules, f"the package {self._package}")
+        owners = dict(self._modules)
         plugins: dict[str, str] = {}
         for point in metadata.entry_points(group=self._package):
             owner = f"{point.dist.name if point.dist else 'a distribution'} ({point.value})"
             # The same distribution may lie twice on the path: then it is one and the same member.
-            if found.setdefault(point.name, owner) != owner:
+            if owners.setdefault(point.name, owner) != owner:
                 raise PluginError(
                     f"{self.kind} '{point.name}' of {owner}: expected a name that is not taken, but "
-                    f"{found[point.name]} has it; remove that distribution, or have it renamed"
+                    f"{owners[point.name]} has it; remove that distribution, or have it renamed"
                 )
             plugins[point.name] = point.value
         return plugins
@@ -80,12 +100,12 @@ class Registry(Generic[T]):
         """
 
         def enter(implementation: T) -> T:
-            if name in self._found:
+            if name in self._members:
                 raise ValueError(
-                    f"{self.kind} '{name}' is registered twice: by {self._found[name]!r} "
+                    f"{self.kind} '{name}' is registered twice: by {self._members[name]!r} "
                     f"and {implementation!r}; rename one of them"
                 )
-            self._found[name] = implementation
+            self._members[name] = implementation
             return implementation
 
         return enter
@@ -100,7 +120,7 @@ class Registry(Generic[T]):
         PluginError
             If a plug-in cannot be imported, or registers something else.
         """
-        if name not in self._found:
+        if name not in self._members:
             known = self.names()
             if name not in known:
                 raise UnknownNameError(
@@ -110,8 +130,8 @@ class Registry(Generic[T]):
             if name in self._plugins:
                 self._import_plugin(name, self._plugins[name])
             else:
-                importlib.import_module(f"{self._package}.{name.replace(self._separator, '_')}")
-        return self._found[name]
+                importlib.import_module(self._modules[name])
+        return self._members[name]
 
     def _import_plugin(self, name: str, module: str) -> None:
         try:
@@ -121,7 +141,7 @@ class Registry(Generic[T]):
                 f"{self.kind} '{name}': expected its module {module}, which cannot be imported ({error}); "
                 f"install the distribution anew, or remove it"
             ) from error
-        if name not in self._found:
+        if name not in self._members:
             raise PluginError(
                 f"{self.kind} '{name}': expected {module} to register that name, it did not; have the "
                 f"distribution corrected, or remove it"

@@ -6,9 +6,9 @@ import pytest
 
 from sparsecast.benchmark.replay import SCORED_SUITES, replay
 from sparsecast.errors import ProfileError
-from sparsecast.models.guo import GuoModel
 from sparsecast.models.linear import LinearModel
 from sparsecast.models.training import TrainingSet
+from sparsecast.papers.guo_2014.models.guo import GuoModel
 
 
 @pytest.fixture

@@ -9,8 +9,6 @@ from itertools import count
 import pytest
 
 from sparsecast.benchmark import run as benchmark_run
-from sparsecast.benchmark.gahvari.search_space import UNBLOCKED, Point
-from sparsecast.benchmark.gahvari.summary import SUITE, ratings
 from sparsecast.benchmark.run import LEAST_BUDGET_S, Calibration
 from sparsecast.devices import DEVICES
 from sparsecast.devices.cpu.processor import Processor
@@ -19,11 +17,15 @@ from sparsecast.formats import FORMATS
 from sparsecast.machines import storage
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile, user_path
-from sparsecast.matrices.benchmark_matrices import SuiteMatrix
 from sparsecast.matrices.problem import Problem
+from sparsecast.matrices.suites import SUITES, SuiteMatrix
 from sparsecast.models import DEFAULT_MODEL, MODELS
 from sparsecast.models.linear import LinearModel
 from sparsecast.models.training import TrainingSet
+from sparsecast.papers.gahvari_2007.search_space import UNBLOCKED, Point
+from sparsecast.papers.gahvari_2007.suites import gahvari
+from sparsecast.papers.gahvari_2007.suites.gahvari import Gahvari
+from sparsecast.papers.gahvari_2007.summary import SUITE, ratings
 from sparsecast.planning.candidates import Target
 from sparsecast.records import SCHEMA_VERSION, Bandwidth
 
@@ -216,8 +218,8 @@ def test_figures_are_those_of_this_run_and_not_of_a_killed_one(run, measured, su
             raise Killed
 
     with pytest.raises(Killed):
-        run(targets=(SINGLE,), series=(UNBLOCKED,), rates=True, on_progress=killed).run()
-    taken = run(series=(UNBLOCKED,), rates=True)
+        run(targets=(SINGLE,), rating=Gahvari((UNBLOCKED,)), on_progress=killed).run()
+    taken = run(rating=Gahvari((UNBLOCKED,)))
     profile = taken.run()
     (rating,) = ratings(taken.records, taken.machine)
     assert rating.dtype == "float64"
@@ -229,7 +231,7 @@ def test_nothing_is_compiled_for_what_does_not_fit_in_time(run, measured, suites
     monkeypatch.setattr(
         benchmark_run, "compiled_in_turn", lambda wanted, processes: compiled.append(wanted) or []
     )
-    taken = run(budget_s=60.0, series=(UNBLOCKED,), rates=True, targets=(SETTING,))
+    taken = run(budget_s=60.0, rating=Gahvari((UNBLOCKED,)), targets=(SETTING,))
     taken._budget.end_s = 20.0
     taken.run()
     assert (measured, compiled) == ([], [])
@@ -369,20 +371,22 @@ def test_suites_of_papers_come_in_turn_after_what_is_held_out(run, measured, sma
         return [SuiteMatrix(Problem.named(name), suite, ("csr",)) for name in names]
 
     usual = matrices("varied", NAMES[0]), matrices("gallery", NAMES[1])
-    papers = {"wang": matrices("row lengths", *NAMES[2:4]), "guo": matrices("strips", *NAMES[4:6])}
+    whole = {"wang": matrices("row lengths", *NAMES[2:4]), "guo": matrices("strips", *NAMES[4:6])}
     monkeypatch.setattr(type(small_suite), "suites", lambda self, target, machine: usual)
-    monkeypatch.setattr(type(small_suite), "paper_suites", lambda self, target, machine: papers)
+    for name, suite in whole.items():
+        monkeypatch.setattr(SUITES.get(name), "whole", lambda self, machine, threads, suite=suite: suite)
     profile = run(suites=("wang", "guo")).run()
     assert measured == [NAMES[1], NAMES[2], NAMES[4], NAMES[3], NAMES[5]]
     assert profile.bandwidths, "models of papers read them, too"
-    with pytest.raises(InputError, match="suite 'wong': expected wang, guo, gahvari, or several; name some"):
+    with pytest.raises(InputError, match="suite 'wong': expected gahvari, general, guo, hossain, wang"):
         run(suites=("wang", "wong"))
 
 
 @pytest.mark.parametrize("threads", [1, 2, 64])
 def test_the_suites_of_papers_are_those_that_the_models_name(threads):
-    target = dataclasses.replace(SETTING, threads=threads)
-    suites = DEVICES.get("cpu").paper_suites(target, detect())
+    suites = {
+        name: SUITES.get(name)().whole(detect(), threads) for name in SUITES.names() if name != "gahvari"
+    }
     named = {MODELS.get(name).suite for name in MODELS.names()} - {None}
     assert named <= set(suites)
     for suite in suites.values():
@@ -460,7 +464,7 @@ def suites(monkeypatch, clock, recorded):
         def notes(self):
             return [f"a note of {self.targets[0].dtype}"]
 
-    monkeypatch.setattr(benchmark_run, "SyntheticSuite", Suite)
+    monkeypatch.setattr(gahvari, "SyntheticSuite", Suite)
     monkeypatch.setattr(benchmark_run, "compiled_in_turn", lambda wanted, processes: [])
     return made
 
@@ -469,7 +473,7 @@ SINGLE = Target("cpu", "float32", 32, 1)
 
 
 def test_for_the_figures_the_synthetic_suite_comes_first(run, measured, suites):
-    taken = run(budget_s=400.0, targets=(SETTING, SINGLE), series=(UNBLOCKED,), rates=True)
+    taken = run(budget_s=400.0, targets=(SETTING, SINGLE), rating=Gahvari((UNBLOCKED,)))
     profile = taken.run()
     assert [suite.targets for suite in suites] == [[SETTING], [SINGLE]]
     assert suites[0].limit_s == pytest.approx(0.6 * 0.75 * 400)
@@ -480,26 +484,26 @@ def test_for_the_figures_the_synthetic_suite_comes_first(run, measured, suites):
 
 
 def test_the_same_suite_follows_what_the_models_learn_from(run, measured, suites):
-    profile = run(budget_s=400.0, series=(UNBLOCKED,)).run()
+    profile = run(budget_s=400.0, last=[Gahvari((UNBLOCKED,))]).run()
     assert profile_matrices(profile) == [*NAMES, Point(UNBLOCKED, 512, 29).name]
     assert suites[0].limit_s == pytest.approx(400 - len(NAMES))
 
 
 def test_a_quick_calibration_has_no_time_for_it(run, measured, suites):
-    profile = run(budget_s=35.0, series=(UNBLOCKED,)).run()
+    profile = run(budget_s=35.0, last=[Gahvari((UNBLOCKED,))]).run()
     assert profile_matrices(profile) == NAMES
     assert suites == []
 
 
 def test_threads_are_measured_together_and_types_in_turn(run, measured, suites):
     two = dataclasses.replace(SETTING, threads=2)
-    run(targets=(two, SETTING, SINGLE), series=(UNBLOCKED,), rates=True).run()
+    run(targets=(two, SETTING, SINGLE), rating=Gahvari((UNBLOCKED,))).run()
     assert [suite.targets for suite in suites] == [[two, SETTING], [SINGLE]]
 
 
 @pytest.mark.parametrize(("budget_s", "kept"), [(60.0, 1), (149.0, 1), (150.0, 2), (float("inf"), 2)])
 def test_a_small_budget_rates_the_most_wanted_settings_only(run, budget_s, kept):
-    taken = run(budget_s=budget_s, targets=(SETTING, SINGLE), rates=True)
+    taken = run(budget_s=budget_s, targets=(SETTING, SINGLE), rating=Gahvari())
     assert list(taken.targets) == [SETTING, SINGLE][:kept]
     assert bool(taken.notes) == (kept < 2)
 
@@ -507,16 +511,16 @@ def test_a_small_budget_rates_the_most_wanted_settings_only(run, budget_s, kept)
 @pytest.mark.parametrize("budget_s", [59.9, 0.0, float("nan")])
 def test_the_figures_need_a_minute(run, budget_s):
     with pytest.raises(InputError, match=rf"^budget {budget_s:g} s: expected at least 60 s"):
-        run(budget_s=budget_s, rates=True)
+        run(budget_s=budget_s, rating=Gahvari())
 
 
 def test_the_largest_problem_follows_from_memory_and_it_is_said(run, measured, suites, monkeypatch):
     free = 4 * 60 * 34 * 4096
     monkeypatch.setattr("psutil.virtual_memory", lambda: type("Memory", (), {"available": free}))
-    taken = run(series=(UNBLOCKED,), rates=True)
+    taken = run(rating=Gahvari((UNBLOCKED,)))
     taken.run()
     assert suites[0].dimensions == (512, 1024, 2048, 4096)
-    assert taken.range_ends["float64"] >= 1 << 20
+    assert taken.rating.range_ends["float64"] >= 1 << 20
     assert taken.notes[0].startswith("float64: memory suffices for dimensions up to 4,096 of ")
 
 
@@ -525,7 +529,7 @@ def test_ctrl_c_in_the_synthetic_suite_keeps_what_was_measured(run, measured, su
         if suites:
             raise KeyboardInterrupt
 
-    taken = run(series=(UNBLOCKED,), rates=True, on_progress=press)
+    taken = run(rating=Gahvari((UNBLOCKED,)), on_progress=press)
     assert profile_matrices(taken.run()) == [Point(UNBLOCKED, 512, 29).name]
     assert taken.interrupted
     assert Profile.load(path).records == tuple(taken.records)

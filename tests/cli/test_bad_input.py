@@ -125,7 +125,7 @@ OPTIONS = [
     (("calibrate", "--budget", "nan"), "budget nan s: expected at least"),
     (("calibrate", "--budget", "much"), "--budget"),
     (("calibrate", "--threads", "0"), "threads 0: expected 1 to"),
-    (("calibrate", "--suites", "wong"), "suite 'wong': expected guo, wang, hossain, gahvari"),
+    (("calibrate", "--suites", "wong"), "suite 'wong': expected gahvari, general, guo, hossain, wang"),
     (("calibrate", "--dtype", "int8"), "'int8' on cpu: expected one of"),
     (("calibrate", "--device", "abacus"), "'abacus': expected cpu, cuda, or cuda:N"),
     (("frobnicate",), "No such command 'frobnicate'"),

@@ -9,12 +9,12 @@ from time import perf_counter
 
 import pytest
 
-from sparsecast.benchmark.gahvari.search_space import Point, all_series
-from sparsecast.benchmark.gahvari.summary import AGAIN, FIGURES, SUITE
 from sparsecast.benchmark.run import Calibration
-from sparsecast.benchmark.twin_comparison import TwinRow, Twins, twins_of
 from sparsecast.machines.machine import Cache, detect
 from sparsecast.machines.profile import Profile
+from sparsecast.papers.gahvari_2007.search_space import Point, all_series
+from sparsecast.papers.gahvari_2007.summary import AGAIN, FIGURES, SUITE
+from sparsecast.papers.gahvari_2007.twin_comparison import TwinRow, Twins, twins_of
 
 NAMES = ("unblocked_max_mflops", "unblocked_median_mflops", "blocked_max_mflops", "blocked_median_mflops")
 
@@ -43,7 +43,9 @@ def rated(monkeypatch, recorded):
     def run(self):
         self._start = perf_counter()
         self.machine = dataclasses.replace(self.machine, caches=(Cache(2, 400_000, 1),))
-        self.measured.records += [r for target in self.targets for r in records(target, self.series)]
+        self.measured.records += [
+            r for target in self.targets for r in records(target, self.rating_suites[0].series)
+        ]
         self.phases = {"compiling": 1.0, "measuring": 2.0}
         runs.append(self)
         return Profile(self.machine, tuple(self.records))
@@ -252,7 +254,7 @@ def test_twins_of_a_folder(run, recorded, monkeypatch, tmp_path):
         asked.append(([path.name for path in paths], threads, dtype))
         return Twins((row,) if dtype is None else (), (), {"b": "b.mtx is empty"})
 
-    monkeypatch.setattr("sparsecast.api.calibrating.twins_of", measured)
+    monkeypatch.setattr("sparsecast.papers.gahvari_2007.rating.twins_of", measured)
     document = document_of(run("bench", "--twins", tmp_path, "--threads", "1", "--json"))
     assert [row["matrix"] for row in document["rows"]] == ["a"]
     assert "our twin" in run("bench", "--twins", tmp_path).out
@@ -260,7 +262,7 @@ def test_twins_of_a_folder(run, recorded, monkeypatch, tmp_path):
     counts = list(dict.fromkeys((detect().threads, 1)))
     files = ["a.rb.gz", "b.mtx"]
     assert asked == [(files, [1], None), (files, counts, None), (files, counts, "float32")]
-    monkeypatch.setattr("sparsecast.api.calibrating.twins_of", twins_of)
+    monkeypatch.setattr("sparsecast.papers.gahvari_2007.rating.twins_of", twins_of)
     assert "'int8' on cpu: expected one of" in run("bench", "--twins", tmp_path, "--dtype", "int8").err
     assert len(asked) == 3, "an unknown type is refused before anything is read"
 
@@ -270,7 +272,9 @@ def test_ctrl_c_shows_the_twins_of_what_was_measured(run, recorded, monkeypatch,
     row = TwinRow("a", 99, recorded.records[0].candidate, 2, 1e-3, 1.01, 1.2, 0.9)
     for rows in ((row,), ()):
         found = Twins(rows, (), {}, interrupted=True)
-        monkeypatch.setattr("sparsecast.api.calibrating.twins_of", lambda *asked, found=found: found)
+        monkeypatch.setattr(
+            "sparsecast.papers.gahvari_2007.rating.twins_of", lambda *asked, found=found: found
+        )
         outcome = run("bench", "--twins", tmp_path, "--json")
         assert outcome.status == 130
         document = json.loads(outcome.out)
@@ -280,5 +284,4 @@ def test_ctrl_c_shows_the_twins_of_what_was_measured(run, recorded, monkeypatch,
 
 def test_all_block_sizes_are_asked_for(run, rated):
     run("bench", "--json")
-    assert tuple(rated[0][0].series) == all_series()
-    assert rated[0][0].rates
+    assert tuple(rated[0][0].rating.series) == all_series()

@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from sparsecast.api import labelling
+from sparsecast.papers.barreda_2020 import labelling
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 MATRICES = tuple(f"gallery:{each}" for each in ("poisson2d?n=40", "rmat?scale=9", "banded?n=800"))
@@ -106,7 +106,7 @@ def test_a_missing_package_says_what_to_install(package, monkeypatch):
     import sys
 
     from sparsecast.errors import InputError
-    from sparsecast.models.networks import required
+    from sparsecast.papers.barreda_2020.networks import required
 
     monkeypatch.setitem(sys.modules, package, None)  # as if it were not installed
     with pytest.raises(InputError, match=rf"without {package}: expected the extra cnn; pip install"):

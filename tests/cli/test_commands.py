@@ -11,7 +11,7 @@ import pytest
 import scipy.io
 
 from sparsecast.api import evaluating
-from sparsecast.cli.main import COMMANDS
+from sparsecast.cli.commands import COMMANDS
 from sparsecast.devices.cpu.processor import Processor
 from sparsecast.errors import MatrixSizeError
 from sparsecast.features import FEATURES
@@ -357,7 +357,7 @@ def test_people_get_a_page_on_standard_output(run, calibrated, arguments):
         json.loads(outcome.out)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", COMMANDS.names())
 def test_every_command_explains_itself(run, name):
     outcome = run(name, "--help")
     assert (outcome.status, outcome.err) == (0, "")
@@ -367,7 +367,7 @@ def test_every_command_explains_itself(run, name):
 def test_help_lists_every_command(process):
     outcome = process("--help")
     assert (outcome.status, outcome.err) == (0, "")
-    assert all(name in outcome.out for name in COMMANDS)
+    assert all(name in outcome.out for name in COMMANDS.names())
 
 
 def test_a_reader_that_goes_away_is_no_fault_to_trace(calibrated):

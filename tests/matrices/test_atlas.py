@@ -8,8 +8,8 @@ import pytest
 from sparsecast.errors import InputError
 from sparsecast.features.analysis import structure
 from sparsecast.matrices.atlas import MIRRORED, SIZES, Atlas, atlas, atlas_entries, atlas_matrix
-from sparsecast.matrices.benchmark_matrices import atlas_benchmarks
 from sparsecast.matrices.problem import Problem, group_of
+from sparsecast.matrices.suites.general import atlas_benchmarks
 
 SMALL = [(name, size) for name, size in atlas().order if atlas_entries(name, size) < 20_000][::8]
 

@@ -11,22 +11,20 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from sparsecast.devices import DEVICES
 from sparsecast.features import usual_groups
 from sparsecast.features.analysis import structure
-from sparsecast.features.entry_blocks import BLOCK_FEATURES, whole_blocks
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
-from sparsecast.machines import block_labels
-from sparsecast.machines.block_labels import BlockLabels, keep_labels
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import MatrixEntry, Profile
-from sparsecast.matrices.benchmark_matrices import SuiteMatrix
 from sparsecast.matrices.problem import group_of
-from sparsecast.models import hossain_svr
+from sparsecast.matrices.suites import SUITES, SuiteMatrix
 from sparsecast.models.model import Model
 from sparsecast.models.training import TrainingSet
-from sparsecast.planning.candidates import Target
+from sparsecast.papers.barreda_2020 import label_files as block_labels
+from sparsecast.papers.barreda_2020.features.entry_blocks import BLOCK_FEATURES, whole_blocks
+from sparsecast.papers.barreda_2020.label_files import BlockLabels, keep_labels
+from sparsecast.papers.hossain_saule.models import hossain_svr
 from sparsecast.records import Bandwidth, Candidate, Conditions, Record
 
 #: Of a read of small and of large arrays, and of a reference product in the second cache: twice as long.
@@ -189,7 +187,7 @@ def profile_of(recorded: Profile, known: dict[str, Structure]) -> Callable[[type
         for record in recorded.records
     ]
     whole = recorded.with_records(seen, recorded.matrices.values()).with_bandwidths(BANDWIDTHS)
-    suites = DEVICES.get("cpu").paper_suites(Target("cpu", "float64", 32, 1), recorded.machine)
+    suites = {name: SUITES.get(name)().whole(recorded.machine, 1) for name in ("guo", "wang", "hossain")}
 
     @functools.cache
     def with_suite(name: str) -> Profile:

@@ -17,8 +17,9 @@ from sparsecast.machines.machine import Cache, Machine
 from sparsecast.machines.strips import strip_rows
 from sparsecast.matrices.synthesis import varied_matrix
 from sparsecast.models import MODELS
-from sparsecast.models.guo import LEAST_SCATTERED, GuoModel
 from sparsecast.models.linear import LEAST_RECORDS, LinearModel
+from sparsecast.models.strip_lines import LEAST_SCATTERED
+from sparsecast.papers.guo_2014.models.guo import GuoModel
 from sparsecast.planning.candidates import Target
 from sparsecast.planning.dynamic_programme import strip_statistics
 from sparsecast.planning.plan import make_plan

@@ -19,8 +19,9 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.machines.strips import strip_rows
 from sparsecast.matrices.gallery import gallery_from_specification
-from sparsecast.models.guo import GuoModel, Line
+from sparsecast.models.fitting import Line
 from sparsecast.models.training import TrainingSet
+from sparsecast.papers.guo_2014.models.guo import GuoModel
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden-forecasts.json"
 #: Set to write the golden file anew instead of comparing with it.

@@ -14,10 +14,11 @@ from sparsecast.machines.machine import Cache
 from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.synthesis import varied_matrix
 from sparsecast.measuring.references import reference_bytes, words_a_call
-from sparsecast.models import hossain_svr
-from sparsecast.models.hossain_linear import HossainLinear
-from sparsecast.models.hossain_micro import LINE_BYTES, HossainMicro
-from sparsecast.models.hossain_svr import (
+from sparsecast.models.training import TrainingSet
+from sparsecast.papers.hossain_saule.models import hossain_svr
+from sparsecast.papers.hossain_saule.models.hossain_linear import HossainLinear
+from sparsecast.papers.hossain_saule.models.hossain_micro import LINE_BYTES, HossainMicro
+from sparsecast.papers.hossain_saule.models.hossain_svr import (
     FOLDS,
     GRID_C,
     GRID_GAMMA,
@@ -26,7 +27,6 @@ from sparsecast.models.hossain_svr import (
     best_regression,
     features_of,
 )
-from sparsecast.models.training import TrainingSet
 from sparsecast.records import Bandwidth, Conditions
 
 ROWS, LENGTHS = (100, 400, 1600), (1, 8, 64)

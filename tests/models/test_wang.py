@@ -13,13 +13,15 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.gpu import GPU
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.strips import strip_rows, wang_strip
-from sparsecast.matrices.benchmark_matrices import WANG_LENGTHS, WANG_THREAD, WANG_VECTOR, wang_matrices
 from sparsecast.matrices.families import specification
 from sparsecast.models import MODELS
 from sparsecast.models.training import TrainingSet
-from sparsecast.models.wang import FIXED_STRIPS, THRESHOLD
+from sparsecast.papers.wang_2017.grids import LENGTHS as DISTRIBUTIONS
+from sparsecast.papers.wang_2017.grids import THREAD_GRID, VECTOR_GRID
+from sparsecast.papers.wang_2017.row_length_model import FIXED_STRIPS, THRESHOLD
+from sparsecast.papers.wang_2017.suites.wang import wang_matrices
 
-DISTRIBUTION = {f"wang-{lengths}": lengths for lengths in WANG_LENGTHS}
+DISTRIBUTION = {f"wang-{lengths}": lengths for lengths in DISTRIBUTIONS}
 STRIP = strip_rows(None, 1)
 
 #: A GPU whose strips are small: two multiprocessors of four warps.
@@ -77,7 +79,7 @@ def test_a_thread_a_row_is_f_p_plus_g_at_the_longest_row(
 
 
 def test_only_matrices_of_the_own_distribution_count(model_class, grid, train):
-    others = [lengths for lengths in WANG_LENGTHS if lengths != model_class.lengths]
+    others = [lengths for lengths in DISTRIBUTIONS if lengths != model_class.lengths]
     records = [record for lengths in others for record in grid(lengths, law)]
     with pytest.raises(
         ProfileError, match=f"{model_class.lengths} row lengths, .* they name 0: .*--suites wang"
@@ -120,12 +122,12 @@ def on_gpu(grid, train):
     gpu = ON_GPU.gpu
 
     def fit(law, longest=10**6):
-        means = tuple(x for x in WANG_VECTOR[1] if x <= longest)
+        means = tuple(x for x in VECTOR_GRID[1] if x <= longest)
         records = grid(
             "normal",
             law,
             wang_strip(gpu, "csr-vector"),
-            WANG_VECTOR[0],
+            VECTOR_GRID[0],
             means,
             ("csr vector16", "csr scalar"),
             device="cuda",
@@ -134,7 +136,7 @@ def on_gpu(grid, train):
             "normal",
             law,
             wang_strip(gpu, "csr-scalar"),
-            *WANG_THREAD,
+            *THREAD_GRID,
             ("csr scalar", "jad diagonals"),
             device="cuda",
         )
@@ -178,13 +180,13 @@ def test_a_gpu_has_a_fit_for_each_of_its_two_kernels_of_csr(on_gpu, way):
 def test_the_suite_is_the_papers_grid_and_begins_with_what_a_fit_needs(grid):
     suite = wang_matrices(7_000, ("csr", "ell", "jad"), 6_145)
     names = {matrix.problem.specification for matrix in suite}
-    assert len(names) == len(suite) == len(WANG_LENGTHS) * (90 + 234)
+    assert len(names) == len(suite) == len(DISTRIBUTIONS) * (90 + 234)
     own = [matrix.problem.specification for matrix in wang_matrices(STRIP, ("csr",))]
     first = {
         specification("row lengths", rows=y * STRIP, mean_length=x, lengths=lengths)
         for x in LENGTHS
         for y in STRIPS
-        for lengths in WANG_LENGTHS
+        for lengths in DISTRIBUTIONS
     }
     assert set(own[: len(first)]) == first
 

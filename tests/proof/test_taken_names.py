@@ -38,8 +38,8 @@ def complaint(sparsecast):
 def test_of_a_format_of_ours(plug, sparsecast):
     plug("mine", "csr")
     assert (
-        "format 'csr' of mine (mine_module): expected a name that is not taken, but the package "
-        "sparsecast.formats has it; remove that distribution"
+        "format 'csr' of mine (mine_module): expected a name that is not taken, but "
+        "sparsecast.formats.csr has it; remove that distribution"
     ) in complaint(sparsecast)
 
 

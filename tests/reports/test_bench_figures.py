@@ -6,11 +6,11 @@ import dataclasses
 
 import pytest
 
-from sparsecast.benchmark.gahvari.search_space import UNBLOCKED, Point, Series
-from sparsecast.benchmark.gahvari.summary import SUITE, ratings
 from sparsecast.errors import InputError
 from sparsecast.machines.machine import Cache
-from sparsecast.reports.bench_figures import draw_bench, series_speeds, speed_maps, speed_title
+from sparsecast.papers.gahvari_2007.bench_figures import draw_bench, series_speeds, speed_maps, speed_title
+from sparsecast.papers.gahvari_2007.search_space import UNBLOCKED, Point, Series
+from sparsecast.papers.gahvari_2007.summary import SUITE, ratings
 from sparsecast.reports.figures import refuse_undrawable
 
 SERIES = {UNBLOCKED: 100.0, Series((2, 2)): 300.0, Series((4, 1)): 200.0}

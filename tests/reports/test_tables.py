@@ -12,10 +12,11 @@ from rich.console import Console
 
 from sparsecast.benchmark.evaluation import ErrorScore, ModelScore, Repeats
 from sparsecast.benchmark.plan_check import PlanCheck
-from sparsecast.benchmark.twin_comparison import TwinRow, Twins, TwinScore
 from sparsecast.features.analysis import structure
 from sparsecast.machines.machine import Cache, Machine
 from sparsecast.matrices.gallery import gallery
+from sparsecast.papers.gahvari_2007.bench_reports import twins_table
+from sparsecast.papers.gahvari_2007.twin_comparison import TwinRow, Twins, TwinScore
 from sparsecast.partitioning.comparison import Partitions, partitioned
 from sparsecast.planning.dynamic_programme import PlannedBlock
 from sparsecast.planning.placement import Placement, compare
@@ -250,7 +251,7 @@ TWINS = Twins(
 
 
 def test_twins(matches):
-    matches("twins", tables.twins(TWINS))
+    matches("twins", twins_table(TWINS))
 
 
 @pytest.mark.parametrize(

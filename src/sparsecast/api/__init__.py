@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from sparsecast.api.blocks import BlockForecast, block_forecast
 from sparsecast.api.calibrating import (
     QUICK_BUDGET_S,
-    bench,
-    bench_result,
     calibrate,
     calibration,
     machines,
     own_profile,
     profile,
-    twins,
 )
 from sparsecast.api.checkup import checkup, next_steps
 from sparsecast.api.cluster_evaluating import replay_ranks
@@ -41,7 +37,6 @@ from sparsecast.api.forecasting import (
     threads_of,
     uncalibrated_devices,
 )
-from sparsecast.api.labelling import Labelling, label
 from sparsecast.api.partitioning import distribute, keep_partition, kept_partition, partition, partitions
 from sparsecast.api.publishing import import_machine, is_table, new_machine, read_table, told_figures
 from sparsecast.api.ranks import AskedProducts, measure_on_ranks, on_ranks, rank_calibration
@@ -73,15 +68,10 @@ __all__ = [
     "PROBE_S",
     "QUICK_BUDGET_S",
     "AskedProducts",
-    "BlockForecast",
     "CommandMeter",
-    "Labelling",
     "Settings",
     "application_cost",
     "application_question",
-    "bench",
-    "bench_result",
-    "block_forecast",
     "calibrate",
     "calibration",
     "cg",
@@ -104,7 +94,6 @@ __all__ = [
     "is_table",
     "keep_partition",
     "kept_partition",
-    "label",
     "machine_of",
     "machines",
     "matrix_report",
@@ -140,7 +129,6 @@ __all__ = [
     "structure",
     "threads_of",
     "told_figures",
-    "twins",
     "uncalibrated_devices",
     "unmetered",
 ]

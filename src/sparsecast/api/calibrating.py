@@ -1,20 +1,16 @@
-"""Calibrations, the five-minute benchmark, profiles."""
+"""Calibrations and profiles."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from sparsecast.api.resolving import calibrated_profile, machine_of, model_records, target_of
-from sparsecast.benchmark.gahvari import search_space, summary
-from sparsecast.benchmark.gahvari.summary import BenchResult
-from sparsecast.benchmark.run import Calibration, Progress, no_progress
-from sparsecast.benchmark.twin_comparison import Twins, twins_of
+from sparsecast.benchmark.run import Calibration, Progress, RatingSuite, no_progress, rating_suites
 from sparsecast.devices import DEVICES
-from sparsecast.devices.naming import parse_device
-from sparsecast.errors import InputError, ProfileError
+from sparsecast.errors import ProfileError
 from sparsecast.machines.machine import Machine, detect
 from sparsecast.machines.profile import Profile, find_profile, known_profiles, missing_profiles
 from sparsecast.planning.candidates import Target
@@ -74,7 +70,7 @@ def calibrate(
         ``"cpu"``, ``"cuda"`` or ``"cuda:N"``.
     suites : sequence of str
         Names of the benchmark matrices of papers, which are measured instead of the usual ones and added to
-        the profile: ``"guo"``, ``"wang"``, ``"hossain"`` (on a processor), ``"gahvari"``.
+        the profile: those of SUITES.
     on_progress : callable
         Called with the seconds done, the seconds expected in all, and what is being measured.
 
@@ -92,101 +88,26 @@ def calibrate(
     return run.run()
 
 
-def bench(
-    budget_s: float = 300.0,
-    *,
-    threads: int | None = None,
-    dtype: str | None = None,
-    device: str = "cpu",
-    blocks: Sequence[str] | None = None,
-    on_progress: Progress = no_progress,
-) -> BenchResult:
-    """Rate this machine by the five-minute benchmark of Gahvari et al. (2007), and keep its profile.
-
-    It is a calibration in which the benchmark's matrices come first; those that forecasts need follow.
-
-    Parameters
-    ----------
-    budget_s : float
-        At least 60.
-    threads, dtype, device, on_progress
-        As in `calibrate`, also in what is raised.
-    blocks : sequence of str, optional
-        Block sizes such as ``"4x2"``; by default all 36.
-    """
-    run = calibration(budget_s, threads=threads, dtype=dtype, device=device, blocks=blocks, rates=True)
-    run.on_progress = on_progress
-    run.run()
-    return bench_result(run)
-
-
-def twins(
-    paths: Sequence[str | Path],
-    *,
-    threads: int | None = None,
-    dtype: str | None = None,
-    device: str = "cpu",
-    on_matrix: Callable[[], None] = lambda: None,
-) -> Twins:
-    """Measure matrices and their synthetic twins in turn, on the processor.
-
-    Parameters
-    ----------
-    paths : sequence of path-like
-        Matrix files; those that cannot be read are left out, with the reason.
-    threads, dtype, device
-        As in `calibrate`; by default each matrix' own type, on a device that computes on the host.
-    on_matrix : callable
-        Called after each matrix.
-
-    Raises
-    ------
-    InputError
-        If the threads, dtype or device cannot be.
-    """
-    computing = DEVICES.get(parse_device(device)[0])
-    if not computing.shares_host:
-        raise InputError(f"device '{device}' with twins: expected cpu, where they are compared; name that")
-    machine = computing.describe()
-    return twins_of(paths, _thread_counts(machine, threads), machine, dtype, on_matrix)
-
-
-def bench_result(run: Calibration) -> BenchResult:
-    """Return the figures of what a calibration has measured of the five-minute benchmark."""
-    found = summary.ratings(run.records, run.machine, run.bandwidths, run.range_ends)
-    return BenchResult(
-        machine=run.machine,
-        budget_s=run.budget_s,
-        used_s=run.used_s,
-        ratings=tuple(found),
-        phases=run.phases,
-        notes=(*run.notes, *summary.notes(found)),
-        interrupted=run.interrupted,
-    )
-
-
 def calibration(
     budget_s: float,
     *,
     threads: int | None = None,
     dtype: str | None = None,
     device: str = "cpu",
-    blocks: Sequence[str] | None = None,
-    rates: bool = False,
+    rating: RatingSuite | None = None,
     suites: Sequence[str] = (),
 ) -> Calibration:
-    """Return the calibration that `calibrate` and, with `rates`, `bench` run; it tells how it went."""
+    """Return the calibration that `calibrate` runs; the figures of `rating` come first where there is one."""
     machine = machine_of(device)
     targets = [
         Target(machine.device, values, 32, count)
         for values in (("float64", "float32") if dtype is None else (dtype,))
-        for count in _thread_counts(machine, threads)
+        for count in thread_counts(machine, threads)
     ]
-    series = search_space.all_series(blocks)
-    return Calibration(machine, targets, budget_s, series=series, rates=rates, suites=suites)
+    return Calibration(machine, targets, budget_s, rating=rating, last=rating_suites(), suites=suites)
 
 
-def _thread_counts(machine: Machine, threads: int | None) -> list[int]:
+def thread_counts(machine: Machine, threads: int | None) -> list[int]:
     """Return the numbers of threads to measure: those asked for, or all and one."""
     count = DEVICES.get(machine.device).threads(machine, threads)
     return [count, 1] if threads is None and count > 1 else [count]

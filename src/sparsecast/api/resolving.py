@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from sparsecast.benchmark.evaluation import distinct_names
-from sparsecast.benchmark.gahvari import summary
 from sparsecast.benchmark.journal import AGAIN_SUITE, with_kept
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import parse_device, threads_text
@@ -26,7 +25,7 @@ from sparsecast.models.model import Model
 from sparsecast.models.store import fitted
 from sparsecast.models.training import TrainingSet
 from sparsecast.planning.candidates import Target
-from sparsecast.records import Candidate, Record
+from sparsecast.records import RATING_SUITES, Candidate, Record
 
 
 def read_matrix(specification: str | Path) -> Problem:
@@ -173,7 +172,7 @@ def model_records(profile: Profile, target: Target) -> list[Record]:
     if profile.machine.published_as is not None:
         return own  # of kernels of others, which no version of ours replaces
     is_current = DEVICES.get(target.device).is_current
-    return [r for r in own if r.suite not in (summary.SUITE, summary.AGAIN, AGAIN_SUITE) and is_current(r)]
+    return [r for r in own if r.suite not in (*RATING_SUITES, AGAIN_SUITE) and is_current(r)]
 
 
 def records_for(profile: Profile, target: Target) -> list[Record]:

@@ -5,20 +5,18 @@ The required matrices come first, so that a short budget gives a coarse profile 
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain, groupby, zip_longest
+from itertools import chain, zip_longest
 from math import inf
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, ClassVar
 
-from sparsecast.benchmark.gahvari import search_space, summary
-from sparsecast.benchmark.gahvari.search_space import Series
-from sparsecast.benchmark.gahvari.suite import Measured, OutOfTime, SyntheticSuite
 from sparsecast.benchmark.journal import Measurements, journal, read_journal
 from sparsecast.benchmark.measurement import Instruments, measure_candidates
 from sparsecast.devices import DEVICES
@@ -30,8 +28,8 @@ from sparsecast.formats import FORMATS
 from sparsecast.machines import storage
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile, user_path
-from sparsecast.matrices.benchmark_matrices import SuiteMatrix
 from sparsecast.matrices.problem import Problem
+from sparsecast.matrices.suites import SUITES, Suite, SuiteMatrix
 from sparsecast.matrices.synthesis import varied_matrix
 from sparsecast.measuring.energy import Meter, idle_power_w
 from sparsecast.measuring.surroundings import Surroundings
@@ -40,9 +38,6 @@ from sparsecast.models.model import HELD_OUT_SUITE
 from sparsecast.planning.candidates import Target, whole_matrix
 from sparsecast.records import Bandwidth, Candidate, Parameters, Record
 from sparsecast.system.memory import free_bytes
-
-#: What the five-minute benchmark is called among the suites of papers.
-GAHVARI = "gahvari"
 
 #: Seconds below which not even the required matrices get measured on a cold compilation cache.
 LEAST_BUDGET_S = 10.0
@@ -63,15 +58,12 @@ _TRIALS_S, _UNTIMED = 0.003, 0.25
 #: From this budget a target on, there is time for the full effort.
 _FULL_EFFORT_BUDGET_S = 60.0
 
-#: The share of the budget that the five-minute benchmark gets where its figures are wanted. Where they are
-#: not, it gets what the models' matrices leave, if that is as many seconds as these.
+#: The share of the budget that a benchmark gets whose figures are wanted. Where they are not, it gets what
+#: the models' matrices leave, if that is as many seconds as these.
 _RATING_SHARE, _LEAST_REST_S = 0.75, 30.0
 
 #: Seconds of a budget for each target that is rated; the last ones are left out where they do not suffice.
 _SETTING_S = 75.0
-
-#: Of the time of the five-minute benchmark, the share of a type of values, while others are to follow.
-_TYPE_SHARE = 0.6
 
 #: Seconds that measuring the bandwidth of a target may take.
 _STREAMS_S = 5.0
@@ -84,6 +76,53 @@ Progress = Callable[[float, float, str], None]
 
 def no_progress(done_s: float, total_s: float, item: str) -> None:
     """Show nothing."""
+
+
+#: A matrix, and the Records that were made of it.
+Measured = tuple[Problem, list[Record]]
+
+
+class OutOfTime(Exception):  # noqa: N818 - nothing is wrong
+    """A measurement is given up, because the time is over."""
+
+
+@dataclass(frozen=True)
+class RatingResult:
+    """What a rating suite says of a machine.
+
+    Attributes
+    ----------
+    figures : dict of str to float or None
+        By name; None where nothing was measured.
+    sentences : tuple of str
+        For people.
+    notes : tuple of str
+        What was left out, or disturbed, and why.
+    """
+
+    figures: Mapping[str, float | None]
+    sentences: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+class RatingSuite(Suite):
+    """Benchmark matrices that rate a machine in figures; it measures them itself, within a time limit."""
+
+    least_budget_s: ClassVar[float]
+
+    @abstractmethod
+    def measured(self, run: Calibration, limit_s: float) -> Iterator[Measured]:
+        """Measure for so many seconds, and yield each matrix with its Records as they are made."""
+
+    @abstractmethod
+    def result(self, run: Calibration) -> RatingResult:
+        """Return the figures of what a run has measured."""
+
+
+def rating_suites() -> list[RatingSuite]:
+    """Return every suite that rates."""
+    suites = (SUITES.get(name)() for name in SUITES.names())
+    return [suite for suite in suites if isinstance(suite, RatingSuite)]
 
 
 class Budget:
@@ -145,17 +184,16 @@ class Calibration:
         Called with the seconds done, the seconds expected in all, and what is being measured.
     device : Device, optional
         By default that of the machine.
-    series : sequence of Series
-        What is measured of the five-minute benchmark.
-    rates : bool
-        Whether its figures are what is wanted, and come first; else the models' matrices do.
+    rating : RatingSuite, optional
+        The benchmark whose figures are wanted: it comes first. By default the models' matrices do.
+    last : sequence of RatingSuite
+        Benchmarks that get what the models' matrices leave.
     path : Path, optional
         Where the profile is kept; by default its place in the user's data folder.
     effort : Effort, optional
         For each candidate on the models' matrices; by default the budget decides.
     suites : sequence of str
-        Suites of papers, of which and of the gallery everything is measured, instead of the usual matrices:
-        those of the device's `paper_suites`, and GAHVARI, whose matrices are `series`.
+        Names in SUITES, of which and of the gallery everything is measured, instead of the usual matrices.
     adds : bool
         Whether it leaves out what the profile at `path` holds already; else it measures that again.
     on_failure : callable, optional
@@ -168,8 +206,6 @@ class Calibration:
         Seconds used by each part of the run so far.
     notes : list of str
         What was left out and why.
-    range_ends : dict of str to int
-        For each type of values, the largest dimension of the five-minute benchmark before any were cut.
     """
 
     machine: Machine
@@ -177,8 +213,8 @@ class Calibration:
     budget_s: float
     on_progress: Progress = no_progress
     device: Device | None = None
-    series: Sequence[Series] = ()
-    rates: bool = False
+    rating: RatingSuite | None = None
+    last: Sequence[RatingSuite] = ()
     path: Path | None = None
     effort: Effort | None = None
     suites: Sequence[str] = ()
@@ -189,31 +225,39 @@ class Calibration:
     interrupted: bool = False
     phases: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     notes: list[str] = field(default_factory=list)
-    range_ends: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        least = summary.LEAST_BUDGET_S if self.rates else LEAST_BUDGET_S
+        least = self.rating.least_budget_s if self.rating else LEAST_BUDGET_S
         if not self.budget_s >= least:
             raise InputError(
                 f"budget {self.budget_s:g} s: expected at least {least:g} s, "
                 f"what the required matrices take; raise the budget"
             )
-        if self.rates:
+        if self.rating:
             self._leave_out_targets()
         share = self.budget_s / len(self.targets)
         self._effort = self.effort or (FULL_EFFORT if share >= _FULL_EFFORT_BUDGET_S else QUICK_EFFORT)
-        self._budget = Budget(self.budget_s - (_AROUND_S if self.rates else 0.0), self._effort)
+        self._budget = Budget(self.budget_s - (_AROUND_S if self.rating else 0.0), self._effort)
         self._device = self.device or DEVICES.get(self.machine.device)
-        self._refuse_unknown_suites()
+        self._suites: Mapping[str, Suite] = self._named_suites()
         self._ready: set[Target] = set()
         self._done: set[tuple[Any, ...]] = set()
         self._surroundings: dict[int, Surroundings] = {}
 
-    def _refuse_unknown_suites(self) -> None:
-        known = (*(self._device.paper_suites(self.targets[0], self.machine) if self.suites else ()), GAHVARI)
+    def _named_suites(self) -> Mapping[str, Suite]:
+        """Return the suites that were asked for; those that rate get what the models' matrices leave."""
+        known = [name for name in SUITES.names() if self._measures(SUITES.get(name)())]
         for name in self.suites:
             if name not in known:
                 raise InputError(f"suite '{name}': expected {', '.join(known)}, or several; name some")
+        if self.suites:
+            return {name: SUITES.get(name)() for name in self.suites}
+        rated = (self.rating,) if self.rating else self.last
+        return {suite.name: suite for suite in rated}
+
+    def _measures(self, suite: Suite) -> bool:
+        is_rating = isinstance(suite, RatingSuite)
+        return is_rating or bool(suite.whole(self.machine, self.targets[0].threads))
 
     def _leave_out_targets(self) -> None:
         """Keep the first targets that the budget suffices for: each one's figures take their time."""
@@ -298,13 +342,16 @@ class Calibration:
                 if matrix.suite == HELD_OUT_SUITE
             ]
         )
-        if GAHVARI in self.suites:
-            yield from self._measure_synthetic((self._budget.end_s - self.used_s) / len(self.suites))
-        known = {target: self._device.paper_suites(target, self.machine) for target in self.targets}
+        for suite in self.rating_suites:
+            yield from suite.measured(self, (self.left_s) / len(self._suites))
+        most = self._device.most_entries(self.machine)
         rounds = [
-            [(target, matrix) for matrix in known[target][name]]
-            for name in self.suites
-            if name != GAHVARI
+            [
+                (target, matrix)
+                for matrix in suite.whole(self.machine, target.threads)
+                if matrix.entries <= most
+            ]
+            for suite in self._suites.values()
             for target in self.targets
         ]
         in_turn = chain.from_iterable(zip_longest(*rounds))
@@ -316,62 +363,42 @@ class Calibration:
             [(target, matrix) for target, both in suites for matrix in both[part]] for part in (0, 1)
         )
         # The figures and the way to a device are told from them; forecasts on a processor are not.
-        if self.rates or not self._device.shares_host:
+        if self.rating or not self._device.shares_host:
             self._measure_bandwidths()
-        if self.rates:
+        if self.rating:
             # A budget that is just enough is enough for the figures only.
-            end = max(_RATING_SHARE * self.budget_s, min(summary.LEAST_BUDGET_S, self.budget_s))
-            yield from self._measure_synthetic(min(end, self._budget.end_s) - self.used_s)
+            end = max(_RATING_SHARE * self.budget_s, min(self.rating.least_budget_s, self.budget_s))
+            yield from self.rating.measured(self, min(end, self._budget.end_s) - self.used_s)
             yield from self._measure_rounds(needed + optional)
-        else:
-            yield from self._measure_rounds(needed)
-            if not self.bandwidths and self._budget.suffices(_STREAMS_S * len(self.targets)):
-                self._measure_bandwidths()
-            yield from self._measure_rounds(optional)
-            left = self._budget.end_s - self.used_s
-            if left >= _LEAST_REST_S:
-                yield from self._measure_synthetic(left)
+            return
+        yield from self._measure_rounds(needed)
+        if not self.bandwidths and self._budget.suffices(_STREAMS_S * len(self.targets)):
+            self._measure_bandwidths()
+        yield from self._measure_rounds(optional)
+        for suite in self.rating_suites:
+            if self.left_s >= _LEAST_REST_S:
+                yield from suite.measured(self, self.left_s)
+
+    @property
+    def device_measured(self) -> Device:
+        """The device that is calibrated."""
+        return self._device
+
+    @property
+    def left_s(self) -> float:
+        """Seconds of the budget that are left for measuring."""
+        return self._budget.end_s - self.used_s
+
+    @property
+    def rating_suites(self) -> list[RatingSuite]:
+        """The suites of this run that sum up a machine in figures."""
+        return [suite for suite in self._suites.values() if isinstance(suite, RatingSuite)]
 
     def _measure_bandwidths(self) -> None:
         with self._phase("bandwidth"):
             for threads in dict.fromkeys(target.threads for target in self.targets):
                 self.on_progress(self.used_s, self.budget_s, "bandwidth")
                 self.bandwidths += self._device.measure_bandwidths(self.machine, threads)
-
-    def _measure_synthetic(self, limit_s: float) -> Iterator[Measured]:
-        """Measure the five-minute benchmark, each type of values with all its thread counts at once."""
-        end = self.used_s + limit_s
-        by_type = [list(own) for _, own in groupby(self.targets, lambda target: target.dtype)]
-        for number, targets in enumerate(by_type if self.series else (), 1):
-            left = end - self.used_s
-            suite = SyntheticSuite(
-                targets,
-                self.series,
-                self._dimensions(targets[0]),
-                self._device,
-                self.machine,
-                lambda name: self.on_progress(self.used_s, self.budget_s, name),
-                self.phases,
-            )
-            try:
-                yield from suite.run(left if number == len(by_type) else _TYPE_SHARE * left)
-            finally:
-                self.notes += suite.notes()
-
-    def _dimensions(self, target: Target) -> tuple[int, ...]:
-        threads = max(each.threads for each in self.targets)
-        cache_bytes = search_space.last_cache_bytes(self.machine, threads)
-        whole, fitting = (
-            search_space.dimensions(cache_bytes, target.value_bytes, entries)
-            for entries in (inf, _most_entries(target))
-        )
-        self.range_ends[target.dtype] = whole[-1]
-        if len(fitting) < len(whole):
-            self.notes.append(
-                f"{target.dtype}: memory suffices for dimensions up to {fitting[-1] if fitting else 0:,} of "
-                f"{whole[-1]:,}"
-            )
-        return fitting
 
     def _measure_rounds(self, rounds: Sequence[tuple[Target, SuiteMatrix]]) -> Iterator[Measured]:
         """Measure the models' matrices in this order, as far as time and memory suffice."""
@@ -396,7 +423,7 @@ class Calibration:
 
     def _is_due(self, target: Target, matrix: SuiteMatrix, estimate_s: float) -> bool:
         key = matrix.problem.specification, matrix.suite, target.dtype, target.threads, self._device.regime
-        fits = self._budget.suffices(estimate_s) and matrix.entries <= _most_entries(target)
+        fits = self._budget.suffices(estimate_s) and matrix.entries <= most_entries_here(target)
         return fits and key not in self._done
 
     @contextmanager
@@ -462,6 +489,6 @@ class Calibration:
         return self._surroundings[threads]
 
 
-def _most_entries(target: Target) -> float:
+def most_entries_here(target: Target) -> float:
     """Return the entries of the largest matrix that there is memory for."""
     return MEMORY_SHARE * free_bytes() / (_VALUES_AN_ENTRY * target.value_bytes + _MORE_BYTES)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import os
 import sys
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeGuard
@@ -39,14 +40,14 @@ def models(incomplete: str) -> list[str]:
     return [name for name in MODELS.names() if name.startswith(incomplete)]
 
 
-def asked_command(commands: tuple[str, ...]) -> tuple[str, ...]:
+def asked_command(commands: Sequence[str]) -> Sequence[str]:
     """Return of `commands` the one that a shell asks about, so that no other is imported; else all."""
     if VARIABLE not in os.environ:
         return commands
     words = (os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or "").split()
     # Behind the last word may be a cursor: "sparsecast plan" may become "sparsecast planning".
     asked = words[1:2] if len(words) > 2 or os.environ.get("COMP_CWORD", "") == "2" else []
-    return tuple(name for name in commands if name in asked) or commands
+    return [name for name in commands if name in asked] or commands
 
 
 def prepare() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import re
 import sys
@@ -12,24 +11,14 @@ from typing import Annotated, Any
 import typer
 
 from sparsecast.cli import completing
+from sparsecast.cli.commands import COMMANDS, Panel
 from sparsecast.cli.options import INPUT_WRONG, OUR_FAULT, STOPPED, STOPPED_LINE, StoppedError
 from sparsecast.errors import InputError, SparsecastError
 from sparsecast.system.version import VERSION
 
-#: Commands, by what they are for: the groups of `sparsecast --help`.
-GROUPS = {
-    "Look at matrices": ("gallery", "structure", "partition"),
-    "Machines": ("calibrate", "bench", "machines", "doctor"),
-    "Forecast and decide": ("predict", "plan", "cost", "cluster", "compare"),
-    "Measure and check": ("measure", "evaluate", "label", "blocks", "report"),
-    "The shell": ("completion", "manual"),
-}
-COMMANDS = tuple(itertools.chain.from_iterable(GROUPS.values()))
-_GROUP_OF = {name: group for group, names in GROUPS.items() for name in names}
-
 
 def build() -> typer.Typer:
-    """Return the application with every command of `COMMANDS`, each in its file `<name>_command.py`."""
+    """Return the application with every command, or the one that a shell completes."""
     app = typer.Typer(
         help="Forecasts, plans and runs sparse matrix-vector products, y = A x.",
         invoke_without_command=True,
@@ -50,13 +39,14 @@ def build() -> typer.Typer:
 
             print("\n".join(api.next_steps()))
 
-    for name in completing.asked_command(COMMANDS):
-        module = importlib.import_module(f"sparsecast.cli.{name}_command")
-        if hasattr(module, "group"):  # it has commands of its own
-            app.add_typer(module.group, name=name, rich_help_panel=_GROUP_OF[name])
+    commands = {name: COMMANDS.get(name) for name in completing.asked_command(COMMANDS.names())}
+    panels = list(Panel)
+    for name, entry in sorted(commands.items(), key=lambda item: panels.index(item[1].panel)):
+        if isinstance(entry.run, typer.Typer):  # it has commands of its own
+            app.add_typer(entry.run, name=name, rich_help_panel=entry.panel.value)
         else:
-            brief = _brief(module.command.__doc__ or "")
-            app.command(name, short_help=brief, rich_help_panel=_GROUP_OF[name])(module.command)
+            brief = _brief(entry.run.__doc__ or "")
+            app.command(name, short_help=brief, rich_help_panel=entry.panel.value)(entry.run)
     return app
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -21,7 +22,7 @@ from sparsecast.registry import Registry
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-    from sparsecast.matrices.benchmark_matrices import SuiteMatrix
+    from sparsecast.matrices.suites import SuiteMatrix
     from sparsecast.measuring.core_speed import CoreSpeed
     from sparsecast.measuring.energy import Meter
     from sparsecast.measuring.references import ReferenceMonitor
@@ -123,13 +124,18 @@ class Device(ABC):
 
         return measure_bandwidths(self, self.array_sizes(machine, threads), threads)
 
-    @abstractmethod
     def suites(self, target: Target, machine: Machine) -> tuple[list[SuiteMatrix], list[SuiteMatrix]]:
-        """Return the benchmark matrices that a profile requires, and the optional ones."""
+        """Return the benchmark matrices that a profile requires, and the optional ones, in their order."""
+        from sparsecast.matrices.suites import OPTIONAL, usual_parts
 
-    def paper_suites(self, target: Target, machine: Machine) -> dict[str, list[SuiteMatrix]]:
-        """Return the benchmark matrices of papers that are measured on request, the first most wanted."""
-        return {}
+        parts = usual_parts(machine, target.threads)
+        required = [matrix for part in parts if part.order < OPTIONAL for matrix in part.matrices]
+        optional = [matrix for part in parts if part.order >= OPTIONAL for matrix in part.matrices]
+        return required, optional
+
+    def most_entries(self, machine: Machine) -> float:
+        """Return the non-zeros of the largest benchmark matrix, where the device bounds them by itself."""
+        return math.inf
 
     def calibrated(self, chosen: Sequence[Candidate]) -> list[Candidate]:
         """Return what a calibration measures of a matrix: by default what the rules chose for it."""

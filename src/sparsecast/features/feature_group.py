@@ -36,6 +36,11 @@ class FeatureGroup(ABC):
         """
         return None
 
+    def summary(self) -> list[tuple[str, str]]:
+        """Return a heading and a text for each row that a table of a Structure shows of the group."""
+        features = ", ".join(f"{name} {getattr(self, name)}" for name in self.feature_names())
+        return [(self.name, features)]
+
     def to_dict(self) -> dict[str, Any]:
         """Return the features as plain data, with the version."""
         features = {name: getattr(self, name) for name in self.feature_names()}

@@ -15,7 +15,6 @@ from sparsecast.notebooks import Tabular
 if TYPE_CHECKING:
     from sparsecast.features.bands import Bands
     from sparsecast.features.blocks import Blocks
-    from sparsecast.features.entry_blocks import EntryBlocks
     from sparsecast.features.locality import Locality
     from sparsecast.features.neighbourhood import Neighbourhood
     from sparsecast.features.row_lengths import RowLengths
@@ -108,11 +107,6 @@ class Structure(Tabular):
     def blocks(self) -> Blocks:
         """Fill of dense blocks."""
         return cast("Blocks", self.require("blocks"))
-
-    @property
-    def entry_blocks(self) -> EntryBlocks:
-        """What runs of 250 entries look like, which only the model `blocks` asks for."""
-        return cast("EntryBlocks", self.require("entry_blocks"))
 
     @property
     def neighbourhood(self) -> Neighbourhood:

@@ -98,7 +98,7 @@ class Problem:
             return cls._twin(text)
         if text.startswith(FILE_PREFIX):
             return cls._file(Path(text.removeprefix(FILE_PREFIX).rpartition("?")[0]))
-        if "?" in text and family in FAMILIES and not Path(text).exists():
+        if "?" in text and family in FAMILIES.names() and not Path(text).exists():
             _, parameters = parse_specification(text)
             entries = expected_entries(family, parameters)
             return cls(text, lambda: (built(family, parameters), None), text, group_of(text), entries)
@@ -160,7 +160,7 @@ class Problem:
             name, _, digest = original.partition(_DIGEST)
             if suitesparse.Downloaded.named(name).kept_digest() != digest:
                 return None
-        elif not original.startswith(GALLERY_PREFIX) and original.partition("?")[0] not in FAMILIES:
+        elif not original.startswith(GALLERY_PREFIX) and original.partition("?")[0] not in FAMILIES.names():
             return None
         return cls.named(specification)
 

@@ -12,7 +12,6 @@ MODELS: Registry[type[Model]] = Registry(
     helpers=(
         *(
             "clusters",
-            "networks",
             "model",
             "conversion",
             "data_sheets",
@@ -24,7 +23,7 @@ MODELS: Registry[type[Model]] = Registry(
             "published_trees",
             "store",
         ),
-        *("training", "transfer", "wang"),
+        *("strip_lines", "training", "transfer"),
     ),
     separator="-",
 )

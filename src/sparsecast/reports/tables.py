@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from rich.table import Table
 
 from sparsecast.benchmark.evaluation import ErrorScore, ModelScore, Repeats
-from sparsecast.benchmark.gahvari.comparison import Comparison
-from sparsecast.benchmark.gahvari.summary import FIGURES, BenchResult, Rating
 from sparsecast.benchmark.plan_check import PlanCheck
 from sparsecast.benchmark.published import Imported
-from sparsecast.benchmark.twin_comparison import Twins
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import threads_text
-from sparsecast.features.entry_blocks import BLOCK_ENTRIES, BLOCK_FEATURES
 from sparsecast.features.levels import BLOCK_SIZES
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import Machine
@@ -34,7 +30,6 @@ _BLOCKS_SHOWN = 12
 
 #: Feature groups whose features a table calls by words.
 _GROUPS_IN_WORDS = {
-    "entry_blocks",
     "row_lengths",
     "locality",
     "bands",
@@ -102,34 +97,12 @@ def structure(name: str, found: Structure) -> Table:
         ("block fill", f"{fill}  (stored / non-zeros)"),
         ("new cache lines of x", _share(found.locality.line_changes, found.nnz)),
         *_near(found),
-        *_entry_blocks(found),
     ):
         table.add_row(label, text)
-    for name in sorted(found.groups.keys() - _GROUPS_IN_WORDS):  # of plug-ins
-        features = found.require(name).to_dict().items()
-        table.add_row(name, ", ".join(f"{key} {value}" for key, value in features if key != "version"))
+    for group in sorted(found.groups.keys() - _GROUPS_IN_WORDS):  # of papers and plug-ins
+        for label, text in found.require(group).summary():
+            table.add_row(label, text)
     return table
-
-
-def _entry_blocks(found: Structure) -> list[tuple[str, str]]:
-    """Return the row about blocks of entries, where they are known."""
-    if found.lacks(["entry_blocks"]):
-        return []
-    shares = found.entry_blocks.features
-    if not len(shares):
-        return []
-    ends, new = (shares[:, BLOCK_FEATURES.index(name)] for name in ("row_ends", "new_lines"))
-    return [
-        (
-            "blocks of entries",
-            f"{len(shares):,} looked at: {_range(BLOCK_ENTRIES * ends)} rows and "
-            f"{_range(BLOCK_ENTRIES * new)} new lines of x in {BLOCK_ENTRIES}",
-        )
-    ]
-
-
-def _range(values: Any) -> str:
-    return f"{values.min():.0f} to {values.max():.0f}"
 
 
 def _near(found: Structure) -> list[tuple[str, str]]:
@@ -147,7 +120,7 @@ def forecasts(title: str, items: Sequence[Forecast], refused: Mapping[str, str])
     """Return Forecasts, fastest first, and below them the formats that do not suit."""
     energies = ["energy"] if any(item.energy_j is not None for item in items) else []
     bases = ["basis"] if any(item.basis != "model" for item in items) else []
-    table = _numbers(title, *_WAY, "time", *bases, "interval", "GFLOP/s", "bytes", "to convert", *energies)
+    table = numbers(title, *_WAY, "time", *bases, "interval", "GFLOP/s", "bytes", "to convert", *energies)
     for item in items:
         table.add_row(
             *_way(item.candidate),
@@ -159,18 +132,18 @@ def forecasts(title: str, items: Sequence[Forecast], refused: Mapping[str, str])
             _or_none(item.convert_s),
             *(energy(item.energy_j) for _ in energies),
         )
-    _add_refused(table, refused)
+    add_refused(table, refused)
     return table
 
 
 def table_of_forecasts(title: str, found: Mapping[str, Prediction], refused: Mapping[str, str]) -> Table:
     """Return the Forecasts of several matrices, each fastest first, and below them what has none."""
-    table = _numbers(title, "matrix", *_WAY, "time", "interval")
+    table = numbers(title, "matrix", *_WAY, "time", "interval")
     for name, prediction in found.items():
         for item in prediction:
             ends = interval(item.low_s, item.high_s)
             table.add_row(name, *_way(item.candidate), time(item.time_s), ends)
-    _add_refused(table, refused)
+    add_refused(table, refused)
     return table
 
 
@@ -210,13 +183,13 @@ def measurements(
     frequencies = ["frequency"] if len({record.candidate for record in records}) < len(records) else []
     against = ("forecast", "interval", "error")
     last = "converted", *energies, *frequencies
-    table = _numbers(title, *_WAY, "measured", "noise", "GFLOP/s", *against, *last)
+    table = numbers(title, *_WAY, "measured", "noise", "GFLOP/s", *against, *last)
     for record in records:
         forecast = expected.get(record.candidate)
         table.add_row(
             *_way(record.candidate),
             time(record.time_s),
-            _percent(record.noise),
+            percent(record.noise),
             f"{record.gflops:.2f}",
             time(forecast.time_s) if forecast else "-",
             interval(forecast.low_s, forecast.high_s) if forecast else "-",
@@ -225,7 +198,7 @@ def measurements(
             *(energy(record.energy_j) for _ in energies),
             *(_frequency(record) for _ in frequencies),
         )
-    _add_refused(table, refused)
+    add_refused(table, refused)
     return table
 
 
@@ -236,7 +209,7 @@ def _frequency(record: Record) -> str:
 
 def plan(title: str, made: Plan) -> Table:
     """Return the row blocks of a plan."""
-    table = _numbers(title, "rows", *_WAY, "time", "to convert")
+    table = numbers(title, "rows", *_WAY, "time", "to convert")
     for block in made.blocks[:_BLOCKS_SHOWN]:
         rows = f"{block.first_row:,} to {block.last_row:,}"
         table.add_row(rows, *_way(block.candidate), time(block.time_s), _or_none(block.convert_s))
@@ -286,7 +259,7 @@ def _from_on(iterations: int, asked_for: int) -> str:
 def partitions(title: str, made: Partitions, value_bytes: int) -> Table:
     """Return what partitions make of a matrix, least communication first."""
     volume = ("words", "bytes", "halo", "most received")
-    table = _numbers(
+    table = numbers(
         title, "method", "imbalance", "edge cut", *volume, "messages", "neighbours", "to partition"
     )
     for each in made.partitions:
@@ -307,7 +280,7 @@ def partitions(title: str, made: Partitions, value_bytes: int) -> Table:
             "-" if found.edge_cut is None else f"{found.edge_cut:,}",
             f"{found.volume_words:,}",
             size(value_bytes * found.volume_words),
-            _percent(found.halo_share),
+            percent(found.halo_share),
             *exchanged,
             time(each.partition_s),
         )
@@ -327,7 +300,7 @@ def _mean_and_most(counts: NDArray[np.int64]) -> str:
 def placements(title: str, found: Placements) -> Table:
     """Return the devices that were compared, the best first."""
     costs = ("one product", "convert", "x and y once", "all products", "x and y travelling")
-    table = _numbers(title, "device", "machine", *costs)
+    table = numbers(title, "device", "machine", *costs)
     for placement in found.placements:
         table.add_row(
             placement.plan.device,
@@ -362,7 +335,7 @@ def placement_sentences(found: Placements) -> list[str]:
 
 def plan_check(made: Plan, check: PlanCheck) -> Table:
     """Compare the measured plan with its forecast, with plain CSR and with SciPy."""
-    table = _numbers("Measured in turn", "way", "one product", "forecast", "against the plan")
+    table = numbers("Measured in turn", "way", "one product", "forecast", "against the plan")
     for way, measured, forecast in (
         ("the plan", check.time_s, made.time_s),
         ("plain CSR", check.baseline_s, made.baseline.time_s),
@@ -370,7 +343,7 @@ def plan_check(made: Plan, check: PlanCheck) -> Table:
     ):
         table.add_row(way, time(measured), time(forecast), f"{measured / check.time_s:.2f} x")
     table.caption = (
-        f"noise {_percent(check.noise)}, converted in {time(check.convert_s)}, "
+        f"noise {percent(check.noise)}, converted in {time(check.convert_s)}, "
         f"largest relative error against the oracle {check.error:.1e}"
     )
     return table
@@ -414,59 +387,6 @@ def bandwidth_sentence(bandwidths: Iterable[Bandwidth]) -> str:
     return ", ".join(f"{key} {size(largest[key].bandwidth_bytes_per_s)}/s" for key in sorted(largest))
 
 
-def setting(rating: Rating) -> str:
-    """Return the type and the threads of a rating in words."""
-    return f"{rating.dtype}, {rating.threads} thread{'s' if rating.threads > 1 else ''}"
-
-
-def bench(found: BenchResult) -> Table:
-    """Return the figures of every target, each with its error, and below them the phases."""
-    table = _numbers(f"MFLOP/s of {found.machine.name}", "figure", *map(setting, found.ratings))
-    for name in FIGURES:
-        shown = (_with_error(getattr(r.figures, name), r.errors[name]) for r in found.ratings)
-        table.add_row(_figure(name), *shown)
-    table.add_row("noise", *(_percent(rating.noise) for rating in found.ratings))
-    table.add_row("share of the bandwidth", *(_percent(rating.bandwidth_share) for rating in found.ratings))
-    table.add_row("largest dimension", *(f"{rating.largest_dimension:,}" for rating in found.ratings))
-    table.add_row("small, medium, large", *(_sizes(rating) for rating in found.ratings))
-    table.add_row("refilled", *(f"{rating.refilled:,}" for rating in found.ratings))
-    phases = ", ".join(f"{phase} {seconds:.0f} s" for phase, seconds in found.phases.items())
-    table.caption = f"{found.used_s:.0f} of {found.budget_s:g} s used: {phases}"
-    return table
-
-
-def bench_sentence(found: BenchResult) -> str:
-    """Return the one number of the benchmark in a sentence."""
-    if not found.ratings or found.ratings[0].figures.blocked_median_mflops is None:
-        return "No blocked median: too little was measured."
-    rating = found.ratings[0]
-    value = _with_error(rating.figures.blocked_median_mflops, rating.errors["blocked_median_mflops"])
-    return f"Blocked median, the one number: {value} MFLOP/s ({setting(rating)})."
-
-
-def comparison(found: Comparison) -> Table:
-    """Return the figures of two results, their ratio, and whether it exceeds the errors."""
-    table = _numbers("MFLOP/s", "figure", "first", "second", "ratio", "error", "differ")
-    for name, each in found.figures.items():
-        table.add_row(
-            _figure(name),
-            _with_error(each.first, None),
-            _with_error(each.second, None),
-            "-" if each.ratio is None else f"{each.ratio:.3f}",
-            _percent(each.error),
-            {None: "-", True: "yes", False: "no"}[each.is_different],
-        )
-    lines = [
-        f"{which}: {machine}, {target}"
-        for which, machine, target in zip(("first", "second"), found.machines, found.targets, strict=True)
-    ]
-    if found.points_ratio is not None:
-        ratio = f"median ratio of their speeds {found.points_ratio:.3f}"
-        lines.append(f"same matrices: {found.points:,}, {ratio}")
-    table.caption = "\n".join(lines)
-    return table
-
-
 def gallery(listed: Mapping[str, tuple[Mapping[str, int | None], str]]) -> Table:
     """Return the gallery's names with their parameters' defaults and what each matrix is."""
     table = Table(title="gallery:NAME?key=value&key=value", title_justify="left")
@@ -481,7 +401,7 @@ def gallery(listed: Mapping[str, tuple[Mapping[str, int | None], str]]) -> Table
 def errors(models: Mapping[str, ModelScore]) -> Table:
     """Return the errors of each model, the best first, and below it those of each format."""
     headings = ("number", "median", "mean", "90 %", "held", "width", "noise", "again", "90 %")
-    table = _numbers("Error of the forecasts in percent, best model first", "model", *headings)
+    table = numbers("Error of the forecasts in percent, best model first", "model", *headings)
     for name, score in models.items():
         table.add_row(_with_quantity(name, score), *_error_cells(score), style="bold")
         for format_name, own in sorted(score.formats.items(), key=lambda item: item[1].median_error):
@@ -498,13 +418,13 @@ def errors(models: Mapping[str, ModelScore]) -> Table:
 def _error_cells(score: ErrorScore) -> tuple[str, ...]:
     shares = (score.median_error, score.mean_error, score.p90_error, score.coverage, score.mean_width)
     noises = (score.median_noise, score.repeat_median, score.repeat_p90)
-    return f"{score.forecasts:,}", *map(_percent_number, (*shares, *noises))
+    return f"{score.forecasts:,}", *map(percent_number, (*shares, *noises))
 
 
 def choices(models: Mapping[str, ModelScore]) -> Table:
     """Return what each model's choice of a format loses, and what its forecasts cost."""
     headings = ("regret", "worst", "best found", "not forecast", "cost", "large", "very large")
-    table = _numbers("Choice of the format, and cost of the forecasts", "model", *headings)
+    table = numbers("Choice of the format, and cost of the forecasts", "model", *headings)
     for name, score in models.items():
         costs = score.forecast_products, score.forecast_products_large, score.forecast_products_very_large
         table.add_row(
@@ -548,34 +468,8 @@ def repeats_sentence(found: Repeats | None) -> str:
     )
 
 
-def twins(found: Twins) -> Table:
-    """Return for each matrix how much longer its twins take, and below them the scores."""
-    title = "Synthetic twins against real matrices"
-    table = _numbers(title, "matrix", "format", "threads", "block", "one product")
-    for heading in ("measured again", "paper's twin", "our twin"):
-        table.add_column(heading, justify="right")
-    matrix = None
-    for row in found.rows:
-        table.add_row(
-            row.matrix if row.matrix != matrix else "",
-            row.candidate.format.upper(),
-            str(row.candidate.threads),
-            f"{row.block} x {row.block}" if row.block > 1 else "-",
-            time(row.time_s),
-            *(f"{100 * (ratio - 1):+.1f} %" for ratio in (row.again, row.bands, row.structure)),
-        )
-        matrix = row.matrix
-    for score in found.scores:
-        table.add_section()
-        each = (score.again, score.bands, score.structure)
-        for label, errors in zip(("median error", "90th percentile"), zip(*each, strict=True), strict=True):
-            named = (f"{label}, {score.matrices}", score.format.upper(), str(score.threads))
-            table.add_row(*named, "", "", *map(_percent, errors))
-    _add_refused(table, found.refused)
-    return table
-
-
-def _numbers(title: str, *headings: str) -> Table:
+def numbers(title: str, *headings: str) -> Table:
+    """Return a table without rows, whose columns of numbers are aligned to the right."""
     table = Table(title=title, title_justify="left", caption_justify="left", min_width=len(title))
     words = (
         "method",
@@ -596,11 +490,8 @@ def _numbers(title: str, *headings: str) -> Table:
     return table
 
 
-def _figure(name: str) -> str:
-    return name.removesuffix("_mflops").replace("_", " ")
-
-
-def _percent(share: float | None) -> str:
+def percent(share: float | None) -> str:
+    """Return a share in percent; a dash where there is none."""
     return "-" if share is None else f"{100 * share:.1f} %"
 
 
@@ -610,21 +501,11 @@ def _explain(table: Table, text: str) -> None:
     table.min_width = max(len(line) for line in (str(table.title), *text.splitlines()))
 
 
-def _percent_number(share: float | None) -> str:
+def percent_number(share: float | None) -> str:
     """Return the percent of a share in at most five characters, so that eight fit beside each other."""
     if share is None or share >= 9.995:
         return "-" if share is None else "> 999"
     return f"{100 * share:.0f}" if share >= 0.9995 else f"{100 * share:.1f}"
-
-
-def _sizes(rating: Rating) -> str:
-    return ", ".join(f"{count:,}" for count in rating.sizes.values()) or f"{len(rating.records):,}, unknown"
-
-
-def _with_error(value: float | None, error: float | None) -> str:
-    if value is None:
-        return "-"
-    return f"{value:,.0f} ± {100 * error:.1f} %" if error is not None else f"{value:,.0f}"
 
 
 def _way(candidate: Candidate) -> tuple[str, str]:
@@ -648,6 +529,7 @@ def _share(count: int, total: int) -> str:
     return f"{count:,} ({100 * count / total:.0f} %)" if total else f"{count:,}"
 
 
-def _add_refused(table: Table, refused: Mapping[str, str]) -> None:
+def add_refused(table: Table, refused: Mapping[str, str]) -> None:
+    """Put below a table what was refused, and why."""
     if refused:
         table.caption = "\n".join(refused.values())

@@ -36,8 +36,8 @@ from sparsecast.formats.sell import SELL
 from sparsecast.machines.gpu import GPU
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile, user_path
-from sparsecast.matrices.benchmark_matrices import varied_benchmark
 from sparsecast.matrices.gallery import gallery
+from sparsecast.matrices.suites import varied_benchmark
 from sparsecast.measuring.timing import Effort
 from sparsecast.operators import RowProduct, Transposed
 from sparsecast.planning.candidates import Target

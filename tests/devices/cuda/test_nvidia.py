@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from sparsecast.devices import DEVICES
-from sparsecast.devices.cuda.suites import SOON_ENTRIES, matrices
+from sparsecast.devices.cuda.nvidia import SOON_ENTRIES
 from sparsecast.features.analysis import structure
 from sparsecast.machines.gpu import GPU
 from sparsecast.machines.machine import detect
 from sparsecast.machines.strips import guo_strip, wang_strip
-from sparsecast.matrices.benchmark_matrices import NNZ_PER_ROW, STRIPS
 from sparsecast.matrices.gallery import gallery
+from sparsecast.papers.guo_2014.suites.guo import NNZ_PER_ROW, STRIPS
 from sparsecast.planning.candidates import Target, whole_matrix
 
 DEVICE = GPU("a device", 100, 64, 32, 1024, 1 << 36, 50 << 20, 1_500_000_000, 2_000_000_000, (9, 0))
@@ -45,6 +45,10 @@ def test_matrices_are_distinct_of_every_suite_and_none_too_large():
     assert sum(matrix.entries > 5_000_000 for matrix in optional) > 20
     keys = [(matrix.name, matrix.suite) for matrix in optional]
     assert len(set(keys)) == len(keys)
+
+
+def matrices(machine):
+    return DEVICES.get("cuda").suites(Target("cuda", "float64", 32, 1), machine)[1]
 
 
 def test_every_relationship_of_guo_has_the_points_that_memory_admits():

@@ -18,11 +18,11 @@ from sparsecast.errors import ProfileError
 from sparsecast.machines.machine import Cache, Machine
 from sparsecast.models.clusters import CLUSTER_MODELS
 from sparsecast.models.clusters.cluster_model import ClusterTraining, LocalTime, Question
-from sparsecast.models.clusters.hossain_micro import Polynomial
 from sparsecast.models.clusters.local_work import CacheShare
 from sparsecast.models.clusters.network import Network, Placement
 from sparsecast.models.clusters.sparsecast import SparsecastClusterModel
 from sparsecast.models.clusters.speeds import Memory
+from sparsecast.papers.hossain_saule.clusters.hossain_micro import Polynomial
 from sparsecast.partitioning.estimates import estimated_distribution
 
 CORES, BANDWIDTH, LATENCY_S, LINK = 8, 80e9, 1e-6, 10e9

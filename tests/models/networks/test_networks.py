@@ -11,11 +11,18 @@ import pytest
 from sparsecast.errors import InputError
 from sparsecast.machines.machine import detect
 from sparsecast.matrices.problem import Problem
-from sparsecast.models.networks.architectures import ENERGY, INPUTS, SEEING_ROWS, TIME, Architecture, built
-from sparsecast.models.networks.dataset import BlockDataset, asked_blocks, conditions_of, joined
-from sparsecast.models.networks.scores import always_the_mean, score
-from sparsecast.models.networks.training import PAPER_PLAN, Progress, forecasts, train
-from sparsecast.models.networks.weights import ModelCard, load_network, save_network
+from sparsecast.papers.barreda_2020.networks.architectures import (
+    ENERGY,
+    INPUTS,
+    SEEING_ROWS,
+    TIME,
+    Architecture,
+    built,
+)
+from sparsecast.papers.barreda_2020.networks.dataset import BlockDataset, asked_blocks, conditions_of, joined
+from sparsecast.papers.barreda_2020.networks.scores import always_the_mean, score
+from sparsecast.papers.barreda_2020.networks.training import PAPER_PLAN, Progress, forecasts, train
+from sparsecast.papers.barreda_2020.networks.weights import ModelCard, load_network, save_network
 
 torch = pytest.importorskip("torch", reason="the networks need the extra cnn")
 pytest.importorskip("safetensors", reason="weights need the extra cnn")
@@ -189,7 +196,7 @@ def test_weights_of_other_shapes_than_the_architecture_says_are_refused(tmp_path
 
 def test_an_interrupted_search_goes_on_with_the_trials_that_it_has(tmp_path):
     pytest.importorskip("optuna", reason="the search needs the extra cnn")
-    from sparsecast.models.networks.search import search
+    from sparsecast.papers.barreda_2020.networks.search import search
 
     training, validation, seen = made_up(64), made_up(32, seed=1), []
 

@@ -20,11 +20,9 @@ from sparsecast.registry import Registry
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-    from sparsecast.matrices.benchmark_matrices import SuiteMatrix
     from sparsecast.measuring.core_speed import CoreSpeed
     from sparsecast.measuring.energy import Meter
     from sparsecast.measuring.references import ReferenceMonitor
-    from sparsecast.planning.candidates import Target
 
 #: Largest arrays that a processor reads, which it has to fill first, within its caches and beyond them: the
 #: latter exceeds what one virtual machine gets of the largest caches, though not always the caches.
@@ -109,18 +107,6 @@ class Processor(Device):
         from sparsecast.measuring.memory_read import memory_read
 
         return {"read": memory_read(size_bytes, threads)}
-
-    def suites(self, target: Target, machine: Machine) -> tuple[list[SuiteMatrix], list[SuiteMatrix]]:
-        """Return the matrices on strips of so many threads, and those that need no strip."""
-        from sparsecast.devices.cpu.suites import suites
-
-        return suites(target.threads)
-
-    def paper_suites(self, target: Target, machine: Machine) -> dict[str, list[SuiteMatrix]]:
-        """Return those of Guo, Wang and Hossain and their co-authors, on strips of so many threads."""
-        from sparsecast.devices.cpu.suites import paper_suites
-
-        return paper_suites(target.threads)
 
     def bind(self, A: csr_array[Any], candidate: Candidate) -> tuple[Bound, float]:
         """Return the bound candidate, and the seconds to build its format: 0 for CSR itself."""

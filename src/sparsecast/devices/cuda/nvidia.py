@@ -26,12 +26,13 @@ from sparsecast.measuring.timing import Call
 from sparsecast.operators import BlockOperator
 from sparsecast.records import Candidate
 from sparsecast.registry import Registry
+from sparsecast.system.integers import INT32_MAX
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from sparsecast.devices.cuda.clock import EventClock
-    from sparsecast.matrices.benchmark_matrices import SuiteMatrix
+    from sparsecast.matrices.suites import SuiteMatrix
     from sparsecast.measuring.energy import Meter
     from sparsecast.planning.candidates import Target
 
@@ -39,6 +40,18 @@ if TYPE_CHECKING:
 #: larger one would take a second.
 _TRANSFER_BYTES = (1 << 12, 1 << 16, 1 << 20, 1 << 24, 1 << 26)
 MOST_TRANSFER_BYTES = 1 << 28
+
+
+#: Non-zeros up to which a benchmark matrix is among the first: larger ones take the host seconds to make, and
+#: come after all of these, as far as the time of a calibration lasts.
+SOON_ENTRIES = 30_000_000
+
+#: Bytes of the GPU that a non-zero takes while it is measured: all formats lie on it, each with values and
+#: indices. And of the host, which builds one format after the other.
+_DEVICE_BYTES_AN_ENTRY, _HOST_BYTES_AN_ENTRY = 96, 60
+
+#: Share of the host's memory that a benchmark matrix may take.
+_HOST_SHARE = 0.25
 
 
 @dataclass(frozen=True)
@@ -109,16 +122,26 @@ class NvidiaGPU(Device):
         return calls
 
     def suites(self, target: Target, machine: Machine) -> tuple[list[SuiteMatrix], list[SuiteMatrix]]:
-        """Return the matrices on strips of the GPU, all optional: their first part is a coarse profile."""
-        from sparsecast.devices.cuda.suites import matrices
+        """Return all suites in turn, all optional: their first part is a coarse profile.
 
-        return [], matrices(machine)
+        Those beyond SOON_ENTRIES come last, the smallest of them first.
+        """
+        from sparsecast.matrices.suites import in_turn, usual_parts
 
-    def paper_suites(self, target: Target, machine: Machine) -> dict[str, list[SuiteMatrix]]:
-        """Return those of Guo and Wang and their co-authors, on strips of the GPU."""
-        from sparsecast.devices.cuda.suites import paper_suites
+        parts = usual_parts(machine, target.threads)
+        most = self.most_entries(machine)
+        matrices = [matrix for matrix in in_turn(part.matrices for part in parts) if matrix.entries <= most]
+        return [], sorted(matrices, key=lambda matrix: max(matrix.entries, SOON_ENTRIES))
 
-        return paper_suites(machine)
+    def most_entries(self, machine: Machine) -> float:
+        """Return the non-zeros of the largest benchmark matrix: Guo's bound is the memory of the GPU (3.2.1).
+
+        The indices have 32 bits, and a share of the host's memory must hold the matrices that are built.
+        """
+        assert machine.gpu is not None
+        on_gpu = machine.gpu.memory_bytes // _DEVICE_BYTES_AN_ENTRY
+        here = int(_HOST_SHARE * machine.memory_bytes) // _HOST_BYTES_AN_ENTRY
+        return min(on_gpu, here, INT32_MAX)
 
     def calibrated(self, chosen: Sequence[Candidate]) -> list[Candidate]:
         """Return the Candidates in every variant of their kernels."""

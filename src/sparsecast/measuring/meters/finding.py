@@ -9,7 +9,7 @@ from sparsecast.measuring.meters import hwmon, perf, powercap
 
 def refusal() -> str:
     """Return why no meter can be read where RAPL is there; empty otherwise."""
-    if not (_has_rapl() or perf.ROOT.exists()):
+    if not (_has_rapl() or perf.counts_packages(perf.ROOT)):
         return ""
     try:
         processor_meter()
@@ -32,7 +32,7 @@ def processor_meter() -> Meter:
             return powercap.PowercapMeter(powercap.ROOT)
         except MeterError as error:
             closed = error
-    if perf.ROOT.exists():
+    if perf.counts_packages(perf.ROOT):
         try:
             return perf.PerfMeter(perf.ROOT)
         except MeterError as error:

@@ -30,6 +30,11 @@ _ATTRIBUTES = struct.Struct("=IIQ48x")
 _CLOSE_ON_EXEC = 8
 
 
+def counts_packages(root: Path) -> bool:
+    """Tell whether the kernel has events of packages: virtual machines may have the folder without them."""
+    return (root / "events" / EVENTS[0]).exists()
+
+
 @dataclass(slots=True)
 class PerfMeter:
     """The energy of all sockets: packages, and their memory where the processor counts it.
@@ -47,7 +52,7 @@ class PerfMeter:
     _counters: list[tuple[int, float]] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
-        if not (self.root / "events" / EVENTS[0]).exists():
+        if not counts_packages(self.root):
             raise MeterError(f"{self.root} has no event {EVENTS[0]}: expected one; measure time only")
         try:
             kind = int((self.root / "type").read_text())

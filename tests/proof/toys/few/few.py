@@ -10,7 +10,7 @@ from sparsecast.devices.cpu.kernels import KERNELS
 from sparsecast.devices.cpu.processor import Processor
 from sparsecast.devices.format_kernels import FormatKernels
 from sparsecast.machines.machine import Machine
-from sparsecast.matrices.benchmark_matrices import SuiteMatrix, gallery_benchmark, varied_benchmark
+from sparsecast.matrices.suites import SuiteMatrix, gallery_benchmark, varied_benchmark
 from sparsecast.planning.candidates import Target
 
 

@@ -21,8 +21,8 @@ from sparsecast.errors import DeviceError, FormatError
 from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile
-from sparsecast.matrices.benchmark_matrices import SuiteMatrix
 from sparsecast.matrices.problem import Problem
+from sparsecast.matrices.suites import SuiteMatrix
 from sparsecast.operators import Product
 from sparsecast.planning.candidates import Target
 from sparsecast.records import Candidate, Record

@@ -1,0 +1,94 @@
+"""sparsecast cluster MATRIX --ranks 16,64,256."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import Annotated
+
+import typer
+
+from sparsecast.cli import options
+from sparsecast.cli.commands import Panel, command
+from sparsecast.cli.reading import read_question
+from sparsecast.errors import InputError
+
+
+def _known_cluster_model(name: str | None) -> str | None:
+    if name is not None:
+        from sparsecast.models.clusters import CLUSTER_MODELS
+
+        CLUSTER_MODELS.get(name)
+    return name
+
+
+@command("cluster", Panel.FORECASTS)
+def cluster(
+    matrix: options.QuestionArgument,
+    ranks: Annotated[str, typer.Option(metavar="N[,N]", help="Numbers of ranks to compare.")],
+    profile: options.ProfileOption = None,
+    ranks_per_node: Annotated[
+        int | None, typer.Option(help="Ranks on each node; as many as it has cores by default.")
+    ] = None,
+    price: Annotated[
+        float | None, typer.Option(help="Of a node and hour, in any currency: adds the cost of products.")
+    ] = None,
+    algorithms: Annotated[
+        str | None, typer.Option(metavar="NAME[,NAME]", help="global-1d, local-1d, local-1d-overlap, 2d.")
+    ] = None,
+    formats: Annotated[
+        str | None, typer.Option(metavar="NAME[,NAME]", help="CSR, COO and the fastest by default.")
+    ] = None,
+    partitions: Annotated[
+        str | None, typer.Option(metavar="NAME[,NAME]", help="rows, nonzeros, metis, uniform-2d.")
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", callback=_known_cluster_model, help="The model that forecasts."),
+    ] = None,
+    objective: options.ObjectiveOption = "time",
+    power_model: options.PowerModelOption = None,
+    figure: options.FigureOption = None,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Forecast one product on many ranks: which algorithm, format, partition and how many ranks."""
+    from sparsecast import api
+    from sparsecast.reports import cluster_reports
+
+    counts = _numbers(ranks)
+    options.refuse_figure(figure)
+    name, asked = read_question(matrix)
+    found = api.cluster(
+        asked,
+        counts,
+        api.profile(profile) if profile else None,
+        ranks_per_node=ranks_per_node,
+        algorithms=_names(algorithms),
+        formats=_names(formats),
+        partitions=_names(partitions),
+        price=price,
+        model=model,
+        power_model=options.power_file(power_model),
+        objective=objective,
+    )
+    found = dataclasses.replace(found, name=name)
+    options.warn(found.notes)
+    if figure is not None:
+        lines = cluster_reports.scalings(found.choices)
+        cluster_reports.draw(lines, f"{found.name} on {found.profile}", figure)
+    options.show(
+        as_json,
+        cluster_reports.document(found),
+        cluster_reports.table(found),
+        *cluster_reports.sentences(found),
+    )
+
+
+def _numbers(text: str) -> list[int]:
+    if not re.fullmatch(r"\s*-?[0-9]{1,12}\s*(,\s*-?[0-9]{1,12}\s*)*", text):
+        raise InputError(f"--ranks {text}: expected numbers with commas between; name such as 16,64,256")
+    return [int(each) for each in text.split(",")]
+
+
+def _names(text: str | None) -> list[str] | None:
+    return None if text is None else [each.strip() for each in text.split(",")]

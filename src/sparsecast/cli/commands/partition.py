@@ -1,0 +1,73 @@
+"""sparsecast partition MATRIX."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sparsecast.cli import options
+from sparsecast.cli.commands import Panel, command
+from sparsecast.cli.reading import read_matrix
+from sparsecast.errors import InputError
+
+
+@command("partition", Panel.MATRICES)
+def partition(
+    matrix: options.MatrixArgument,
+    ranks: Annotated[int | None, typer.Option(help="Ranks that share the matrix.")] = None,
+    method: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="metis, nonzeros, rows or uniform-2d; all by default."),
+    ] = None,
+    partition: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.npz", help="Show a partition that was kept, instead of making one."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE.npz", help="Keep the partition there; needs --method.")
+    ] = None,
+    figure: options.FigureOption = None,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Partition a matrix among ranks, and show what each stores and exchanges in a product."""
+    from sparsecast import api
+    from sparsecast.reports import documents, partition_figures, tables
+
+    count = _asked_ranks(ranks, method, partition)
+    if out is not None and method is None:
+        raise InputError(f"--out {out} without --method: expected one partition to keep; name its method")
+    if out is not None:
+        options.refuse_unwritable(out)
+    options.refuse_figure(figure)
+    found = read_matrix(matrix)
+    if partition is not None:
+        compared = api.kept_partition(found, partition)
+    else:
+        compared = api.partitions(found, count, method)
+    options.warn(compared.notes)
+    if out is not None:
+        api.keep_partition(found, compared.partitions[0].partition, out)
+    title = f"{found.name} on {compared.distribution.ranks:,} ranks"
+    if figure is not None:
+        patterns = [partition_figures.pattern(found.matrix, each.partition) for each in compared.partitions]
+        partition_figures.draw_patterns(patterns, title, figure)
+    value_bytes = found.matrix.dtype.itemsize
+    document = documents.partitions(found.name, compared, value_bytes)
+    document["notes"] = [*compared.notes, *found.notes]
+    options.show(as_json, document, tables.partitions(title, compared, value_bytes), *found.notes)
+
+
+def _asked_ranks(ranks: int | None, method: str | None, partition: Path | None) -> int:
+    """Return the ranks that are asked for, 0 with a kept partition; refuse what cannot be before any work."""
+    from sparsecast.partitioning.methods import checked_ranks, usable_method
+
+    if (ranks is None) == (partition is None):
+        given = "neither --ranks nor --partition" if ranks is None else "--ranks and --partition"
+        raise InputError(f"{given}: expected one of them; name a number of ranks, or a kept partition")
+    if partition is not None and method is not None:
+        raise InputError(f"--method {method} with --partition: expected none; leave it out")
+    if method is not None:
+        usable_method(method)
+    return 0 if ranks is None else checked_ranks(ranks)

@@ -1,0 +1,151 @@
+"""sparsecast report MATRIX, sparsecast report MATRIX|FOLDER..."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import quote
+
+import typer
+
+from sparsecast.cli import options
+from sparsecast.cli.commands import Panel, command
+from sparsecast.cli.profile_choice import profile_for
+from sparsecast.cli.reading import read_matrix, shown_parts
+from sparsecast.errors import InputError
+
+if TYPE_CHECKING:
+    from sparsecast.machines.profile import Profile
+    from sparsecast.matrices.problem import Problem
+    from sparsecast.reports.pages.drawing import Draw
+
+
+@command("report", Panel.MEASUREMENTS)
+def report(
+    matrices: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="MATRIX|FOLDER...", help="A file or gallery matrix; or a collection: folders, several."
+        ),
+    ],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE.html", help="NAME.html here by default.")
+    ] = None,
+    force: options.ForceOption = False,
+    iterations: Annotated[int, typer.Option(min=1, help="Products that the plan is for.")] = 1000,
+    models: Annotated[
+        str | None,
+        typer.Option(metavar="NAME[,NAME]", help="Of a collection: models to score; all by default."),
+    ] = None,
+    profile: options.ProfileOption = None,
+    threads: options.ThreadsOption = None,
+    dtype: options.DtypeOption = None,
+    model: options.ModelOption = None,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Write a page about a matrix, or about a collection, to look at and to send; no format is measured."""
+    from sparsecast.reports.pages import rendering
+    from sparsecast.reports.pages.drawing import drawing
+
+    rendering.refuse_undrawable()
+    question: dict[str, Any] = {"iterations": iterations, "threads": threads, "dtype": dtype, "model": model}
+    is_collection = len(matrices) > 1 or Path(matrices[0]).is_dir()
+    if models is not None and not is_collection:
+        raise InputError(f"--models {models} for one matrix: expected a collection; name its --model")
+    names = None if models is None or models == "all" else models.split(",")
+    with drawing() as draw:  # before all that takes its time, so that it is ready then
+        asked = _Asked(output, force, profile, question, names, draw)
+        if is_collection:
+            _of_collection(matrices, asked, as_json)
+        else:
+            _of_matrix(matrices[0], asked, as_json)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The options, those of a forecast in `question`; and what draws charts."""
+
+    output: Path | None
+    force: bool
+    profile: str | None
+    question: dict[str, Any]
+    models: list[str] | None
+    draw: Draw
+
+    def path(self, name: str) -> Path:
+        """Return where the page goes that is named so by default."""
+        from sparsecast.reports.pages.rendering import file_name
+
+        return self.output or Path(f"{file_name(name)}.html")
+
+    def profile_of(self, matrix: Problem) -> Profile:
+        """Return the profile that forecasts, calibrated first if need be."""
+        return profile_for(matrix, self.profile, self.question["threads"], self.question["dtype"], None)
+
+
+def _of_matrix(matrix: str, asked: _Asked, as_json: bool) -> None:
+    from sparsecast import api
+    from sparsecast.reports.pages import rendering
+    from sparsecast.reports.pages.matrix_page import matrix_page
+
+    found = read_matrix(matrix)
+    path = asked.path(found.name)
+    options.refuse_unwritable(path)
+    options.refuse_taken(path, asked.force)
+    chosen = asked.profile_of(found)
+    with shown_parts():
+        report = api.matrix_report(found, chosen, **asked.question)
+    options.warn(report.prediction.notes)
+    written = rendering.write(matrix_page(report, asked.draw), path)
+    document = {"matrix": found.name, "profile": chosen.name, "path": str(path), "bytes": written}
+    options.show(as_json, document, f"{path}: {written / 1e6:.1f} MB; open it in a browser.")
+
+
+def _of_collection(matrices: list[str], asked: _Asked, as_json: bool) -> None:
+    """Write a page for each matrix into a folder, then the page that tells of all and links to them."""
+    from sparsecast import api
+    from sparsecast.benchmark.replay import FOLDS
+    from sparsecast.matrices.reading import collected
+    from sparsecast.reports import documents
+    from sparsecast.reports.pages import rendering
+    from sparsecast.reports.pages.collection_page import collection_page
+    from sparsecast.reports.pages.matrix_page import matrix_page
+    from sparsecast.reports.progress import counted_bar
+
+    fits = FOLDS * sum(len(each.compared) for each in api.chosen_models(asked.models))
+    problems, refused = api.named_problems(collected(matrices))
+    path = asked.path(Path(matrices[0]).resolve().name)
+    options.refuse_unwritable(path)
+    folder = path.with_name(f"{path.stem}-pages")
+    for place in (path, folder):
+        options.refuse_taken(place, asked.force)
+    with shown_parts():
+        first = api.first_readable(problems, refused)
+    chosen = asked.profile_of(first)
+    paths = {name: folder / file for name, file in rendering.file_names(problems).items()}
+    reports = {}
+    with counted_bar(options.screen(), "writing pages", len(problems)) as advance:
+        for name, report in api.matrix_reports(problems, chosen, refused, **asked.question):
+            rendering.write(matrix_page(report, asked.draw), paths[name])
+            reports[name] = report.released()
+            advance()
+    with counted_bar(options.screen(), "fitting", fits) as advance:
+        scored: dict[str, Any] = {"model": asked.question["model"], "models": asked.models}
+        found = api.collection_report(matrices, reports, chosen, refused, **scored, on_fold=advance)
+    links = {name: quote(f"{folder.name}/{paths[name].name}") for name in reports}
+    written = rendering.write(collection_page(found, links, asked.draw), path)
+    unmeasured = found.unmeasured
+    document = {
+        "matrices": [
+            {"matrix": name, "path": str(paths[name]), "measured": name not in unmeasured} for name in reports
+        ],
+        "profile": chosen.name,
+        "path": str(path),
+        "bytes": written,
+        "models": documents.evaluation(found.evaluation)["models"],
+        "refused": refused,
+    }
+    measured = len(reports) - len(unmeasured)
+    said = f"{path}: {len(reports):,} matrices, {measured:,} of them measured; open it in a browser."
+    options.show(as_json, document, said, *(f"Left out: {name}: {why}" for name, why in refused.items()))

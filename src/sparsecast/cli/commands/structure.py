@@ -1,0 +1,28 @@
+"""sparsecast structure MATRIX."""
+
+from __future__ import annotations
+
+from sparsecast.cli import options
+from sparsecast.cli.commands import Panel, command
+from sparsecast.cli.reading import read_matrix
+
+
+@command("structure", Panel.MATRICES)
+def structure(
+    matrix: options.MatrixArgument,
+    figure: options.FigureOption = None,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Show what the models read of a matrix."""
+    from sparsecast import api
+    from sparsecast.reports import documents, structure_figures, tables
+
+    options.refuse_figure(figure)
+    found = read_matrix(matrix)
+    known = api.shared_structure(found)
+    if figure is not None:
+        structure_figures.draw_structure(
+            structure_figures.structure_picture(found.matrix), found.name, figure
+        )
+    document = documents.structure(found.name, known, found.notes)
+    options.show(as_json, document, tables.structure(found.name, known), *found.notes)

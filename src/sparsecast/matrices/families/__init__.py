@@ -1,0 +1,116 @@
+"""Families of matrices that are made from a specification, such as ``varied?rows=1000&mean_length=4&...``.
+
+The same specification gives the same matrix everywhere and always, so features that did not exist when a
+matrix was measured can be computed for it later. A family is one file, here or in the folder of a paper.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+from scipy.sparse import csr_array
+
+from sparsecast.errors import InputError
+from sparsecast.registry import Registry
+
+Value = int | float | str
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """How the matrices of a family are made.
+
+    Attributes
+    ----------
+    build : callable
+        Returns the matrix of some parameters.
+    entries : callable
+        Returns about its number of entries, from the same parameters.
+    formats : tuple of str
+        Formats that a calibration measures on its matrices; all, where none are named.
+    """
+
+    build: Callable[..., csr_array[Any]]
+    entries: Callable[..., int]
+    formats: tuple[str, ...] = ()
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the parameters, in their order."""
+        return tuple(inspect.signature(self.entries).parameters)
+
+
+#: Every family, by name.
+FAMILIES: Registry[Family] = Registry("family of matrices", "sparsecast.matrices.families", separator=" ")
+
+
+def specification(family: str, **parameters: Value) -> str:
+    """Return the specification of a matrix of a family, with its parameters in their order."""
+    shown = (
+        f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}"
+        for key, value in parameters.items()
+    )
+    return f"{family}?{'&'.join(shown)}"
+
+
+def parse_specification(text: str) -> tuple[str, dict[str, Value]]:
+    """Return the family and the parameters of a specification.
+
+    Raises
+    ------
+    InputError
+        If it is not of the form ``NAME?key=value&key=value``.
+    """
+    family, texts = split_specification(text, "value", "strips?rows=1000&nnz_per_row=4")
+    return family, {key: _value(unquote(value)) for key, value in texts.items()}
+
+
+def split_specification(text: str, kind: str, example: str) -> tuple[str, dict[str, str]]:
+    """Return the name and the parameters, as texts; the message asks for `kind` and shows an `example`."""
+    name, question, query = text.partition("?")
+    parameters: dict[str, str] = {}
+    for pair in query.split("&") if question else ():
+        key, equals, value = pair.partition("=")
+        if not equals or not key or key in parameters:
+            raise InputError(
+                f"specification '{text}': expected each parameter once as name={kind}, found '{pair}'; write "
+                f"for example '{example}'"
+            )
+        parameters[key] = value
+    return name, parameters
+
+
+def _value(text: str) -> Value:
+    for convert in (int, float):
+        try:
+            return convert(text)
+        except ValueError:
+            continue
+    return text
+
+
+def built(family: str, parameters: Mapping[str, Any]) -> csr_array[Any]:
+    """Return the matrix of a family; InputError if the family does not take such parameters."""
+    matrix: csr_array[Any] = _called(FAMILIES.get(family).build, family, parameters)
+    return matrix
+
+
+def expected_entries(family: str, parameters: Mapping[str, Any]) -> int:
+    """Return about the number of entries of the matrix that `built` makes, without making it."""
+    return int(_called(FAMILIES.get(family).entries, family, parameters))
+
+
+def _called(function: Callable[..., Any], family: str, parameters: Mapping[str, Any]) -> Any:
+    try:
+        return function(**parameters)
+    except InputError:
+        raise
+    except (TypeError, ValueError, IndexError) as error:
+        raise InputError(
+            f"specification '{specification(family, **parameters)}': expected other parameters ({error}); "
+            f"correct them"
+        ) from error

@@ -1,0 +1,106 @@
+"""Suites of benchmark matrices: what a calibration measures, and what it measures on request.
+
+A suite is one file, here or in the folder of a paper. Those of a usual calibration are taken in the order of
+their parts; a suite that is asked for by name is measured whole.
+"""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import chain, zip_longest
+from typing import ClassVar, NamedTuple
+
+from sparsecast.machines.machine import Machine
+from sparsecast.matrices.families import FAMILIES, specification
+from sparsecast.matrices.problem import Problem
+from sparsecast.registry import Registry
+
+#: Parts of a suite with an order below this one are required of every profile.
+OPTIONAL = 10
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteMatrix:
+    """A matrix of a suite, which is named as in a Record, and what is measured on it."""
+
+    problem: Problem
+    suite: str
+    formats: tuple[str, ...] = ()  # empty: all of them
+
+    @property
+    def name(self) -> str:
+        """Name of the matrix."""
+        return self.problem.name
+
+    @property
+    def entries(self) -> int:
+        """About its number of entries."""
+        return self.problem.expected_nnz
+
+    def takes(self, format_name: str) -> bool:
+        """Tell whether a format is measured on it."""
+        return not self.formats or format_name in self.formats
+
+
+class Part(NamedTuple):
+    """Matrices of a suite that are measured together, those of the lowest order first."""
+
+    order: int
+    matrices: list[SuiteMatrix]
+
+
+class Suite(ABC):
+    """Benchmark matrices that belong together."""
+
+    name: ClassVar[str]
+
+    def usual(self, machine: Machine, threads: int) -> list[Part]:
+        """Return what a usual calibration of a machine with so many threads measures of it."""
+        return []
+
+    def whole(self, machine: Machine, threads: int) -> list[SuiteMatrix]:
+        """Return all its matrices, the most wanted first: for a calibration that asks for this suite."""
+        return list(chain.from_iterable(part.matrices for part in in_order(self.usual(machine, threads))))
+
+
+#: Every suite, by name.
+SUITES: Registry[type[Suite]] = Registry("suite", "sparsecast.matrices.suites")
+
+
+def in_order(parts: Iterable[Part]) -> list[Part]:
+    """Return parts of suites with the lowest order first."""
+    return sorted(parts, key=lambda part: part.order)
+
+
+def usual_parts(machine: Machine, threads: int) -> list[Part]:
+    """Return what a usual calibration measures of all suites, the lowest order first."""
+    suites = (SUITES.get(name)() for name in SUITES.names())
+    return in_order(part for suite in suites for part in suite.usual(machine, threads))
+
+
+def in_turn(suites: Iterable[Iterable[SuiteMatrix]]) -> list[SuiteMatrix]:
+    """Return the first matrix of each of these lists, then the second ones: a short budget sees each."""
+    return [matrix for turn in zip_longest(*suites) for matrix in turn if matrix is not None]
+
+
+def suite_matrix(
+    family: str, *shape: float | str, suite: str | None = None, formats: tuple[str, ...] | None = None
+) -> SuiteMatrix:
+    """Return a matrix of FAMILIES, by its parameters in their order; its suite is by default its family."""
+    known = FAMILIES.get(family)
+    problem = Problem.named(specification(family, **dict(zip(known.parameters, shape, strict=True))))
+    return SuiteMatrix(problem, suite or family, known.formats if formats is None else formats)
+
+
+def varied_benchmark(rows: int, mean_length: int, lengths: str, reach: float) -> SuiteMatrix:
+    """Return the matrix of a line of VARIED."""
+    return suite_matrix("varied", rows, mean_length, lengths, reach)
+
+
+def gallery_benchmark(specification: str, entries: int = 1_000_000) -> SuiteMatrix:
+    """Return the matrix of a gallery specification, held out of the fit, with about so many entries."""
+    problem = Problem.named(f"gallery:{specification}")
+    problem.expected_nnz = entries
+    return SuiteMatrix(problem, "gallery")

@@ -1,0 +1,194 @@
+"""The matrices that any model learns from: varied rows, blocks, diagonals, mirrored ones, twins, gallery.
+
+No model is fitted to those of the gallery, from which the models learn how far off they are on matrices of
+other kinds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from urllib.parse import quote
+
+from sparsecast.machines.machine import Machine
+from sparsecast.matrices.atlas import MIRRORED, atlas
+from sparsecast.matrices.suites import (
+    OPTIONAL,
+    SUITES,
+    Part,
+    Suite,
+    SuiteMatrix,
+    gallery_benchmark,
+    in_turn,
+    suite_matrix,
+    varied_benchmark,
+)
+
+#: Rows, mean row length, distribution of the row lengths and reach of the columns of matrices with rows of
+#: varied length: small and large, short and long rows, near and far columns, each with each other at least
+#: once. The first half is required.
+VARIED = (
+    (20_000, 4, "power", 0.01),
+    (100_000, 6, "mixed", 0.001),
+    (200_000, 3, "uniform", 0.001),
+    (100_000, 10, "uniform", 1.0),
+    (5_000, 40, "power", 1.0),
+    (300_000, 4, "fixed", 1.0),
+    (10_000, 30, "mixed", 0.1),
+    (30_000, 20, "fixed", 0.1),
+    (150_000, 12, "fixed", 0.001),
+    (60_000, 50, "uniform", 0.02),
+    (400_000, 3, "power", 0.2),
+    (4_000, 8, "uniform", 0.1),
+    (400_000, 8, "mixed", 0.3),
+    (1_000_000, 3, "fixed", 0.0),
+    (250_000, 20, "power", 0.05),
+    (80_000, 30, "fixed", 1.0),
+    (100_000, 60, "mixed", 0.0),
+    (400_000, 12, "uniform", 0.0),
+    (12_000, 100, "power", 0.1),
+    (20_000, 6, "fixed", 1.0),
+    (600_000, 6, "uniform", 0.3),
+    (120_000, 60, "fixed", 0.01),
+)
+
+#: Block rows, blocks a row, block size and reach of matrices of dense blocks: from cache to memory, small and
+#: large blocks. Only formats that could be chosen for them are measured on them.
+BLOCKS = (
+    (1_000, 10, 8, 0.5),
+    (2_000, 9, 3, 1.0),
+    (4_000, 20, 6, 0.1),
+    (10_000, 12, 4, 0.05),
+    (20_000, 8, 3, 0.01),
+    (60_000, 6, 2, 0.001),
+    (300, 8, 4, 0.3),
+    (5_000, 30, 2, 0.02),
+    (30_000, 14, 3, 0.0),
+    (12_000, 16, 6, 0.01),
+    (150_000, 7, 2, 0.1),
+    (50_000, 10, 4, 0.002),
+    (8_000, 6, 3, 0.5),
+    (6_000, 12, 8, 0.0),
+)
+
+#: As VARIED, for matrices that are mirrored at the diagonal.
+SYMMETRIC = (
+    (3_000, 20, "uniform", 0.3),
+    (20_000, 5, "power", 0.01),
+    (100_000, 6, "mixed", 0.001),
+    (60_000, 10, "uniform", 1.0),
+    (200_000, 4, "fixed", 1.0),
+    (30_000, 20, "fixed", 0.1),
+    (10_000, 60, "mixed", 0.1),
+    (150_000, 12, "fixed", 0.001),
+    (40_000, 50, "uniform", 0.02),
+    (8_000, 130, "power", 1.0),
+    (300_000, 7, "fixed", 0.0),
+    (30_000, 80, "mixed", 0.0),
+    (5_000, 8, "fixed", 1.0),
+    (120_000, 25, "mixed", 0.3),
+)
+#: Rows, diagonals and reach of matrices of full diagonals: from cache to memory, few and many diagonals,
+#: adjacent and far apart. CSR and the format for diagonals are measured on them.
+DIAGONALS = (
+    (2_000, 5, 0.05),
+    (20_000, 3, 0.0),
+    (1_000, 101, 0.2),
+    (100_000, 5, 0.01),
+    (8_000, 27, 0.1),
+    (40_000, 7, 0.3),
+    (10_000, 60, 0.0),
+    (400_000, 3, 0.2),
+    (40_000, 27, 0.02),
+    (150_000, 7, 0.005),
+    (200_000, 5, 0.0),
+    (60_000, 13, 0.1),
+    (20_000, 41, 0.0),
+    (800_000, 1, 0.0),
+    (5_000, 15, 0.0),
+)
+
+#: Kinds that differ in what the strip models do not see: row lengths, reach of the columns, size.
+GALLERY = (
+    "poisson2d?n=400",
+    "rmat?scale=15&degree=12",
+    "elasticity3d?n=18",
+    "circuit?n=60000",
+    "banded?n=40000&half_bandwidth=12",
+    "poisson3d?n=40&points=27",
+    "random?n=150000&nnz_per_row=6",
+    "poisson3d?n=90&points=7",
+)
+
+#: So many of them are required: two for each format at least, or its forecasts have no interval.
+_REQUIRED_GALLERY = 5
+
+#: As VARIED, BLOCKS and DIAGONALS of a processor's calibration, and gallery matrices held out of the fit,
+#: larger than the caches of a device.
+LARGE_VARIED = (
+    (1_500_000, 6, "mixed", 0.001),
+    (600_000, 30, "fixed", 0.01),
+    (1_000_000, 8, "power", 0.2),
+    (2_500_000, 4, "uniform", 1.0),
+    (200_000, 120, "uniform", 0.02),
+    (3_000_000, 8, "fixed", 0.0),
+)
+LARGE_BLOCKS = ((300_000, 9, 3, 0.01), (60_000, 10, 6, 0.1), (400_000, 8, 2, 0.001), (40_000, 9, 8, 0.01))
+LARGE_DIAGONALS = ((1_500_000, 7, 0.005), (500_000, 27, 0.02))
+LARGE_GALLERY = (
+    "banded?n=1000000&half_bandwidth=8",
+    "rmat?scale=19&degree=16",
+    "poisson3d?n=90&points=27",
+    "random?n=1000000&nnz_per_row=8",
+)
+
+#: About the non-zeros of each of them.
+_LARGE_GALLERY_ENTRIES = 15_000_000
+
+
+@SUITES.register("general")
+class General(Suite):
+    """Matrices of many kinds, from the first cache to memory; for a GPU also larger ones."""
+
+    name = "general"
+
+    def usual(self, machine: Machine, threads: int) -> list[Part]:
+        """Return half of the varied matrices and most of the others as required, then twins and the rest."""
+        half = len(VARIED) // 2
+        required = [
+            [varied_benchmark(*shape) for shape in VARIED[:half]],
+            [suite_matrix("blocks", *shape) for shape in BLOCKS],
+            [suite_matrix("symmetric", *shape) for shape in SYMMETRIC],
+            [suite_matrix("diagonals", *shape) for shape in DIAGONALS],
+            [gallery_benchmark(specification) for specification in GALLERY[:_REQUIRED_GALLERY]],
+        ]
+        optional = [gallery_benchmark(specification) for specification in GALLERY[_REQUIRED_GALLERY:]]
+        optional += [varied_benchmark(*shape) for shape in VARIED[half:]]
+        if machine.gpu is None:
+            twins = Part(OPTIONAL, atlas_benchmarks())
+            return [Part(1, in_turn(required)), twins, Part(OPTIONAL + 2, optional)]
+        # A GPU is measured in every format that it has a kernel for.
+        parts = [*required, optional, _large()]
+        return [Part(2, [replace(matrix, formats=()) for matrix in part]) for part in parts]
+
+
+def _large() -> list[SuiteMatrix]:
+    large = [varied_benchmark(*shape) for shape in LARGE_VARIED]
+    large += [suite_matrix("blocks", *shape) for shape in LARGE_BLOCKS]
+    large += [suite_matrix("diagonals", *shape) for shape in LARGE_DIAGONALS]
+    return large + [
+        gallery_benchmark(specification, _LARGE_GALLERY_ENTRIES) for specification in LARGE_GALLERY
+    ]
+
+
+def atlas_benchmarks() -> list[SuiteMatrix]:
+    """Return the twins of the atlas, in an order that covers the space of features at every length.
+
+    Symmetric ones are measured in what only symmetric matrices can be stored in, beside plain CSR.
+    """
+    found = []
+    for name, size in atlas().order:
+        found.append(suite_matrix("atlas", quote(name, safe=""), size))
+        if size == "whole" and atlas().entries[name].structure.symmetry.triangle_nnz:
+            formats = ("csr", "symmetric_csr")
+            found.append(suite_matrix("atlas", quote(name, safe=""), MIRRORED, formats=formats))
+    return found

@@ -1,0 +1,139 @@
+"""Where a product is slow: what each block of entries of a matrix takes, forecast."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecast.api.calibrating import own_profile
+from sparsecast.api.resolving import structure_for, target_of, training_for
+from sparsecast.errors import InputError
+from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.machines.profile import Profile
+from sparsecast.matrices.problem import Problem
+from sparsecast.models.store import fitted
+from sparsecast.papers.barreda_2020.features.entry_blocks import BLOCK_ENTRIES, describe_blocks, whole_blocks
+from sparsecast.papers.barreda_2020.models.blocks import Blocks
+from sparsecast.planning.candidates import whole_matrix
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class BlockForecast:
+    """What the blocks of a matrix take in a product with plain CSR.
+
+    Attributes
+    ----------
+    matrix, profile, network : str
+        Names of the matrix, the machine and the network.
+    rows, cols, nnz : int
+    ns : float array of shape (blocks,)
+        Nanoseconds an entry of each block of BLOCK_ENTRIES entries.
+    first_rows : int64 array of shape (blocks,)
+        Row in which each block begins.
+    time_s : float
+        Seconds of the product: the blocks' sum, for the entries of the remainder too, and its call.
+    nj : float array of shape (blocks,), or None
+        Nanojoules an entry of each block, by a network of energy; None without one.
+    energy_j : float or None
+        Their sum, for the entries of the remainder too.
+    """
+
+    matrix: str
+    profile: str
+    network: str
+    rows: int
+    cols: int
+    nnz: int
+    ns: Floats
+    first_rows: NDArray[np.int64]
+    time_s: float
+    nj: Floats | None = None
+    energy_j: float | None = None
+
+
+def block_forecast(
+    A: Any, profile: Profile | None = None, *, threads: int | None = None, network: Path | None = None
+) -> BlockForecast:
+    """Forecast what each block of a matrix takes.
+
+    Parameters
+    ----------
+    A : sparse matrix
+        With at least one block of entries.
+    profile : Profile, optional
+        This machine's by default.
+    threads : int, optional
+        That share a product; one by default, whose time is the sum over the blocks.
+    network : Path, optional
+        A trained network of Barreda et al. or of ours. It needs PyTorch. One of time takes the place of the
+        model `blocks`: its sum is that of the blocks, with no factor for the product. One of energy tells
+        joules beside that model's times.
+
+    Raises
+    ------
+    InputError
+        If the matrix has less than a block of entries, or complex values; if the network is damaged or of
+        another machine, or PyTorch is missing.
+    ProfileError
+        If the machine has no labels of blocks.
+    """
+    problem = Problem.of(A)
+    if problem.matrix.nnz < BLOCK_ENTRIES:
+        raise InputError(
+            f"{problem.name} has {problem.matrix.nnz} entries: expected at least one block of {BLOCK_ENTRIES}"
+            f"; forecast it with sparsecast predict"
+        )
+    threads = 1 if threads is None else threads
+    profile = profile or own_profile(problem, threads=threads)
+    asked = None if network is None else _asked_network(problem, profile, network)
+    if asked is not None and not asked.is_energy:
+        return _forecast(problem, profile.name, str(network), asked.values)
+    target = target_of(problem, profile.machine, threads, None)
+    model = fitted(Blocks(), training_for(profile, target))
+    found = structure_for(problem, model.groups)
+    wanted = (
+        each for each in whole_matrix(found, target, profile.machine).candidates if each.format == "csr"
+    )
+    candidate = next(wanted)
+    indptr, indices = problem.matrix.indptr, problem.matrix.indices
+    numbers = np.arange(whole_blocks(found.nnz))
+    ns = model.block_ns(candidate, found, describe_blocks(indptr, indices, numbers))
+    call_s = float(model.terms(candidate, RowBlocks.of(found))["call"][0])
+    forecast = _forecast(problem, profile.name, model.name, ns, call_s)
+    if asked is None:
+        return forecast
+    both = f"{model.name}, {network}"
+    joules = float(asked.values.mean()) * found.nnz * 1e-9
+    return replace(forecast, network=both, nj=asked.values, energy_j=joules)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a network tells of each block: nanoseconds, or nanojoules, an entry."""
+
+    is_energy: bool
+    values: Floats
+
+
+def _asked_network(problem: Problem, profile: Profile, path: Path) -> _Asked:
+    """Ask a network of PyTorch about every block."""
+    from sparsecast.papers.barreda_2020.networks.dataset import asked_blocks
+    from sparsecast.papers.barreda_2020.networks.training import forecasts
+    from sparsecast.papers.barreda_2020.networks.weights import load_network
+
+    network, card = load_network(path, profile.machine.name)
+    values = forecasts(network, asked_blocks(problem, profile.machine)).astype(np.float64)
+    return _Asked(card.quantity == "energy", values)
+
+
+def _forecast(problem: Problem, profile: str, network: str, ns: Floats, call_s: float = 0.0) -> BlockForecast:
+    A = problem.matrix
+    firsts = np.searchsorted(A.indptr, np.arange(len(ns)) * BLOCK_ENTRIES, side="right") - 1
+    nnz, time_s = int(A.nnz), float(ns.mean()) * A.nnz * 1e-9 + call_s
+    return BlockForecast(problem.name, profile, network, *A.shape, nnz, ns, firsts.astype(np.int64), time_s)

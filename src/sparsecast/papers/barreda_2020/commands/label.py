@@ -1,0 +1,48 @@
+"""sparsecast label [MATRIX...]."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from sparsecast.cli import options
+from sparsecast.cli.commands import Panel, command
+from sparsecast.errors import InputError
+
+
+@command("label", Panel.MEASUREMENTS)
+def label(
+    matrices: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[MATRIX|FOLDER]...", help="By default the matrices of this machine's profile."
+        ),
+    ] = None,
+    dtype: Annotated[
+        str | None, typer.Option(metavar="float64|float32", help="Type of the values; each matrix' own.")
+    ] = None,
+    budget: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="No matrix is begun after so long.")
+    ] = None,
+    meter_command: options.MeterCommandOption = None,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Measure what blocks of 250 entries take on this machine; what is kept is what networks learn from."""
+    from sparsecast.measuring.meters.command import CommandMeter
+    from sparsecast.papers.barreda_2020 import block_reports, labelling
+
+    screen = options.screen()
+    done = labelling.label(
+        matrices or (),
+        dtype=dtype,
+        budget_s=budget,
+        meter=None if meter_command is None else CommandMeter(meter_command),
+        on_matrix=lambda name, what: screen.print(f"{name}: {what}", soft_wrap=True, markup=False),
+    )
+    if done.refused and not (done.labelled or done.known or done.left):
+        raise InputError(next(iter(done.refused.values())))
+    left_out = [f"Left out: {name}: {reason}" for name, reason in done.refused.items()]
+    options.show(as_json, block_reports.labelling(done), block_reports.labelling_sentence(done), *left_out)
+    if done.is_stopped:
+        options.stop("kept")

@@ -1,0 +1,1 @@
+"""Feature groups of this paper; each file registers one."""

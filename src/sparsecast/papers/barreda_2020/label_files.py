@@ -1,0 +1,168 @@
+"""Labels of blocks: what each run of 250 entries of a matrix takes on a machine; one file for each matrix.
+
+They are arrays of NumPy, read without pickle. A matrix is named by its specification, so that the labels of
+whole groups can be left out of a fit.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecast.errors import StorageError
+from sparsecast.machines.storage import home, write_atomically
+
+Floats = NDArray[np.float32]
+
+#: Raised when the same blocks would get other labels.
+LABELS_VERSION = 1
+
+_ARRAYS = ("features", "streaming_ns", "streaming_again_ns", "hot_blocks", "hot_ns", "hot_again_ns")
+
+#: Joules, which files of Sparsecast before them lack.
+_ENERGY_ARRAYS = ("energy_blocks", "energy_nj", "energy_again_nj")
+
+
+@dataclass(frozen=True)
+class BlockLabels:
+    """What the blocks of one matrix take, in nanoseconds an entry.
+
+    Attributes
+    ----------
+    matrix, name, group : str
+        Specification, name, and group in cross-validation.
+    dtype, kernel : str
+        Type of the values, and the kernel of CSR that the product is done with, on one thread.
+    rows, cols, nnz, index_bits, mispredicted_rows : int
+        Of the matrix.
+    product_s, product_again_s : float
+        Measured time of the whole product, twice.
+    runs_over_product : float
+        Sum of the times of its runs over `product_s`, before they were scaled to it.
+    machine, measured_at, version : str
+        Whose labels, when in UTC, and by which Sparsecast.
+    energy_source : str or None
+        What counted the joules; None where nothing did.
+    features : float32 array of shape (blocks, features)
+        As in `sparsecast.papers.barreda_2020.features.entry_blocks`.
+    streaming_ns, streaming_again_ns : float32 arrays of shape (blocks,)
+        Within a product, measured twice.
+    hot_blocks : int64 array of shape (h,)
+        Numbers of the blocks that were repeated in place.
+    hot_ns, hot_again_ns : float32 arrays of shape (h,)
+    energy_blocks : int64 array of shape (e,)
+        Numbers of the blocks that were repeated in place until a meter could read them; none without one.
+    energy_nj, energy_again_nj : float32 arrays of shape (e,)
+        Nanojoules an entry, idle power included.
+    """
+
+    matrix: str
+    name: str
+    group: str
+    dtype: str
+    kernel: str
+    rows: int
+    cols: int
+    nnz: int
+    index_bits: int
+    mispredicted_rows: int
+    product_s: float
+    product_again_s: float
+    runs_over_product: float
+    machine: str
+    measured_at: str
+    version: str
+    energy_source: str | None
+    features: Floats
+    streaming_ns: Floats
+    streaming_again_ns: Floats
+    hot_blocks: NDArray[np.int64]
+    hot_ns: Floats
+    hot_again_ns: Floats
+    energy_blocks: NDArray[np.int64]
+    energy_nj: Floats
+    energy_again_nj: Floats
+
+    @property
+    def blocks(self) -> int:
+        """Number of blocks."""
+        return len(self.streaming_ns)
+
+    def facts(self) -> dict[str, Any]:
+        """Return what is no array, as plain data."""
+        arrays = (*_ARRAYS, *_ENERGY_ARRAYS)
+        names = [field.name for field in dataclasses.fields(self) if field.name not in arrays]
+        return {"labels_version": LABELS_VERSION, **{name: getattr(self, name) for name in names}}
+
+
+def labels_folder(machine: str) -> Path:
+    """Return the folder of the labels of a machine; it need not exist."""
+    return home() / "blocks" / machine
+
+
+def labels_path(machine: str, matrix: str, dtype: str) -> Path:
+    """Return the file of the labels of a matrix."""
+    digest = hashlib.sha256(matrix.encode()).hexdigest()[:24]
+    return labels_folder(machine) / f"{digest}-{dtype}.npz"
+
+
+def keep_labels(labels: BlockLabels) -> Path:
+    """Keep the labels of a matrix in the data folder, in the place of older ones."""
+    path = labels_path(labels.machine, labels.matrix, labels.dtype)
+    arrays = {name: getattr(labels, name) for name in (*_ARRAYS, *_ENERGY_ARRAYS)}
+
+    def write(temporary: Path) -> None:
+        with temporary.open("wb") as stream:
+            np.savez_compressed(stream, facts=np.array(json.dumps(labels.facts())), **arrays)
+
+    write_atomically(path, write)
+    return path
+
+
+def read_labels(path: Path) -> BlockLabels | None:
+    """Return the labels of a file; None where another version made them.
+
+    Raises
+    ------
+    StorageError
+        If it is damaged.
+    """
+    try:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
+            facts = json.loads(str(stored["facts"]))
+            if facts.pop("labels_version") != LABELS_VERSION:
+                return None
+            if "energy_source" not in facts:
+                facts = {**facts, "energy_source": None}
+                facts.pop("energy_nj", None)
+            none = np.zeros(0, dtype=np.float32)
+            energy = {name: stored.get(name, none) for name in _ENERGY_ARRAYS}
+            return BlockLabels(**facts, **{name: stored[name] for name in _ARRAYS}, **energy)
+    except (OSError, KeyError, TypeError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise StorageError(
+            f"{path}: expected labels of blocks, found something else ({error}); delete it and label again"
+        ) from error
+
+
+def kept_labels(machine: str, dtype: str | None = None) -> Iterator[BlockLabels]:
+    """Give all labels of a machine in the order of their files, of one type of values or of all."""
+    for path in sorted(labels_folder(machine).glob(f"*-{dtype or '*'}.npz")):
+        found = read_labels(path)
+        if found is not None:
+            yield found
+
+
+def labels_digest(machine: str, dtype: str) -> str:
+    """Return a digest of which labels there are, and when their files were written."""
+    paths = sorted(labels_folder(machine).glob(f"*-{dtype}.npz"))
+    facts = [(path.name, path.stat().st_mtime_ns, path.stat().st_size) for path in paths]
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:32]

@@ -1,0 +1,175 @@
+"""Labelling: what the blocks of matrices take on this machine, kept for the networks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from sparsecast.api.executing import measure_here
+from sparsecast.api.resolving import machine_of
+from sparsecast.devices import DEVICES
+from sparsecast.errors import InputError, StorageError
+from sparsecast.machines.machine import PROCESSOR
+from sparsecast.machines.profile import find_profile
+from sparsecast.machines.storage import ensure_writable
+from sparsecast.matrices.problem import Problem
+from sparsecast.matrices.reading import collected
+from sparsecast.measuring.energy import Meter
+from sparsecast.papers.barreda_2020.label_files import BlockLabels, keep_labels, labels_path, read_labels
+from sparsecast.papers.barreda_2020.labels import (
+    DEFAULT_LABEL_EFFORT,
+    LabelEffort,
+    label_blocks,
+    labelled_way,
+)
+
+#: Called after each matrix with its name, and what became of it in words.
+OnMatrix = Callable[[str, str], None]
+
+
+@dataclass
+class Labelling:
+    """What a run of `label` did.
+
+    Attributes
+    ----------
+    labelled : list of BlockLabels
+    known : int
+        Matrices that had labels already.
+    refused : dict of str to str
+        Matrices without labels, and why.
+    left : int
+        Matrices that the budget left out, or a stop from the keyboard.
+    is_stopped : bool
+        Whether it was that.
+    used_s, labelling_s : float
+        Seconds of the run, and of them those of measurements; the rest read and made the matrices.
+    """
+
+    labelled: list[BlockLabels] = field(default_factory=list)
+    known: int = 0
+    refused: dict[str, str] = field(default_factory=dict)
+    left: int = 0
+    is_stopped: bool = False
+    used_s: float = 0.0
+    labelling_s: float = 0.0
+
+    @property
+    def blocks(self) -> int:
+        """Blocks that were labelled."""
+        return sum(each.blocks for each in self.labelled)
+
+
+def label(
+    matrices: Sequence[Any] = (),
+    *,
+    dtype: str | None = None,
+    budget_s: float | None = None,
+    effort: LabelEffort = DEFAULT_LABEL_EFFORT,
+    meter: Meter | None = None,
+    on_matrix: OnMatrix = lambda name, what: None,
+) -> Labelling:
+    """Measure what the blocks of matrices take on one core of this machine, and keep it.
+
+    The product of each matrix is measured too, as `measure` does, and its Record is kept.
+
+    A matrix that has labels is not measured again, so that a run that was stopped goes on where it was; it
+    is where a meter is there now that could count their joules.
+
+    Parameters
+    ----------
+    matrices : sequence of paths, folders of matrix files, gallery specifications or sparse matrices
+        By default those that this machine's profile has Records of, and that can be made again.
+    dtype : str, optional
+        Of the values: ``"float64"`` or ``"float32"``; those of each matrix by default.
+    budget_s : float, optional
+        No matrix is begun after so many seconds.
+    effort : LabelEffort
+    meter : Meter, optional
+        What counts joules, such as a `CommandMeter`; by default what the processor has.
+    on_matrix : callable
+        Called after each matrix.
+
+    Raises
+    ------
+    InputError
+        If a folder has no matrix files, or `dtype` is another.
+    ProfileError
+        If none is named, and this machine has no profile.
+    StorageError
+        If nothing can be kept.
+    """
+    if dtype not in (None, "float64", "float32"):
+        raise InputError(f"labels of {dtype} values: expected float64 or float32; name one of them")
+    machine, start_s = machine_of(PROCESSOR), perf_counter()
+    ensure_writable(labels_path(machine.name, "", "").parent)
+    meter = meter or DEVICES.get(PROCESSOR).meter()
+    problems = _problems(matrices) if matrices else _of_profile()
+    done, number = Labelling(), 0
+    try:
+        for number, problem in enumerate(problems):
+            if budget_s is not None and perf_counter() - start_s >= budget_s:
+                done.left = len(problems) - number
+                break
+            on_matrix(problem.name, _label(problem, _Asked(dtype, effort, meter), done))
+    except KeyboardInterrupt:
+        done.left, done.is_stopped = len(problems) - number, True
+    done.used_s = perf_counter() - start_s
+    return done
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """How labels are measured."""
+
+    dtype: str | None
+    effort: LabelEffort
+    meter: Meter | None
+
+    def is_met_by(self, known: BlockLabels | None) -> bool:
+        """Tell whether labels that are there already have all that could be measured."""
+        return known is not None and (self.meter is None or known.energy_source is not None)
+
+
+def _label(problem: Problem, asked: _Asked, done: Labelling) -> str:
+    """Label one matrix, unless it has labels; return what became of it in words."""
+    machine = machine_of(PROCESSOR)
+    try:
+        wanted = asked.dtype or problem.matrix.dtype.name
+        path = labels_path(machine.name, problem.specification, wanted)
+        if path.exists() and asked.is_met_by(read_labels(path)):
+            done.known += 1
+            return "has labels"
+        start_s = perf_counter()
+        labels = label_blocks(problem, machine, wanted, asked.effort, asked.meter)
+        # The model learns from labels of matrices that it has Records of.
+        way = labelled_way(problem, machine, wanted)
+        measure_here(problem, [way], machine, keeps=True, reads_energy=False)
+        done.labelling_s += perf_counter() - start_s
+    except StorageError:
+        raise  # it would be the same with every other matrix
+    except InputError as error:
+        done.refused[problem.name] = str(error)
+        return "left out"
+    keep_labels(labels)
+    done.labelled.append(labels)
+    return f"{labels.blocks:,} blocks"
+
+
+def _problems(matrices: Sequence[Any]) -> list[Problem]:
+    items = collected(matrices)
+    return [
+        (Problem.named(item) if isinstance(item, str | Path) else Problem.of(item, f"matrix {number}"))
+        for number, item in enumerate(items, 1)
+    ]
+
+
+def _of_profile() -> list[Problem]:
+    """Return the matrices of this machine's profile that CSR was measured with and that can be made again."""
+    profile = find_profile(here=machine_of(PROCESSOR))
+    named = {record.matrix for record in profile.select(format="csr")}
+    found = (Problem.rebuilt(specification) for specification in sorted(named))
+    return [problem for problem in found if problem is not None]

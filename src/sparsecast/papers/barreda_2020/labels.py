@@ -1,0 +1,283 @@
+"""Measuring labels of blocks: hot, as Barreda et al. did, and streaming, within a product.
+
+A reading of the clock costs tens of nanoseconds, a block about a hundred, so that the clock is read between
+runs of RUN_BLOCKS blocks, at ends of rows. What a reading takes is subtracted. Blocks share the time of the
+runs that they lie in by their entries. Times of runs are low quantiles over many products; as quantiles do
+not add up, they are scaled to the time of a product without clocks inside, by a factor that is kept.
+
+Where a meter counts joules, some blocks are repeated in place for as long as it needs to see them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from sparsecast.benchmark.measurement import right_hand_side
+from sparsecast.devices.binding import prepared
+from sparsecast.errors import InputError
+from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.machines.machine import PROCESSOR, Machine
+from sparsecast.matrices.problem import Problem
+from sparsecast.measuring.energy import Meter, used_joules
+from sparsecast.measuring.timing import LOW_SHARE
+from sparsecast.papers.barreda_2020.block_times import clock_s, hot_times, run_times
+from sparsecast.papers.barreda_2020.features.entry_blocks import BLOCK_ENTRIES, describe_blocks, whole_blocks
+from sparsecast.papers.barreda_2020.label_files import BlockLabels
+from sparsecast.planning.candidates import Target
+from sparsecast.records import Candidate
+from sparsecast.system.version import VERSION
+
+Floats = NDArray[np.float64]
+
+#: Blocks between two readings of the clock.
+RUN_BLOCKS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class LabelEffort:
+    """How long to label each matrix.
+
+    Attributes
+    ----------
+    sweeps : int
+        Products of which each run is timed, fewer where they take longer than `most_s`.
+    most_s : float
+    hot_blocks, hot_repeats, hot_trials : int
+        Blocks of a matrix that are repeated in place, how often between two readings of the clock, and
+        readings, of which the shortest counts. Barreda et al. repeated 10,000 times.
+    energy_s : float
+        Seconds of a matrix in which a meter reads blocks, each for as long as it needs; two blocks at least.
+    """
+
+    sweeps: int = 40
+    most_s: float = 0.4
+    hot_blocks: int = 1024
+    hot_repeats: int = 200
+    hot_trials: int = 5
+    energy_s: float = 3.0
+
+
+DEFAULT_LABEL_EFFORT = LabelEffort()
+
+_LEAST_SWEEPS = 5
+
+
+def label_blocks(
+    problem: Problem,
+    machine: Machine,
+    dtype: str | None = None,
+    effort: LabelEffort = DEFAULT_LABEL_EFFORT,
+    meter: Meter | None = None,
+) -> BlockLabels:
+    """Measure what the blocks of a matrix take on one core of this machine, everything twice.
+
+    Parameters
+    ----------
+    problem : Problem
+        With at least one whole block of entries.
+    machine : Machine
+        This one; it chooses the kernel of CSR.
+    dtype : str, optional
+        ``"float64"`` or ``"float32"``; that of the matrix by default.
+    effort : LabelEffort
+    meter : Meter, optional
+        That counts the joules of blocks; without one they have none.
+
+    Raises
+    ------
+    InputError
+        If the matrix has complex values or less than a block of entries.
+    DeviceError
+        Where compiled loops have no clock to read.
+    """
+    A = problem.matrix
+    dtype = A.dtype.name if dtype is None else dtype
+    if np.dtype(dtype).kind != "f":
+        raise InputError(
+            f"{problem.name} with {dtype} values: expected real ones, which networks forecast; leave it out"
+        )
+    if A.nnz < BLOCK_ENTRIES:
+        raise InputError(
+            f"{problem.name} has {A.nnz} entries: expected at least one block of {BLOCK_ENTRIES}; leave it "
+            f"out"
+        )
+    found, way = problem.sampled_structure, labelled_way(problem, machine, dtype)
+    bits = way.index_bits
+    A = prepared(A, dtype, bits)
+    sweep = _Sweep(A, way.kernel, right_hand_side(A.shape[1], dtype), effort)
+    hot_blocks = _spread(whole_blocks(A.nnz), effort.hot_blocks)
+    hot = _Hot(A, hot_blocks, sweep.x, effort)
+    (streaming, product_s, ratio), hot_ns = sweep.measure(), hot.measure()
+    (again, product_again_s, _), hot_again_ns = sweep.measure(), hot.measure()
+    energy = _Energy.of(hot, hot_ns, meter)
+    return BlockLabels(
+        matrix=problem.specification,
+        name=problem.name,
+        group=problem.group,
+        dtype=dtype,
+        kernel=way.kernel,
+        rows=found.rows,
+        cols=found.cols,
+        nnz=found.nnz,
+        index_bits=bits,
+        mispredicted_rows=found.row_lengths.mispredicted or 0,
+        product_s=product_s,
+        product_again_s=product_again_s,
+        runs_over_product=ratio,
+        machine=machine.name,
+        measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        version=VERSION,
+        energy_source=meter.source if meter and len(energy.blocks) else None,
+        features=describe_blocks(A.indptr, A.indices, np.arange(whole_blocks(A.nnz))).astype(np.float32),
+        streaming_ns=streaming.astype(np.float32),
+        streaming_again_ns=again.astype(np.float32),
+        hot_blocks=hot_blocks,
+        hot_ns=hot_ns.astype(np.float32),
+        hot_again_ns=hot_again_ns.astype(np.float32),
+        energy_blocks=energy.blocks,
+        energy_nj=energy.nj.astype(np.float32),
+        energy_again_nj=energy.again_nj.astype(np.float32),
+    )
+
+
+def labelled_way(problem: Problem, machine: Machine, dtype: str) -> Candidate:
+    """Return the Candidate whose products are labelled: CSR on one thread, with the kernel of the rule."""
+    A = problem.matrix
+    bits = 8 * max(A.indptr.itemsize, A.indices.itemsize)
+    blocks = RowBlocks.of(problem.sampled_structure)
+    return Target(PROCESSOR, dtype, bits, 1).candidate("csr", blocks, machine)
+
+
+def run_starts(indptr: NDArray[Any], run_entries: int) -> NDArray[np.int64]:
+    """Return the first rows of runs of at least so many entries, and the number of rows.
+
+    Each run begins at the first row behind a multiple of `run_entries` and has entries; the last run may be
+    shorter. A row that is longer is a run.
+    """
+    rows, nnz = len(indptr) - 1, int(indptr[-1])
+    starts = np.searchsorted(indptr, np.arange(0, nnz, run_entries), side="left").astype(np.int64)
+    starts = np.unique(np.append(0, starts))
+    starts = starts[indptr[starts] < nnz]
+    # Empty rows at the start of the matrix are no run of their own.
+    starts = starts[np.append(True, np.diff(indptr[starts]) > 0)]
+    return np.append(starts, rows)
+
+
+def shared_by_entries(ends: NDArray[Any], seconds: Floats, blocks: int) -> Floats:
+    """Return the seconds of blocks of BLOCK_ENTRIES entries that runs with known seconds are cut into.
+
+    Parameters
+    ----------
+    ends : int array of shape (runs + 1,)
+        Entries before each run, from 0 to all, ascending.
+    seconds : float array of shape (runs,)
+    blocks : int
+    """
+    until = np.append(0.0, np.cumsum(seconds))
+    return np.diff(np.interp(np.arange(blocks + 1) * BLOCK_ENTRIES, ends, until))
+
+
+@dataclass
+class _Sweep:
+    """Products of a matrix with clocks inside."""
+
+    A: csr_array[Any]
+    kernel: str
+    x: NDArray[Any]
+    effort: LabelEffort
+
+    def __post_init__(self) -> None:
+        self.arrays = self.A.indptr, self.A.indices, self.A.data
+        self.starts = run_starts(self.A.indptr, RUN_BLOCKS * BLOCK_ENTRIES)
+        self.whole = np.array([0, self.A.shape[0]], dtype=np.int64)
+        first_s = float(self._times(self.whole, _LEAST_SWEEPS).min())
+        least = max(_LEAST_SWEEPS, int(self.effort.most_s / first_s))
+        self.sweeps = min(self.effort.sweeps, least)
+
+    def _times(self, starts: NDArray[np.int64], sweeps: int) -> Floats:
+        return run_times(self.arrays, self.kernel, self.x, starts, sweeps)
+
+    def measure(self) -> tuple[Floats, float, float]:
+        """Return nanoseconds an entry of each block, the product's seconds, and the runs' sum over these."""
+        clock = clock_s()
+        product_s = float(np.quantile(self._times(self.whole, self.sweeps), LOW_SHARE)) - clock
+        runs_s = np.quantile(self._times(self.starts, self.sweeps), LOW_SHARE, axis=0) - clock
+        # The clock advances in whole nanoseconds: a run of a few entries may seem to take none.
+        runs_s = np.maximum(runs_s, 1e-9)
+        ratio = float(runs_s.sum()) / product_s
+        blocks_s = shared_by_entries(self.A.indptr[self.starts], runs_s / ratio, whole_blocks(self.A.nnz))
+        return blocks_s / BLOCK_ENTRIES * 1e9, product_s, ratio
+
+
+@dataclass
+class _Hot:
+    """Blocks of a matrix that are repeated in place."""
+
+    A: csr_array[Any]
+    blocks: NDArray[np.int64]
+    x: NDArray[Any]
+    effort: LabelEffort
+
+    def measure(self) -> Floats:
+        """Return nanoseconds an entry of each block."""
+        firsts = self.blocks * BLOCK_ENTRIES
+        repeats, trials = self.effort.hot_repeats, self.effort.hot_trials
+        A = self.A
+        taken = hot_times(self._rows, A.indices, A.data, self.x, firsts, BLOCK_ENTRIES, repeats, trials)
+        return np.asarray(taken.min(axis=1) / BLOCK_ENTRIES * 1e9)
+
+    @cached_property
+    def _rows(self) -> NDArray[Any]:
+        """The row of each entry."""
+        lengths = np.diff(self.A.indptr)
+        return np.repeat(np.arange(len(lengths), dtype=self.A.indices.dtype), lengths)
+
+    def joules(self, block: int, repeats: int, meter: Meter) -> float | None:
+        """Return the joules of one block, repeated so often in place; None where nothing was counted."""
+        own = slice(block * BLOCK_ENTRIES, (block + 1) * BLOCK_ENTRIES)
+        rows, indices, data = self._rows[own], self.A.indices[own], self.A.data[own]
+        # Rows begin at 0: else the time to make y would be read as well.
+        arrays = rows - rows[0], indices, data, self.x, np.zeros(1, dtype=np.int64)
+        before = meter.joules()
+        hot_times(*arrays, BLOCK_ENTRIES, repeats, 1)
+        used = used_joules(before, meter.joules())
+        return None if used is None else used / repeats
+
+
+@dataclass(frozen=True)
+class _Energy:
+    """Nanojoules an entry of the blocks that a meter counted twice."""
+
+    blocks: NDArray[np.int64]
+    nj: Floats
+    again_nj: Floats
+
+    @classmethod
+    def of(cls, hot: _Hot, ns: Floats, meter: Meter | None) -> _Energy:
+        """Read blocks of `hot`, which take `ns` nanoseconds an entry, for as long as the meter needs."""
+        found: list[tuple[int, float, float]] = []
+        if meter is None:
+            return cls(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0))
+        wanted = max(2, int(hot.effort.energy_s / (2 * meter.run_s)))
+        for place in _spread(len(hot.blocks), wanted).tolist():
+            block = int(hot.blocks[place])
+            repeats = max(1, round(meter.run_s / (ns[place] * BLOCK_ENTRIES * 1e-9)))
+            first, again = (hot.joules(block, repeats, meter) for _ in range(2))
+            if first is not None and again is not None:
+                found.append((block, first / BLOCK_ENTRIES * 1e9, again / BLOCK_ENTRIES * 1e9))
+        numbers = np.array([each[0] for each in found], dtype=np.int64)
+        values = np.array([each[1:] for each in found]).reshape(-1, 2)
+        return cls(numbers, values[:, 0], values[:, 1])
+
+
+def _spread(blocks: int, wanted: int) -> NDArray[np.int64]:
+    """Return the numbers of so many blocks at most, evenly spread."""
+    taken = min(blocks, wanted)
+    return (np.arange(taken) * blocks // max(taken, 1)).astype(np.int64)

@@ -1,0 +1,145 @@
+"""Architectures of networks of blocks, in PyTorch.
+
+Source: M. Barreda, M. F. Dolz, M. A. Castano, "Convolutional neural nets for estimating the run time and
+energy consumption of the sparse matrix-vector product" (2020), section 4.2 and Table 2. Twice a convolution,
+ReLU and a maximum over a pool, no padding; then dense layers, each but the last with ReLU and dropout; one
+output that is linear. Inputs are ln(|difference of columns| + 1) within a block, 249 of 250 entries.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from sparsecast.papers.barreda_2020.features.entry_blocks import BLOCK_ENTRIES
+from sparsecast.papers.barreda_2020.networks import required
+
+#: Differences within a block.
+INPUTS = BLOCK_ENTRIES - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """The hyper-parameters of Table 2, and what the paper's networks do not have.
+
+    Attributes
+    ----------
+    filters, kernels, pools : pairs of int
+        Of the two convolutions.
+    dense : tuple of int
+        Neurons of the dense layers before the output.
+    dropout : tuple of float
+        After each of them.
+    channels : int
+        1: distances of columns. 2: also the rows that end between two entries.
+    conditions : int
+        Numbers that the dense layers see beside the block: see `dataset.conditions_of`, and BLOCK_FEATURES.
+    logarithm : bool
+        The output is the logarithm of the label, so that squared errors are of relative ones.
+    """
+
+    filters: tuple[int, int]
+    kernels: tuple[int, int]
+    pools: tuple[int, int]
+    dense: tuple[int, ...]
+    dropout: tuple[float, ...]
+    channels: int = 1
+    conditions: int = 0
+    logarithm: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, stored: dict[str, Any]) -> Architecture:
+        """Return what `to_dict` gave.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            If it is something else.
+        """
+        values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in stored.items()}
+        return cls(**values)
+
+    @property
+    def flat(self) -> int:
+        """Numbers that the convolutions leave of a block."""
+        length = INPUTS
+        for kernel, pool in zip(self.kernels, self.pools, strict=True):
+            length = (length - kernel + 1) // pool
+        if length < 1:
+            raise ValueError(
+                f"kernels {self.kernels} and pools {self.pools} leave nothing of {INPUTS} inputs"
+            )
+        return length * self.filters[1]
+
+
+#: Table 2: the networks of time and of energy.
+TIME = Architecture((32, 64), (3, 9), (7, 5), (1000,), (6.6e-4,))
+ENERGY = Architecture((32, 64), (5, 3), (7, 7), (100, 1000), (0.47, 0.59))
+
+#: Ours: ends of rows and conditions beside the distances; smaller, because it is asked about every block.
+SEEING_ROWS = Architecture(
+    (16, 32), (5, 5), (4, 4), (64, 64), (0.1, 0.0), channels=2, conditions=27, logarithm=True
+)
+
+
+@dataclass
+class BlockNetwork:
+    """A network of PyTorch, and what normalises its output.
+
+    Attributes
+    ----------
+    architecture : Architecture
+    parts : torch.nn.ModuleDict
+        The layers over the block, and the dense ones.
+    """
+
+    architecture: Architecture
+    parts: Any = field(repr=False)
+
+    def __call__(self, blocks: Any, conditions: Any) -> Any:
+        """Return the outputs, shape (b,), of blocks (b, channels, INPUTS) and conditions (b, conditions)."""
+        torch = required("torch")
+        seen = self.parts["blocks"](blocks)
+        return self.parts["dense"](torch.cat([seen, conditions], dim=1)).squeeze(1)
+
+    @property
+    def parameters(self) -> int:
+        """Number of weights and biases."""
+        return sum(each.numel() for each in self.parts.parameters())
+
+
+def built(architecture: Architecture, seed: int = 0) -> BlockNetwork:
+    """Return a network with weights as drawn from a seed.
+
+    Raises
+    ------
+    InputError
+        If PyTorch is missing.
+    ValueError
+        If nothing of a block is left after the pools.
+    """
+    torch = required("torch")
+    nn = torch.nn
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        layers: list[Any] = []
+        channels = architecture.channels
+        for filters, kernel, pool in zip(
+            architecture.filters, architecture.kernels, architecture.pools, strict=True
+        ):
+            layers += [nn.Conv1d(channels, filters, kernel), nn.ReLU(), nn.MaxPool1d(pool)]
+            channels = filters
+        dense: list[Any] = []
+        width = architecture.flat + architecture.conditions
+        for neurons, dropout in zip(architecture.dense, architecture.dropout, strict=True):
+            dense += [nn.Linear(width, neurons), nn.ReLU(), nn.Dropout(dropout)]
+            width = neurons
+        dense.append(nn.Linear(width, 1))
+        parts = nn.ModuleDict(
+            {"blocks": nn.Sequential(*layers, nn.Flatten()), "dense": nn.Sequential(*dense)}
+        )
+    return BlockNetwork(architecture, parts)

@@ -1,0 +1,233 @@
+"""Datasets of blocks: inputs, labels, and which group each block belongs to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecast.features.structure import Structure
+from sparsecast.machines.machine import Machine
+from sparsecast.matrices.problem import Problem
+from sparsecast.papers.barreda_2020.features.entry_blocks import BLOCK_ENTRIES, describe_blocks
+from sparsecast.papers.barreda_2020.label_files import BlockLabels
+from sparsecast.papers.barreda_2020.models.blocks import late_reads
+from sparsecast.papers.barreda_2020.networks.architectures import INPUTS
+from sparsecast.records import VALUE_BYTES
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class BlockDataset:
+    """Blocks of several matrices with a label each.
+
+    Attributes
+    ----------
+    inputs : float32 array of shape (b, 2, INPUTS)
+        ln(|difference of columns| + 1), and the number of rows that end between the two entries.
+    conditions : float32 array of shape (b, conditions)
+        Numbers that hold for the whole matrix and machine (see `conditions_of`), then BLOCK_FEATURES.
+    labels, again : float32 arrays of shape (b,)
+        Nanoseconds or nanojoules an entry, measured twice.
+    matrices : int array of shape (b,)
+        Which of `names` a block is of.
+    names, groups : tuple of str
+        Matrices, and the group of each.
+    """
+
+    inputs: NDArray[np.float32]
+    conditions: Floats
+    labels: Floats
+    again: Floats
+    matrices: NDArray[np.int64]
+    names: tuple[str, ...]
+    groups: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def of(self, chosen: NDArray[Any]) -> BlockDataset:
+        """Return some of the blocks, by number or by mask."""
+        arrays = {
+            name: getattr(self, name)[chosen]
+            for name in ("inputs", "conditions", "labels", "again", "matrices")
+        }
+        return replace(self, **arrays)
+
+    def of_groups(self, groups: Collection[str]) -> BlockDataset:
+        """Return the blocks of the matrices of some groups."""
+        return self.of(np.isin(np.array(self.groups)[self.matrices], list(groups)))
+
+    @property
+    def noise(self) -> float:
+        """Median relative difference of labels that were measured twice."""
+        return float(np.median(np.abs(self.again / self.labels - 1)))
+
+    def split_by_group(self, share: float = 0.2, seed: int = 0) -> tuple[BlockDataset, BlockDataset]:
+        """Return two parts, the second with about a share of the groups: no group stands on both sides."""
+        groups = np.array(sorted(set(self.groups)))
+        np.random.default_rng(seed).shuffle(groups)
+        count = max(1, round(share * len(groups)))
+        return self.of_groups(groups[count:]), self.of_groups(groups[:count])
+
+    def split_first(self, share: float = 0.2) -> tuple[BlockDataset, BlockDataset]:
+        """Return the paper's split: the first blocks are the second part, whatever matrix they are of."""
+        count = round(share * len(self))
+        return self.of(np.arange(count, len(self))), self.of(np.arange(count))
+
+
+def joined(parts: Sequence[BlockDataset]) -> BlockDataset:
+    """Return several datasets as one.
+
+    Raises
+    ------
+    ValueError
+        If there is none.
+    """
+    starts = np.cumsum([0, *(len(part.names) for part in parts[:-1])])
+    numbers = [part.matrices + start for part, start in zip(parts, starts, strict=True)]
+    return BlockDataset(
+        np.concatenate([part.inputs for part in parts]),
+        np.concatenate([part.conditions for part in parts]),
+        np.concatenate([part.labels for part in parts]),
+        np.concatenate([part.again for part in parts]),
+        np.concatenate(numbers),
+        tuple(name for part in parts for name in part.names),
+        tuple(group for part in parts for group in part.groups),
+    )
+
+
+def labelled_blocks(
+    problem: Problem,
+    labels: BlockLabels,
+    kind: str,
+    machine: Machine,
+    most: int,
+    frequency_ghz: float | None = None,
+) -> BlockDataset:
+    """Return the blocks of a matrix with their labels.
+
+    Parameters
+    ----------
+    problem : Problem
+        The matrix of the labels.
+    labels : BlockLabels
+    kind : str
+        ``"hot"``, ``"streaming"``, or ``"energy"``, in place of nanoseconds nanojoules.
+    machine : Machine
+    most : int
+        Blocks at most, evenly spread.
+    frequency_ghz : float, optional
+        That the labels were measured at, where it is known.
+    """
+    if kind == "hot":
+        numbers, first, again = labels.hot_blocks, labels.hot_ns, labels.hot_again_ns
+    elif kind == "energy":
+        numbers, first, again = labels.energy_blocks, labels.energy_nj, labels.energy_again_nj
+    else:
+        numbers = np.arange(labels.blocks)
+        first, again = labels.streaming_ns, labels.streaming_again_ns
+    taken = min(most, len(numbers))
+    chosen = np.arange(taken) * len(numbers) // max(taken, 1)
+    widths = VALUE_BYTES[labels.dtype], labels.index_bits // 8
+    conditions = conditions_of(problem.sampled_structure, widths, machine, frequency_ghz)
+    A, blocks = problem.matrix, numbers[chosen]
+    return BlockDataset(
+        block_inputs(A.indptr, A.indices, blocks),
+        _beside(conditions, labels.features[blocks]),
+        first[chosen],
+        again[chosen],
+        np.zeros(taken, dtype=np.int64),
+        (labels.name,),
+        (labels.group,),
+    )
+
+
+def asked_blocks(problem: Problem, machine: Machine) -> BlockDataset:
+    """Return all whole blocks of a matrix to ask a network about: their labels are NaN."""
+    A = problem.matrix
+    blocks = np.arange(int(A.nnz) // BLOCK_ENTRIES)
+    widths = A.dtype.itemsize, max(A.indptr.itemsize, A.indices.itemsize)
+    conditions = conditions_of(problem.sampled_structure, widths, machine)
+    unknown = np.full(len(blocks), np.nan, dtype=np.float32)
+    return BlockDataset(
+        block_inputs(A.indptr, A.indices, blocks),
+        _beside(conditions, describe_blocks(A.indptr, A.indices, blocks)),
+        unknown,
+        unknown,
+        np.zeros(len(blocks), dtype=np.int64),
+        (problem.name,),
+        (problem.group,),
+    )
+
+
+def conditions_of(
+    found: Structure, widths: tuple[int, int], machine: Machine, frequency_ghz: float | None = None
+) -> Floats:
+    """Return what holds for all blocks of a matrix on a machine, each about -1 to 1.
+
+    Width of values, bytes of x and of the matrix, mispredicted rows an entry, three caches, the frequency of
+    the core, whether that is known, and reads of x that come back late.
+
+    Parameters
+    ----------
+    found : Structure
+    widths : (int, int)
+        Bytes of values and of indices.
+    machine : Machine
+    frequency_ghz : float, optional
+    """
+    value, index = widths
+    matrix_bytes = found.nnz * (value + index) + found.rows * (8 + value)
+    caches = [cache.bytes for cache in machine.product_caches][:3]
+    sizes = [found.cols * value, matrix_bytes, *caches, *[caches[-1] if caches else 1] * (3 - len(caches))]
+    scaled = [(math.log2(max(size, 1)) - 20) / 10 for size in sizes]
+    return np.array(
+        [
+            (value - 8) / 4,
+            *scaled[:2],
+            (found.row_lengths.mispredicted or 0) / max(found.nnz, 1) * 4,
+            *scaled[2:],
+            0.0 if frequency_ghz is None else frequency_ghz - 2.4,
+            float(frequency_ghz is not None),
+            *(np.log2(1e-4 + late_reads(found)) / 7 + 1),
+        ],
+        dtype=np.float32,
+    )
+
+
+def _beside(conditions: Floats, features: NDArray[Any]) -> Floats:
+    """Return the conditions of a matrix beside the features of each of its blocks."""
+    return np.column_stack([np.tile(conditions, (len(features), 1)), features]).astype(np.float32)
+
+
+def block_inputs(
+    indptr: NDArray[Any], indices: NDArray[Any], blocks: NDArray[np.int64]
+) -> NDArray[np.float32]:
+    """Return the inputs of some whole blocks, shape (b, 2, INPUTS).
+
+    First ln(|difference of the columns of consecutive entries| + 1) (Barreda et al., section 4.1), then the
+    rows that end between the two.
+    """
+    found = np.zeros((len(blocks), 2, INPUTS), dtype=np.float32)
+    _fill(indptr, indices, blocks, found)
+    return found
+
+
+@numba.njit(nogil=True, cache=True)
+def _fill(indptr, indices, blocks, found):  # type: ignore[no-untyped-def]
+    for place in range(len(blocks)):
+        first = blocks[place] * BLOCK_ENTRIES
+        row = np.searchsorted(indptr, first, side="right")
+        for k in range(INPUTS):
+            here, following = np.int64(indices[first + k]), np.int64(indices[first + k + 1])
+            found[place, 0, k] = np.log(abs(following - here) + 1.0)
+            while row < len(indptr) and indptr[row] <= first + k + 1:
+                found[place, 1, k] += 1
+                row += 1

@@ -1,0 +1,1 @@
+"""Families of matrices of this paper; each file registers one."""

@@ -1,0 +1,90 @@
+"""The five-minute benchmark of Gahvari et al. (2007) on this machine, and twins of real matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from sparsecast.api.calibrating import calibration, thread_counts
+from sparsecast.benchmark.run import Calibration, Progress, no_progress
+from sparsecast.devices import DEVICES
+from sparsecast.devices.naming import parse_device
+from sparsecast.errors import InputError
+from sparsecast.papers.gahvari_2007 import search_space, summary
+from sparsecast.papers.gahvari_2007.suites.gahvari import Gahvari
+from sparsecast.papers.gahvari_2007.summary import BenchResult
+from sparsecast.papers.gahvari_2007.twin_comparison import Twins, twins_of
+
+
+def bench(
+    budget_s: float = 300.0,
+    *,
+    threads: int | None = None,
+    dtype: str | None = None,
+    device: str = "cpu",
+    blocks: Sequence[str] | None = None,
+    on_progress: Progress = no_progress,
+) -> BenchResult:
+    """Rate this machine by the five-minute benchmark of Gahvari et al. (2007), and keep its profile.
+
+    It is a calibration in which the benchmark's matrices come first; those that forecasts need follow.
+
+    Parameters
+    ----------
+    budget_s : float
+        At least 60.
+    threads, dtype, device, on_progress
+        As in `calibrate`, also in what is raised.
+    blocks : sequence of str, optional
+        Block sizes such as ``"4x2"``; by default all 36.
+    """
+    rating = Gahvari(search_space.all_series(blocks))
+    run = calibration(budget_s, threads=threads, dtype=dtype, device=device, rating=rating)
+    run.on_progress = on_progress
+    run.run()
+    return bench_result(run, rating)
+
+
+def bench_result(run: Calibration, rating: Gahvari) -> BenchResult:
+    """Return the figures of what a calibration has measured of the five-minute benchmark."""
+    found = summary.ratings(run.records, run.machine, run.bandwidths, rating.range_ends)
+    return BenchResult(
+        machine=run.machine,
+        budget_s=run.budget_s,
+        used_s=run.used_s,
+        ratings=tuple(found),
+        phases=run.phases,
+        notes=(*run.notes, *summary.notes(found)),
+        interrupted=run.interrupted,
+    )
+
+
+def twins(
+    paths: Sequence[str | Path],
+    *,
+    threads: int | None = None,
+    dtype: str | None = None,
+    device: str = "cpu",
+    on_matrix: Callable[[], None] = lambda: None,
+) -> Twins:
+    """Measure matrices and their synthetic twins in turn, on the processor.
+
+    Parameters
+    ----------
+    paths : sequence of path-like
+        Matrix files; those that cannot be read are left out, with the reason.
+    threads, dtype, device
+        As in `calibrate`; by default each matrix' own type, on a device that computes on the host.
+    on_matrix : callable
+        Called after each matrix.
+
+    Raises
+    ------
+    InputError
+        If the threads, dtype or device cannot be.
+    """
+    computing = DEVICES.get(parse_device(device)[0])
+    if not computing.shares_host:
+        raise InputError(f"device '{device}' with twins: expected cpu, where they are compared; name that")
+    machine = computing.describe()
+    return twins_of(paths, thread_counts(machine, threads), machine, dtype, on_matrix)

@@ -1,0 +1,162 @@
+"""The synthetic suite: the matrices of the five-minute benchmark, made and measured within a time limit."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+
+from sparsecast.benchmark.measurement import Instruments, measure_candidates
+from sparsecast.benchmark.run import Measured, OutOfTime
+from sparsecast.devices.compiling import compiled_in_turn
+from sparsecast.devices.device import Device
+from sparsecast.errors import MatrixSizeError
+from sparsecast.features.analysis import structure
+from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.features.structure import Structure
+from sparsecast.machines.machine import Machine
+from sparsecast.matrices.banded_synthesis import banded_matrix
+from sparsecast.matrices.problem import Problem
+from sparsecast.measuring.timing import Effort
+from sparsecast.papers.gahvari_2007.estimator import Search, points_again
+from sparsecast.papers.gahvari_2007.search_space import SYMMETRIC, UNBLOCKED, Point, Series
+from sparsecast.papers.gahvari_2007.summary import AGAIN, AGAIN_SHARE, SUITE
+from sparsecast.planning.candidates import Target
+from sparsecast.records import Candidate
+
+#: Many matrices and few samples of each: medians are taken over the matrices. Of those without blocks and of
+#: the symmetric ones, which have figures of their own, there are few.
+EFFORT, EFFORT_OF_FEW = Effort(20, 0.0005, 0.05, 0.02), Effort(40, 0.0005, 0.1, 0.05)
+
+#: Share of the time limit that compiling may take, beyond which the block sizes that are left are left out.
+COMPILING_SHARE = 0.6
+
+
+def candidate_of(series: Series, found: Structure, target: Target, machine: Machine) -> Candidate:
+    """Return the one Candidate that a series is measured with: in BCSR, that of exactly its block size."""
+    candidate = target.candidate(series.format, RowBlocks.of(found), machine)
+    return replace(candidate, parameters=series.parameters)
+
+
+@dataclass
+class SyntheticSuite:
+    """One run of the suite.
+
+    Attributes
+    ----------
+    targets : sequence of Target
+        Of one device, type of values and width of indices: all are measured on each matrix, in turn.
+    series : sequence of Series
+        Those that the device has no kernels for are left out.
+    on_point : callable
+        Told what is done next.
+    phases : dict of str to float
+        Seconds used so far for compiling, building matrices, measuring them, and measuring some again.
+    left_out : list of Series
+        Those that there was no time to compile.
+    missed, too_large : list of Point
+        Those that there was no time, and no memory, for.
+    """
+
+    targets: Sequence[Target]
+    series: Sequence[Series]
+    dimensions: Sequence[int]
+    device: Device
+    machine: Machine
+    on_point: Callable[[str], None] = lambda name: None
+    phases: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    left_out: list[Series] = field(default_factory=list)
+    missed: list[Point] = field(default_factory=list)
+    too_large: list[Point] = field(default_factory=list)
+
+    def run(self, limit_s: float) -> Iterator[Measured]:
+        """Measure for so many seconds, and yield each matrix with its Records as they are made."""
+        start = perf_counter()
+
+        def left_s() -> float:
+            return limit_s - (perf_counter() - start)
+
+        search = Search(self._compiled(left_s, limit_s), self.dimensions, left_s())
+        self.missed = search.missed
+        reserve_s, took = AGAIN_SHARE * search.limit_s, {}
+        for point in search.points(lambda: left_s() - reserve_s):
+            begin = perf_counter()
+            try:
+                yield self._measure(point, SUITE, left_s)
+            except OutOfTime:
+                search.missed.append(point)
+            except MatrixSizeError:  # a smaller one may fit
+                self.too_large.append(point)
+            else:
+                took[point] = perf_counter() - begin
+            search.took(point, perf_counter() - begin)
+        for point in points_again(took, min(reserve_s, left_s())):
+            if took[point] <= left_s():
+                with suppress(OutOfTime, MatrixSizeError):
+                    yield self._measure(point, AGAIN, left_s)
+
+    def notes(self) -> list[str]:
+        """Return in sentences what the time did not suffice for."""
+        dtype, said = self.targets[0].dtype, []
+        if self.left_out:
+            names = ", ".join(series.name for series in self.left_out)
+            said.append(f"{dtype}: no time to compile {names}")
+        if self.missed:
+            said.append(f"{dtype}: out of time for {len(self.missed):,} points, refilled like those cut")
+        if self.too_large:
+            said.append(f"{dtype}: no memory for {len(self.too_large):,} points, refilled like those cut")
+        return said
+
+    def _compiled(self, left_s: Callable[[], float], limit_s: float) -> list[Series]:
+        """Compile the kernels of the series, and return the series for which the time sufficed."""
+        begin = perf_counter()
+        known = self.device.kernels.names()
+        wanted = [series for series in self.series if series.format in known]
+        # Symmetric ones have a kernel of their own, which the rules choose for symmetric matrices only.
+        tiny = {kind: structure(banded_matrix(48, 24, symmetric=kind, seed=0)) for kind in (False, True)}
+        kernels = {
+            series: [
+                candidate_of(series, tiny[series.is_symmetric], target, self.machine)
+                for target in self.targets
+            ]
+            for series in wanted
+        }
+        ready: list[Series] = []
+        in_turn = [candidate for series in wanted for candidate in kernels[series]]
+        with closing(compiled_in_turn(in_turn, self.machine.threads)) as compiled:
+            for number, series in enumerate(wanted):
+                if ready and limit_s - left_s() > COMPILING_SHARE * limit_s:
+                    self.left_out = wanted[number:]
+                    break
+                self.on_point(f"compiling for {series.name}")
+                for _ in kernels[series]:
+                    next(compiled)
+                # What makes its matrices is compiled too.
+                banded_matrix(48, 24, block=series.block, symmetric=series.is_symmetric, seed=0)
+                ready.append(series)
+        self._spent("compiling", begin)
+        return ready
+
+    def _measure(self, point: Point, suite: str, left_s: Callable[[], float]) -> Measured:
+        def watch() -> None:
+            if left_s() < 0:
+                raise OutOfTime
+
+        self.on_point(point.name)
+        begin = perf_counter()
+        problem = Problem.named(point.name)
+        found = problem.structure
+        self._spent("making matrices", begin)
+        begin = perf_counter()
+        candidates = [candidate_of(point.series, found, target, self.machine) for target in self.targets]
+        effort = EFFORT_OF_FEW if point.series in (UNBLOCKED, SYMMETRIC) else EFFORT
+        try:
+            instruments = Instruments(self.device)
+            return problem, measure_candidates(problem, suite, candidates, effort, instruments, watch)
+        finally:
+            self._spent("measuring" if suite == SUITE else "measuring again", begin)
+
+    def _spent(self, phase: str, begin: float) -> None:
+        self.phases[phase] += perf_counter() - begin

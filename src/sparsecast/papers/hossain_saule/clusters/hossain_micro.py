@@ -1,0 +1,193 @@
+"""The model from micro-benchmarks of Hossain and Saule.
+
+Source: M. M. Hossain, E. Saule, "Performance Model of Iterated SpMV for Distributed System", section III.C:
+T = L_FMA nnz + memory + communication, for the mean rank. Memory is Table I's bytes at the bandwidth of
+STREAM for their size, and a line for each miss of a cache with LRU that a rank has to itself. Communication
+is a polynomial in nodes, ranks and bytes for each kind.
+
+What the paper leaves open, and what is done here:
+
+- The polynomials are of degree 2, of logarithms. A quantity that no measurement varies has no part in them.
+- Reduce and Bcast have 8 ceil(n/p) bytes among p ranks, Allgatherv 8 n/P of each rank. Point to point takes
+  the mean number of calls times the ping-pong of their mean bytes.
+- Misses follow from counts instead of a run through the matrix: accesses at random in 2D, whose matrices are
+  permuted at random; one for each line of x in 1D.
+- As printed, caches are cold. COO sets y to zero first, which Table I leaves out; `as_printed` does so too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations_with_replacement
+from math import isqrt
+from typing import ClassVar, Self
+
+import numpy as np
+
+from sparsecast.cluster_records import Configuration, MicroBenchmark
+from sparsecast.models.clusters import CLUSTER_MODELS
+from sparsecast.models.clusters.cluster_model import (
+    ADD_MICROBENCHMARKS,
+    ClusterForecast,
+    ClusterModel,
+    ClusterTraining,
+    Floats,
+    Question,
+    memory_bytes,
+)
+from sparsecast.models.clusters.local_work import (
+    LINE_BYTES,
+    CacheShare,
+    is_random,
+    ordered_misses,
+    paper_bytes,
+    x_lines,
+)
+from sparsecast.models.clusters.network import Placement
+from sparsecast.models.clusters.speeds import Memory
+from sparsecast.papers.hossain_saule.models.hossain_linear import FORMATS_OF_THE_PAPER
+from sparsecast.records import VALUE_BYTES
+
+#: The three products of the paper.
+ALGORITHMS_OF_THE_PAPER = ("global-1d", "local-1d", "2d")
+
+#: The kinds of micro-benchmarks of each.
+KINDS = {"global-1d": ("allgatherv",), "local-1d": ("ping-pong",), "2d": ("reduce", "bcast")}
+
+
+class Polynomial:
+    """Time of one kind of communication: log-log of degree 2 in nodes, ranks and bytes.
+
+    Parameters
+    ----------
+    points : sequence of MicroBenchmark
+        At least one.
+    """
+
+    def __init__(self, points: Sequence[MicroBenchmark]) -> None:
+        raw = self._logarithms(*np.array([[p.nodes, p.ranks, p.bytes] for p in points], dtype=float).T)
+        self._varies = np.ptp(raw, axis=0) > 0
+        self._middle = raw.mean(axis=0)
+        target = np.log([point.time_s for point in points])
+        self._costs = np.linalg.lstsq(self._powers(raw), target)[0]
+
+    @staticmethod
+    def _logarithms(nodes: Floats, ranks: Floats, size_bytes: Floats) -> Floats:
+        return np.log(np.maximum(np.column_stack([nodes, ranks, size_bytes]), 1.0))
+
+    def _powers(self, raw: Floats) -> Floats:
+        x = (raw - self._middle)[:, self._varies]
+        pairs = combinations_with_replacement(range(x.shape[1]), 2)
+        return np.column_stack([np.ones(len(x)), x, *(x[:, i] * x[:, j] for i, j in pairs)])
+
+    def __call__(self, nodes: int, ranks: int, size_bytes: float) -> float:
+        """Return the seconds of one call."""
+        raw = self._logarithms(*(np.array([float(each)]) for each in (nodes, ranks, size_bytes)))
+        return float(np.exp(self._powers(raw) @ self._costs)[0])
+
+
+@CLUSTER_MODELS.register("hossain-micro")
+class HossainMicroCluster(ClusterModel):
+    """Operations, bytes, misses and messages at measured speeds; fitted to no product of a matrix.
+
+    Parameters
+    ----------
+    as_printed : bool
+        Whether COO finds its y at zero.
+
+    Attributes
+    ----------
+    fma_s_ : float
+    memory_ : Memory
+    polynomials_ : dict of str to Polynomial
+        Of the kinds of communication that were measured.
+    """
+
+    name: ClassVar[str] = "hossain-micro"
+    algorithms: ClassVar[tuple[str, ...] | None] = ALGORITHMS_OF_THE_PAPER
+    formats: ClassVar[tuple[str, ...] | None] = FORMATS_OF_THE_PAPER
+
+    def __init__(self, as_printed: bool = False) -> None:
+        self.as_printed = as_printed
+
+    def fit(self, training: ClusterTraining) -> Self:
+        """Learn the speeds."""
+        for kind in ("fma", "triad"):
+            if not training.of_kind(kind):
+                raise self.insufficient(
+                    f"micro-benchmarks of kind {kind}, with no more ranks than cores; {ADD_MICROBENCHMARKS}"
+                )
+        self.fma_s_ = float(np.median([each.time_s for each in training.of_kind("fma")]))
+        self.memory_ = Memory(training.of_kind("triad"))
+        self.cache_ = CacheShare.third_level(training.machine)
+        kinds = {kind for each in KINDS.values() for kind in each}
+        found = {kind: [m for m in training.of_kind(kind) if m.ranks > 1] for kind in sorted(kinds)}
+        self.polynomials_ = {kind: Polynomial(points) for kind, points in found.items() if points}
+        if not self.polynomials_:
+            raise self.insufficient(
+                f"micro-benchmarks of allgatherv, reduce, bcast or ping-pong; {ADD_MICROBENCHMARKS}"
+            )
+        return self
+
+    def lacking(self, configuration: Configuration) -> str | None:
+        """Return which micro-benchmarks of an algorithm are missing."""
+        outside = super().lacking(configuration)
+        if outside is not None or configuration.ranks == 1:
+            return outside
+        missing = [k for k in KINDS[configuration.algorithm] if k not in self.polynomials_]
+        if missing:
+            return f"the {self.name} model expected micro-benchmarks of {missing[0]}; {ADD_MICROBENCHMARKS}"
+        return None
+
+    def forecast(self, configurations: Sequence[Configuration], question: Question) -> list[ClusterForecast]:
+        """Return the time of the mean rank in each Configuration."""
+        return [self._forecast(each, question) for each in configurations if self.lacking(each) is None]
+
+    def _forecast(self, configuration: Configuration, question: Question) -> ClusterForecast:
+        found = question.distribution
+        on = Placement(configuration.ranks, configuration.nodes)
+        accessed = paper_bytes(configuration, found, zeroes_y=not self.as_printed)
+        share = self.memory_.share(on.ranks_per_node, accessed)
+        terms = {
+            "FMA": self.fma_s_ * float(found.nnz.mean()),
+            "sequential": float((accessed / share).mean()),
+            "misses": float((self._misses(configuration, question) * LINE_BYTES / share).mean()),
+        }
+        messages = self._messages(configuration, question)
+        computation_s, communication_s = sum(terms.values()), sum(messages.values())
+        return ClusterForecast(
+            configuration,
+            max(computation_s + communication_s, np.finfo(float).tiny),
+            None,
+            None,
+            computation_s,
+            communication_s,
+            memory_bytes(configuration, question),
+            tuple({**terms, **messages}.items()),
+        )
+
+    def _misses(self, configuration: Configuration, question: Question) -> Floats:
+        found = question.distribution
+        if is_random(configuration):
+            return self.cache_.cold_misses(found.nnz.astype(float), x_lines(configuration, found))
+        return ordered_misses(configuration, found, CacheShare(0.0))
+
+    def _messages(self, configuration: Configuration, question: Question) -> dict[str, float]:
+        found, ranks, nodes = question.distribution, configuration.ranks, configuration.nodes
+        if ranks == 1:
+            return {}
+        value = VALUE_BYTES[configuration.dtype]
+        if configuration.algorithm == "global-1d":
+            return {
+                "allgatherv": self.polynomials_["allgatherv"](nodes, ranks, value * found.shape[1] / ranks)
+            }
+        if configuration.algorithm == "2d":
+            vector = float(value * found.rows.max(initial=0))
+            side = isqrt(ranks)
+            on = min(nodes, side)
+            return {kind: self.polynomials_[kind](on, side, vector) for kind in KINDS["2d"]}
+        calls = float(found.received_messages.mean())
+        a_call = value * float(found.received_words.mean()) / max(calls, 1e-300)
+        return (
+            {"ping-pong": calls * self.polynomials_["ping-pong"](min(nodes, 2), 2, a_call)} if calls else {}
+        )

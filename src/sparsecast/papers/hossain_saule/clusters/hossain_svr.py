@@ -1,0 +1,153 @@
+"""The support vector regression of Hossain and Saule for products on many ranks.
+
+Source: M. M. Hossain, E. Saule, "Performance Model of Iterated SpMV for Distributed System", section III.B: a
+regression with a polynomial kernel for each number of ranks, algorithm and format, whose C and gamma a grid
+search with 5-fold cross-validation chooses.
+
+What the paper leaves open, and what is done here, is as in
+`sparsecast.papers.hossain_saule.models.hossain_svr`: degree, epsilon and coef0, and logarithms that are
+standardised. Of the paper's features the deviation of the row lengths is left out: a DistributedRecord does
+not hold it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from sparsecast.cluster_records import Configuration, DistributedRecord
+from sparsecast.models.clusters import CLUSTER_MODELS
+from sparsecast.models.clusters.cluster_model import (
+    ClusterForecast,
+    ClusterModel,
+    ClusterTraining,
+    Floats,
+    Question,
+    distribution_of,
+    memory_bytes,
+)
+from sparsecast.papers.hossain_saule.clusters.hossain_micro import ALGORITHMS_OF_THE_PAPER
+from sparsecast.papers.hossain_saule.models.hossain_linear import FORMATS_OF_THE_PAPER
+from sparsecast.papers.hossain_saule.models.hossain_svr import LEAST_RECORDS, best_regression, regressed
+from sparsecast.partitioning.distribution import Distribution
+from sparsecast.records import VALUE_BYTES
+
+_Key = tuple[int, str, str]
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """A regression, and how its features and its target were scaled."""
+
+    regression: dict[str, Any]
+    center: Floats
+    scale: Floats
+    middle: float
+    unit: float
+    ends: tuple[Floats, Floats]
+
+    @classmethod
+    def of(cls, features: Floats, time_s: Floats) -> _Fit:
+        target = np.log(time_s)
+        center, scale = features.mean(axis=0), _spread(features)
+        middle, unit = float(target.mean()), float(_spread(target))
+        best = best_regression((features - center) / scale, (target - middle) / unit)
+        learned = {
+            "gamma": best.gamma,
+            "vectors": best.support_vectors_,
+            "weights": best.dual_coef_[0],
+            "intercept": float(best.intercept_[0]),
+        }
+        return cls(learned, center, scale, middle, unit, (features.min(axis=0), features.max(axis=0)))
+
+    def __call__(self, features: Floats) -> tuple[float, int]:
+        """Return the seconds, and how many features were beyond those learned from and taken to their end."""
+        within = np.clip(features, *self.ends)
+        found = regressed(self.regression, ((within - self.center) / self.scale)[None, :])[0]
+        return float(np.exp(self.middle + self.unit * found)), int((within != features).sum())
+
+
+@CLUSTER_MODELS.register("hossain-svr")
+class HossainSVRCluster(ClusterModel):
+    """A support vector regression for each number of ranks, algorithm and format.
+
+    Attributes
+    ----------
+    fits_ : dict of (int, str, str) to a regression
+    """
+
+    name: ClassVar[str] = "hossain-svr"
+    algorithms: ClassVar[tuple[str, ...] | None] = ALGORITHMS_OF_THE_PAPER
+    formats: ClassVar[tuple[str, ...] | None] = FORMATS_OF_THE_PAPER
+
+    def fit(self, training: ClusterTraining) -> Self:
+        """Learn from DistributedRecords alone."""
+        own: dict[_Key, list[DistributedRecord]] = {}
+        for record in training.records:
+            if super().lacking(record.configuration) is None and not record.is_oversubscribed:
+                own.setdefault(_key(record.configuration), []).append(record)
+        self.fits_ = {
+            key: _Fit.of(
+                np.array([_features(r.configuration, distribution_of(r)) for r in records]),
+                np.array([record.time_s for record in records]),
+            )
+            for key, records in own.items()
+            if len(records) >= LEAST_RECORDS
+        }
+        if not self.fits_:
+            most = max((len(records) for records in own.values()), default=0)
+            raise self.insufficient(
+                f"{LEAST_RECORDS} measured products of one algorithm, format and number of ranks, of which "
+                f"it has {most}; measure more by `mpirun -n N sparsecast measure MATRIX --algorithm NAME`"
+            )
+        return self
+
+    def lacking(self, configuration: Configuration) -> str | None:
+        """Return that too few products were measured on that number of ranks."""
+        outside = super().lacking(configuration)
+        if outside is not None or _key(configuration) in self.fits_:
+            return outside
+        return (
+            f"the {self.name} model expected {LEAST_RECORDS} measured products of {configuration.algorithm} "
+            f"in {configuration.format} on {configuration.ranks} ranks; measure them"
+        )
+
+    def forecast(self, configurations: Sequence[Configuration], question: Question) -> list[ClusterForecast]:
+        """Return a forecast of each Configuration; it does not tell communication from computation."""
+        found = []
+        for each in configurations:
+            if self.lacking(each) is None:
+                time_s, beyond = self.fits_[_key(each)](_features(each, question.distribution))
+                terms = (("features_beyond", float(beyond)),)
+                memory = memory_bytes(each, question)
+                found.append(ClusterForecast(each, time_s, None, None, None, None, memory, terms))
+        return found
+
+
+def _features(configuration: Configuration, found: Distribution) -> Floats:
+    """Return section III.B.2's features, in logarithms: five of local 1D concern communication."""
+    rows, nnz = float(found.rows.mean()), float(found.nnz.mean())
+    density = nnz / max(rows * found.shape[1], 1.0)
+    features = [rows + 1, nnz + 1, nnz / max(rows, 1.0) + 1e-3, density + 1e-15]
+    if configuration.algorithm == "local-1d":
+        value = VALUE_BYTES[configuration.dtype]
+        communicated = (
+            found.local_nnz,
+            found.remote_nnz,
+            found.received_messages,
+            value * found.received_words,
+        )
+        features += [float(each.mean()) + 1 for each in communicated]
+    return np.asarray(np.log(features))
+
+
+def _spread(values: Floats) -> Floats:
+    found = values.std(axis=0)
+    return np.asarray(np.where(found > 1e-9 * np.abs(values).max(axis=0), found, 1.0))
+
+
+def _key(configuration: Configuration) -> _Key:
+    return configuration.ranks, configuration.algorithm, configuration.format

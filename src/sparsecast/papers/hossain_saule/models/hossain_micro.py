@@ -1,0 +1,158 @@
+"""The model from micro-benchmarks of Hossain and Saule for one process.
+
+Source: M. M. Hossain, E. Saule, "Performance Model of Iterated SpMV for Distributed System", section III.C:
+T = L_FMA nnz + memory, and nothing for communication. Table I counts the accesses, by format:
+
+    array      CSR                    COO
+    row index  2 rows, sequential     nnz, sequential
+    columns    nnz, sequential        nnz, sequential
+    values     nnz, sequential        nnz, sequential
+    x          nnz, irregular         nnz, irregular
+    y          rows, sequential       nnz, irregular
+
+Irregular accesses that hit a cache count as sequential; each miss moves a line. Bytes move at the bandwidth
+of their size: the mean of the next smaller and the next larger measured array.
+
+What the paper leaves open, and what is done here:
+
+- L_FMA is not measured by itself here: it is what the reference product in the second cache takes for a
+  word beyond the reading of that word.
+- Bandwidths are those of a read by as many threads: a profile of a processor has no other.
+- Misses follow from the reuse of x in the Structure instead of a run through the matrix: a cache line is
+  missed where more other lines were read since than the cache holds, L3 over cores for each thread. Entries
+  are in the order of the rows, so COO comes back to a line of y at once.
+- As printed, caches are cold: the first read of each line of x and y misses. Ours are warm, as they are in
+  our measurements: first reads miss where x and y exceed the cache.
+- COO sets y to zero first, which Table I leaves out; `as_printed` does so too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.machines.machine import PROCESSOR
+from sparsecast.models import MODELS
+from sparsecast.models.fitting import Floats
+from sparsecast.models.model import Model
+from sparsecast.models.training import TrainingSet
+from sparsecast.papers.hossain_saule.models.hossain_linear import FORMATS_OF_THE_PAPER
+from sparsecast.records import Candidate
+
+#: Bytes of a line, and of a word of a reference product.
+LINE_BYTES, WORD_BYTES = 64, 8
+
+
+@MODELS.register("hossain-micro")
+class HossainMicro(Model):
+    """Operations, bytes and misses at the speeds of this machine; fitted to no product of a matrix.
+
+    Parameters
+    ----------
+    as_printed : bool
+        Whether caches are cold, and COO finds its y at zero.
+
+    Attributes
+    ----------
+    fma_s_ : float or None
+        L_FMA, seconds a non-zero; None where no reference product was timed.
+    bandwidths_ : list of (int, float)
+        Bytes of an array and the bytes a second at which it is read, the smallest first.
+    """
+
+    name: ClassVar[str] = "hossain-micro"
+    devices: ClassVar[tuple[str, ...] | None] = (PROCESSOR,)
+    covers: ClassVar[tuple[str, ...] | None] = FORMATS_OF_THE_PAPER
+    groups: ClassVar[tuple[str, ...]] = ("row_lengths", "locality")
+    compared: ClassVar[tuple[Mapping[str, Any], ...]] = ({}, {"as_printed": True})
+
+    def __init__(self, as_printed: bool = False) -> None:
+        self.as_printed = as_printed
+
+    def _fit(self, training: TrainingSet) -> None:
+        threads = training.records[0].candidate.threads if training.records else 1
+        read = [each for each in training.bandwidths if each.kind == "read" and each.threads == threads]
+        self.bandwidths_ = sorted((each.bytes, each.bandwidth_bytes_per_s) for each in read)
+        seconds = [
+            record.conditions.references_s["L2"]
+            for record in training.records
+            if record.conditions and "L2" in record.conditions.references_s
+        ]
+        self.fma_s_: float | None = None
+        if seconds and self.bandwidths_:
+            self.fma_s_ = self._fma_s(float(np.median(seconds)), threads)
+
+    def _fma_s(self, reference_s: float, threads: int) -> float:
+        """Return the seconds of an operation: those of the reference that reading its words leaves."""
+        from sparsecast.measuring.references import reference_bytes, words_a_call
+
+        size = reference_bytes(*self.machine_.shared_cache_bytes(threads))["L2"]
+        word_s = reference_s / words_a_call(size, threads)
+        return max(0.0, word_s - WORD_BYTES / float(self._bandwidth(np.array([float(size)]))[0]))
+
+    def needed(self) -> str:
+        """Return what is missing, and what measures it."""
+        lacking = "bandwidths of its threads" if not self.bandwidths_ else "times of reference products"
+        return f"{lacking}; add them by `sparsecast calibrate`"
+
+    def formats(self) -> list[str]:
+        """Return CSR and COO, once all speeds are known."""
+        return [] if self.fma_s_ is None else list(FORMATS_OF_THE_PAPER)
+
+    def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
+        """Return the seconds of operations, of sequential bytes and of misses, and their sum."""
+        rows, nnz = blocks.rows.astype(float), blocks.nnz.astype(float)
+        value, index = candidate.value_bytes, candidate.index_bytes
+        is_coo = candidate.format == "coo"
+        # Table I: row index, columns and values, x, y.
+        accessed = (nnz if is_coo else 2 * rows) * index + nnz * (index + value) + nnz * value
+        accessed += (nnz if is_coo else rows) * value
+        if is_coo and not self.as_printed:
+            accessed += rows * value
+        speed = self._bandwidth(accessed)
+        assert self.fma_s_ is not None
+        terms = {
+            "FMA": self.fma_s_ * nnz,  # L_FMA x NNZ
+            "sequential": accessed / speed,
+            "misses": self._misses(candidate, blocks) * LINE_BYTES / speed,
+        }
+        # A matrix without rows accesses nothing.
+        return {**terms, "time_s": np.maximum(sum(terms.values()), np.finfo(float).tiny)}
+
+    def _bandwidth(self, size_bytes: Floats) -> Floats:
+        """Return the mean of the next smaller and the next larger point; beyond them the outermost one."""
+        sizes, speeds = (np.array(each) for each in zip(*self.bandwidths_, strict=True))
+        upper = np.searchsorted(sizes, size_bytes)
+        last = len(sizes) - 1
+        return np.asarray((speeds[np.clip(upper - 1, 0, last)] + speeds[np.clip(upper, 0, last)]) / 2)
+
+    def _misses(self, candidate: Candidate, blocks: RowBlocks) -> Floats:
+        """Return the irregular accesses that miss the cache."""
+        matrix, locality = blocks.matrix, blocks.matrix.locality
+        lines = self._cache_lines(candidate.threads)
+        share = blocks.nnz / max(matrix.nnz, 1)
+        reuse = np.asarray(locality.reuse_histogram)
+        # Element k has 2**k to 2**(k + 1) other reads in between; within it they are spread evenly over the
+        # octave. They are the lines read at most.
+        beyond = np.clip(np.arange(len(reuse) - 1) + 1 - np.log2(lines), 0.0, 1.0)
+        again = locality.line_changes * float(reuse[:-1] @ beyond)
+        first = locality.line_changes * float(reuse[-1])
+        lines_of_y = np.ceil(blocks.rows * candidate.value_bytes / LINE_BYTES) * (candidate.format == "coo")
+        fits = first + matrix.rows * candidate.value_bytes / LINE_BYTES <= lines
+        is_cold = self.as_printed or not fits
+        return np.asarray(share * (again + first * is_cold) + lines_of_y * is_cold)
+
+    def _cache_lines(self, threads: int) -> float:
+        """Return the lines of the last cache that the threads have: its bytes over its cores for each."""
+        cache = self.machine_.product_caches[-1] if self.machine_.product_caches else None
+        return max(1.0, cache.bytes * threads / cache.shared_by / LINE_BYTES) if cache else 1.0
+
+    def _state(self) -> dict[str, Any]:
+        return {"fma_s": self.fma_s_, "bandwidths": [list(each) for each in self.bandwidths_]}
+
+    def _restore(self, learned: Mapping[str, Any]) -> None:
+        self.fma_s_ = learned["fma_s"]
+        self.bandwidths_ = [(int(size), float(speed)) for size, speed in learned["bandwidths"]]

@@ -1,0 +1,197 @@
+"""The models of Wang, Gu and Li (2017), whose benchmark matrices have rows of varied length.
+
+Source: R. Wang, T. Gu, M. Li, "Performance Prediction Based on Statistics of Sparse Matrix-Vector
+Multiplication on GPUs", Journal of Computer and Communications 5 (2017), section 3. They time a kernel on
+matrices of I strips with P non-zeros a row in the mean, whose row lengths follow a distribution, and draw
+straight lines through the times. There is a model for each distribution; with rows of one length it is
+their baseline, the model of Guo and Wang (2012), for the same kernels.
+
+What the paper leaves open, and what is done here:
+
+- The spread of the lengths. Its matrices come from a generator that is told a density. Such a generator
+  throws entries at random, so the lengths are binomial, of deviation sqrt(P), whatever distribution the
+  values have: `wang-binomial`. Normal and uniform lengths have a deviation of a quarter and of half of the
+  mean.
+- In the fits, P is the mean length. Of a target it is the mode for CSR-vector, and the maximum for CSR-
+  scalar, ELL and JAD (below equation 6).
+- A processor has no half-warps, and no thread blocks with a limit of 1,024: its CSR is CSR-scalar, with the
+  strips of `machines/strips.py`. Where too few matrices beyond 1,024 were measured on a GPU, the lines from
+  below go on, as in `guo`.
+- The lines are fitted to relative residuals, never fall, and the time has a floor, as in `guo`;
+  `as_printed` fits ordinary least squares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.machines.strips import strip_rows, wang_strip
+from sparsecast.matrices.families import parse_specification
+from sparsecast.models.fitting import Floats, above_zero
+from sparsecast.models.model import Model
+from sparsecast.models.strip_lines import Grid, RatioLines, SlopeLines
+from sparsecast.models.training import TrainingSet
+from sparsecast.papers.wang_2017.grids import THREAD_GRID, VECTOR_GRID
+from sparsecast.records import Candidate, Record
+
+#: CSR with half a warp a row, and with a thread a row, among the kernels that are measured on a GPU.
+GPU_VECTOR, GPU_SCALAR = "vector16", "scalar"
+
+#: Section 3.2.1: strips at which T(P) is fitted; lengths at which E(I) is, on either side of the threads that
+#: a block has at most. Section 3.2.2: the length P1 at which E(I) is fitted.
+FIXED_STRIPS, FIXED_LENGTHS, THRESHOLD = 40, (64, 2048), 1024
+P1 = 32
+
+
+class WangModel(Model):
+    """The model of one distribution of row lengths: CSR-vector, CSR-scalar, ELL and JAD.
+
+    Parameters
+    ----------
+    as_printed : bool
+        Whether the lines are ordinary least squares without a floor.
+
+    Attributes
+    ----------
+    lengths : str
+        The distribution, as in a specification of the family ``"row lengths"``.
+    grids_ : dict of str to Grid
+        The measured part of the paper's grid, by label.
+    """
+
+    version: ClassVar[int] = 1
+    covers: ClassVar[tuple[str, ...] | None] = ("csr", "ell", "jad")
+    suite: ClassVar[str | None] = "wang"
+    compared: ClassVar[tuple[Mapping[str, Any], ...]] = ({}, {"as_printed": True})
+    lengths: ClassVar[str]
+
+    def __init__(self, as_printed: bool = False) -> None:
+        self.as_printed = as_printed
+
+    @classmethod
+    def learns_from(cls, suite: str) -> bool:
+        """Tell whether a suite has the benchmark matrices of the paper."""
+        return suite == "row lengths"
+
+    def _fit(self, training: TrainingSet) -> None:
+        threads = training.records[0].candidate.threads if training.records else 1
+        gpu = self.machine_.gpu
+        if gpu:
+            vector, thread = wang_strip(gpu, "csr-vector"), wang_strip(gpu, "csr-scalar")
+            self.strips_ = {f"csr {GPU_VECTOR}": vector, f"csr {GPU_SCALAR}": thread}
+        else:
+            thread = strip_rows(self.machine_, threads)
+            self.strips_ = {"csr": thread}
+        self.strips_ |= {"ell": thread, "jad": thread}
+        own = training.where(lambda r: parse_specification(r.matrix)[1].get("lengths") == self.lengths)
+        self.measured_ = len({record.matrix for record in own.records})
+        self.grids_ = {label: self._grid(own, label) for label in self.strips_}
+        self._establish()
+
+    def _grid(self, own: TrainingSet, label: str) -> Grid:
+        """Return the times of the matrices on the paper's grid for a kernel (section 3.1)."""
+        strips, lengths = VECTOR_GRID if _is_vector(label) else THREAD_GRID
+        rows = {count * self.strips_[label] for count in strips}
+
+        def is_on_grid(record: Record) -> bool:
+            shape = own.structure(record)
+            is_kernels = label in (record.candidate.format, f"csr {record.candidate.kernel}")
+            return is_kernels and shape.rows in rows and shape.nnz in {shape.rows * each for each in lengths}
+
+        found = own.where(is_on_grid)
+        shapes = [found.structure(record) for record in found.records]
+        return Grid(
+            np.array([shape.nnz / shape.rows for shape in shapes]),  # P, the mean length
+            np.array([shape.rows / self.strips_[label] for shape in shapes]),  # I, equation 4
+            np.array([record.time_s for record in found.records]),
+            self.as_printed,
+        )
+
+    def _establish(self) -> None:
+        """Establish the functions of section 3.2 that the grids suffice for."""
+        self.beyond_: RatioLines | None = None
+        self.fits_: dict[str, RatioLines | SlopeLines] = {}
+        for label, grid in self.grids_.items():
+            fit: RatioLines | SlopeLines | None
+            if _is_vector(label):
+                # Section 3.2.1: one pair of functions on each side of the threshold, which belongs to both.
+                fit = _vector_fit(grid.where(grid.nnz_per_row <= THRESHOLD), FIXED_LENGTHS[0])
+                self.beyond_ = _vector_fit(grid.where(grid.nnz_per_row >= THRESHOLD), FIXED_LENGTHS[1])
+            else:
+                # Section 3.2.2: f(I) = A I + B of the slopes of T(P), and E(I) at P1.
+                fit = SlopeLines.fit(grid, float(P1))
+            if fit is not None:
+                self.fits_[label] = fit
+
+    def needed(self) -> str:
+        """Return which matrices are missing, and what measures them."""
+        return (
+            f"matrices with {self.lengths} row lengths, of which they name {self.measured_}: at {P1} "
+            f"non-zeros a row in two sizes, and two lengths in each of two sizes; add them by `sparsecast "
+            f"calibrate --suites {self.suite}`"
+        )
+
+    def formats(self) -> list[str]:
+        """Return the formats whose functions are established."""
+        return list(dict.fromkeys(label.partition(" ")[0] for label in self.fits_))
+
+    def kernels(self, format_name: str) -> tuple[str, ...]:
+        """Return the kernels of CSR on a GPU whose functions are established; other formats have one each."""
+        if format_name != "csr" or not self.machine_.gpu:
+            return ()
+        return tuple(label.partition(" ")[2] for label in self.fits_ if label.startswith("csr "))
+
+    def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
+        """Return the terms of section 3.2 for each block, under the letters of Guo et al. (2014).
+
+        T1, T2 and T3 are T(P0), t0 and E(I0); f(Y) and g(Y) are f(I0) and g(I0).
+        """
+        label = self.label(candidate)
+        strips = np.ceil(np.maximum(blocks.rows, 1) / self.strips_[label])  # equation 6: I0
+        # Below equation 6: P0 is the mode of D for CSR-V, and the maximum for CSR-S, ELL, JAD.
+        is_vector = _is_vector(label)
+        length = self._p0(blocks.row_length_mode if is_vector else blocks.row_length_max)
+        found = self.fits_[label].terms(length, strips)  # T0 = T(P0) / t0 * E(I0), or f(I0) P0 + g(I0)
+        if is_vector and self.beyond_ is not None:
+            beyond = self.beyond_.terms(length, strips)
+            found = {name: np.where(length > THRESHOLD, beyond[name], found[name]) for name in found}
+        return {**found, "time_s": above_zero(found["time_s"], self.grids_[label].least_s())}
+
+    @staticmethod
+    def _p0(length: NDArray[np.int64]) -> Floats:
+        return np.maximum(length, 1).astype(float)
+
+    def _state(self) -> dict[str, Any]:
+        grids = {label: grid.to_state() for label, grid in self.grids_.items()}
+        return {"strips": self.strips_, "grids": grids, "measured": self.measured_}
+
+    def _restore(self, learned: Mapping[str, Any]) -> None:
+        self.strips_, self.measured_ = dict(learned["strips"]), learned["measured"]
+        self.grids_ = {
+            label: Grid.restored(arrays, self.as_printed) for label, arrays in learned["grids"].items()
+        }
+        self._establish()
+
+
+def _is_vector(label: str) -> bool:
+    return label == f"csr {GPU_VECTOR}"
+
+
+def _vector_fit(grid: Grid, length: int) -> RatioLines | None:
+    """Establish T(P) = m P + n and E(I) = p I + q (section 3.2.1); None where the matrices are too few."""
+    fixed = grid.where(grid.strips == FIXED_STRIPS)
+    at_length = grid.where(grid.nnz_per_row == length)
+    t0 = fixed.time_s[fixed.nnz_per_row == length]
+    if not len(t0) or len(np.unique(fixed.nnz_per_row)) < 2 or len(np.unique(at_length.strips)) < 2:
+        return None
+    return RatioLines(
+        grid.line(fixed.nnz_per_row, fixed.time_s),
+        np.array([float(length)]),
+        t0[:1],
+        (grid.line(at_length.strips, at_length.time_s),),
+    )

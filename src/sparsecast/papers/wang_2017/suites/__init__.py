@@ -1,0 +1,1 @@
+"""Benchmark matrices of this paper; each file registers one suite."""

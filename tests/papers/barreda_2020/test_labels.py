@@ -1,0 +1,158 @@
+"""Labels of blocks: what adds up, what is refused, what is kept; no time is asserted."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+from sparsecast.errors import InputError, StorageError
+from sparsecast.machines.machine import detect
+from sparsecast.matrices.gallery import gallery
+from sparsecast.matrices.problem import Problem
+from sparsecast.papers.barreda_2020.block_times import clock_s, hot_times, run_times
+from sparsecast.papers.barreda_2020.label_files import keep_labels, kept_labels, labels_path, read_labels
+from sparsecast.papers.barreda_2020.labelling import label
+from sparsecast.papers.barreda_2020.labels import LabelEffort, label_blocks, run_starts, shared_by_entries
+from sparsecast.papers.barreda_2020.network_training import block_dataset
+
+BRIEF = LabelEffort(sweeps=5, most_s=0.01, hot_blocks=4, hot_repeats=5, hot_trials=2)
+
+
+@pytest.fixture(scope="module")
+def labels():
+    return label_blocks(Problem.of(gallery("poisson2d", n=40), "poisson"), detect(), effort=BRIEF)
+
+
+@given(st.lists(st.integers(0, 90), min_size=1, max_size=60), st.integers(1, 200))
+def test_runs_have_entries_and_make_up_the_matrix(lengths, entries):
+    indptr = np.append(0, np.cumsum(lengths))
+    assume(indptr[-1] > 0)
+    starts = run_starts(indptr, entries)
+    assert starts[0] == 0 and starts[-1] == len(lengths) and (np.diff(starts) > 0).all()
+    counts = np.diff(indptr[starts])
+    assert (counts > 0).all() and counts.sum() == indptr[-1]
+    assert (counts[:-1] < entries + 90).all()  # a run ends with the row that completes it
+
+
+def test_blocks_share_the_time_of_runs_by_entries_and_lose_none():
+    seconds = shared_by_entries(np.array([0, 125, 500]), np.array([1.0, 3.0]), 2)
+    assert seconds.tolist() == pytest.approx([2.0, 2.0])
+
+
+def test_streaming_labels_add_up_to_the_product(labels):
+    summed = labels.streaming_ns.sum() * 250e-9 * labels.nnz / (labels.blocks * 250)
+    # The remainder, at most a block, is taken for as slow as the mean.
+    assert summed == pytest.approx(labels.product_s, rel=2 / labels.blocks)
+
+
+def test_labels_are_of_every_block_and_measured_twice(labels):
+    assert labels.blocks == labels.nnz // 250 == len(labels.features) == len(labels.streaming_again_ns)
+    assert (labels.streaming_ns > 0).all() and (labels.hot_ns > 0).all() and len(labels.hot_blocks) == 4
+    assert labels.energy_source is None and len(labels.energy_nj) == 0  # no meter read it
+
+
+def test_a_sweep_with_clocks_computes_the_product_of_every_kernel():
+    A = gallery("rmat", scale=8)
+    x = np.random.default_rng(0).uniform(size=A.shape[1])
+    starts = run_starts(A.indptr, 100)
+    for variant in ("plain", "unrolled", "masked", "gathered"):
+        times = run_times((A.indptr, A.indices, A.data), variant, x, starts, 2)
+        assert times.shape == (2, len(starts) - 1) and (times >= 0).all()
+
+
+def test_the_clock_moves_and_hot_blocks_take_time():
+    assert 0 < clock_s() < 1e-5
+    A = gallery("poisson2d", n=20)
+    rows = np.repeat(np.arange(400, dtype=np.int32), np.diff(A.indptr))
+    taken = hot_times(rows, A.indices, A.data, np.ones(400), np.array([0, 250]), 250, 20, 3)
+    assert taken.shape == (2, 3) and (taken > 0).all()
+
+
+def test_matrices_that_networks_do_not_forecast_are_refused():
+    with pytest.raises(InputError, match=r"has 4 entries: expected at least one block of 250"):
+        label_blocks(Problem.of(csr_array(np.ones((2, 2))), "small"), detect())
+    with pytest.raises(InputError, match=r"complex128 values: expected real ones"):
+        label_blocks(Problem.of(gallery("poisson2d", n=20).astype(complex), "c"), detect())
+
+
+def test_labels_are_kept_and_a_damaged_file_is_refused(labels, tmp_path, monkeypatch):
+    monkeypatch.setenv("SPARSECAST_HOME", str(tmp_path))
+    path = keep_labels(labels)
+    assert path == labels_path(labels.machine, labels.matrix, "float64")
+    found = read_labels(path)
+    assert found.facts() == labels.facts() and np.array_equal(found.streaming_ns, labels.streaming_ns)
+    assert [each.name for each in kept_labels(labels.machine)] == ["poisson"]
+    assert list(kept_labels(labels.machine, "float32")) == []
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(StorageError, match=r"expected labels of blocks, .*; delete it and label again"):
+        list(kept_labels(labels.machine))
+
+
+def test_a_file_that_asks_for_pickle_is_refused(labels, tmp_path, monkeypatch):
+    monkeypatch.setenv("SPARSECAST_HOME", str(tmp_path))
+    path = keep_labels(dataclasses.replace(labels))
+    np.savez(path, facts=np.array([object()], dtype=object))
+    with pytest.raises(StorageError, match="expected labels"):
+        read_labels(path)
+
+
+class Counter:
+    """A meter that counts one joule between two readings, or nothing."""
+
+    source, run_s, step_s = "replay", 0.002, 1e-6
+
+    def __init__(self, step_j=1.0):
+        self.step_j, self.counted_j = step_j, 0.0
+
+    def joules(self):
+        self.counted_j += self.step_j
+        return self.counted_j
+
+
+def test_joules_of_blocks_are_what_the_meter_counts_over_the_repetitions():
+    problem = Problem.of(gallery("poisson2d", n=40), "poisson")
+    effort = dataclasses.replace(BRIEF, energy_s=4 * Counter.run_s)
+    found = label_blocks(problem, detect(), effort=effort, meter=Counter())
+    assert found.energy_source == "replay" and set(found.energy_blocks) <= set(found.hot_blocks)
+    assert len(found.energy_blocks) == 2 == len(found.energy_nj)
+    # As many repetitions as take run_s: a joule, shared by them, is 1 / run_s joules a second.
+    ns = found.hot_ns[np.isin(found.hot_blocks, found.energy_blocks)]
+    assert found.energy_nj == pytest.approx(ns / Counter.run_s, rel=0.05)
+    assert (found.energy_nj == found.energy_again_nj).all()
+
+
+def test_a_counter_that_stands_still_gives_no_joules():
+    problem = Problem.of(gallery("poisson2d", n=40), "poisson")
+    found = label_blocks(problem, detect(), effort=BRIEF, meter=Counter(step_j=0.0))
+    assert found.energy_source is None and len(found.energy_nj) == 0 and len(found.hot_ns) > 0
+
+
+def test_labels_of_before_there_were_joules_are_read(labels, tmp_path, monkeypatch):
+    monkeypatch.setenv("SPARSECAST_HOME", str(tmp_path))
+    path = keep_labels(labels)
+    with np.load(path) as stored:
+        arrays = {name: stored[name] for name in stored.files if not name.startswith("energy")}
+    facts = json.loads(str(arrays.pop("facts")))
+    del facts["energy_source"]
+    np.savez(path, facts=np.array(json.dumps({**facts, "energy_nj": None})), **arrays)
+    found = read_labels(path)
+    assert found is not None and found.energy_source is None and len(found.energy_blocks) == 0
+    assert (found.hot_ns == labels.hot_ns).all()
+
+
+def test_labels_are_measured_again_for_their_joules_alone(tmp_path, monkeypatch):
+    monkeypatch.setenv("SPARSECAST_HOME", str(tmp_path))
+    asked = {"effort": BRIEF, "dtype": "float64"}
+    assert len(label(["gallery:poisson2d?n=40"], **asked).labelled) == 1
+    metered = label(["gallery:poisson2d?n=40"], meter=Counter(), **asked)
+    assert [each.energy_source for each in metered.labelled] == ["replay"]
+    assert label(["gallery:poisson2d?n=40"], meter=Counter(), **asked).known == 1
+    blocks = block_dataset("energy")
+    assert len(blocks) == len(metered.labelled[0].energy_blocks) and blocks.noise == 0
+    assert (blocks.labels == metered.labelled[0].energy_nj).all()

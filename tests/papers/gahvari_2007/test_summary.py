@@ -1,0 +1,262 @@
+"""The five-minute benchmark's figures, on speeds that are made up."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparsecast.machines.machine import Cache
+from sparsecast.papers.gahvari_2007.estimator import SCOUTS, chosen_values
+from sparsecast.papers.gahvari_2007.search_space import (
+    NNZ_PER_ROW,
+    SYMMETRIC,
+    UNBLOCKED,
+    Point,
+    Series,
+    all_series,
+)
+from sparsecast.papers.gahvari_2007.summary import (
+    AGAIN,
+    FIGURES,
+    SUITE,
+    bandwidth_share,
+    drift_of,
+    errors,
+    figures,
+    noise_of,
+    notes,
+    ratings,
+    refilled,
+    speeds_of,
+)
+from sparsecast.records import Bandwidth
+
+TWO, FOUR = Series((2, 2)), Series((4, 1))
+SERIES = (UNBLOCKED, TWO, FOUR)
+WHOLE = tuple(2**exponent for exponent in range(9, 21))
+
+
+def whole_speeds(speed, space=WHOLE[:4], series=(*SERIES, SYMMETRIC)):
+    return {Point(s, d, k): speed(s, d, k) for s in series for d in space for k in NNZ_PER_ROW}
+
+
+def test_figures_of_a_whole_search_space():
+    speeds = whole_speeds(lambda series, d, k: 1000.0 * series.block[0] + k)
+    found = figures(speeds)
+    assert (found.unblocked_max_mflops, found.unblocked_median_mflops) == (1034.0, 1029.0)
+    assert (found.blocked_max_mflops, found.blocked_median_mflops) == (4034.0, (2034.0 + 4024.0) / 2)
+    assert (found.symmetric_max_mflops, found.symmetric_median_mflops) == (1034.0, 1029.0)
+    assert all(len(values.ravel()) == 44 for values in refilled(speeds).values())
+
+
+def test_what_was_not_measured_has_no_figures():
+    found = figures({Point(TWO, 512, 29): 5.0})
+    assert (found.unblocked_max_mflops, found.symmetric_median_mflops) == (None, None)
+    assert found.blocked_max_mflops == found.blocked_median_mflops == 5.0
+    assert set(dataclasses.asdict(figures({})).values()) == {None}
+
+
+def test_one_value_is_duplicated_and_several_are_interpolated():
+    one = refilled({Point(TWO, 512, 29): 7.0})[TWO]
+    assert one.tolist() == [[7.0] * 11]
+    several = refilled({Point(TWO, 512, k): float(k) for k in (24, 29, 34)})[TWO]
+    assert several == pytest.approx(np.array([NNZ_PER_ROW], dtype=float))
+
+
+def test_a_dimension_out_of_time_is_as_much_faster_as_where_it_was_tested():
+    speeds = {Point(UNBLOCKED, 512, 29): 1.0, Point(UNBLOCKED, 1024, 29): 2.0, Point(TWO, 512, 29): 3.0}
+    speeds |= {Point(FOUR, 512, 29): 5.0, Point(FOUR, 1024, 29): 5.0}
+    assert refilled(speeds)[TWO][:, 0].tolist() == [3.0, 4.5], "1.5 times, the median of 2 and 1"
+    assert refilled(speeds, 2048)[TWO][:, 0].tolist() == [3.0, 4.5, 4.5], "where nothing was tested, as fast"
+
+
+def test_a_maximum_was_reached_and_a_dimension_that_none_was_tested_at_is_refilled():
+    speeds = {Point(UNBLOCKED, 512, 29): 1.0, Point(UNBLOCKED, 2048, 29): 4.0, Point(TWO, 512, 29): 3.0}
+    speeds |= {Point(FOUR, 512, 29): 1.0, Point(FOUR, 1024, 29): 2.0}
+    assert refilled(speeds)[UNBLOCKED][:, 0].tolist() == [1.0, 2.0, 4.0]
+    assert refilled(speeds)[TWO][:, 0].tolist() == [3.0, 6.0, 6.0]
+    assert figures(speeds).blocked_max_mflops == 3.0
+
+
+def test_what_only_some_series_were_tested_at_is_said(recorded, record_of):
+    whole = [Point(series, 512, 29) for series in all_series()]
+    records = [record_of(point, 10.0) for point in (*whole, *(Point(series, 1024, 29) for series in SCOUTS))]
+    (rating,) = ratings(records, recorded.machine)
+    assert any("from dimension 1,024 on 3 of 37 series were measured" in note for note in notes([rating]))
+    (rating,) = ratings(records[:-3], recorded.machine)
+    assert not any("series were measured" in note for note in notes([rating]))
+
+
+def test_dimensions_that_were_cut_are_as_fast_as_the_last_one():
+    speeds = whole_speeds(lambda series, d, k: 1e6 / d)
+    found = refilled(speeds, WHOLE[6])[TWO]
+    assert found.shape == (7, 11)
+    assert (found[4:] == found[3]).all()
+    assert figures(speeds, WHOLE[6]).blocked_median_mflops == 1e6 / WHOLE[3]
+    assert figures(speeds, WHOLE[6]).blocked_max_mflops == figures(speeds).blocked_max_mflops
+
+
+@given(st.integers(1, 11), st.integers(1, 4))
+def test_refilling_smooth_speeds_restores_them(count, full):
+    speeds = whole_speeds(lambda series, d, k: 100.0 * series.block[0] + 2.0 * k)
+    kept = {
+        point: speed
+        for point, speed in speeds.items()
+        if point.dimension < WHOLE[full] or point.nnz_per_row in chosen_values(count)
+    }
+    assert sum(values.size for values in refilled(kept).values()) == len(speeds)
+    assert figures(kept).blocked_median_mflops == pytest.approx(
+        figures(speeds).blocked_median_mflops, rel=0.1
+    )
+    if count > 1:
+        assert dataclasses.astuple(figures(kept)) == pytest.approx(dataclasses.astuple(figures(speeds)))
+
+
+def test_noise_is_how_well_the_same_agrees():
+    points = [Point(TWO, 512, k) for k in NNZ_PER_ROW]
+    first = dict.fromkeys(points, 100.0)
+    again = dict(zip(points[:3], (101.0, 90.0, 104.0), strict=True))
+    assert noise_of(first, again) == pytest.approx(0.04)
+    assert noise_of(first, {}) is None
+
+
+MAXIMA = [name for name in FIGURES if "max" in name]
+
+
+def measured_again(speeds, *ratios):
+    return {point: ratio * speeds[point] for point, ratio in zip(speeds, ratios, strict=False)}
+
+
+def test_drift_is_what_noise_leaves():
+    first = dict.fromkeys([Point(TWO, 512, k) for k in NNZ_PER_ROW], 100.0)
+    again = measured_again(first, 0.9, 1.02, 1.1)
+    assert noise_of(first, again) == pytest.approx(0.1)
+    assert drift_of(first, again) == pytest.approx(0.02)
+    assert drift_of(first, {}) is None
+
+
+def test_the_error_of_a_whole_search_space_is_the_noise_or_the_drift():
+    speeds = whole_speeds(lambda series, d, k: float(d + k))
+    found = errors(speeds, measured_again(speeds, 0.9, 1.02, 1.1))
+    assert found == pytest.approx({name: 0.1 if name in MAXIMA else 0.02 for name in FIGURES})
+
+
+def test_the_error_grows_with_what_cutting_dimensions_changes():
+    flat = whole_speeds(lambda series, d, k: 100.0)
+    assert errors(flat, measured_again(flat, 1.01), WHOLE[6]) == pytest.approx(dict.fromkeys(FIGURES, 0.01))
+    falling = whole_speeds(lambda series, d, k: 1e6 / d)
+    found = errors(falling, measured_again(falling, 1.01), WHOLE[5])
+    # Six dimensions, of which four or three were measured: medians (1/2048 + 1/4096) / 2, and 1/2048.
+    assert found["blocked_median_mflops"] == pytest.approx(np.hypot(0.01, 2 / 1.5 - 1))
+    assert found["blocked_max_mflops"] == pytest.approx(0.01)
+
+
+def test_the_error_grows_with_what_cutting_values_changes():
+    speeds = whole_speeds(lambda series, d, k: float(k))
+    kept = {p: speed for p, speed in speeds.items() if p.dimension < 4096 or p.nnz_per_row == 29}
+    found = errors(kept, measured_again(kept, 1.0))
+    assert found["unblocked_max_mflops"] == pytest.approx(1 - 29 / 34)
+    assert found["unblocked_median_mflops"] == pytest.approx(0)
+
+
+def test_a_dimension_that_was_tested_with_other_values_stays_in_the_error():
+    speeds = whole_speeds(lambda series, d, k: 1e6 / d)
+    ends = {1024: (29,), 2048: (29,), 4096: (24, 34)}
+    kept = {p: speed for p, speed in speeds.items() if p.nnz_per_row in ends.get(p.dimension, NNZ_PER_ROW)}
+    assert errors(kept, measured_again(kept, 1.0)) == pytest.approx(dict.fromkeys(FIGURES, 0.0))
+
+
+def test_where_nothing_was_measured_twice_no_error_is_known():
+    speeds = whole_speeds(lambda series, d, k: 1.0)
+    assert set(errors(speeds, {}).values()) == {None}
+
+
+def test_no_figure_has_no_error():
+    assert set(errors({}, {}, 1024).values()) == {None}
+
+
+@pytest.fixture
+def record_of(recorded):
+    template = recorded.select(format="csr", threads=1, dtype="float64")[0]
+
+    def make(point, mflops, suite=SUITE, **candidate):
+        return dataclasses.replace(
+            template,
+            candidate=dataclasses.replace(template.candidate, **candidate),
+            matrix=point.name,
+            suite=suite,
+            noise=0.0,
+            time_s=2e-6 * template.nnz / mflops,
+        )
+
+    return make
+
+
+def test_speeds_are_those_of_the_suite_and_the_latest_counts(record_of):
+    point = Point(TWO, 512, 29)
+    records = [record_of(point, 10.0), record_of(point, 20.0), record_of(point, 30.0, AGAIN)]
+    assert speeds_of(records) == {point: pytest.approx(20.0)}
+    assert speeds_of(records, AGAIN) == {point: pytest.approx(30.0)}
+
+
+def test_each_setting_has_its_rating_in_the_order_of_the_records(recorded, record_of):
+    points = [Point(series, d, k) for series in SERIES for d in (512, 1024) for k in (24, 34)]
+    made = [record_of(point, 100.0, threads=2) for point in points]
+    made += [record_of(point, 50.0, dtype="float32") for point in points[:3]]
+    made += [record_of(points[0], 110.0, AGAIN, threads=2), *recorded.records[:20]]
+    machine = dataclasses.replace(recorded.machine, caches=(Cache(2, 400_000, 1),))
+    first, second = ratings(made, machine, range_ends={"float64": 2048})
+    assert (first.dtype, first.threads, second.dtype, second.threads) == ("float64", 2, "float32", 1)
+    assert first.figures.blocked_median_mflops == pytest.approx(100)
+    assert first.noise == pytest.approx(0.1)
+    assert first.is_disturbed
+    assert second.noise is None
+    assert not second.is_disturbed
+    assert len(first.records) == 12
+    assert first.refilled == 3 * 3 * 11 - 12
+    # 800 kB for two threads: 512 x 24 of 12 bytes are 155 kB, and 1024 x 34 are 440 kB.
+    assert first.sizes == {"small": 12, "medium": 0, "large": 0}
+    assert (first.largest_dimension, first.range_end) == (1024, 2048)
+    assert (second.largest_dimension, second.range_end) == (1024, 1024)
+    said = "\n".join(notes([first, second]))
+    assert "float64, 2 threads: repeated measurements differ by 10.0 %, more than 5 %: another" in said
+    assert "float64, 2 threads: no medium or large problem up to dimension 1,024" in said
+    assert "float64, 2 threads: dimensions above 1,024 cut from a range up to 2,048" in said
+    assert "float32, 1 thread: nothing was measured twice" in said
+
+
+def test_records_of_other_suites_have_no_rating(recorded):
+    assert ratings(recorded.records, recorded.machine) == []
+
+
+def test_the_share_of_the_bandwidth_is_taken_at_the_bytes_of_each_product(record_of):
+    def stream(size, bandwidth, kind="read", threads=1):
+        return Bandwidth(kind, "cpu", threads, size, size / bandwidth, 0.0, "", "")
+
+    record = record_of(Point(UNBLOCKED, 512, 29), 100.0, threads=1)
+    size, bandwidth = record.traffic_bytes, record.traffic_bytes / record.time_s
+    others = [stream(size, 1.0, "copy"), stream(size, 1.0, threads=2)]
+    assert bandwidth_share([record], [stream(size, 4 * bandwidth), *others]) == pytest.approx(0.25)
+    ends = [stream(size // 4, 8 * bandwidth), stream(4 * (size // 4) * 4, 4 * bandwidth)]
+    assert 1 / 8 < bandwidth_share([record], ends) < 1 / 4
+    assert bandwidth_share([record], others) is None
+    assert bandwidth_share([], ends) is None
+
+
+@pytest.mark.parametrize(("noise", "is_disturbed"), [(0.5, True), (0.01, False)])
+def test_a_machine_too_busy_to_measure_twice_is_said_to_be(recorded, record_of, noise, is_disturbed):
+    records = [record_of(Point(TWO, 512, k), 10.0) for k in NNZ_PER_ROW]
+    (rating,) = ratings([dataclasses.replace(r, noise=noise) for r in records], recorded.machine)
+    assert (rating.noise, rating.is_disturbed) == (None, is_disturbed)
+    assert any("repeated measurements differ by 50.0 %" in note for note in notes([rating])) == is_disturbed
+
+
+def test_unknown_caches_are_said(recorded, record_of):
+    machine = dataclasses.replace(recorded.machine, caches=())
+    found = ratings([record_of(Point(UNBLOCKED, 512, 29), 100.0)], machine)
+    assert found[0].sizes == {}
+    assert any("the caches are unknown" in note for note in notes(found))
