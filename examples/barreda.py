@@ -26,16 +26,16 @@ from time import perf_counter
 import numpy as np
 from scipy.sparse import csr_array, diags_array
 
-from sparsecast.papers.barreda_2020.block_forecast import block_forecast
-from sparsecast.papers.barreda_2020.network_training import block_dataset, train_network
 from sparsecast.api.resolving import machine_of, structure_for, target_of, training_for
-from sparsecast.papers.barreda_2020.labels import label_blocks, labelled_way
 from sparsecast.errors import SparsecastError
-from sparsecast.papers.barreda_2020.features.entry_blocks import BLOCK_ENTRIES
-from sparsecast.papers.barreda_2020.label_files import labels_folder
 from sparsecast.machines.profile import find_profile
 from sparsecast.matrices.problem import Problem
+from sparsecast.papers.barreda_2020.block_forecast import block_forecast
+from sparsecast.papers.barreda_2020.features.entry_blocks import BLOCK_ENTRIES
+from sparsecast.papers.barreda_2020.label_files import labels_folder
+from sparsecast.papers.barreda_2020.labels import label_blocks, labelled_way
 from sparsecast.papers.barreda_2020.models.blocks import Blocks
+from sparsecast.papers.barreda_2020.network_training import block_dataset, train_network
 from sparsecast.papers.barreda_2020.networks import required
 from sparsecast.papers.barreda_2020.networks.architectures import SEEING_ROWS, TIME
 from sparsecast.papers.barreda_2020.networks.scores import BlockScore

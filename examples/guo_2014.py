@@ -34,9 +34,9 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import group_of
-from sparsecast.papers.guo_2014.models.guo import GuoModel
 from sparsecast.models.model import HELD_OUT_SUITE
 from sparsecast.models.training import TrainingSet
+from sparsecast.papers.guo_2014.models.guo import GuoModel
 from sparsecast.records import Record
 from sparsecast.reports.figures import COLOURS, drawing, refuse_undrawable, scale_axis
 
