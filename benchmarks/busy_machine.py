@@ -34,13 +34,13 @@ from rich.table import Table
 from sparsecast.api import read_matrix
 from sparsecast.benchmark.measurement import right_hand_side
 from sparsecast.devices.binding import bind, prepared
+from sparsecast.devices.target import Target
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.machine import detect
 from sparsecast.measuring.references import ReferenceMonitor, reference_bytes, references
 from sparsecast.measuring.surroundings import Surroundings
 from sparsecast.measuring.timing import Call, Effort, measure
-from sparsecast.planning.candidates import Target
 from sparsecast.records import Conditions
 
 #: Products of 5 us to 10 ms with one thread here.

@@ -21,6 +21,7 @@ from rich.table import Table
 from sparsecast import api
 from sparsecast.api.resolving import training_for
 from sparsecast.devices.binding import bind
+from sparsecast.devices.target import Target
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
@@ -28,7 +29,7 @@ from sparsecast.machines.profile import find_profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.models import MODELS
 from sparsecast.models.model import Model
-from sparsecast.planning.candidates import Target, whole_matrix
+from sparsecast.planning.candidates import whole_matrix
 from sparsecast.records import Estimate
 
 #: Gallery matrices above 1 million and above 10 million entries.

@@ -49,6 +49,7 @@ from sparsecast.devices.cuda.launching import SIMULATED
 from sparsecast.devices.cuda.meter import NvmlMeter
 from sparsecast.devices.cuda.nvidia import NvidiaGPU
 from sparsecast.devices.reference import ReferenceProduct
+from sparsecast.devices.target import Target
 from sparsecast.errors import DeviceError, InputError, ProfileError
 from sparsecast.machines import storage
 from sparsecast.machines.machine import Machine, detect
@@ -58,7 +59,7 @@ from sparsecast.matrices.suites import SuiteMatrix, gallery_benchmark
 from sparsecast.measuring.energy import idle_power_w
 from sparsecast.models import MODELS
 from sparsecast.models.training import TrainingSet
-from sparsecast.planning.candidates import Target, whole_matrix
+from sparsecast.planning.candidates import whole_matrix
 from sparsecast.records import Bandwidth, Candidate, Record
 
 PACKAGES = (

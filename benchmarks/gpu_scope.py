@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from sparsecast.devices import DEVICES
+from sparsecast.devices.target import Target
 from sparsecast.machines.gpu import GPU
 from sparsecast.machines.machine import Machine
 from sparsecast.matrices.suites import SuiteMatrix, gallery_benchmark, varied_benchmark
 from sparsecast.matrices.suites.general import LARGE_GALLERY
 from sparsecast.measuring.timing import Effort
-from sparsecast.planning.candidates import Target
 
 #: Gallery matrices above a million non-zeros, for the peers: within and beyond the caches, even and uneven.
 GENERATED = (

@@ -16,13 +16,13 @@ import numpy as np
 from scipy.sparse import csr_array
 
 import sparsecast as sc
+from sparsecast.devices.target import Target
 from sparsecast.errors import ProfileError
 from sparsecast.features.row_blocks import StripStatistics
 from sparsecast.machines.machine import detect
 from sparsecast.models import DEFAULT_MODEL, MODELS
 from sparsecast.models.model import Model
 from sparsecast.models.training import TrainingSet
-from sparsecast.planning.candidates import Target
 from sparsecast.planning.dynamic_programme import strip_statistics
 from sparsecast.planning.plan import make_plan
 

@@ -22,6 +22,7 @@ from rich.table import Table
 
 from sparsecast import api
 from sparsecast.api.resolving import model_records, training_for
+from sparsecast.devices.target import Target
 from sparsecast.models.linear import LinearModel
 from sparsecast.models.model import HELD_OUT_SUITE, Model
 from sparsecast.models.training import TrainingSet
@@ -33,7 +34,6 @@ from sparsecast.models.transfer import (
     transfer_errors,
     widening,
 )
-from sparsecast.planning.candidates import Target
 
 
 def scores(model: Model, held_out: TrainingSet) -> tuple[float, float, float]:

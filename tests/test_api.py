@@ -18,6 +18,7 @@ from sparsecast.benchmark.measurement import right_hand_side
 from sparsecast.devices.binding import prepared
 from sparsecast.devices.cpu.processor import Processor
 from sparsecast.devices.reference import ReferenceProduct
+from sparsecast.devices.target import Target
 from sparsecast.errors import DeviceError, InputError, MatrixSizeError, ProfileError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
@@ -25,7 +26,6 @@ from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.gallery import gallery_names, gallery_parameters
 from sparsecast.matrices.problem import Problem
-from sparsecast.planning.candidates import Target
 
 #: Parameters that keep every gallery matrix small, whichever of them it takes.
 SMALL = {"n": 14, "scale": 9}

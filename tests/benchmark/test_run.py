@@ -12,6 +12,7 @@ from sparsecast.benchmark import run as benchmark_run
 from sparsecast.benchmark.run import LEAST_BUDGET_S, Calibration
 from sparsecast.devices import DEVICES
 from sparsecast.devices.cpu.processor import Processor
+from sparsecast.devices.target import Target
 from sparsecast.errors import BusyError, DeviceError, InputError, MatrixSizeError, ProfileError, StorageError
 from sparsecast.formats import FORMATS
 from sparsecast.machines import storage
@@ -26,7 +27,6 @@ from sparsecast.papers.gahvari_2007.search_space import UNBLOCKED, Point
 from sparsecast.papers.gahvari_2007.suites import gahvari
 from sparsecast.papers.gahvari_2007.suites.gahvari import Gahvari
 from sparsecast.papers.gahvari_2007.summary import SUITE, ratings
-from sparsecast.planning.candidates import Target
 from sparsecast.records import SCHEMA_VERSION, Bandwidth
 
 SETTING = Target("cpu", "float64", 32, 1)

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from sparsecast.devices.target import Target
 from sparsecast.errors import InputError, PaddingError
 from sparsecast.features.analysis import structure
 from sparsecast.features.levels import BLOCK_SIZES
@@ -18,7 +19,7 @@ from sparsecast.features.row_blocks import RowBlocks, StripStatistics
 from sparsecast.formats.bcsr import BCSR, best_block
 from sparsecast.machines.machine import detect
 from sparsecast.matrices.gallery import gallery
-from sparsecast.planning.candidates import Target, whole_matrix
+from sparsecast.planning.candidates import whole_matrix
 from sparsecast.system.parallel import ENTRIES_PER_THREAD
 
 #: Each side high and wide, even and odd; the tests of the kernels build all 36.

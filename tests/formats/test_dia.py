@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from sparsecast.devices.target import Target
 from sparsecast.errors import InputError, MatrixSizeError, PaddingError
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks, StripStatistics
@@ -20,7 +21,7 @@ from sparsecast.formats.dia import CHUNK_BYTES, CHUNKS, DIA, _merged
 from sparsecast.formats.storage_format import MAX_PADDING_FACTOR
 from sparsecast.machines.machine import detect
 from sparsecast.matrices.gallery import gallery
-from sparsecast.planning.candidates import Target, whole_matrix
+from sparsecast.planning.candidates import whole_matrix
 from sparsecast.system.parallel import ENTRIES_PER_THREAD
 
 ascending = st.lists(st.integers(-5, 5), max_size=12).map(sorted)

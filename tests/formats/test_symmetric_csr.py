@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array, tril
 
 from sparsecast.devices import DEVICES
+from sparsecast.devices.target import Target
 from sparsecast.errors import PaddingError, SymmetryError
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks, StripStatistics
 from sparsecast.formats.symmetric_csr import SymmetricCSR
 from sparsecast.machines.machine import detect
 from sparsecast.matrices.gallery import gallery
-from sparsecast.planning.candidates import Target, whole_matrix
+from sparsecast.planning.candidates import whole_matrix
 
 KERNELS_OF_FORMAT = DEVICES.get("cpu").kernels.get("symmetric_csr")
 SETTING = Target("cpu", "float64", 32, 1)

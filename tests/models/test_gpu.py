@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from sparsecast.devices import DEVICES
+from sparsecast.devices.target import Target
 from sparsecast.errors import DeviceError, ProfileError
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks
@@ -20,7 +21,6 @@ from sparsecast.models import MODELS
 from sparsecast.models.linear import LEAST_RECORDS, LinearModel
 from sparsecast.models.strip_lines import LEAST_SCATTERED
 from sparsecast.papers.guo_2014.models.guo import GuoModel
-from sparsecast.planning.candidates import Target
 from sparsecast.planning.dynamic_programme import strip_statistics
 from sparsecast.planning.plan import make_plan
 from sparsecast.records import Parameters

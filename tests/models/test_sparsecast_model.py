@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from sparsecast.devices.target import Target
 from sparsecast.errors import ProfileError
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks
@@ -15,7 +16,6 @@ from sparsecast.models.forest import Forest
 from sparsecast.models.linear import LEAST_RECORDS, LinearModel
 from sparsecast.models.sparsecast import FOREST, SparsecastModel
 from sparsecast.models.training import TrainingSet
-from sparsecast.planning.candidates import Target
 from sparsecast.planning.dynamic_programme import strip_statistics
 from sparsecast.planning.plan import make_plan
 

@@ -9,12 +9,12 @@ import pytest
 from scipy.sparse import random_array
 
 from sparsecast.cluster_records import Configuration
+from sparsecast.devices.target import Target
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.machine import PROCESSOR, detect
 from sparsecast.models.clusters.cluster_model import ClusterForecast
 from sparsecast.models.power_files import KINDS, GivenPower
-from sparsecast.planning.candidates import Target
 from sparsecast.planning.cluster_energy import ClusterPower
 
 MACHINE = detect()

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from sparsecast.devices.target import Target
 from sparsecast.features.analysis import structure
 from sparsecast.formats.storage_format import MAX_PADDING_FACTOR
 from sparsecast.machines.machine import detect
 from sparsecast.models.model import Model
-from sparsecast.planning.candidates import Target
 from sparsecast.planning.dynamic_programme import (
     MAX_STRIPS,
     Costs,

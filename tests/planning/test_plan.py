@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 import sparsecast as sc
+from sparsecast.devices.target import Target
 from sparsecast.errors import InputError
 from sparsecast.features.analysis import structure
 from sparsecast.machines.machine import detect
 from sparsecast.matrices.gallery import gallery
 from sparsecast.models.model import Model
-from sparsecast.planning.candidates import Target
 from sparsecast.planning.dynamic_programme import strip_statistics
 from sparsecast.planning.plan import make_plan
 

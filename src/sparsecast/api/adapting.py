@@ -9,6 +9,7 @@ from sparsecast.api.calibrating import own_profile
 from sparsecast.api.resolving import target_of, training_for
 from sparsecast.devices import DEVICES
 from sparsecast.devices.binding import Bound, bind, prepared
+from sparsecast.devices.target import Target
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.machine import Machine
 from sparsecast.matrices.problem import Problem
@@ -17,7 +18,7 @@ from sparsecast.models.model import Model
 from sparsecast.models.probing import Correction
 from sparsecast.models.store import fitted, probe_correction
 from sparsecast.planning.adapting import LOADER, Adapting, Option, Ways
-from sparsecast.planning.candidates import Target, whole_matrix
+from sparsecast.planning.candidates import whole_matrix
 from sparsecast.records import Candidate
 
 

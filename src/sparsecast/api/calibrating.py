@@ -10,10 +10,10 @@ from typing import Any
 from sparsecast.api.resolving import calibrated_profile, machine_of, model_records, target_of
 from sparsecast.benchmark.run import Calibration, Progress, RatingSuite, no_progress, rating_suites
 from sparsecast.devices import DEVICES
+from sparsecast.devices.target import Target
 from sparsecast.errors import ProfileError
 from sparsecast.machines.machine import Machine, detect
 from sparsecast.machines.profile import Profile, find_profile, known_profiles, missing_profiles
-from sparsecast.planning.candidates import Target
 
 #: Seconds of the calibration that a question starts by itself if the machine is not calibrated. Compiling, 20
 #: to 35 seconds once, is not among them: a slow machine would be left without forecasts for some formats.

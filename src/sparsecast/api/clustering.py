@@ -11,6 +11,7 @@ from sparsecast.api.forecasting import without_joules
 from sparsecast.api.resolving import calibrated_profile, energy_model, machine_of, model_records, training_for
 from sparsecast.benchmark.distributed_journal import kept_distributed
 from sparsecast.cluster_records import ALGORITHMS, Configuration
+from sparsecast.devices.target import Target
 from sparsecast.errors import InputError, ProfileError, UnknownNameError, remedy_for
 from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
@@ -40,7 +41,6 @@ from sparsecast.partitioning.methods import (
     usable_method,
 )
 from sparsecast.partitioning.partition import Partition
-from sparsecast.planning.candidates import Target
 from sparsecast.planning.cluster_choice import ClusterAnswer, choices, enough_ranks
 from sparsecast.planning.cluster_energy import ClusterPower
 from sparsecast.planning.plan import refuse_objective

@@ -16,13 +16,13 @@ from sparsecast.benchmark.journal import AGAIN_SUITE, kept
 from sparsecast.benchmark.rarity import Rarity, rarities
 from sparsecast.benchmark.replay import score
 from sparsecast.devices import DEVICES
+from sparsecast.devices.target import Target
 from sparsecast.errors import InputError, ProfileError, StorageError
 from sparsecast.features.structure import Structure
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.models import MODELS
 from sparsecast.models.training import TrainingSet
-from sparsecast.planning.candidates import Target
 from sparsecast.records import Record
 from sparsecast.reports.pages.collection_report import CollectionReport
 from sparsecast.reports.pages.matrix_report import MatrixReport

@@ -28,6 +28,7 @@ from sparsecast.benchmark.replay import FOLDS
 from sparsecast.benchmark.replay import replay as replay_records
 from sparsecast.benchmark.run import Progress, no_progress
 from sparsecast.devices import DEVICES
+from sparsecast.devices.target import Target
 from sparsecast.errors import FormatError, InputError, MatrixSizeError, StorageError
 from sparsecast.features.analysis import structure
 from sparsecast.machines.machine import PROCESSOR, Machine
@@ -38,7 +39,7 @@ from sparsecast.models import MODELS
 from sparsecast.models.model import Model
 from sparsecast.models.store import fitted
 from sparsecast.models.training import TrainingSet
-from sparsecast.planning.candidates import Target, whole_matrix
+from sparsecast.planning.candidates import whole_matrix
 from sparsecast.records import Candidate, Estimate, Record
 from sparsecast.system.version import VERSION
 

@@ -30,6 +30,7 @@ from sparsecast.benchmark.probing import Question
 from sparsecast.benchmark.probing import probe as measure_probe
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import parse_device, parse_devices
+from sparsecast.devices.target import Target
 from sparsecast.errors import InputError, MatrixSizeError, ProfileError
 from sparsecast.features.analysis import structure as structure_of
 from sparsecast.features.row_blocks import RowBlocks
@@ -44,7 +45,7 @@ from sparsecast.models.model import EnergyModel, Model
 from sparsecast.models.power_files import PowerFile
 from sparsecast.models.store import probe_correction
 from sparsecast.models.training import TrainingSet
-from sparsecast.planning.candidates import Choice, Target, published_choice, whole_matrix
+from sparsecast.planning.candidates import Choice, published_choice, whole_matrix
 from sparsecast.planning.drift import NO_DRIFT, Drift
 from sparsecast.planning.dynamic_programme import strip_statistics
 from sparsecast.planning.placement import Placement, Placements, compare

@@ -13,10 +13,10 @@ from sparsecast.api.resolving import structure, target_of
 from sparsecast.api.trust import age_days, drift_since, one_reading
 from sparsecast.benchmark.journal import AGAIN_SUITE, kept
 from sparsecast.devices import DEVICES
+from sparsecast.devices.target import Target
 from sparsecast.errors import MatrixSizeError, ProfileError
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
-from sparsecast.planning.candidates import Target
 from sparsecast.records import Bandwidth, Record
 from sparsecast.reports.pages.matrix_report import MatrixReport, Trust
 

@@ -11,6 +11,7 @@ from sparsecast.benchmark.evaluation import distinct_names
 from sparsecast.benchmark.journal import AGAIN_SUITE, with_kept
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import parse_device, threads_text
+from sparsecast.devices.target import Target
 from sparsecast.errors import InputError, ProfileError
 from sparsecast.features import FEATURES
 from sparsecast.features.analysis import structure as structure_of
@@ -24,7 +25,6 @@ from sparsecast.models import MODELS
 from sparsecast.models.model import Model
 from sparsecast.models.store import fitted
 from sparsecast.models.training import TrainingSet
-from sparsecast.planning.candidates import Target
 from sparsecast.records import RATING_SUITES, Candidate, Record
 
 

@@ -22,6 +22,7 @@ from sparsecast.applications.graphs import Links, links
 from sparsecast.applications.iterations import Iterations
 from sparsecast.applications.laps import Laps, VectorLoop
 from sparsecast.devices import DEVICES
+from sparsecast.devices.target import Target
 from sparsecast.errors import InputError, remedy_for
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
@@ -34,7 +35,6 @@ from sparsecast.planning.application_cost import (
     usual_over_full,
 )
 from sparsecast.planning.application_run import ApplicationRun
-from sparsecast.planning.candidates import Target
 from sparsecast.planning.plan import Plan
 from sparsecast.records import VALUE_BYTES
 

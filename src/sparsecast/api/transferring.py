@@ -9,6 +9,7 @@ from itertools import chain
 from typing import TypeVar
 
 from sparsecast.api.resolving import described, model_records, records_for, training_for
+from sparsecast.devices.target import Target
 from sparsecast.errors import ProfileError
 from sparsecast.machines.profile import Profile
 from sparsecast.models import MODELS
@@ -17,7 +18,6 @@ from sparsecast.models.model import Model
 from sparsecast.models.store import fitted
 from sparsecast.models.training import TrainingSet
 from sparsecast.models.transfer import UNTRIED_FACTOR, Setting, Transfer, TransferredModel, widening
-from sparsecast.planning.candidates import Target
 
 Answer = TypeVar("Answer")
 

@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 from sparsecast.api.resolving import machine_of
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import threads_text
+from sparsecast.devices.target import Target
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile
 from sparsecast.measuring.disturbance import Disturbance, disturbance
 from sparsecast.measuring.references import Pooled
-from sparsecast.planning.candidates import Target
 from sparsecast.planning.drift import NO_DRIFT, Drift
 from sparsecast.records import Record
 

@@ -21,5 +21,6 @@ DEVICES: Registry[Device] = Registry(
         "format_kernels",
         "naming",
         "reference",
+        "target",
     ),
 )

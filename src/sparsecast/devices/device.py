@@ -22,12 +22,12 @@ from sparsecast.registry import Registry
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
+    from sparsecast.devices.target import Target
     from sparsecast.matrices.suites import SuiteMatrix
     from sparsecast.measuring.core_speed import CoreSpeed
     from sparsecast.measuring.energy import Meter
     from sparsecast.measuring.references import ReferenceMonitor
     from sparsecast.measuring.timing import Call, Clock
-    from sparsecast.planning.candidates import Target
 
 
 @dataclass(frozen=True)

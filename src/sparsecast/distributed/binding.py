@@ -21,10 +21,10 @@ def bound(A: csr_array[Any], format_name: str, configuration: Configuration) -> 
         If the format does not suit this matrix.
     """
     from sparsecast.devices.binding import bind, prepared
+    from sparsecast.devices.target import Target
     from sparsecast.features.analysis import structure
     from sparsecast.features.row_blocks import RowBlocks
     from sparsecast.machines.machine import PROCESSOR, detect
-    from sparsecast.planning.candidates import Target
 
     if A.nnz == 0:
         return lambda x, out: out.fill(0)

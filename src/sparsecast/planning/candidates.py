@@ -6,72 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from sparsecast.devices import DEVICES
-from sparsecast.devices.format_kernels import FormatKernels
-from sparsecast.errors import FeatureError, FormatError, InputError, MatrixSizeError, remedy_for
+from sparsecast.devices.target import Target
+from sparsecast.errors import FeatureError, FormatError, MatrixSizeError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
 from sparsecast.machines.machine import Machine
-from sparsecast.records import DTYPES, VALUE_BYTES, Candidate, Parameters
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """What all candidates of one question share; `index_bits` are 32 or 64, as in the matrix.
-
-    `is_published` tells that the question is about published results, whose device may be unknown here.
-    """
-
-    device: str
-    dtype: str
-    index_bits: int
-    threads: int
-    is_published: bool = False
-
-    def __post_init__(self) -> None:
-        dtypes = DTYPES if self.is_published else DEVICES.get(self.device).dtypes
-        if self.dtype not in dtypes:
-            raise InputError(
-                f"dtype '{self.dtype}' on {self.device}: expected one of {', '.join(dtypes)}; "
-                f"{remedy_for(self.dtype, dtypes, 'name one of them')}"
-            )
-
-    @property
-    def value_bytes(self) -> int:
-        """Size of a value."""
-        return VALUE_BYTES[self.dtype]
-
-    def kernels(
-        self, format_name: str, blocks: RowBlocks, machine: Machine, fitted: Sequence[str] = ()
-    ) -> NDArray[np.str_]:
-        """Return the kernel for each block: the one that the rule of its format chooses on `machine`.
-
-        If `fitted` names kernels, the rule chooses from them; for another one the first of them is taken.
-        """
-        rule = self._rule(format_name)
-        chosen = np.array(rule.variants)[rule.choose(blocks, machine, self.dtype)]
-        return np.where(np.isin(chosen, fitted), chosen, fitted[0]) if len(fitted) else chosen
-
-    def candidate(
-        self, format_name: str, blocks: RowBlocks, machine: Machine, fitted: Sequence[str] = ()
-    ) -> Candidate:
-        """Return the Candidate of a format for the first of `blocks`, with its kernel of `kernels`."""
-        kernel = str(self.kernels(format_name, blocks, machine, fitted)[0])
-        layout = Parameters(self._rule(format_name).layout)
-        return Candidate(format_name, kernel, self.device, self.dtype, self.index_bits, self.threads, layout)
-
-    def format_bytes(self, format_name: str, blocks: RowBlocks) -> NDArray[np.int64]:
-        """Return the bytes that each block would have in a format, as the device lays it out."""
-        storage: Any = FORMATS.get(format_name)
-        widths, layout = (self.value_bytes, self.index_bits // 8), self._rule(format_name).layout
-        return np.asarray(storage.predicted_bytes(blocks, *widths, **layout))
-
-    def _rule(self, format_name: str) -> FormatKernels:
-        return DEVICES.get(self.device).kernels.get(format_name)
+from sparsecast.records import Candidate
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from sparsecast.devices.target import Target
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import PROCESSOR, Machine
 from sparsecast.models.clusters.cluster_model import ClusterForecast
 from sparsecast.models.linear import LinearModel
 from sparsecast.models.power import IDLE
-from sparsecast.planning.candidates import Target
 
 #: Kinds of work that a node's share has in proportion to it, once the caches have had their part.
 _SHARED = "bytes beyond"

@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsecast.devices.target import Target
 from sparsecast.errors import FeatureError, FormatError
 from sparsecast.features.row_blocks import RowBlocks, StripStatistics
 from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
 from sparsecast.machines.machine import Machine
 from sparsecast.models.model import Model
-from sparsecast.planning.candidates import Target
 from sparsecast.records import Candidate
 
 #: Most strips the programme is run on: 131,000 blocks, a few tenths of a second.

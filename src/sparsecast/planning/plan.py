@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from sparsecast.devices.target import Target
 from sparsecast.errors import InputError, MatrixSizeError, ProfileError, remedy_for
 from sparsecast.features.row_blocks import RowBlocks, StripStatistics
 from sparsecast.machines.machine import Machine
 from sparsecast.models.model import EnergyModel, Model
 from sparsecast.models.transfer import Setting
 from sparsecast.notebooks import Tabular
-from sparsecast.planning.candidates import Target, refuse_beyond_memory
+from sparsecast.planning.candidates import refuse_beyond_memory
 from sparsecast.planning.dynamic_programme import Costs, PlannedBlock, best_blocks, best_single_block
 from sparsecast.planning.prediction import Probe
 

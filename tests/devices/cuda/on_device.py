@@ -27,6 +27,7 @@ from sparsecast.devices.cuda.nvidia import NvidiaGPU
 from sparsecast.devices.cuda.operator import DeviceOperator
 from sparsecast.devices.cuda.tiles import TILE
 from sparsecast.devices.reference import ReferenceProduct
+from sparsecast.devices.target import Target
 from sparsecast.errors import InputError, MatrixSizeError, PaddingError
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks
@@ -40,7 +41,6 @@ from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.suites import varied_benchmark
 from sparsecast.measuring.timing import Effort
 from sparsecast.operators import RowProduct, Transposed
-from sparsecast.planning.candidates import Target
 from sparsecast.planning.dynamic_programme import PlannedBlock
 from sparsecast.planning.plan import Plan
 from sparsecast.records import Candidate

@@ -13,13 +13,14 @@ import pytest
 
 from sparsecast.devices import DEVICES
 from sparsecast.devices.cuda.nvidia import SOON_ENTRIES
+from sparsecast.devices.target import Target
 from sparsecast.features.analysis import structure
 from sparsecast.machines.gpu import GPU
 from sparsecast.machines.machine import detect
 from sparsecast.machines.strips import guo_strip, wang_strip
 from sparsecast.matrices.gallery import gallery
 from sparsecast.papers.guo_2014.suites.guo import NNZ_PER_ROW, STRIPS
-from sparsecast.planning.candidates import Target, whole_matrix
+from sparsecast.planning.candidates import whole_matrix
 
 DEVICE = GPU("a device", 100, 64, 32, 1024, 1 << 36, 50 << 20, 1_500_000_000, 2_000_000_000, (9, 0))
 MACHINE = dataclasses.replace(detect(), device="cuda", gpu=DEVICE, memory_bytes=1 << 38)
@@ -135,7 +136,8 @@ from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.problem import Problem
 from sparsecast.features.analysis import structure
 from sparsecast.measuring.timing import Effort
-from sparsecast.planning.candidates import Target, whole_matrix
+from sparsecast.devices.target import Target
+from sparsecast.planning.candidates import whole_matrix
 
 sys.setswitchinterval(1e-3)
 if hasattr(os, "sched_setaffinity"):

@@ -12,6 +12,7 @@ import pytest
 from sparsecast.devices import DEVICES, compiling
 from sparsecast.devices.compiling import compile_as_told, compiled_beside
 from sparsecast.devices.cpu.processor import Processor
+from sparsecast.devices.target import Target
 from sparsecast.errors import MatrixSizeError
 from sparsecast.machines.machine import detect
 from sparsecast.matrices import problem as problem_module
@@ -21,7 +22,6 @@ from sparsecast.papers.gahvari_2007 import synthetic_suite as suite_module
 from sparsecast.papers.gahvari_2007.search_space import NNZ_PER_ROW, SYMMETRIC, UNBLOCKED, Point, Series
 from sparsecast.papers.gahvari_2007.summary import AGAIN, SUITE
 from sparsecast.papers.gahvari_2007.synthetic_suite import SyntheticSuite, candidate_of
-from sparsecast.planning.candidates import Target
 from sparsecast.records import Candidate, Parameters
 
 SETTING = Target("cpu", "float64", 32, 1)

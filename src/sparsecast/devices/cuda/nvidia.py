@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from sparsecast.devices.cuda.clock import EventClock
+    from sparsecast.devices.target import Target
     from sparsecast.matrices.suites import SuiteMatrix
     from sparsecast.measuring.energy import Meter
-    from sparsecast.planning.candidates import Target
 
 #: Arrays copied between host and device, from those whose latency counts alone to those where it does not; a
 #: larger one would take a second.

@@ -21,6 +21,7 @@ from scipy.sparse import csr_array
 
 from sparsecast.benchmark.measurement import right_hand_side
 from sparsecast.devices.binding import prepared
+from sparsecast.devices.target import Target
 from sparsecast.errors import InputError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.machine import PROCESSOR, Machine
@@ -30,7 +31,6 @@ from sparsecast.measuring.timing import LOW_SHARE
 from sparsecast.papers.barreda_2020.block_times import clock_s, hot_times, run_times
 from sparsecast.papers.barreda_2020.features.entry_blocks import BLOCK_ENTRIES, describe_blocks, whole_blocks
 from sparsecast.papers.barreda_2020.label_files import BlockLabels
-from sparsecast.planning.candidates import Target
 from sparsecast.records import Candidate
 from sparsecast.system.version import VERSION
 

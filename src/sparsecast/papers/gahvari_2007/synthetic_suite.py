@@ -12,6 +12,7 @@ from sparsecast.benchmark.measurement import Instruments, measure_candidates
 from sparsecast.benchmark.run import Measured, OutOfTime
 from sparsecast.devices.compiling import compiled_in_turn
 from sparsecast.devices.device import Device
+from sparsecast.devices.target import Target
 from sparsecast.errors import MatrixSizeError
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks
@@ -23,7 +24,6 @@ from sparsecast.measuring.timing import Effort
 from sparsecast.papers.gahvari_2007.estimator import Search, points_again
 from sparsecast.papers.gahvari_2007.search_space import SYMMETRIC, UNBLOCKED, Point, Series
 from sparsecast.papers.gahvari_2007.summary import AGAIN, AGAIN_SHARE, SUITE
-from sparsecast.planning.candidates import Target
 from sparsecast.records import Candidate
 
 #: Many matrices and few samples of each: medians are taken over the matrices. Of those without blocks and of

@@ -17,6 +17,7 @@ from sparsecast.benchmark.measurement import prepare, right_hand_side
 from sparsecast.devices import DEVICES
 from sparsecast.devices.binding import prepared
 from sparsecast.devices.reference import ReferenceProduct
+from sparsecast.devices.target import Target
 from sparsecast.errors import InputError, PaddingError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
@@ -26,7 +27,6 @@ from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.reading import matrix_name
 from sparsecast.matrices.values import require_imaginary
 from sparsecast.measuring.timing import Call, Effort, measure
-from sparsecast.planning.candidates import Target
 from sparsecast.records import Candidate, Parameters
 from sparsecast.system.integers import index_dtype
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Self
 
+from sparsecast.devices.target import Target
 from sparsecast.features.structure import Structure
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
-from sparsecast.planning.candidates import Target
 from sparsecast.planning.plan import Plan
 from sparsecast.planning.prediction import Prediction
 from sparsecast.records import Bandwidth, Record

@@ -9,9 +9,9 @@ from sparsecast.devices import DEVICES
 from sparsecast.devices.cpu.kernels import KERNELS
 from sparsecast.devices.cpu.processor import Processor
 from sparsecast.devices.format_kernels import FormatKernels
+from sparsecast.devices.target import Target
 from sparsecast.machines.machine import Machine
 from sparsecast.matrices.suites import SuiteMatrix, gallery_benchmark, varied_benchmark
-from sparsecast.planning.candidates import Target
 
 
 class TwoFormats:

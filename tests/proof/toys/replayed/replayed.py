@@ -17,6 +17,7 @@ from sparsecast.devices.binding import Bound, bind
 from sparsecast.devices.cpu.kernels import KERNELS
 from sparsecast.devices.device import Device
 from sparsecast.devices.format_kernels import FormatKernels
+from sparsecast.devices.target import Target
 from sparsecast.errors import DeviceError, FormatError
 from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.machines.machine import Machine
@@ -24,7 +25,6 @@ from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.suites import SuiteMatrix
 from sparsecast.operators import Product
-from sparsecast.planning.candidates import Target
 from sparsecast.records import Candidate, Record
 
 FORMATS = ("coo", "csr", "ell", "sell")

@@ -7,11 +7,11 @@ from itertools import groupby
 from math import inf
 
 from sparsecast.benchmark.run import Calibration, Measured, RatingResult, RatingSuite, most_entries_here
+from sparsecast.devices.target import Target
 from sparsecast.matrices.suites import SUITES
 from sparsecast.papers.gahvari_2007 import search_space, summary
 from sparsecast.papers.gahvari_2007.search_space import Series
 from sparsecast.papers.gahvari_2007.synthetic_suite import SyntheticSuite
-from sparsecast.planning.candidates import Target
 
 #: Of the time of the benchmark, the share of a type of values, while others are to follow.
 _TYPE_SHARE = 0.6
