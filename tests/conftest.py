@@ -91,7 +91,7 @@ def own_core(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def recorded_path() -> Path:
-    """The file of the profile recorded on a real machine, in the schema before today's."""
+    """The file of the profile recorded on a real machine."""
     return RECORDED
 
 

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 #: Version of the columns below; a stored file of another version is refused, never guessed at.
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 Parameter = int | str | tuple[int, ...]
 
@@ -187,8 +187,6 @@ class Record:
     time_s, spread, noise : float; float or None
         Of the samples, as in a Timing. `spread`, `noise`, `error` and `convert_s` are None where others
         published the time without them.
-    retaken : int
-        Samples that were thrown away: none today; earlier versions did.
     regime : str
         ``"warm"`` or ``"cold"`` caches.
     error : float or None
@@ -218,7 +216,6 @@ class Record:
     time_s: float
     spread: float | None
     noise: float | None
-    retaken: int
     regime: str
     error: float | None
     convert_s: float | None
@@ -296,12 +293,8 @@ def _candidate(columns: tuple[tuple[str, Any], ...]) -> Candidate:
     return Candidate.from_dict({**described, "parameters": json.loads(described["parameters"])})
 
 
-#: Columns that Records of today's schema may lack: they came later, and None holds of those of before.
-_LATER = ("slow_share", "idle_w", "frequency_hz")
-
-
 def _columns(row: Mapping[str, Any], kind: type) -> dict[str, Any]:
-    return {name: row.get(name) if name in _LATER else row[name] for name in _names(kind)}
+    return {name: row[name] for name in _names(kind)}
 
 
 @cache

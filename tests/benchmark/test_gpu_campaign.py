@@ -124,7 +124,7 @@ def test_a_run_that_was_killed_is_taken_up(folder, tmp_path):
     with journal(path.with_suffix(".journal")) as add:
         add(Problem.rebuilt(first[0].matrix), first)
     with path.with_suffix(".journal").open("a", encoding="utf-8") as stream:
-        stream.write('{"schema": 3, "rec')  # the last line is cut short
+        stream.write('{"schema": 4, "rec')  # the last line is cut short
     done = run([sys.executable, "-c", PHASES.format("calibration"), str(out)])
     assert done.returncode == 0, done.stdout + done.stderr
     again, _ = profile_of(out)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import re
 import shutil
@@ -43,10 +44,12 @@ def rewritten(path: Path, change) -> Path:
 
 
 def with_metadata(table: pyarrow.Table, **change: bytes) -> pyarrow.Table:
-    """Change the metadata, without a checksum: that of before would find the change."""
+    """Change the metadata, with a checksum that fits: that of before would find the change."""
     keyed = {f"sparsecast_{key}".encode(): value for key, value in change.items()}
-    kept = {key: value for key, value in table.schema.metadata.items() if key != b"sparsecast_checksum"}
-    return table.replace_schema_metadata({**kept, **keyed})
+    metadata = {**table.schema.metadata, **keyed}
+    parts = (b"schema", b"machine", b"matrices", b"bandwidths", b"microbenchmarks")
+    digest = hashlib.sha256(b"".join(metadata.get(b"sparsecast_" + part, b"") for part in parts))
+    return table.replace_schema_metadata({**metadata, b"sparsecast_checksum": digest.hexdigest().encode()})
 
 
 def test_a_profile_survives_its_file(recorded, saved):
@@ -220,8 +223,13 @@ def test_no_changed_byte_of_the_metadata_in_the_file_changes_the_profile(recorde
         assert found == expected
 
 
-def test_a_profile_of_before_the_checksum_is_read(recorded, saved):
-    assert Profile.load(rewritten(saved, with_metadata)) == recorded
+def test_a_profile_without_a_checksum_is_refused(saved):
+    def without(table: pyarrow.Table) -> pyarrow.Table:
+        kept = {key: text for key, text in table.schema.metadata.items() if not key.endswith(b"checksum")}
+        return table.replace_schema_metadata(kept)
+
+    with pytest.raises(ProfileError):
+        Profile.load(rewritten(saved, without))
 
 
 def test_a_column_whose_name_is_no_text_is_refused(saved):
@@ -296,7 +304,7 @@ def test_another_schema_is_refused_with_both_versions(saved, version):
     rewritten(saved, lambda table: with_metadata(table, schema=version))
     with pytest.raises(
         ProfileError,
-        match=rf"schema version {version.decode(errors='replace')}: expected at most {SCHEMA_VERSION}; use",
+        match=rf"schema version {version.decode(errors='replace')}: expected {SCHEMA_VERSION}; calibrate",
     ):
         Profile.load(saved)
 

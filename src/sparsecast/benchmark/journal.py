@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from sparsecast.errors import ProfileError
-from sparsecast.machines import earlier_profiles, storage
+from sparsecast.machines import storage
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import MatrixEntry, Profile
 from sparsecast.matrices.problem import Problem
@@ -72,7 +72,7 @@ def read_journal(path: Path) -> Measurements:
     Raises
     ------
     ProfileError
-        If another line is damaged, of a schema that is not known here, or a Record that nobody measured:
+        If another line is damaged, of another schema, or a Record that nobody measured:
         with a NaN or a negative time.
     """
     found = Measurements()
@@ -95,13 +95,9 @@ def read_journal(path: Path) -> Measurements:
 
 
 def _take(line: dict[str, Any], found: Measurements, path: Path, number: int) -> None:
-    if line["schema"] == earlier_profiles.SCHEMA_VERSION:
-        entry = MatrixEntry(**earlier_profiles.matrix_entry(line))
-        found.records.append(_sound(Record.from_row(earlier_profiles.record_row(line)), path, number))
-        found.matrices[entry.specification] = entry
-    elif line["schema"] != SCHEMA_VERSION:
+    if line["schema"] != SCHEMA_VERSION:
         raise ProfileError(f"{path} has schema {line['schema']}: expected {SCHEMA_VERSION}; remove the file")
-    elif "matrix" in line:
+    if "matrix" in line:
         entry = MatrixEntry(**line["matrix"])
         found.matrices[entry.specification] = entry
     else:

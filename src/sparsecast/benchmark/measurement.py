@@ -187,7 +187,6 @@ def record_of(problem: Problem, suite: str, device: Device, item: Prepared, timi
         time_s=timing.time_s,
         spread=timing.spread,
         noise=timing.noise,
-        retaken=0,
         regime=device.regime,
         error=item.error,
         convert_s=item.convert_s,

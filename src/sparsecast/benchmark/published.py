@@ -312,7 +312,6 @@ def _record(line: Line, found: Structure, candidate: Candidate) -> Record:
         time_s=line["time_s"],
         spread=None,
         noise=None,
-        retaken=0,
         regime="warm",
         error=None,
         convert_s=None,

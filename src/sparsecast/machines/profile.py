@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from sparsecast.cluster_records import MicroBenchmark
 from sparsecast.errors import ProfileError, UnknownNameError, remedy_for
 from sparsecast.features.structure import Structure
-from sparsecast.machines import earlier_profiles
 from sparsecast.machines import machine as machines
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.storage import home, write_atomically
@@ -186,12 +185,12 @@ class Profile(Tabular):
 
     @classmethod
     def load(cls, path: Path) -> Profile:
-        """Read a profile, also one of an earlier schema.
+        """Read a profile.
 
         Raises
         ------
         ProfileError
-            If the file is missing, damaged, no profile, or of a schema that is not known here.
+            If the file is missing, damaged, no profile, or of another schema.
         """
         table = _read_table(path)
         metadata = table.schema.metadata or {}
@@ -200,27 +199,22 @@ class Profile(Tabular):
                 f"{path} is Parquet but no profile: expected one that calibrate wrote; name another"
             )
         version = metadata[_SCHEMA_KEY].decode(errors="replace")
-        if version not in (str(SCHEMA_VERSION), str(earlier_profiles.SCHEMA_VERSION)):
+        if version != str(SCHEMA_VERSION):
             raise ProfileError(
-                f"{path} has schema version {version}: expected at most {SCHEMA_VERSION}; use the "
-                f"Sparsecast that wrote it, or calibrate the machine again"
+                f"{path} has schema version {version}: expected {SCHEMA_VERSION}; calibrate the machine again"
             )
-        # Profiles of before the checksum have none.
-        if _CHECKSUM_KEY in metadata and metadata[_CHECKSUM_KEY] != _checksum(metadata):
+        if metadata.get(_CHECKSUM_KEY) != _checksum(metadata):
             raise _not_whole(path, "is damaged, by the checksum of its metadata")
         try:
             rows = table.to_pylist()
-            if version == str(SCHEMA_VERSION):
-                matrices = json.loads(_unpacked(metadata[_MATRICES_KEY]))
-                bandwidths = json.loads(metadata[_BANDWIDTHS_KEY])
-            else:
-                rows, matrices, bandwidths = earlier_profiles.tables(rows, metadata)
+            matrices = json.loads(_unpacked(metadata[_MATRICES_KEY]))
+            bandwidths = json.loads(metadata[_BANDWIDTHS_KEY])
             found = cls(
                 Machine.from_dict(json.loads(metadata[_MACHINE_KEY])),
                 tuple(Record.from_row(row) for row in rows),
                 _by_specification(MatrixEntry(**entry) for entry in matrices),
                 tuple(Bandwidth(**row) for row in bandwidths),
-                # Profiles of one process, and of before there were others, have none.
+                # Profiles of one process have none.
                 tuple(MicroBenchmark(**row) for row in json.loads(metadata.get(_MICROBENCHMARKS_KEY, b"[]"))),
             )
         except (AttributeError, KeyError, TypeError, ValueError, zlib.error) as error:

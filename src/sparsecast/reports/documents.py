@@ -162,7 +162,6 @@ def measurement(record: Record, expected: Forecast | None) -> Document:
         **fields(record, "energy_j", "energy_source", "error"),
         **fields(record.conditions or Conditions(), "idle_w", "frequency_hz"),
         "bytes": record.traffic_bytes,
-        "retaken": record.retaken,
         "samples_s": list(record.samples_s),
         "forecast_s": expected.time_s if expected else None,
         "forecast_low_s": expected.low_s if expected else None,
