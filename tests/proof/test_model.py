@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 from pathlib import Path
 
-import pyarrow
-import pyarrow.parquet
 import pytest
 
+from sparsecast.machines.profile import MatrixEntry
+
 TOYS = Path(__file__).parent / "toys"
-RECORDED = Path(__file__).parents[1] / "data" / "recorded-profile.parquet"
 MOST_ENTRIES = 400_000
 NOBODY_CAN_MAKE = "array?sha256=0"
 
 
 @pytest.fixture
-def before(tmp_path):
-    """The recorded profile of the schema before this one: small matrices, one of which is gone."""
-    table = pyarrow.parquet.read_table(RECORDED)
-    assert table.schema.metadata[b"sparsecast_schema"] == b"2"
+def before(recorded, tmp_path):
+    """Records of small matrices, measured before there was the feature group; one matrix is gone."""
     gone = "gallery:poisson2d?n=400"
-    rows = [
-        {**row, "matrix": NOBODY_CAN_MAKE if row["matrix"] == gone else row["matrix"]}
-        for row in table.to_pylist()
-        if row["dtype"] == "float64" and (row["matrix_nnz"] <= MOST_ENTRIES or row["matrix"] == gone)
+    records = [
+        dataclasses.replace(record, matrix=NOBODY_CAN_MAKE) if record.matrix == gone else record
+        for record in recorded.records
+        if record.candidate.dtype == "float64" and (record.nnz <= MOST_ENTRIES or record.matrix == gone)
     ]
-    path = tmp_path / "before.parquet"
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows, schema=table.schema), path)
-    return path
+    matrices = dict(recorded.matrices)
+    matrices[NOBODY_CAN_MAKE] = MatrixEntry(
+        NOBODY_CAN_MAKE, NOBODY_CAN_MAKE, recorded.matrices[gone].structure
+    )
+    return dataclasses.replace(recorded, records=tuple(records), matrices=matrices).save(
+        tmp_path / "before.parquet"
+    )
 
 
 def test_a_model_forecasts_by_features_that_did_not_exist(
