@@ -25,10 +25,10 @@ PROCESSES = 3
 
 def measured(is_aligned: bool, files: list[str]) -> None:
     """Print the seconds of each format of each matrix as JSON: what a process does."""
-    from sparsecast.system import compilation, memory
+    from sparsecast.system import jit, memory
 
     if not is_aligned:  # before anything that uses them is imported
-        compilation.align_functions = lambda: None
+        jit.ALIGNED = jit.USUAL
         memory.aligned_empty = np.empty
     import sparsecast as sc
     from sparsecast.api.forecasting import choice

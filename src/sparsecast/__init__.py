@@ -10,7 +10,6 @@ import functools
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from sparsecast.system.compilation import ensure_cache_folder
 from sparsecast.system.version import VERSION
 
 if TYPE_CHECKING:
@@ -41,8 +40,6 @@ if TYPE_CHECKING:
     from sparsecast.records import Candidate, Forecast, Record
 
 __version__ = VERSION
-
-ensure_cache_folder()
 
 _HOMES = {
     "calibrate": "api",

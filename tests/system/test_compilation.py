@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
-import numba
 import pytest
-from numba.core.caching import IndexDataCacheFile
+
+from sparsecast.system.jit import KernelFile, njit
 
 CODE = """
 import numpy as np
@@ -68,9 +70,8 @@ def test_a_folder_that_may_not_be_looked_into_is_none(tmp_path):
 
 SAVE = """
 import sys
-from numba.core.caching import IndexDataCacheFile
-import sparsecast.formats.ell
-cache = IndexDataCacheFile(sys.argv[1], "function", "stamp")
+from sparsecast.system.jit import KernelFile
+cache = KernelFile(sys.argv[1], "function", "stamp")
 print("ready", flush=True)
 sys.stdin.readline()
 for number in range(200):
@@ -93,35 +94,72 @@ def test_processes_that_keep_code_for_different_types_at_once_get_their_own(tmp_
     for saver in savers:
         saver.communicate(timeout=60)
         assert saver.returncode == 0
-    cache = IndexDataCacheFile(str(tmp_path), "function", "stamp")
+    cache = KernelFile(str(tmp_path), "function", "stamp")
     for who in ("one", "other"):
         assert [cache.load((who, number)) for number in range(200)] == [(who, n) for n in range(200)]
 
 
-def test_functions_begin_at_a_multiple_of_64_bytes():
+def test_kernels_begin_at_a_multiple_of_64_bytes():
     def compiled(number):
-        """Compile another function each time, so that they would lie anywhere."""
-        return numba.njit(lambda x: x * number + 1)
+        """Compile another kernel each time, so that they would lie anywhere."""
+        return njit(nogil=True)(lambda x: x * number + 1)
 
     for number in range(8):
-        function = compiled(number)
-        assert function(2) == 2 * number + 1
-        (overload,) = function.overloads.values()
+        kernel = compiled(number)
+        assert kernel(2) == 2 * number + 1
+        (overload,) = kernel.overloads.values()
         assert overload.library.get_pointer_to_function(overload.fndesc.llvm_func_name) % 64 == 0
 
 
-def test_code_that_was_kept_before_functions_were_aligned_is_not_loaded(tmp_path, monkeypatch):
-    file = tmp_path / "kept.py"
-    file.write_text("import numba\n\n@numba.njit(cache=True)\ndef twice(x):\n    return 2 * x\n")
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+@pytest.fixture
+def module(tmp_path):
+    """Returns what a process finds that runs a line and then a module of a user, whose functions are kept."""
 
-    def hits(first: str) -> str:
-        code = f"{first}; import kept; kept.twice(2); print(sum(kept.twice.stats.cache_hits.values()))"
+    def run(first: str, declared_by: str, cache: str = "cache") -> dict[str, Any]:
+        (tmp_path / "users.py").write_text(
+            f"{declared_by}\n\n@njit(cache=True)\ndef twice(x):\n    return 2 * x\n"
+            "\n@njit(cache=True)\ndef sums(x):\n    total = 0.0\n"
+            "    for value in x:\n        total += value\n    return total\n"
+        )
+        code = (
+            f"import os; before = dict(os.environ); {first}\n"
+            "import json, numba, numpy, users\n"
+            "users.twice(2), users.sums(numpy.ones(9))\n"
+            "functions = (users.twice, users.sums)\n"
+            "codes = [f.inspect_asm(f.signatures[0]) for f in functions]\n"
+            "print(json.dumps({'hits': sum(sum(f.stats.cache_hits.values()) for f in functions),"
+            " 'alignment': [max([int(line.split()[1].rstrip(',')) for line in code.splitlines()"
+            " if '.p2align' in line] + [0]) for code in codes],"
+            " 'folder': str(numba.config.CACHE_DIR), 'environment': os.environ == before,"
+            " 'type': type(functions[0]).__module__}))"
+        )
         environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"}
+        environment["NUMBA_CACHE_DIR"] = str(tmp_path / cache)
         done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
-        return done.stdout.strip()
+        return json.loads(done.stdout.splitlines()[-1])
 
-    assert [hits("pass"), hits("pass")] == ["0", "1"]
-    aligned = "import sparsecast.system.integers"
-    assert [hits(aligned), hits(aligned)] == ["0", "1"]
+    return run
+
+
+#: Kernels of ours are compiled before those of the user.
+OURS_COMPILED = (
+    "import sparsecast as sc, numpy as np; from sparsecast.system.jit import njit; "
+    "njit(nogil=True, cache=False)(lambda x: x + 1)(1); "
+    "sc.structure(sc.gallery('poisson2d', n=9))"
+)
+
+
+def test_functions_of_a_user_stay_as_they_are(module):
+    numbas = "from numba import njit"
+    alone = module("pass", numbas)
+    assert alone["hits"] == 0
+    assert 0 < max(alone["alignment"]) < 6
+    assert module(OURS_COMPILED, numbas)["hits"] == 2  # what the process without sparsecast kept is theirs
+    assert {**module(OURS_COMPILED, numbas, "cache of its own"), "folder": alone["folder"]} == alone
+
+
+def test_code_that_was_kept_without_alignment_is_not_loaded_for_a_kernel(module):
+    assert module("pass", "from numba import njit")["hits"] == 0
+    ours = "from sparsecast.system.jit import njit"
+    assert [module("pass", ours)["hits"], module("pass", ours)["hits"]] == [0, 2]

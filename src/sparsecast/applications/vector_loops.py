@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import numba
+from sparsecast.system.jit import njit
 
 # Sums may be added in any order: a vector unit then adds several entries at once.
-_fast = numba.njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz"})
+_fast = njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz"})
 
 
 @_fast

@@ -7,20 +7,20 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 from numpy.typing import NDArray
 
 from sparsecast.partitioning.partition import Integers
+from sparsecast.system.jit import njit
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def pick(source: NDArray[Any], places: Integers, out: NDArray[Any]) -> None:
     """Set out[i] to source[places[i]]."""
     for i in range(len(places)):
         out[i] = source[places[i]]
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def add_at(out: NDArray[Any], places: Integers, sums: NDArray[Any]) -> None:
     """Add sums[i] to out[places[i]]."""
     for i in range(len(places)):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 from numpy.typing import NDArray
 
+from sparsecast.system.jit import njit
 
-@numba.njit(nogil=True, cache=True, fastmath={"contract"})
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
 def chains(count: int, factor: float) -> float:
     """Do so many multiplications and additions, in eight chains that do not wait for each other."""
     a = b = c = d = e = f = g = h = 1.0
@@ -24,7 +25,7 @@ def chains(count: int, factor: float) -> float:
     return a + b + c + d + e + f + g + h
 
 
-@numba.njit(nogil=True, cache=True, fastmath={"contract"})
+@njit(nogil=True, cache=True, fastmath={"contract"})
 def triad(a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], factor: float) -> None:
     """Set a to b + factor c (McCalpin's STREAM)."""
     for i in range(len(a)):

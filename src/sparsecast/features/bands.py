@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-import numba
 import numpy as np
 
 from sparsecast.features import FEATURES
@@ -15,6 +14,7 @@ from sparsecast.features.levels import BANDS, DIAGONALS_AN_ENTRY
 from sparsecast.features.source import MatrixSource
 from sparsecast.features.sweep import Sweep
 from sparsecast.system.integers import unsigned
+from sparsecast.system.jit import njit
 
 #: Rows that are compared at once with those before.
 _GROUP = 16
@@ -82,7 +82,7 @@ def _diagonals(found: Sweep, source: MatrixSource) -> int:
     return max(most + 1, min(int(estimate), source.nnz, sum(source.shape) - 1))
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _count_diagonals(indptr, indices, is_known, most):  # type: ignore[no-untyped-def]
     """Count the diagonals, until they are more than `most`; `is_known` has an element for each, all 0.
 

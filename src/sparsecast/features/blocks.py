@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-import numba
 import numpy as np
 
 from sparsecast.features import FEATURES
@@ -15,6 +14,7 @@ from sparsecast.features.levels import BLOCK_SIZES
 from sparsecast.features.source import MatrixSource
 from sparsecast.features.sweep import Counts, Indices
 from sparsecast.system.integers import GOLDEN, unsigned
+from sparsecast.system.jit import njit
 
 #: Rows, and columns, that a whole number of blocks of every size spans.
 _SPAN = math.lcm(*BLOCK_SIZES)
@@ -104,7 +104,7 @@ def _draw_stride(indptr: Indices, groups: Counts, nnz: int) -> int:
     return max(1, round(float(cost.sum()) / max(_FILL_SHARE * nnz, _FILL_ENTRIES)))
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _count_blocks(arrays, groups, wanted, places, table, blocks):  # type: ignore[no-untyped-def]
     """Write, for every group of rows, its distinct blocks of each size and the entries looked at."""
     for each in range(groups.size):
@@ -120,7 +120,7 @@ def _count_blocks(arrays, groups, wanted, places, table, blocks):  # type: ignor
             blocks[each, size] = _distinct_blocks(places[:, :found], size, table[:width])
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _gather(arrays, group, wanted, places):  # type: ignore[no-untyped-def]
     """List row and column of a group's entries; of ever fewer of its columns while they are too many.
 
@@ -142,14 +142,14 @@ def _gather(arrays, group, wanted, places):  # type: ignore[no-untyped-def]
     return found
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _scattered(column):  # type: ignore[no-untyped-def]
     """Return bits of a column's span that follow no pattern: a regular choice could meet that of a mesh."""
     bits = (column // np.uint64(_SPAN) + _ONE) * GOLDEN
     return bits ^ bits >> np.uint64(32)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _thin(places, wanted, mask):  # type: ignore[no-untyped-def]
     kept = 0
     for place in range(places.shape[1]):
@@ -159,7 +159,7 @@ def _thin(places, wanted, mask):  # type: ignore[no-untyped-def]
     return kept
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _distinct_blocks(places, size, table):  # type: ignore[no-untyped-def]
     """Return the distinct blocks of one size among the places, with a hash table of a power of two slots.
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-import numba
 import numpy as np
 
 from sparsecast.features import FEATURES
 from sparsecast.features.feature_group import FeatureGroup
 from sparsecast.features.source import MatrixSource
+from sparsecast.system.jit import njit
 from sparsecast.system.parallel import balanced_parts, equal_parts, on_threads
 
 #: Parts whose tallies are added, always as many, so that the sums do not depend on the threads.
@@ -93,7 +93,7 @@ class Neighbourhood(FeatureGroup):
         return next((text for text, holds in checks.items() if not holds), None)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _tally(indptr, indices, first_row, last_row, tallies):  # type: ignore[no-untyped-def]
     """Add what the rows of a part have; the next row with entries may lie behind it."""
     rows = len(indptr) - 1
@@ -118,7 +118,7 @@ def _tally(indptr, indices, first_row, last_row, tallies):  # type: ignore[no-un
         row, columns = following, beside
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _ascending(indptr, indices, row):  # type: ignore[no-untyped-def]
     columns = indices[indptr[row] : indptr[row + 1]]
     for entry in range(1, len(columns)):
@@ -127,7 +127,7 @@ def _ascending(indptr, indices, row):  # type: ignore[no-untyped-def]
     return columns
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _similar(columns, beside):  # type: ignore[no-untyped-def]
     """Count the columns that have one of `beside` at a distance of at most 1; both ascend."""
     count, place = 0, 0

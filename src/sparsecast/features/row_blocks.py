@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.features.levels import HISTORIES, LONGEST_REMEMBERED, ROW_LENGTH_LEVELS
 from sparsecast.features.structure import Structure
 from sparsecast.system.integers import GOLDEN
+from sparsecast.system.jit import njit
 
 #: Above this share of mispredicted rows, a row loop without a branch at its end is faster. The longer the
 #: rows, the less their ends count against the extra work. A line through the shares where both are equally
@@ -167,7 +167,7 @@ def _sparse_table(values: Integers) -> Integers:
     return np.array(powers)
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def find_mispredicted_rows(lengths):  # type: ignore[no-untyped-def]
     """Tell of each row whether its length is not what followed the same four lengths the last time.
 
@@ -187,7 +187,7 @@ def find_mispredicted_rows(lengths):  # type: ignore[no-untyped-def]
     return mispredicted
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _count_strips(lengths, bounds, levels, counts, entries, longest):  # type: ignore[no-untyped-def]
     for strip in range(len(bounds) - 1):
         for i in range(bounds[strip], bounds[strip + 1]):

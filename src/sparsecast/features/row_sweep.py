@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.features.levels import HISTORIES, LONGEST_REMEMBERED
 from sparsecast.system.integers import GOLDEN, unsigned
+from sparsecast.system.jit import njit
 from sparsecast.system.parallel import equal_parts, on_threads
 
 #: Rows of at least this many entries are listed one by one, shorter ones are counted by length.
@@ -100,7 +100,7 @@ def _joined(tallies: Sequence[_Tallies], mispredicted: int) -> RowSweep:
     )
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _count_rows(indptr, first_row, last_row, tallies):  # type: ignore[no-untyped-def]
     """Count the rows from first_row up to last_row: a group at once where its lengths are all foretold."""
     row, last_row, group = np.uint64(first_row), np.uint64(last_row), np.uint64(_GROUP)
@@ -149,7 +149,7 @@ def _count_rows(indptr, first_row, last_row, tallies):  # type: ignore[no-untype
     totals[_MISPREDICTED] += mispredicted
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _joined_mispredicted(last, first):  # type: ignore[no-untyped-def]
     """Count the mispredicted rows among those whose history is the first of its kind in their piece."""
     mispredicted = 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,6 +12,7 @@ from sparsecast.features import FEATURES
 from sparsecast.features.feature_group import FeatureGroup
 from sparsecast.features.source import MatrixSource
 from sparsecast.records import DTYPES
+from sparsecast.system.jit import njit
 from sparsecast.system.parallel import equal_parts, on_threads
 
 _COMPILED_FOR = tuple(np.dtype(name) for name in DTYPES)
@@ -49,7 +49,7 @@ def _count_zeros(data: NDArray[Any]) -> int:
     return int(data.size - np.count_nonzero(data))
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _count_zeros_compiled(data):  # type: ignore[no-untyped-def]
     zeros = 0
     for value in data:

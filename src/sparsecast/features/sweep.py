@@ -15,13 +15,13 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, csr_matrix
 
 from sparsecast.features.levels import BANDS, X_LINE_COLUMNS, X_REUSE_ELEMENTS
 from sparsecast.system.integers import GOLDEN, unsigned
+from sparsecast.system.jit import njit
 from sparsecast.system.parallel import balanced_parts_by, on_threads
 
 #: Work arrays may take this share of the CSR arrays, or this many bytes where the matrix is small.
@@ -289,7 +289,7 @@ def _view(shape: tuple[int, int], nnz: int, window: int, work: Work, is_sample: 
     )
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _scan(indptr, indices, rows, offset, view, tallies):  # type: ignore[no-untyped-def]
     """Count what the rows of a span show, one chunk after the other.
 
@@ -318,7 +318,7 @@ def _scan(indptr, indices, rows, offset, view, tallies):  # type: ignore[no-unty
         row = end
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def chunk_end(indptr, row, last_row):  # type: ignore[no-untyped-def]
     """Return where the chunk that begins with a row ends: as many rows as fit it, at least one."""
     start, end = np.uint64(indptr[row]), row + 1
@@ -327,7 +327,7 @@ def chunk_end(indptr, row, last_row):  # type: ignore[no-untyped-def]
     return end
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def spread(indptr, first_row, last_row, steps):  # type: ignore[no-untyped-def]
     """Write for each entry of a chunk how many rows after first_row it lies, and up to SPREAD more."""
     first = np.uint64(indptr[first_row])
@@ -343,7 +343,7 @@ def spread(indptr, first_row, last_row, steps):  # type: ignore[no-untyped-def]
         place = stop
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _extremes(indices, start, stop):  # type: ignore[no-untyped-def]
     least = greatest = indices[start]
     for entry in range(start, stop):
@@ -351,7 +351,7 @@ def _extremes(indices, start, stop):  # type: ignore[no-untyped-def]
     return np.uint64(least), np.uint64(greatest)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _mark_diagonals(indices, entries, rows, columns, view, tallies):  # type: ignore[no-untyped-def]
     (start, stop), (least, greatest), diagonals = entries, columns, tallies.diagonals
     low_bits, bits = np.uint64(diagonals.size) - _ONE, np.uint64(diagonals.size) << np.uint64(3)
@@ -366,7 +366,7 @@ def _mark_diagonals(indices, entries, rows, columns, view, tallies):  # type: ig
             diagonals[place & low_bits] |= np.uint8(_ONE << (place >> view.plane_shift))
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _count_bands(indices, entries, rows, columns, view, tallies):  # type: ignore[no-untyped-def]
     (start, stop), (first, last), (least, greatest) = entries, rows, columns
     steps, away, bands = tallies.steps, tallies.away, tallies.bands
@@ -383,7 +383,7 @@ def _count_bands(indices, entries, rows, columns, view, tallies):  # type: ignor
         bands[((entry & np.uint64(7)) << np.uint64(4)) + np.uint64(away[entry])] += _ONE
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _read_map(diagonals):  # type: ignore[no-untyped-def]
     """Return how many diagonals a map marks, and the lowest and the highest of them."""
     marked, lowest, highest = 0, 8 * diagonals.size, 0
@@ -398,7 +398,7 @@ def _read_map(diagonals):  # type: ignore[no-untyped-def]
     return marked, lowest, highest
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _bands_away(row, column, view):  # type: ignore[no-untyped-def]
     # Distances are integers and band edges multiples of a tenth, so adding less than a tenth puts the
     # product with the rounded reciprocal on the right side of the edge.
@@ -406,7 +406,7 @@ def _bands_away(row, column, view):  # type: ignore[no-untyped-def]
     return (abs(np.float64(distance)) + 0.05) * view.bands_per_distance
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _count_lines(indices, entries, columns, view, tallies):  # type: ignore[no-untyped-def]
     last, totals = tallies.last, tallies.totals
     first_line, lines = view.first_line, np.uint64(tallies.last.size)
@@ -431,7 +431,7 @@ def _count_lines(indices, entries, columns, view, tallies):  # type: ignore[no-u
         start = end
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _count_reuse(indices, start, stop, view, tallies):  # type: ignore[no-untyped-def]
     """Count how long ago the lines that change from start up to stop were read last.
 
@@ -456,7 +456,7 @@ def _count_reuse(indices, start, stop, view, tallies):  # type: ignore[no-untype
             last[slot] = time
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _octave(value):  # type: ignore[no-untyped-def]
     octave = _ZERO
     for step in (np.uint64(16), np.uint64(8), np.uint64(4), np.uint64(2), np.uint64(1)):
@@ -466,7 +466,7 @@ def _octave(value):  # type: ignore[no-untyped-def]
     return octave
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _join_reuse(last, first, starts, reuse):  # type: ignore[no-untyped-def]
     """Count the reads that are the first of their piece, from what the pieces before it read last."""
     for slot in range(last.shape[1]):

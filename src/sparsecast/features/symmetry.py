@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,6 +13,7 @@ from sparsecast.features.feature_group import FeatureGroup
 from sparsecast.features.source import MatrixSource
 from sparsecast.features.sweep import CHUNK, SPREAD, Indices, chunk_end, spread
 from sparsecast.system.integers import GOLDEN, unsigned
+from sparsecast.system.jit import njit
 from sparsecast.system.parallel import balanced_parts, on_threads
 
 #: Entries whose mirror image is looked for first: one of them betrays most matrices that are not symmetric.
@@ -92,7 +92,7 @@ def words(data: NDArray[Any]) -> tuple[NDArray[Any], ...]:
     return tuple(flat[word::count] for word in range(count))
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _sample_is_mirrored(indptr, indices, words):  # type: ignore[no-untyped-def]
     nnz, rows = len(indices), len(indptr) - 1
     for each in range(min(_SAMPLE, nnz)):
@@ -104,7 +104,7 @@ def _sample_is_mirrored(indptr, indices, words):  # type: ignore[no-untyped-def]
     return True
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _has(indptr, indices, words, place, entry):  # type: ignore[no-untyped-def]
     """Tell whether the matrix has at `place` the value of an entry, its columns ascending in each row."""
     row, column = place
@@ -123,7 +123,7 @@ def _has(indptr, indices, words, place, entry):  # type: ignore[no-untyped-def]
     return same
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _compare(indptr, indices, words, first_row, last_row, tally):  # type: ignore[no-untyped-def]
     """Add the fingerprints above the diagonal, less those below; tell whether all rows ascend.
 
@@ -151,7 +151,7 @@ def _compare(indptr, indices, words, first_row, last_row, tally):  # type: ignor
     return True
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _compare_chunk(indices, words, entries, first_row, steps, tally):  # type: ignore[no-untyped-def]
     start, stop = entries
     descents = np.uint32(0)

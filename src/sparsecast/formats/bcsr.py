@@ -6,7 +6,6 @@ import functools
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
@@ -18,6 +17,7 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.system.integers import unsigned
+from sparsecast.system.jit import njit
 from sparsecast.system.memory import aligned_empty
 from sparsecast.system.parallel import balanced_parts, in_parts, on_threads
 
@@ -246,12 +246,12 @@ class _Rows:
         return self.order if len(self.order) else None
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _entry(order, k):  # type: ignore[no-untyped-def]
     return k if order is None else np.uint64(order[k])
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _enter(rows, order, first_row, heads):  # type: ignore[no-untyped-def]
     """Point `heads` at the first entries of a block row's rows; return the rows and the least column."""
     indptr, indices = rows
@@ -264,7 +264,7 @@ def _enter(rows, order, first_row, heads):  # type: ignore[no-untyped-def]
     return height, least
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _is_full(indices, order, k, end, start, c):  # type: ignore[no-untyped-def]
     """Tell whether the entries from `k` on fill a row of the block at column `start`: most often they do."""
     if k + c > end:
@@ -275,7 +275,7 @@ def _is_full(indices, order, k, end, start, c):  # type: ignore[no-untyped-def]
     return differing == _ZERO
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _count_blocks(rows, order, height, width, first, last, starts):  # type: ignore[no-untyped-def]
     """Write the blocks of each block row behind its place in `starts`; tell whether all rows ascend.
 
@@ -311,7 +311,7 @@ def _count_blocks(rows, order, height, width, first, last, starts):  # type: ign
     return descents == _ZERO
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _fill_blocks(rows, order, height, width, first, last, data, starts, edge, out):  # type: ignore[no-untyped-def]
     """Write the blocks that `_count_blocks` counted; none begins beyond column `edge`."""
     indptr, indices = rows
@@ -350,7 +350,7 @@ def _fill_blocks(rows, order, height, width, first, last, data, starts, edge, ou
             block += _ONE
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def sort_columns(indptr, indices, first, last, order):  # type: ignore[no-untyped-def]
     """Write the order of ascending columns of rows `first` to `last`, of equal ones as they stand."""
     for i in range(first, last):
@@ -358,7 +358,7 @@ def sort_columns(indptr, indices, first, last, order):  # type: ignore[no-untype
         order[start:end] = start + np.argsort(indices[start:end], kind="mergesort")
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _count_rows(starts, present, indptr, first, last):  # type: ignore[no-untyped-def]
     """Write the entries of each row behind its place in `indptr`."""
     r, rows = np.uint64(present.shape[1]), np.uint64(len(indptr) - 1)
@@ -371,7 +371,7 @@ def _count_rows(starts, present, indptr, first, last):  # type: ignore[no-untype
                     indptr[i * r + row + _ONE] += _ONE
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _unblock(starts, columns, values, present, order, indptr, indices, data, first, last):  # type: ignore[no-untyped-def]
     """Write the entries of the block rows `first` to `last` where the matrix had them."""
     r, rows = np.uint64(present.shape[1]), np.uint64(len(indptr) - 1)

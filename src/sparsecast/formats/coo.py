@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
@@ -13,6 +12,7 @@ from scipy.sparse import csr_array
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.storage_format import StorageFormat
+from sparsecast.system.jit import njit
 from sparsecast.system.parallel import balanced_parts, equal_parts, in_parts, threads_for
 
 _U64 = np.uint64
@@ -57,14 +57,14 @@ class COO(StorageFormat):
         return blocks.nnz * (value_bytes + 2 * index_bytes)
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _expand_rows(indptr, rows, first, last):  # type: ignore[no-untyped-def]
     for i in range(first, last):
         for k in range(indptr[i], indptr[i + _ONE]):
             rows[k] = i
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _find_first_entries(rows, indptr, first, last):  # type: ignore[no-untyped-def]
     """Write the first entry of each row that begins among these entries, and of the empty rows before it."""
     reached = _U64(rows[first - _ONE]) + _ONE if first > 0 else _U64(0)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any, ClassVar, Self
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
@@ -16,6 +15,7 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.bcsr import sort_columns
 from sparsecast.formats.storage_format import MAX_PADDING_FACTOR, StorageFormat
+from sparsecast.system.jit import njit
 from sparsecast.system.memory import aligned_empty
 from sparsecast.system.parallel import balanced_parts, equal_parts, in_parts, on_threads, threads_for
 
@@ -178,7 +178,7 @@ def _offsets(indptr: NDArray[Any], indices: NDArray[Any], order: NDArray[Any]) -
     return offsets.astype(indices.dtype)
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _ascend(indptr, indices, first, last):  # type: ignore[no-untyped-def]
     """Tell whether no column of the rows `first` to `last` - 1 is less than the one before it in its row."""
     descents = 0
@@ -188,12 +188,12 @@ def _ascend(indptr, indices, first, last):  # type: ignore[no-untyped-def]
     return descents == 0
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _entry(order, k):  # type: ignore[no-untyped-def]
     return _U64(order[k]) if len(order) else _U64(k)
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _collect_offsets(indptr, indices, order, most, first, last):  # type: ignore[no-untyped-def]
     """Return ascending offsets among which each row finds all its own, until they are more than `most`.
 
@@ -222,7 +222,7 @@ def _collect_offsets(indptr, indices, order, most, first, last):  # type: ignore
     return offsets
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _merged(one, other):  # type: ignore[no-untyped-def]
     """Return the numbers of two ascending arrays, each as often as the array that has it most often."""
     merged = np.empty(len(one) + len(other), dtype=np.int64)
@@ -235,7 +235,7 @@ def _merged(one, other):  # type: ignore[no-untyped-def]
     return merged[:count].copy()
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _fill_chunks(  # type: ignore[no-untyped-def]
     indptr, indices, data, order, offsets, values, present, first, last
 ):
@@ -261,7 +261,7 @@ def _fill_chunks(  # type: ignore[no-untyped-def]
                 j += _ONE
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _count_rows(present, indptr, first, last):  # type: ignore[no-untyped-def]
     """Write the entries of each row behind its place in `indptr`."""
     rows, chunk_rows = _U64(len(indptr) - 1), _U64(8 * present.itemsize)
@@ -273,7 +273,7 @@ def _count_rows(present, indptr, first, last):  # type: ignore[no-untyped-def]
                 indptr[row + lane + _ONE] += (bits >> lane) & _ONE
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _empty_chunks(  # type: ignore[no-untyped-def]
     indptr, indices, data, order, offsets, values, present, first, last
 ):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
@@ -13,6 +12,7 @@ from scipy.sparse import csr_array
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.storage_format import StorageFormat
+from sparsecast.system.jit import njit
 from sparsecast.system.parallel import equal_parts, in_parts, threads_for
 
 _U64 = np.uint64
@@ -78,7 +78,7 @@ def padded_rows(A: csr_array[Any], width: int) -> tuple[NDArray[Any], NDArray[An
     return indices, data
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _pad_rows(indptr, indices, data, padded_indices, padded_data, first, last):  # type: ignore[no-untyped-def]
     width = _U64(padded_indices.shape[1])
     for i in range(first, last):
@@ -94,7 +94,7 @@ def _pad_rows(indptr, indices, data, padded_indices, padded_data, first, last): 
             padded_data[i, j] = 0
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _take_rows(indptr, indices, data, padded_indices, padded_data, first, last):  # type: ignore[no-untyped-def]
     for i in range(first, last):
         start = _U64(indptr[i])

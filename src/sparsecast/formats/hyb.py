@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
@@ -17,6 +16,7 @@ from sparsecast.formats.ell import padded_rows
 from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.records import Candidate
 from sparsecast.system.integers import unsigned
+from sparsecast.system.jit import njit
 from sparsecast.system.parallel import balanced_parts, in_parts, on_threads
 
 #: A column joins the ELL part while at least this share of the rows reaches it: Bell and Garland (2009,
@@ -148,7 +148,7 @@ def _collect_overflow(A: csr_array[Any], width: int, overflow: tuple[NDArray[Any
     on_threads(copy, bounds)
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _count_overflow(indptr, width, first, last):  # type: ignore[no-untyped-def]
     count = _U64(0)
     for i in range(first, last):
@@ -157,7 +157,7 @@ def _count_overflow(indptr, width, first, last):  # type: ignore[no-untyped-def]
     return count
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _copy_overflow(indptr, indices, data, rows, cols, values, width, position, first, last):  # type: ignore[no-untyped-def]
     for i in range(first, last):
         for k in range(_U64(indptr[i]) + width, _U64(indptr[i + _ONE])):
@@ -167,7 +167,7 @@ def _copy_overflow(indptr, indices, data, rows, cols, values, width, position, f
             position += _ONE
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _join(  # type: ignore[no-untyped-def]
     indptr, indices, data, ell_indices, ell_data, rows, cols, values, first, last
 ):

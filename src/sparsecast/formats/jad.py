@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
@@ -14,6 +13,7 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.sell import sort_rows
 from sparsecast.formats.storage_format import StorageFormat
+from sparsecast.system.jit import njit
 from sparsecast.system.parallel import balanced_parts_by, in_parts
 
 _ONE = np.uint64(1)
@@ -103,7 +103,7 @@ def _bounds(diagonal_starts: NDArray[np.int64], rows: int) -> NDArray[np.int64]:
     return balanced_parts_by(lambda place: int(np.minimum(reaching, place).sum()), rows)
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _fill_diagonals(  # type: ignore[no-untyped-def]
     indptr, indices, data, permutation, diagonal_starts, diagonal_indices, diagonal_data, first, last
 ):
@@ -116,7 +116,7 @@ def _fill_diagonals(  # type: ignore[no-untyped-def]
             diagonal_data[k] = data[start + j]
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _empty_diagonals(  # type: ignore[no-untyped-def]
     indptr, indices, data, permutation, diagonal_starts, diagonal_indices, diagonal_data, first, last
 ):

@@ -6,7 +6,6 @@ import functools
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
@@ -16,6 +15,7 @@ from sparsecast.features.levels import ROW_LENGTH_LEVELS
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.storage_format import StorageFormat
+from sparsecast.system.jit import njit
 from sparsecast.system.parallel import balanced_parts, in_parts
 
 #: Rows of a chunk, C. Eight sums hide the latency of the addition and stay in registers; more rows would pad
@@ -195,7 +195,7 @@ def _checked_window(sigma: int) -> int:
     return sigma
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def sort_rows(row_lengths, window, permutation):  # type: ignore[no-untyped-def]
     """Write the rows by descending length, equal ones in their order, within windows: a counting sort."""
     rows = len(row_lengths)
@@ -220,7 +220,7 @@ def sort_rows(row_lengths, window, permutation):  # type: ignore[no-untyped-def]
         places[: top + 1] = 0
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _windowed_entries(row_lengths, window):  # type: ignore[no-untyped-def]
     """Count the entries stored after a sort within windows (1: none), without sorting."""
     rows = len(row_lengths)
@@ -251,7 +251,7 @@ def _windowed_entries(row_lengths, window):  # type: ignore[no-untyped-def]
     return total * CHUNK_ROWS
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _place_chunks(row_lengths, permutation, chunk_starts):  # type: ignore[no-untyped-def]
     rows, in_order = len(row_lengths), len(permutation) == 0
     for chunk in range(len(chunk_starts) - 1):
@@ -261,7 +261,7 @@ def _place_chunks(row_lengths, permutation, chunk_starts):  # type: ignore[no-un
         chunk_starts[chunk + 1] = chunk_starts[chunk] + width * CHUNK_ROWS
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _fill_chunks(  # type: ignore[no-untyped-def]
     indptr, indices, data, permutation, chunk_starts, chunked_indices, chunked_data, first, last
 ):
@@ -285,7 +285,7 @@ def _fill_chunks(  # type: ignore[no-untyped-def]
                 k += _CHUNK
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _empty_chunks(  # type: ignore[no-untyped-def]
     indptr, indices, data, permutation, chunk_starts, chunked_indices, chunked_data, first, last
 ):

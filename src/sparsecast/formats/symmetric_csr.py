@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
@@ -16,6 +15,7 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.symmetry import words
 from sparsecast.formats import FORMATS
 from sparsecast.formats.storage_format import StorageFormat
+from sparsecast.system.jit import njit
 from sparsecast.system.parallel import balanced_parts, in_parts
 
 _ZERO, _ONE, _STEP = np.uint64(0), np.uint64(1), np.uint32(1)
@@ -156,7 +156,7 @@ def _bits(value: np.generic | None) -> bytes | None:
     return None if value is None else value.tobytes()
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _find_diagonal(  # type: ignore[no-untyped-def]
     indptr, indices, data, starts, diagonal, on_diagonal, odd, first, last
 ):
@@ -176,7 +176,7 @@ def _find_diagonal(  # type: ignore[no-untyped-def]
         odd[i] = descents != _ZERO
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _find_unmirrored(indptr, indices, head, tail, heads, odd, first, last):  # type: ignore[no-untyped-def]
     """Mark the rows first to last - 1 whose entries above the diagonal are not those of their column.
 
@@ -203,7 +203,7 @@ def _find_unmirrored(indptr, indices, head, tail, heads, odd, first, last):  # t
         odd[row] |= heads[row] != indptr[row + _ONE]
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _first_from(indices, column, low, high):  # type: ignore[no-untyped-def]
     """Return the first entry from `low` on, before `high`, in a column of at least `column`."""
     while low < high:
@@ -215,7 +215,7 @@ def _first_from(indices, column, low, high):  # type: ignore[no-untyped-def]
     return low
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _copy_below(  # type: ignore[no-untyped-def]
     indptr, indices, data, starts, triangle_indices, triangle_data, first, last
 ):
@@ -226,7 +226,7 @@ def _copy_below(  # type: ignore[no-untyped-def]
             triangle_data[place] = data[place + shift]
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _count_rows(starts, triangle_indices, on_diagonal, indptr):  # type: ignore[no-untyped-def]
     for i in range(len(on_diagonal)):
         indptr[i + 1] += starts[i + 1] - starts[i] + on_diagonal[i]
@@ -234,7 +234,7 @@ def _count_rows(starts, triangle_indices, on_diagonal, indptr):  # type: ignore[
             indptr[triangle_indices[place] + 1] += 1
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _mirror(  # type: ignore[no-untyped-def]
     starts, triangle_indices, triangle_data, diagonal, on_diagonal, heads, indices, data
 ):

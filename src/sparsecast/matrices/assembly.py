@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
@@ -17,6 +16,7 @@ from scipy.sparse import csr_array
 from sparsecast.matrices.sources import check_memory, damaged
 from sparsecast.matrices.values import require_imaginary
 from sparsecast.system.integers import index_dtype, unsigned
+from sparsecast.system.jit import njit
 
 Array = npt.NDArray[Any]
 
@@ -152,7 +152,7 @@ def from_packed(values: Array, shape: tuple[int, int], mirror: int = 0) -> csr_a
     return from_triplets(rows, cols, columns[cols, rows], shape, mirror)
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _mirrored(value, mirror):  # type: ignore[no-untyped-def]
     """Return the value at the transposed place; no product, in which infinity times 0 would become NaN."""
     if mirror == HERMITIAN:
@@ -160,7 +160,7 @@ def _mirrored(value, mirror):  # type: ignore[no-untyped-def]
     return value if mirror > 0 else -value
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _count_triplets(rows, cols, mirror, lengths):  # type: ignore[no-untyped-def]
     for k in range(rows.size):
         lengths[rows[k]] += 1
@@ -170,7 +170,7 @@ def _count_triplets(rows, cols, mirror, lengths):  # type: ignore[no-untyped-def
                 lengths[cols[k]] += 1
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _place_triplets(rows, cols, values, mirror, slots, indices, data):  # type: ignore[no-untyped-def]
     for k in range(rows.size):
         row, column = rows[k], cols[k]
@@ -185,7 +185,7 @@ def _place_triplets(rows, cols, values, mirror, slots, indices, data):  # type: 
             data[slot] = _mirrored(values[k], mirror)
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def sort_rows(indptr, indices, data):  # type: ignore[no-untyped-def]
     """Sort the rows in place; stably, unlike SciPy, so that mirrored duplicates are summed in one order."""
     for row in range(indptr.size - 1):

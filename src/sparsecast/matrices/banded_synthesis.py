@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
@@ -29,6 +28,7 @@ from sparsecast.matrices.synthesis import (
     value_of,
 )
 from sparsecast.system.integers import GOLDEN, index_dtype, mixed, stream_of, unsigned
+from sparsecast.system.jit import njit
 
 #: Relative standard deviation of the row lengths, unless one is given. Wang 2017 names the distributions and
 #: leaves their spread open. A power law of relative deviation 1 has the exponent 2.4. None is that of blocks
@@ -309,7 +309,7 @@ def uniform(count: int, seed: int) -> NDArray[np.float64]:
     return numbers
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _uniform(seed, out):  # type: ignore[no-untyped-def]
     stream = ~stream_of(seed)
     for each in range(out.size):
@@ -317,7 +317,7 @@ def _uniform(seed, out):  # type: ignore[no-untyped-def]
         out[each] = (np.float64(bits) + 0.5) * 2.0**-32
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _throw(blocks, seed, out):  # type: ignore[no-untyped-def]
     """Count how many of the blocks each row gets, all rows being as likely."""
     stream = ~stream_of(seed)
@@ -326,7 +326,7 @@ def _throw(blocks, seed, out):  # type: ignore[no-untyped-def]
         out[(bits * np.uint64(out.size)) >> _HALF_BITS] += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _sums_of_twelve(seed, out):  # type: ignore[no-untyped-def]
     # Mean 0 and deviation 1, nearly normal, and free of logarithms that differ from machine to machine.
     stream = ~stream_of(seed)
@@ -338,7 +338,7 @@ def _sums_of_twelve(seed, out):  # type: ignore[no-untyped-def]
         out[each] = np.float64(total) * 2.0**-32 - 6.0
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _sides(diagonal, edges, band, is_lower):  # type: ignore[no-untyped-def]
     """Return first place and number of places of a band left of the diagonal, and the same right of it."""
     near, far = edges[band], edges[band + 1]
@@ -352,14 +352,14 @@ def _sides(diagonal, edges, band, is_lower):  # type: ignore[no-untyped-def]
     return left_first, left_end - left_first, right_first, right_end - right_first
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _most(left, diagonal, edges, band, is_lower):  # type: ignore[no-untyped-def]
     """Return how many of the blocks that are left a row can have in a band."""
     _, first, _, second = _sides(diagonal, edges, band, is_lower)
     return min(left, first + second)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _spread_over_bands(lengths, diagonals, edges, is_lower, wanted, counts):  # type: ignore[no-untyped-def]
     """Write the blocks of each row in each band: each row gets its length, each band its own if it can."""
     # From the outermost band inwards: each is within reach of fewer rows than the next, so none takes what
@@ -392,7 +392,7 @@ def _spread_over_bands(lengths, diagonals, edges, is_lower, wanted, counts):  # 
                 left[row] -= more
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _draw(counts, diagonals, edges, is_lower, seed, gaps, indices):  # type: ignore[no-untyped-def]
     """Write the columns of every row, sorted and distinct."""
     stream = stream_of(seed)
@@ -418,7 +418,7 @@ def _draw(counts, diagonals, edges, is_lower, seed, gaps, indices):  # type: ign
                 at = _draw_distinct(stream, first, width, count, gaps, indices, at)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _draw_distinct(stream, first, width, count, gaps, indices, at):  # type: ignore[no-untyped-def]
     """Write `count` sorted distinct columns of `width` from `first` on; return where the next ones go."""
     if count == 1:
@@ -439,7 +439,7 @@ def _draw_distinct(stream, first, width, count, gaps, indices, at):  # type: ign
     return at + count
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _mirror(starts, lower, diagonal, begins, places, indices):  # type: ignore[no-untyped-def]
     """Write the whole pattern; `places` says where a row goes on after its lower part.
 
@@ -458,7 +458,7 @@ def _mirror(starts, lower, diagonal, begins, places, indices):  # type: ignore[n
             places[row] += _ONE
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _open_blocks(indptr, indices, r, c, columns):  # type: ignore[no-untyped-def]
     """Write the columns of the entries of every block, row by row."""
     at = _ZERO
@@ -471,7 +471,7 @@ def _open_blocks(indptr, indices, r, c, columns):  # type: ignore[no-untyped-def
                     at += _ONE
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _fill_values(indptr, indices, is_symmetric, seed, data):  # type: ignore[no-untyped-def]
     """Write values that depend on the place alone, so that mirrored entries are equal."""
     stream = ~stream_of(seed + _ONE)

@@ -13,7 +13,6 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
@@ -22,6 +21,7 @@ from sparsecast.errors import InputError, UnknownNameError, remedy_for
 from sparsecast.matrices.families import split_specification
 from sparsecast.matrices.synthesis import canonical, csr_bytes, require_memory
 from sparsecast.system.integers import GOLDEN, index_dtype, mixed, stream_of
+from sparsecast.system.jit import njit
 
 #: Bytes that SciPy's conversion from coordinates holds at its peak, for each coordinate entry: two int64
 #: coordinates and a value, the CSR arrays, and the copy that summing duplicates makes.
@@ -380,7 +380,7 @@ def _stencil(
     return canonical(data, indices, indptr, (rows, rows))
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _fill_stencil(grid, offsets, values, indptr, indices, data):  # type: ignore[no-untyped-def]
     unknowns = values.shape[1]
     present = np.empty(len(offsets), dtype=np.int64)
@@ -408,7 +408,7 @@ def _fill_stencil(grid, offsets, values, indptr, indices, data):  # type: ignore
                     indptr[row] = entry
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _draw_recursive_edges(scale, seed, rows, columns):  # type: ignore[no-untyped-def]
     stream = stream_of(seed)
     draws = (scale + np.uint64(3)) // np.uint64(4)

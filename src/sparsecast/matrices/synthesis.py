@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import bsr_array, csr_array, tril
 
 from sparsecast.errors import InputError, MatrixSizeError
 from sparsecast.system.integers import GOLDEN, INT32_MAX, mixed, stream_of
+from sparsecast.system.jit import njit
 from sparsecast.system.memory import free_bytes
 
 #: Width of the band that holds the columns of a benchmark matrix, in entries a row. The paper leaves the
@@ -202,7 +202,7 @@ def diagonal_matrix(rows: int, diagonals: int, reach: float, *, seed: int) -> cs
     return canonical(generator.uniform(-1.0, 1.0, len(indices)), indices, indptr, (rows, rows))
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _fill_diagonals(indptr, offsets, first, indices):  # type: ignore[no-untyped-def]
     for row in range(len(first)):
         for entry in range(indptr[row], indptr[row + 1]):
@@ -224,13 +224,13 @@ def _draw_lengths(rows: int, mean: int, lengths: str, seed: int) -> NDArray[np.i
     raise InputError(f"lengths '{lengths}': expected fixed, uniform, mixed or power; name one of them")
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def value_of(bits):  # type: ignore[no-untyped-def]
     """Return an odd multiple of 2**-32: uniform in (-1, 1), symmetric and never an explicit zero."""
     return np.float64(((bits >> _HALF_BITS) << _ONE) + _ONE) * 2.0**-32 - 1.0
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _fill_varied(indptr, width, seed, indices, data):  # type: ignore[no-untyped-def]
     stream = stream_of(seed)
     rows = np.uint64(indptr.size - 1)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
@@ -33,6 +32,7 @@ from sparsecast.matrices.banded_synthesis import (
 )
 from sparsecast.matrices.synthesis import check_least, csr_bytes, require_memory, starts_of
 from sparsecast.system.integers import GOLDEN, index_dtype, mixed, stream_of
+from sparsecast.system.jit import njit
 
 _ONE, _HALF_BITS = np.uint64(1), np.uint64(32)
 
@@ -263,7 +263,7 @@ def _drawn(structure: Structure, groups: _Groups, indptr: Indices, seed: int) ->
     return indices
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _draw(starts, visits, repeats, quotas, view, state, seed, columns):  # type: ignore[no-untyped-def]
     """Write each group's columns of blocks; cells are read as often, and again as soon, as `quotas` say."""
     stream = stream_of(seed)
@@ -293,7 +293,7 @@ def _draw(starts, visits, repeats, quotas, view, state, seed, columns):  # type:
         _fill_cells(columns[starts[group] : starts[group + 1]], chosen[:count], view.slots, lack, bits)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _cell(state, quotas, place, time, group, view, bits):  # type: ignore[no-untyped-def]
     """Return the next cell of a group: one of the age that is drawn, if there is one."""
     each, count, groups_left = place
@@ -322,7 +322,7 @@ def _cell(state, quotas, place, time, group, view, bits):  # type: ignore[no-unt
     return _nearest(state, group, diagonal)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _kind(quotas, now, bits):  # type: ignore[no-untyped-def]
     """Return an age, an octave up to `now` or _FIRST_READS, as likely as it is wanted; -1 if none is."""
     total, kinds = max(quotas[_FIRST_READS], 0), 0
@@ -339,7 +339,7 @@ def _kind(quotas, now, bits):  # type: ignore[no-untyped-def]
     return _FIRST_READS
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _read_before(state, octave, now, group, diagonal, view, bits):  # type: ignore[no-untyped-def]
     """Return a cell last read from 2**octave up to 2**(octave + 1) reads ago; -1 if none is found."""
     span = np.int64(1) << octave
@@ -354,7 +354,7 @@ def _read_before(state, octave, now, group, diagonal, view, bits):  # type: igno
     return np.int64(-1)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _never_read(state, diagonal, view, bits):  # type: ignore[no-untyped-def]
     """Return a cell never read, as far from the diagonal as bands make likely; -1 if there is none."""
     cells, bands = state.last.size, view.band_ends.size
@@ -376,7 +376,7 @@ def _never_read(state, diagonal, view, bits):  # type: ignore[no-untyped-def]
     return cell if cell < cells and abs(cell - diagonal) <= view.reach else np.int64(-1)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _next_free(free, cell):  # type: ignore[no-untyped-def]
     end = cell
     while free[end] != end:
@@ -386,7 +386,7 @@ def _next_free(free, cell):  # type: ignore[no-untyped-def]
     return end
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _nearest(state, group, diagonal):  # type: ignore[no-untyped-def]
     """Return the cell nearest to the diagonal that the group does not have yet."""
     for away in range(state.last.size):
@@ -397,7 +397,7 @@ def _nearest(state, group, diagonal):  # type: ignore[no-untyped-def]
     return np.int64(-1)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _fill_cells(columns, cells, slots, lack, bits):  # type: ignore[no-untyped-def]
     """Write a run of neighbouring columns in each cell, as many in one as in the other where that can be."""
     at, need = 0, columns.size
@@ -414,7 +414,7 @@ def _fill_cells(columns, cells, slots, lack, bits):  # type: ignore[no-untyped-d
         need -= put
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _thin_out(starts, columns, block, indptr, seed, indices):  # type: ignore[no-untyped-def]
     """Write each row's entries: of the places in its group's blocks, those too many are left out evenly."""
     stream = ~stream_of(seed)
@@ -434,7 +434,7 @@ def _thin_out(starts, columns, block, indptr, seed, indices):  # type: ignore[no
                     at += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _line_changes(indices):  # type: ignore[no-untyped-def]
     changes, before = 0, -1
     for column in indices:

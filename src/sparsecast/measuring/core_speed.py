@@ -13,9 +13,9 @@ import math
 import time
 from collections.abc import Callable
 
-import numba
 import numpy as np
 
+from sparsecast.system.jit import njit
 from sparsecast.system.numba_pool import each_part, share
 
 #: A reading within this factor of the fastest one is at full speed; slow ones take 1.5 times as long.
@@ -90,7 +90,7 @@ def reading(threads: int) -> Callable[[], float]:
     return read_s
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _work(part, words, places, totals, starts):  # type: ignore[no-untyped-def]
     total = np.uint64(0)
     for _ in range(_TIMES):
@@ -99,6 +99,6 @@ def _work(part, words, places, totals, starts):  # type: ignore[no-untyped-def]
     totals[part] = total
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _works(words, places, totals, starts, pool):  # type: ignore[no-untyped-def]
     each_part(_work, (words, places, totals, starts), pool)

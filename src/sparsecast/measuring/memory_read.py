@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numba
 import numpy as np
 
+from sparsecast.system.jit import njit
 from sparsecast.system.numba_pool import each_part, share
 from sparsecast.system.parallel import equal_parts
 
@@ -21,7 +21,7 @@ def memory_read(size_bytes: int, threads: int) -> Callable[[], object]:
     return share(_sums, (words,), starts, scratch=np.empty(threads, dtype=np.uint64))
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _sum(part, words, totals, starts):  # type: ignore[no-untyped-def]
     # Whole numbers, whose sum may be taken in any order: the compiler adds many lanes at once.
     total = np.uint64(0)
@@ -30,7 +30,7 @@ def _sum(part, words, totals, starts):  # type: ignore[no-untyped-def]
     totals[part] = total
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _sums(words, totals, starts, pool):  # type: ignore[no-untyped-def]
     each_part(_sum, (words, totals, starts), pool)
     return totals

@@ -13,12 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.measuring.core_speed import CoreSpeed
 from sparsecast.measuring.timing import Call, Clock, HostClock, low
+from sparsecast.system.jit import njit
 from sparsecast.system.numba_pool import each_part, share
 from sparsecast.system.parallel import equal_parts
 
@@ -238,7 +238,7 @@ def _reader(words: NDArray[np.uint64], gathered: NDArray[np.uint64], length: int
     return read
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _gather(part, words, gathered, totals, begin, starts):  # type: ignore[no-untyped-def]
     # Whole numbers, whose sum may be taken in any order: the compiler adds many lanes at once.
     total = np.uint64(0)
@@ -247,7 +247,7 @@ def _gather(part, words, gathered, totals, begin, starts):  # type: ignore[no-un
     totals[part] = total
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _gathers(words, gathered, totals, begin, starts, pool):  # type: ignore[no-untyped-def]
     each_part(_gather, (words, gathered, totals, begin, starts), pool)
     return totals

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
@@ -12,6 +11,7 @@ from scipy.sparse import csr_array
 from sparsecast.errors import InputError
 from sparsecast.partitioning.distribution import Distribution
 from sparsecast.partitioning.partition import Integers, Partition
+from sparsecast.system.jit import njit
 
 
 def distribute(A: csr_array[Any], partition: Partition) -> Distribution:
@@ -83,7 +83,7 @@ def _owners(bounds: Integers, order: Integers | None) -> NDArray[np.int32]:
     return owners
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _counts(
     indptr: NDArray[Any], indices: NDArray[Any], order: Integers, bounds: Integers, owners: NDArray[np.int32]
 ) -> Integers:
@@ -116,7 +116,7 @@ def _counts(
     return counts
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _block_counts(
     indptr: NDArray[Any],
     indices: NDArray[Any],
@@ -144,7 +144,7 @@ def _edge_cut(A: csr_array[Any], owners: NDArray[np.int32]) -> int:
     return int(_edges_between(pattern.indptr, pattern.indices, owners))
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _edges_between(indptr: NDArray[Any], indices: NDArray[Any], owners: NDArray[np.int32]) -> int:
     """Count the places (i, j) between parts, but once where (j, i) has an entry too; rows are sorted."""
     edges = 0

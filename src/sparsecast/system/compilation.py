@@ -1,4 +1,4 @@
-"""Where compiled kernels are kept. This is settled before the first kernel is declared.
+"""Where compiled kernels are kept.
 
 Numba keeps them next to the source files, or else in the user's cache folder. It refuses to declare a kernel
 that it can keep nowhere. A package on a read-only disk must still work for a user without a home folder.
@@ -7,45 +7,32 @@ that it can keep nowhere. A package on a read-only disk must still work for a us
 from __future__ import annotations
 
 import os
-import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
-from typing import Any
 
-#: Functions begin at a multiple of 64 bytes, the width of what a processor fetches and decodes at once.
-_ALIGNMENT = "--align-all-functions=6"
+#: The variable that tells processes that we start of the folder of this one.
+_PASSING = "SPARSECAST_KERNEL_FOLDER"
 
 #: Why kernels of this process are lost with it: one sentence, or none where they are kept.
 _lost: list[str] = []
 
 
-def align_functions() -> None:
-    """Have code run as fast in each process that loads it from the cache as in the one that compiled it.
+@cache
+def passing_folder() -> str | None:
+    """Return the folder of this process for compiled kernels, where no lasting one is; say so once.
 
-    Numba's functions begin at multiples of 16 bytes. Code from the cache lay at another place within 64 bytes
-    than in the process that compiled it, and the loop of COO took 1.2 times as long there.
+    None where Numba finds one: NUMBA_CACHE_DIR, beside our modules, or the user's cache. Processes that this
+    one starts share the folder. It is removed at the end of this one.
     """
-    from llvmlite import binding  # type: ignore[import-untyped]
-    from numba.core.codegen import JITCPUCodegen
-
-    described = JITCPUCodegen.magic_tuple
-
-    def magic_tuple(self: Any) -> Any:
-        """Return what code in the cache must agree with."""
-        return (*described(self), _ALIGNMENT)  # type: ignore[no-untyped-call]
-
-    binding.set_option("sparsecast", _ALIGNMENT)
-    JITCPUCodegen.magic_tuple = magic_tuple  # type: ignore[method-assign]
-
-
-def ensure_cache_folder() -> None:
-    """Have Numba keep kernels in a folder of this process where it finds no lasting one; say so once."""
+    if _PASSING in os.environ:
+        return os.environ[_PASSING]
     named = os.environ.get("NUMBA_CACHE_DIR")
     folders = [Path(named) if named else Path(__file__).parent]
     if _can_be_written(folders[0]):
-        return
+        return None
     import atexit
     import shutil
     import tempfile
@@ -55,21 +42,21 @@ def ensure_cache_folder() -> None:
     if not named:
         folders.append(Path(platformdirs.user_cache_dir("numba", appauthor=False)))
         if _can_be_written(folders[1]):
-            return
+            return None
     passing = tempfile.mkdtemp(prefix="sparsecast-kernels-")
     atexit.register(shutil.rmtree, passing, ignore_errors=True)
-    os.environ["NUMBA_CACHE_DIR"] = passing
-    if "numba" in sys.modules:
-        sys.modules["numba"].config.CACHE_DIR = passing
+    os.environ[_PASSING] = passing
     _lost.append(
         f"compiled kernels cannot be kept in {' or '.join(map(str, folders))}: expected a folder that can be "
         f"written, so every process compiles anew; set NUMBA_CACHE_DIR to one"
     )
-    warnings.warn(_lost[0], stacklevel=3)
+    warnings.warn(_lost[0], stacklevel=2)
+    return passing
 
 
 def lost_kernels() -> str:
     """Return why kernels that this process compiles are lost, with the remedy; empty where they are kept."""
+    passing_folder()
     return _lost[0] if _lost else ""
 
 
@@ -80,30 +67,8 @@ def _can_be_written(folder: Path) -> bool:
     return existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)
 
 
-def keep_kernels_apart() -> None:
-    """Have processes that compile a function for different types keep each type's code under its own name.
-
-    Numba reads the index of a function, takes the next number for a file of code, writes the index and then
-    the file. Two processes at once take the same number, and from then on a process that asks for one type
-    gets the code for the other: wrong results where their values have the same size.
-    """
-    from numba.core.caching import IndexDataCacheFile
-
-    def save(self: Any, key: Any, data: Any) -> None:
-        with _locked(Path(self._cache_path)):
-            overloads = self._load_index()
-            taken, numbers = set(overloads.values()), range(1, len(overloads) + 2)
-            free = next(name for name in map(self._data_name, numbers) if name not in taken)
-            name = overloads.setdefault(key, free)
-            # The index names no file before it is whole: an older one of that name may hold another type.
-            self._save_data(name, data)
-            self._save_index(overloads)
-
-    IndexDataCacheFile.save = save  # type: ignore[method-assign]
-
-
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> Iterator[None]:
     """Hold the lock of a folder, which ends with the process that holds it."""
     with (folder / "sparsecast.lock").open("a") as stream:
         _lock(stream.fileno())

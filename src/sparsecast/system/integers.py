@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.system.compilation import align_functions, keep_kernels_apart
-
-# Here, since whatever takes or makes a matrix imports this file.
-keep_kernels_apart()
-align_functions()
+from sparsecast.system.jit import njit
 
 #: The largest index of 32 bits.
 INT32_MAX = 2**31 - 1
@@ -34,7 +29,7 @@ def unsigned(array: NDArray[Any]) -> NDArray[Any]:
     return array.view(np.dtype(f"u{array.dtype.itemsize}")) if array.dtype.kind == "i" else array
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def mixed(counter: np.uint64) -> np.uint64:
     """Return 64 random-looking bits for a counter: the output function of SplitMix64 (Steele et al. 2014)."""
     bits = counter
@@ -43,8 +38,8 @@ def mixed(counter: np.uint64) -> np.uint64:
     return bits ^ (bits >> np.uint64(31))
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def stream_of(seed: np.uint64) -> np.uint64:
     """Return where the counters of a seed begin."""
     # Twice, so that neighbouring seeds do not give shifted copies of one stream.
-    return mixed(mixed(seed + GOLDEN))
+    return mixed(mixed(seed + GOLDEN))  # type: ignore[no-any-return]

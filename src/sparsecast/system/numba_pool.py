@@ -19,6 +19,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from sparsecast.errors import InputError
+from sparsecast.system.jit import kernel_folder, njit
 
 T = TypeVar("T")
 
@@ -48,7 +49,7 @@ def _call_part(typingctx, function, arguments, part):  # type: ignore[no-untyped
     return types.void(types.int64, types.int64, types.int64), generate
 
 
-@numba.njit(nogil=True, cache=True, parallel=True)
+@njit(nogil=True, cache=True, parallel=True)
 def _call_parts(function, arguments, parts):  # type: ignore[no-untyped-def]
     for part in numba.prange(parts):
         _call_part(function, arguments, np.int64(part))  # type: ignore[call-arg]
@@ -60,11 +61,11 @@ def _pool() -> Any:
     # This loads Numba's pool. A C function that is read from the cache does not: the process would end.
     _call_parts(0, 0, 0)
 
-    @numba.cfunc("void(int64, int64, int64)", cache=True)
     def pool(function, arguments, parts):  # type: ignore[no-untyped-def]
         _call_parts(function, arguments, parts)
 
-    return pool
+    with kernel_folder():
+        return numba.cfunc("void(int64, int64, int64)", cache=True)(pool)
 
 
 @intrinsic

@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
 
-import numba
 import numpy as np
 from numba.core import types
 from numba.extending import intrinsic
@@ -29,6 +28,7 @@ from sparsecast.devices.cpu.vector_code import (
     variable,
 )
 from sparsecast.operators import Product
+from sparsecast.system.jit import njit
 from sparsecast.system.numba_pool import share
 
 #: A panel has at most this many columns, one cache line of float64, ...
@@ -145,7 +145,7 @@ def _emit_row(panel: _Panel, arrays: tuple[Any, ...], width: Any, span: Sequence
         panel.store_row(sets, each, place(y, row, each))
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def row_of_blocks(columns, data, X, Y, sizes, first, end, stride, row):  # type: ignore[no-untyped-def]
     """Compute the rows of Y from `row` on, as many as a block has.
 

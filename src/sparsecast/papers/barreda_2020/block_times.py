@@ -13,7 +13,6 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-import numba
 import numpy as np
 from numba import types
 from numpy.typing import NDArray
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 from sparsecast.devices.cpu.kernels.csr import VARIANTS, part_of_rows
 from sparsecast.errors import DeviceError
 from sparsecast.system.integers import unsigned
+from sparsecast.system.jit import njit
 
 #: Number of the clock that no adjustment sets back.
 _MONOTONIC = 6 if sys.platform == "darwin" else 1
@@ -38,13 +38,13 @@ def require_clock() -> None:
         )
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _now(read):  # type: ignore[no-untyped-def]
     _clock_gettime(_MONOTONIC, read.ctypes.data)
     return read[0] * 1_000_000_000 + read[1]
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _clock_runs(stamps):  # type: ignore[no-untyped-def]
     read = np.zeros(2, dtype=np.int64)
     for number in range(len(stamps)):
@@ -61,7 +61,7 @@ def clock_s() -> float:
     return float(steps[steps <= 2 * np.median(steps)].mean()) * 1e-9
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _sweep(indptr, indices, data, loop, x, y, starts, stamps):  # type: ignore[no-untyped-def]
     read = np.zeros(2, dtype=np.int64)
     stamps[0] = _now(read)
@@ -111,7 +111,7 @@ def run_times(
     return np.asarray(np.diff(stamps[1:], axis=1) * 1e-9)
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _hot(rows, indices, data, x, y, firsts, entries, repeats, stamps):  # type: ignore[no-untyped-def]
     """Time each block `repeats` times in place, `trials` times: rows of `stamps`."""
     read = np.zeros(2, dtype=np.int64)

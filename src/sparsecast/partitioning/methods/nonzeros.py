@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from scipy.sparse import csr_array
 
 from sparsecast.partitioning.methods import METHODS
 from sparsecast.partitioning.partition import Integers, Partition
+from sparsecast.system.jit import njit
 from sparsecast.system.parallel import equal_parts
 
 
@@ -28,7 +28,7 @@ def by_nonzeros(A: csr_array[Any], ranks: int, seed: int) -> Partition:
     return Partition("nonzeros", ranks, row_bounds, column_bounds)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _cuts(before: Integers, parts: int) -> Integers:
     """Return the bounds of parts, from the work before each row and the total."""
     most = _smallest_limit(before, parts)
@@ -50,7 +50,7 @@ def _cuts(before: Integers, parts: int) -> Integers:
     return bounds
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _smallest_limit(before: Integers, parts: int) -> int:
     """Return the least work that the largest part can have."""
     longest = np.int64(0)

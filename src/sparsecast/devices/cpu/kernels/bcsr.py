@@ -21,7 +21,6 @@ from functools import reduce
 from itertools import chain
 from typing import Any
 
-import numba
 import numpy as np
 from numba.core import types
 from numba.extending import intrinsic
@@ -44,6 +43,7 @@ from sparsecast.features.levels import BLOCK_SIZES
 from sparsecast.formats.bcsr import BCSR
 from sparsecast.operators import Product
 from sparsecast.system.integers import unsigned
+from sparsecast.system.jit import njit
 from sparsecast.system.numba_pool import each_part, share
 from sparsecast.system.parallel import balanced_parts
 
@@ -145,7 +145,7 @@ def _emit_block_row(block: _Block, arrays: Sequence[Any], height: int, span: Seq
         builder.store(reduce(builder.fadd, each), builder.gep(start_of_y, [I64(place)]))
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _last_rows(starts, columns, data, x, y, r, c, i):  # type: ignore[no-untyped-def]
     """Compute the rows of a block row that reaches beyond the matrix; there is one at most."""
     for row in range(len(y) - i * r):
@@ -156,7 +156,7 @@ def _last_rows(starts, columns, data, x, y, r, c, i):  # type: ignore[no-untyped
         y[i * r + row] = total
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _part(part, starts, columns, data, height, width, x, y, parts):  # type: ignore[no-untyped-def]
     first, last = parts[part], parts[part + 1]
     full = min(last, np.uint64(len(y) // len(height)))
@@ -169,7 +169,7 @@ def _part(part, starts, columns, data, height, width, x, y, parts):  # type: ign
         _last_rows(starts, columns, data, x, y, r, c, np.int64(full))
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _product(starts, columns, data, height, width, x, y, parts, pool):  # type: ignore[no-untyped-def]
     each_part(_part, (starts, columns, data, height, width, x, y, parts), pool)
 
@@ -203,7 +203,7 @@ def _of_long_x(product: Product, matrix: BCSR) -> Product:
     return padded
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _several_last_rows(starts, columns, data, X, Y, r, c, i):  # type: ignore[no-untyped-def]
     """As `_last_rows`, for several vectors."""
     Y[i * r :] = 0
@@ -215,7 +215,7 @@ def _several_last_rows(starts, columns, data, X, Y, r, c, i):  # type: ignore[no
                     Y[i * r + row, vector] += value * X[np.int64(columns[k]) + column, vector]
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _several_part(part, starts, columns, data, height, width, lanes, X, Y, parts):  # type: ignore[no-untyped-def]
     first, last = parts[part], parts[part + 1]
     r, c = np.int64(len(height)), np.int64(len(width))
@@ -227,7 +227,7 @@ def _several_part(part, starts, columns, data, height, width, lanes, X, Y, parts
         _several_last_rows(starts, columns, data, X, Y, r, c, np.int64(full))
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _several(starts, columns, data, height, width, lanes, X, Y, parts, pool):  # type: ignore[no-untyped-def]
     each_part(_several_part, (starts, columns, data, height, width, lanes, X, Y, parts), pool)
 

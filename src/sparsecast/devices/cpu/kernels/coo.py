@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from sparsecast.devices.cpu.kernels import KERNELS
@@ -10,11 +9,12 @@ from sparsecast.devices.format_kernels import FormatKernels, only_variant
 from sparsecast.formats.coo import COO
 from sparsecast.operators import Product
 from sparsecast.system.integers import unsigned
+from sparsecast.system.jit import njit
 from sparsecast.system.numba_pool import each_part, share
 from sparsecast.system.parallel import equal_parts
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _part(part, rows, cols, data, carry, x, y, starts):  # type: ignore[no-untyped-def]
     """Add up the entries of one part; each row belongs to the part that holds its first entry.
 
@@ -51,7 +51,7 @@ def _part(part, rows, cols, data, carry, x, y, starts):  # type: ignore[no-untyp
             y[empty] = zero
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _product(rows, cols, data, carry, x, y, starts, pool):  # type: ignore[no-untyped-def]
     each_part(_part, (rows, cols, data, carry, x, y, starts), pool)
     for part in range(1, len(carry)):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,6 +20,7 @@ from sparsecast.formats.csr import CSR
 from sparsecast.machines.machine import Machine
 from sparsecast.operators import Product
 from sparsecast.system.integers import unsigned
+from sparsecast.system.jit import njit
 from sparsecast.system.numba_pool import each_part, share
 from sparsecast.system.parallel import balanced_parts
 
@@ -35,7 +35,7 @@ U32 = np.uint32
 ONE, TWO, THREE, FOUR = U32(1), U32(2), U32(3), U32(4)
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _plain_rows(indptr, indices, data, x, y, first, last):  # type: ignore[no-untyped-def]
     k = indptr[first]
     for i in range(first, last):
@@ -47,7 +47,7 @@ def _plain_rows(indptr, indices, data, x, y, first, last):  # type: ignore[no-un
         y[i] = total
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _unrolled_rows(indptr, indices, data, x, y, first, last):  # type: ignore[no-untyped-def]
     zero = data.dtype.type(0)
     k = indptr[first]
@@ -67,7 +67,7 @@ def _unrolled_rows(indptr, indices, data, x, y, first, last):  # type: ignore[no
         y[i] = (sum0 + sum1) + (sum2 + sum3)
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _masked_rows(indptr, indices, data, x, y, first, last):  # type: ignore[no-untyped-def]
     zero = data.dtype.type(0)
     final = indptr[-1] - ONE
@@ -92,7 +92,7 @@ def _masked_rows(indptr, indices, data, x, y, first, last):  # type: ignore[no-u
         y[i] = (sum0 + sum1) + (sum2 + sum3)
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _gathered_rows(indptr, indices, data, x, y, first, last):  # type: ignore[no-untyped-def]
     for i in range(first, last):
         found = gathered_row(data, indices, x, indptr[i], indptr[i + ONE])  # type: ignore[call-arg, var-annotated]
@@ -103,7 +103,7 @@ def _gathered_rows(indptr, indices, data, x, y, first, last):  # type: ignore[no
         y[i] = total
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def part_of_rows(part, indptr, indices, data, loop, x, y, starts):  # type: ignore[no-untyped-def]
     """Do the rows from starts[part] on; the length of `loop` is the number of the variant."""
     first, last = starts[part], starts[part + 1]
@@ -118,7 +118,7 @@ def part_of_rows(part, indptr, indices, data, loop, x, y, starts):  # type: igno
         _gathered_rows(indptr, indices, data, x, y, first, last)
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _product(indptr, indices, data, loop, x, y, starts, pool):  # type: ignore[no-untyped-def]
     each_part(part_of_rows, (indptr, indices, data, loop, x, y, starts), pool)
 
@@ -153,13 +153,13 @@ def _shared(matrix: CSR, threads: int) -> tuple[tuple[NDArray[Any], ...], NDArra
     return (indptr, unsigned(matrix.indices), matrix.data), starts
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _several_part(part, indptr, indices, data, height, width, lanes, X, Y, starts):  # type: ignore[no-untyped-def]
     for i in range(starts[part], starts[part + 1]):
         row_of_blocks(indices, data, X, Y, (height, width, lanes), indptr[i], indptr[i + ONE], ONE, i)
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _several(indptr, indices, data, height, width, lanes, X, Y, starts, pool):  # type: ignore[no-untyped-def]
     each_part(_several_part, (indptr, indices, data, height, width, lanes, X, Y, starts), pool)
 

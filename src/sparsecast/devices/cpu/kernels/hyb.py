@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from sparsecast.devices.cpu.kernels import KERNELS
@@ -11,11 +10,12 @@ from sparsecast.devices.format_kernels import FormatKernels, only_variant
 from sparsecast.formats.hyb import HYB
 from sparsecast.operators import Product
 from sparsecast.system.integers import unsigned
+from sparsecast.system.jit import njit
 from sparsecast.system.numba_pool import each_part, share
 from sparsecast.system.parallel import balanced_parts
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _part(part, indices, data, width, rows, cols, overflow, x, y, starts):  # type: ignore[no-untyped-def]
     first, last = starts[part], starts[part + 1]
     padded_rows(indices, data, width, x, y, first, last)
@@ -29,7 +29,7 @@ def _part(part, indices, data, width, rows, cols, overflow, x, y, starts):  # ty
         y[row] += total
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _product(indices, data, width, rows, cols, overflow, x, y, starts, pool):  # type: ignore[no-untyped-def]
     each_part(_part, (indices, data, width, rows, cols, overflow, x, y, starts), pool)
 

@@ -7,7 +7,6 @@ where the rows are long: that is what this format gains on.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from sparsecast.devices.cpu.kernels import KERNELS
@@ -15,6 +14,7 @@ from sparsecast.devices.format_kernels import FormatKernels, only_variant
 from sparsecast.formats.jad import JAD, sorted_lengths
 from sparsecast.operators import Product
 from sparsecast.system.integers import unsigned
+from sparsecast.system.jit import njit
 from sparsecast.system.numba_pool import each_part, share
 from sparsecast.system.parallel import balanced_parts
 
@@ -29,7 +29,7 @@ BLOCK_ROWS = U64(2048)
 FEW_ROWS = U64(8)
 
 
-@numba.njit(nogil=True, inline="always")
+@njit(nogil=True, inline="always")
 def _add_four(starts, indices, data, x, sums, diagonal, row, present):  # type: ignore[no-untyped-def]
     """Add four diagonals of which the last one has `present` rows of the block, and the others at least."""
     k0, k1, k2, k3 = (
@@ -44,7 +44,7 @@ def _add_four(starts, indices, data, x, sums, diagonal, row, present):  # type: 
         )
 
 
-@numba.njit(nogil=True, inline="always")
+@njit(nogil=True, inline="always")
 def _add_one(starts, indices, data, x, sums, diagonal, row, first, last):  # type: ignore[no-untyped-def]
     """Add one diagonal for the block's rows first to last, of which it may have fewer."""
     k = starts[diagonal] + row
@@ -53,7 +53,7 @@ def _add_one(starts, indices, data, x, sums, diagonal, row, first, last):  # typ
         sums[i] += data[k + i] * x[indices[k + i]]
 
 
-@numba.njit(nogil=True, inline="always")
+@njit(nogil=True, inline="always")
 def _add_rest(starts, indices, data, x, sums, diagonal, row, present):  # type: ignore[no-untyped-def]
     """Add all diagonals from this one on, which has `present` rows of the block, row by row."""
     zero = data.dtype.type(0)
@@ -72,7 +72,7 @@ def _add_rest(starts, indices, data, x, sums, diagonal, row, present):  # type: 
         sums[i] += sum0 + sum1
 
 
-@numba.njit(nogil=True, inline="always")
+@njit(nogil=True, inline="always")
 def _block(starts, indices, data, x, sums, row, rows):  # type: ignore[no-untyped-def]
     """Sum up `rows` stored rows from `row` on."""
     end = U64(len(starts) - 1)
@@ -100,7 +100,7 @@ def _block(starts, indices, data, x, sums, row, rows):  # type: ignore[no-untype
         diagonal += FOUR
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _part(part, diagonal_starts, indices, data, permutation, x, y, starts):  # type: ignore[no-untyped-def]
     sums = np.empty(BLOCK_ROWS, dtype=data.dtype)
     row, last = starts[part], starts[part + 1]
@@ -113,7 +113,7 @@ def _part(part, diagonal_starts, indices, data, permutation, x, y, starts):  # t
         row += rows
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _product(diagonal_starts, indices, data, permutation, x, y, starts, pool):  # type: ignore[no-untyped-def]
     each_part(_part, (diagonal_starts, indices, data, permutation, x, y, starts), pool)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,6 +19,7 @@ from sparsecast.formats.sell import CHUNK_ROWS, SELL
 from sparsecast.machines.machine import Machine
 from sparsecast.operators import Product
 from sparsecast.system.integers import unsigned
+from sparsecast.system.jit import njit
 from sparsecast.system.numba_pool import each_part, share
 from sparsecast.system.parallel import balanced_parts
 
@@ -29,7 +29,7 @@ U64 = np.uint64
 ONE, TWO, THREE, FOUR, FIVE, SIX, SEVEN, EIGHT = (U64(number) for number in range(1, 9))
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _sums(indices, data, x, k, end):  # type: ignore[no-untyped-def]
     zero = data.dtype.type(0)
     sum0, sum1, sum2, sum3, sum4, sum5, sum6, sum7 = zero, zero, zero, zero, zero, zero, zero, zero
@@ -46,7 +46,7 @@ def _sums(indices, data, x, k, end):  # type: ignore[no-untyped-def]
     return sum0, sum1, sum2, sum3, sum4, sum5, sum6, sum7
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _chunk_sums(indices, data, step, x, k, end):  # type: ignore[no-untyped-def]
     # The length of a tuple is known to the compiler, which leaves one of the two.
     if len(step) == 1:
@@ -54,7 +54,7 @@ def _chunk_sums(indices, data, step, x, k, end):  # type: ignore[no-untyped-def]
     return gathered_chunk(data, indices, x, k, end)  # type: ignore[call-arg]
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _rows_in_order(chunk_starts, indices, data, step, x, y, first, last):  # type: ignore[no-untyped-def]
     for chunk in range(first, last):
         i = chunk * EIGHT
@@ -63,7 +63,7 @@ def _rows_in_order(chunk_starts, indices, data, step, x, y, first, last):  # typ
         y[i + FOUR], y[i + FIVE], y[i + SIX], y[i + SEVEN] = sums[4], sums[5], sums[6], sums[7]
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _sorted_rows(chunk_starts, indices, data, permutation, step, x, y, first, last):  # type: ignore[no-untyped-def]
     for chunk in range(first, last):
         i = chunk * EIGHT
@@ -74,7 +74,7 @@ def _sorted_rows(chunk_starts, indices, data, permutation, step, x, y, first, la
         y[permutation[i + SIX]], y[permutation[i + SEVEN]] = sums[6], sums[7]
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _part(part, chunk_starts, indices, data, permutation, step, x, y, starts):  # type: ignore[no-untyped-def]
     first, last = starts[part], starts[part + 1]
     rows = U64(len(y))
@@ -94,7 +94,7 @@ def _part(part, chunk_starts, indices, data, permutation, step, x, y, starts):  
             y[i if len(permutation) == 0 else U64(permutation[i])] = total
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _product(chunk_starts, indices, data, permutation, step, x, y, starts, pool):  # type: ignore[no-untyped-def]
     each_part(_part, (chunk_starts, indices, data, permutation, step, x, y, starts), pool)
 
@@ -120,7 +120,7 @@ def _bind(matrix: SELL, variant: str, threads: int) -> Product:
     return share(_product, (*arrays, step), starts)
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _several_part(part, chunk_starts, indices, data, permutation, height, width, lanes, X, Y, starts):  # type: ignore[no-untyped-def]
     rows = U64(Y.shape[0])
     for chunk in range(starts[part], starts[part + 1]):
@@ -131,7 +131,7 @@ def _several_part(part, chunk_starts, indices, data, permutation, height, width,
             row_of_blocks(indices, data, X, Y, (height, width, lanes), begin, end, EIGHT, row)
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _several(chunk_starts, indices, data, permutation, height, width, lanes, X, Y, starts, pool):  # type: ignore[no-untyped-def]
     each_part(
         _several_part, (chunk_starts, indices, data, permutation, height, width, lanes, X, Y, starts), pool

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,6 +20,7 @@ from sparsecast.formats.symmetric_csr import SymmetricCSR
 from sparsecast.machines.machine import Machine
 from sparsecast.operators import Product
 from sparsecast.system.integers import unsigned
+from sparsecast.system.jit import njit
 from sparsecast.system.numba_pool import each_part, share
 from sparsecast.system.parallel import balanced_parts
 
@@ -32,7 +32,7 @@ ZERO, ONE, TWO, THREE, FOUR = (np.uint64(number) for number in range(5))
 NO_LIMIT = np.uint64(2**64 - 1)
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _one_by_one(indices, data, x, xi, total, target, shift, k, end, limit):  # type: ignore[no-untyped-def]
     """Multiply a row's entries before column `limit`; return the sum and the entry after them."""
     while k < end and np.uint64(indices[k]) < limit:
@@ -43,7 +43,7 @@ def _one_by_one(indices, data, x, xi, total, target, shift, k, end, limit):  # t
     return total, k
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _four_at_once(indices, data, x, xi, total, target, shift, k, end, limit):  # type: ignore[no-untyped-def]
     """As `_one_by_one`; the columns of a row differ, so four results may be written after four were read."""
     zero = data.dtype.type(0)
@@ -65,7 +65,7 @@ def _four_at_once(indices, data, x, xi, total, target, shift, k, end, limit):  #
     return _one_by_one(indices, data, x, xi, total, target, shift, k, end, limit)
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _entries(indices, data, step, x, xi, total, target, shift, k, end, limit):  # type: ignore[no-untyped-def]
     # The length of a tuple is known to the compiler, which leaves one of the two.
     if len(step) == 1:
@@ -73,7 +73,7 @@ def _entries(indices, data, step, x, xi, total, target, shift, k, end, limit):  
     return _four_at_once(indices, data, x, xi, total, target, shift, k, end, limit)
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _part(  # type: ignore[no-untyped-def]
     part, starts, indices, data, diagonal, step, lowest, shifts, scratch, x, y, parts
 ):
@@ -92,7 +92,7 @@ def _part(  # type: ignore[no-untyped-def]
         y[i] = total
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _collect(part, lowest, shifts, scratch, y, parts):  # type: ignore[no-untyped-def]
     """Add to the rows of a part what the parts after it have for them."""
     for later in range(part + 1, len(parts) - 1):
@@ -101,7 +101,7 @@ def _collect(part, lowest, shifts, scratch, y, parts):  # type: ignore[no-untype
             y[j] += scratch[j + shifts[later]]
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _product(  # type: ignore[no-untyped-def]
     starts, indices, data, diagonal, step, lowest, shifts, scratch, x, y, parts, pool
 ):

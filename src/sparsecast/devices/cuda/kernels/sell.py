@@ -7,7 +7,6 @@ windows are multiples of 32 rows or one row.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,6 +23,7 @@ from sparsecast.devices.cuda.launching import (
 )
 from sparsecast.devices.format_kernels import FormatKernels, only_variant
 from sparsecast.formats.sell import CHUNK_ROWS, SELL
+from sparsecast.system.jit import njit
 from sparsecast.system.parallel import balanced_parts, in_parts
 
 _U64 = np.uint64
@@ -60,7 +60,7 @@ def _wide_starts(chunk_starts: NDArray[np.int64]) -> NDArray[np.int64]:
     return starts
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _widen(  # type: ignore[no-untyped-def]
     chunk_starts, indices, data, wide_starts, wide_indices, wide_data, first, last
 ):

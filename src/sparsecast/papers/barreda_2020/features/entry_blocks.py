@@ -11,13 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.features import FEATURES
 from sparsecast.features.feature_group import FeatureGroup
 from sparsecast.features.source import MatrixSource
+from sparsecast.system.jit import njit
 
 #: Entries of a block (Barreda et al., section 4.1).
 BLOCK_ENTRIES = 250
@@ -140,7 +140,7 @@ def describe_blocks(
     return found
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _describe(indptr, indices, blocks, found):  # type: ignore[no-untyped-def]
     lines, pages = np.full(_PLACES, -1, dtype=np.int64), np.full(_PLACES, -1, dtype=np.int64)
     nnz = np.int64(indptr[-1])
@@ -171,7 +171,7 @@ def _describe(indptr, indices, blocks, found):  # type: ignore[no-untyped-def]
         own /= last - first
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _step_class(step):  # type: ignore[no-untyped-def]
     if step <= 1:
         return 0
@@ -184,7 +184,7 @@ def _step_class(step):  # type: ignore[no-untyped-def]
     return 4 if step <= 32768 else 5
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _count_rows(indptr, first, last, own):  # type: ignore[no-untyped-def]
     """Count the rows that end within a block, and those of another length than the row before."""
     row = np.searchsorted(indptr, first, side="right")  # the first end behind the first entry

@@ -19,7 +19,6 @@ import functools
 from collections.abc import Mapping
 from typing import Any, ClassVar, cast
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -35,6 +34,7 @@ from sparsecast.models.training import TrainingSet
 from sparsecast.papers.barreda_2020.features.entry_blocks import EntryBlocks, sampled_blocks
 from sparsecast.papers.barreda_2020.label_files import BlockLabels, kept_labels, labels_digest, labels_folder
 from sparsecast.records import Candidate
+from sparsecast.system.jit import njit
 
 #: Settings of the trees, chosen on groups of matrices that were left out.
 TREES = {
@@ -249,7 +249,7 @@ def asked(trees: Forest, inputs: Floats) -> Floats:
     return found
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _ask(roots, feature, threshold, right, value, inputs, found):  # type: ignore[no-untyped-def]
     for sample in range(len(inputs)):
         total = 0.0

@@ -7,7 +7,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,6 +18,7 @@ from sparsecast.papers.barreda_2020.label_files import BlockLabels
 from sparsecast.papers.barreda_2020.models.blocks import late_reads
 from sparsecast.papers.barreda_2020.networks.architectures import INPUTS
 from sparsecast.records import VALUE_BYTES
+from sparsecast.system.jit import njit
 
 Floats = NDArray[np.float32]
 
@@ -220,7 +220,7 @@ def block_inputs(
     return found
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def _fill(indptr, indices, blocks, found):  # type: ignore[no-untyped-def]
     for place in range(len(blocks)):
         first = blocks[place] * BLOCK_ENTRIES
