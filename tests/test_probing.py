@@ -231,6 +231,6 @@ def test_the_share_is_the_median_weighted_by_the_error_of_csr():
 def test_a_model_without_csr_cannot_be_probed(own, monkeypatch):
     choice = api.choice(sc.gallery("banded", n=50), threads=1)
     without = dataclasses.replace(choice, candidates=tuple(c for c in choice.candidates if c.format != "csr"))
-    monkeypatch.setattr("sparsecast.api.forecasting.whole_matrix", lambda *_: without)
+    monkeypatch.setattr("sparsecast.api.session.whole_matrix", lambda *_: without)
     with pytest.raises(ProfileError, match="no forecast of CSR"):
         sc.predict(sc.gallery("banded", n=50), own, threads=1, probe_s=1.0)

@@ -10,7 +10,6 @@ from functools import partial
 from time import perf_counter
 from typing import Any
 
-from sparsecast.api.calibrating import own_profile
 from sparsecast.api.executing import measure_here
 from sparsecast.api.resolving import (
     asked_machine,
@@ -18,10 +17,9 @@ from sparsecast.api.resolving import (
     named_problems,
     require_own,
     stored_target,
-    structure_for,
-    target_of,
     training_for,
 )
+from sparsecast.api.session import Session, question
 from sparsecast.benchmark.evaluation import Evaluation, Scoring
 from sparsecast.benchmark.journal import AGAIN_SUITE, USER_SUITE, keep, kept, refuse_to_lose
 from sparsecast.benchmark.replay import FOLDS
@@ -128,8 +126,8 @@ class _Run:
     """One evaluation.
 
     `groups` are those of its matrices, `recent` the Records that it takes over, by what they are of,
-    `trainings` are those of before it measured anything of the kind, `models` those of a target and a part of
-    the groups.
+    `trainings` are those of before it measured anything of the kind, `sessions` those of a target and a part
+    of the groups.
     """
 
     question: _Question
@@ -143,7 +141,7 @@ class _Run:
     groups: set[str] = field(default_factory=set)
     recent: dict[tuple[str, str, Candidate], Record] = field(default_factory=dict)
     trainings: dict[Target, TrainingSet] = field(default_factory=dict)
-    models: dict[tuple[Target, int | None], list[Model]] = field(default_factory=dict)
+    sessions: dict[tuple[Target, int | None], list[Session]] = field(default_factory=dict)
 
     def begin(self, matrices: Sequence[Any], takes_over: bool) -> None:
         """Look at what is to be measured, and at what of it was measured a short time ago."""
@@ -186,57 +184,48 @@ class _Run:
         if problem.matrix.nnz == 0:
             raise InputError(f"{name} has no entries: expected at least one; leave it out")
         asked = self.question
-        profile = self.profile or own_profile(
-            problem, threads=asked.threads, dtype=asked.dtype, device=asked.device
-        )
-        target = target_of(problem, profile.machine, asked.threads, asked.dtype)
-        found = problem.sampled_structure
-        table = dict.fromkeys(whole_matrix(found, target, self.here).candidates)
+        profile, target = question(problem, self.profile, asked.threads, asked.dtype, asked.device)
+        table = dict.fromkeys(whole_matrix(problem.sampled_structure, target, self.here).candidates)
         analysis_s = _least_seconds(lambda: structure(problem.matrix, threads=asked.threads, is_sampled=True))
-
-        def forecast(model: Model) -> list[Estimate]:
-            # A model may know other kernels than those that the rules choose.
-            known = whole_matrix(found, target, profile.machine, model.kernels).candidates
-            return model.estimates(structure_for(problem, model.groups), known)
-
         estimates = []
-        for model in self._models(profile, target, problem.group):
+        for session in self._sessions(profile, target, problem.group):
+            forecast = partial(_estimates, session, problem)
             try:
-                estimates.append((model, forecast(model)))
-                forecast_s = _least_seconds(partial(forecast, model))
-                self.scoring.costs_s[name, model.name] = analysis_s + forecast_s
+                estimates.append((session.model, forecast()))
+                self.scoring.costs_s[name, session.model.name] = analysis_s + _least_seconds(forecast)
             except InputError as error:
-                self.scoring.refused.setdefault(f"model {model.name}", str(error))
+                self.scoring.refused.setdefault(f"model {session.model.name}", str(error))
         table |= dict.fromkeys(each.candidate for _, own in estimates for each in own)
         records = self._measured(problem, list(table), USER_SUITE)
         self.scoring.add_records(name, records)
         for model, own in estimates:
             self.scoring.add_estimates(name, model.name, model.quantity, own)
 
-    def _models(self, profile: Profile, target: Target, group: str) -> list[Model]:
+    def _sessions(self, profile: Profile, target: Target, group: str) -> list[Session]:
         """Return the models for a target, fitted without a part of the known groups that has this one."""
         if target not in self.trainings:
             self.trainings[target] = training_for(profile, target)
         training = self.trainings[target]
         known = sorted(self.groups & set(training.groups()))
         part = known.index(group) % FOLDS if group in known else None
-        if (target, part) not in self.models:
+        if (target, part) not in self.sessions:
             out = () if part is None else known[part::FOLDS]
-            self.models[target, part] = self._fitted(training, out)
-        return self.models[target, part]
+            unseen = training.where(lambda record: training.group(record) not in out)
+            self.sessions[target, part] = [
+                Session(profile, target, target, unseen, model) for model in self._fitted(unseen, bool(out))
+            ]
+        return self.sessions[target, part]
 
-    def _fitted(self, training: TrainingSet, out: Sequence[str]) -> list[Model]:
-        """Return the models, fitted to Records without those of some groups."""
-        unseen = training.where(lambda record: training.group(record) not in out)
-        found = []
+    def _fitted(self, unseen: TrainingSet, is_part: bool) -> list[Model]:
+        """Return the fitted models. A fit to a part of the Records is not stored for later."""
+        models = []
         for kind in self.question.models:
             model = kind()
             try:
-                # What is fitted for this evaluation alone is not stored in place of the usual fit.
-                found.append(model.fit(unseen) if out else fitted(model, unseen))
+                models.append(model.fit(unseen) if is_part else fitted(model, unseen))
             except InputError as error:
                 self.scoring.refused.setdefault(f"model {kind.name}", str(error))
-        return found
+        return models
 
     def _measure_again(self, name: str, problem: Problem) -> None:
         """Measure what was measured of a matrix once more."""
@@ -280,6 +269,11 @@ def _recent(machine: Machine) -> dict[tuple[str, str, Candidate], Record]:
         and is_current(record)
         and (now - datetime.fromisoformat(record.measured_at)).total_seconds() <= RECENT_S
     }
+
+
+def _estimates(session: Session, problem: Problem) -> list[Estimate]:
+    """Return what a model says of a matrix, which is read for it."""
+    return session.estimates(session.structure(problem))
 
 
 def _least_seconds(call: Callable[[], object]) -> float:

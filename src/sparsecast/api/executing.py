@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from sparsecast.api.adapting import Knowledge
+from sparsecast.api.adapting import adapting_block
 from sparsecast.api.forecasting import choice, threads_of
 from sparsecast.api.forecasting import plan as plan_of  # `compile` has a parameter of that name
-from sparsecast.api.resolving import (
-    machine_of,
-    require_own,
-)
+from sparsecast.api.resolving import machine_of, require_own
+from sparsecast.api.session import Session, question
 from sparsecast.benchmark.journal import USER_SUITE, keep
 from sparsecast.benchmark.measurement import Instruments, LeftOut, measure_candidates
 from sparsecast.benchmark.plan_check import PlanCheck, check_plan
@@ -115,13 +113,14 @@ def _adapting(
     """Return an operator that adapts, on a device that computes on the host."""
     if DEVICES.get(parse_device(device)[0]).operator_type() is not BlockOperator:
         raise InputError(f"adapt on {device}: expected a device that computes on the host; plan instead")
-    known = Knowledge.of(A, threads, dtype, device)
-    blocks = [known.block(A)]
+    session = Session.of(A, *question(A, None, threads, dtype, device), transfers=False)
+    _ = session.correction  # learned before the first product
+    blocks = [adapting_block(session, A)]
 
     def transposed() -> Transposed:
-        return _transposed(A, blocks, lambda matrix: [known.block(Problem.of(matrix))])
+        return _transposed(A, blocks, lambda matrix: [adapting_block(session, Problem.of(matrix))])
 
-    operator = AdaptingOperator(A.matrix.shape, np.dtype(known.target.dtype), blocks, transposed)
+    operator = AdaptingOperator(A.matrix.shape, np.dtype(session.target.dtype), blocks, transposed)
     if transpose:
         operator.transpose()
     return operator

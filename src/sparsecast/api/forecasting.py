@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
@@ -13,46 +13,32 @@ from scipy.sparse import csr_array
 
 from sparsecast.api.calibrating import own_profile
 from sparsecast.api.resolving import (
-    asked_machine,
     calibrated_profile,
-    energy_model,
     machine_of,
     model_records,
-    records_for,
     require_own,
     structure,
-    structure_for,
     target_of,
 )
-from sparsecast.api.transferring import Basis, answered, bases
-from sparsecast.api.trust import disturbed, drift_since
-from sparsecast.benchmark.probing import Question
-from sparsecast.benchmark.probing import probe as measure_probe
+from sparsecast.api.session import Session, question, session, sources
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import parse_device, parse_devices
 from sparsecast.devices.target import Target
 from sparsecast.errors import InputError, MatrixSizeError, ProfileError
-from sparsecast.features.analysis import structure as structure_of
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
-from sparsecast.machines.machine import PROCESSOR, detect
 from sparsecast.machines.profile import Profile, find_profile
 from sparsecast.machines.strips import strip_rows
 from sparsecast.matrices.problem import Problem
 from sparsecast.models import DEFAULT_MODEL, MODELS
-from sparsecast.models.knowledge import Withheld, unusual_groups
-from sparsecast.models.model import EnergyModel, Model
 from sparsecast.models.power_files import PowerFile
-from sparsecast.models.store import probe_correction
-from sparsecast.models.training import TrainingSet
-from sparsecast.planning.candidates import Choice, published_choice, whole_matrix
-from sparsecast.planning.drift import NO_DRIFT, Drift
+from sparsecast.planning.candidates import Choice, whole_matrix
+from sparsecast.planning.drift import Drift
 from sparsecast.planning.dynamic_programme import strip_statistics
 from sparsecast.planning.placement import Placement, Placements, compare
 from sparsecast.planning.plan import Plan, make_plan, refuse_objective
-from sparsecast.planning.prediction import Prediction, Probe
+from sparsecast.planning.prediction import Prediction
 from sparsecast.planning.transfer import transfer_s
-from sparsecast.records import Candidate, Forecast
 
 #: Seconds that `predict --probe` measures for.
 PROBE_S = 2.0
@@ -116,35 +102,36 @@ def predict(
     name = time_model(model)  # an unknown name is refused before anything is measured
     refuse_probe(probe_s, as_met, device, has_matrix=not isinstance(A, Structure))
     A = A if isinstance(A, Structure) else Problem.of(A)
-    profile, target = _question(A, profile, threads, dtype, device)
-    if probe_s is not None:
-        _require_here(profile, device)
-    machine = profile.machine
+    profile, target = question(A, profile, threads, dtype, device)
     start = perf_counter()
-    found = A if isinstance(A, Structure) else _known_of(A, profile, name)
-    asked = _asked(found, _bases(profile, target, probe_s), name, is_whole=not isinstance(A, Structure))
-    probe = None
-    if probe_s is not None:
-        corrected, probe = _probed(A, asked.model, asked.training, target, probe_s)
-        asked = replace(asked, model=corrected)
-    forecasts, refused = asked.answer(found, target)
-    energy = _energy(asked.basis, asked.model, power_model)
-    if energy is not None:
-        forecasts = _with_energy(forecasts, energy, asked.reduced(found))
-    drift, notes = _trust(asked.basis, as_met or probe is not None)
-    forecasts = sorted((drift.forecast(each, machine) for each in forecasts), key=lambda each: each.time_s)
+    fitted, probe = session(A, profile, target, name, probe_s)
+    found = A if isinstance(A, Structure) else fitted.structure(A)
+    prediction = _prediction(fitted, found, fitted.trust(as_met or probe is not None), power_model)
     took = perf_counter() - start - (probe.used_s if probe else 0.0)
-    notes = tuple(filter(None, (*asked.notes, *notes, probe.sentence() if probe else "")))
+    notes = (*prediction.notes, probe.sentence()) if probe else prediction.notes
+    return replace(prediction, predict_s=took, notes=notes, probe=probe)
+
+
+def _prediction(
+    fitted: Session,
+    found: Structure,
+    trust: tuple[Drift, tuple[str, ...]],
+    power_model: PowerFile | None = None,
+) -> Prediction:
+    """Return what a session forecasts for a matrix; the seconds it took are left to the caller."""
+    forecasts, refused = fitted.forecasts(found)
+    forecasts = fitted.with_energy(found, forecasts, fitted.energy(power_model))
+    drift, notes = trust
+    drifted = (drift.forecast(forecast, fitted.profile.machine) for forecast in forecasts)
     return Prediction(
-        tuple(forecasts),
-        refused,
-        found,
-        profile.name,
-        asked.model.name,
-        took,
-        notes,
-        probe,
-        asked.basis.transferred_from,
+        forecasts=tuple(sorted(drifted, key=lambda forecast: forecast.time_s)),
+        refused=refused,
+        structure=found,
+        profile=fitted.profile.name,
+        model=fitted.model.name,
+        predict_s=0.0,
+        notes=(*fitted.notes, *notes),
+        transferred_from=fitted.transferred_from,
     )
 
 
@@ -170,115 +157,19 @@ def predict_table(
         As in `predict`, also in what is raised.
     """
     name = time_model(model)
-    first = next(iter(matrices.values()))
-    profile, target = _question(first, profile, threads, dtype, device)
-    known_bases = bases(profile, target)
-    fits: dict[Any, _Asked] = {}
+    sessions: dict[Any, Session] = {}
     trust: dict[Target, tuple[Drift, tuple[str, ...]]] = {}
     for matrix, found in matrices.items():
         start = perf_counter()
-        target = target_of(found, profile.machine, threads, dtype)
-        known = frozenset(found.groups)
-        if known not in fits:
-            fits[known] = _asked(found, known_bases, name, is_whole=False)
-        asked = fits[known]
-        if asked.basis.source not in trust:
-            trust[asked.basis.source] = _trust(asked.basis, as_met)
-        drift, notes = trust[asked.basis.source]
-        forecasts, refused = asked.answer(found, target)
-        drifted = (drift.forecast(each, profile.machine) for each in forecasts)
-        said = tuple(filter(None, (*asked.notes, *notes)))
-        ordered = tuple(sorted(drifted, key=lambda each: each.time_s))
-        took, source = perf_counter() - start, asked.basis.transferred_from
-        yield matrix, Prediction(ordered, refused, found, profile.name, name, took, said, None, source)
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """A model for a question, fitted with no more than the question knows of its matrix.
-
-    `published` are the Candidates of published results; None where our own rules choose.
-    """
-
-    basis: Basis
-    model: Model
-    training: TrainingSet
-    unused: Withheld
-    notes: tuple[str, ...]
-    published: tuple[Candidate, ...] | None
-
-    def reduced(self, found: Structure) -> Structure:
-        return self.unused.structure(found)
-
-    def answer(self, found: Structure, target: Target) -> tuple[list[Forecast], dict[str, str]]:
-        found, machine = self.reduced(found), self.training.machine
-        if self.published is None:
-            choice = whole_matrix(found, target, machine, self.model.kernels)
-        else:
-            choice = published_choice(found, self.published, machine)
-        forecasts = self.model.forecast(found, choice.candidates)
-        return forecasts, choice.refused | _without_forecast(choice, forecasts, self.model)
-
-
-def _asked(found: Structure, known: Sequence[Basis], name: str, *, is_whole: bool) -> _Asked:
-    """Return the model for a question; `is_whole` where all can be known of its matrix."""
-    return answered(known, lambda basis: _asked_of(found, basis, name, is_whole=is_whole))
-
-
-def _asked_of(found: Structure, basis: Basis, name: str, *, is_whole: bool) -> _Asked:
-    training = basis.training
-    is_published = training.machine.published_as is not None
-    withheld = Withheld() if is_whole else Withheld.of(found, training)
-    unused = Withheld() if is_whole and not is_published else Withheld.of_question(found, training)
-    for group in MODELS.get(name).groups:
-        unused.structure(found).require(group)
-    training = withheld.training(training)
-    published = tuple(dict.fromkeys(record.candidate for record in training.records))
-    fit, transferred = basis.fitted(name, training)
-    made = training.machine.made
-    said = made.sentence(training.machine.name) if made else ""
-    notes = said, transferred, withheld.sentence() or unused.unused_sentence()
-    return _Asked(basis, fit, training, unused, notes, published if is_published else None)
-
-
-def _known_of(problem: Problem, profile: Profile, model: str = DEFAULT_MODEL) -> Structure:
-    """Return what a forecast reads of a matrix; for published results also what only these have."""
-    found = structure_for(problem, MODELS.get(model).groups)
-    if profile.machine.published_as is None:
-        return found
-    wanted = found.lacks(unusual_groups(entry.structure for entry in profile.matrices.values()))
-    return found.having(*structure_of(problem.matrix, groups=wanted).groups.values()) if wanted else found
-
-
-def _bases(profile: Profile, target: Target, probe_s: float | None) -> list[Basis]:
-    """Return what a question is answered from: with a probe, which learned from it, its own Records alone."""
-    if probe_s is None:
-        return bases(profile, target)
-    records_for(profile, target)
-    return [Basis(profile, target, target)]
-
-
-def _question(
-    A: Problem | Structure,
-    profile: Profile | None,
-    threads: int | None,
-    dtype: str | None,
-    device: str | None,
-) -> tuple[Profile, Target]:
-    """Return the profile that answers, this machine's if none is given, and what is asked of it."""
-    profile = profile or own_profile(
-        A, threads=threads, dtype=dtype, device=PROCESSOR if device is None else device
-    )
-    return profile, target_of(A, asked_machine(profile, device), threads, dtype)
-
-
-def _trust(basis: Basis, as_met: bool) -> tuple[Drift, tuple[str, ...]]:
-    """Return how the machine has drifted, and what to say of that and of the calibration."""
-    records = records_for(basis.profile, basis.source)
-    drift = NO_DRIFT if as_met else drift_since(basis.profile, basis.source, records)
-    found = disturbed(basis.profile, records)
-    said = (f"The calibration was {found.sentence()}" if found else "", drift.sentence())
-    return drift, tuple(sentence for sentence in said if sentence)
+        profile, target = question(found, profile, threads, dtype, device)
+        known = target, frozenset(found.groups)
+        if known not in sessions:
+            sessions[known] = Session.of(found, profile, target, name)
+        fitted = sessions[known]
+        if fitted.source not in trust:
+            trust[fitted.source] = fitted.trust(as_met)
+        prediction = _prediction(fitted, found, trust[fitted.source])
+        yield matrix, replace(prediction, predict_s=perf_counter() - start)
 
 
 def time_model(name: str | None) -> str:
@@ -291,27 +182,6 @@ def time_model(name: str | None) -> str:
             f"model '{name}' forecasts {quantity}: expected a model of time; energy comes with it"
         )
     return name
-
-
-def _with_energy(forecasts: Sequence[Forecast], energy: EnergyModel, found: Structure) -> list[Forecast]:
-    """Return the forecasts with what a model of energy says of them."""
-    joules = {each.candidate: each for each in energy.estimates(found, [f.candidate for f in forecasts])}
-    return [
-        replace(f, energy_j=own.value, energy_low_j=own.low, energy_high_j=own.high)
-        if (own := joules.get(f.candidate))
-        else f
-        for f in forecasts
-    ]
-
-
-def _without_forecast(choice: Choice, forecasts: Sequence[Forecast], model: Model) -> dict[str, str]:
-    """Return one line for each format that suits the matrix and that the model has no fit for."""
-    known = {forecast.candidate.format for forecast in forecasts}
-    return {
-        candidate.format: f"{candidate.format.upper()} has no forecast: {model.lacking(candidate.format)}"
-        for candidate in choice.candidates
-        if candidate.format not in known
-    }
 
 
 def plan(
@@ -369,39 +239,28 @@ def plan(
             matrix, device, profiles, iterations=iterations, threads=threads, dtype=dtype, model=model
         )
         return places.best.plan
-    profile, target = _question(matrix, profile, threads, dtype, device)
-    machine, found = profile.machine, matrix.sampled_structure
+    profile, target = question(matrix, profile, threads, dtype, device)
+    machine = profile.machine
     if machine.published_as is not None:
         raise ProfileError(
             f"a plan for the published results {profile.name}: expected a profile that calibrate wrote, with "
             f"kernels of ours and times of conversions; name another one, or ask predict"
         )
-    if probe_s is not None:
-        _require_here(profile, device)
-    basis, (fit, transferred) = answered(
-        _bases(profile, target, probe_s), lambda basis: (basis, basis.fitted(name, basis.training))
-    )
-    probe = None
-    if probe_s is not None:
-        fit, probe = _probed(matrix, fit, basis.training, target, probe_s)
-    strip = strip_rows(machine, target.threads)
+    fitted, probe = session(matrix, profile, target, name, probe_s)
+    found, strip = fitted.structure(matrix), strip_rows(machine, target.threads)
     statistics = strip_statistics(matrix.matrix.indptr, found, strip, as_printed)
-    energy = _energy(basis, fit, power_model)
+    energy = fitted.energy(power_model)
     if energy is None and objective != "time":
         raise without_joules(objective, profile)
-    made = make_plan(statistics, fit, target, machine, iterations, as_printed, energy, objective)
-    drift, notes = _trust(basis, as_met or probe is not None)
+    made = make_plan(statistics, fitted.model, target, machine, iterations, as_printed, energy, objective)
+    drift, notes = fitted.trust(as_met or probe is not None)
     size = int(target.format_bytes("csr", RowBlocks.of(found))[0])
-    notes = tuple(filter(None, (transferred, *notes, probe.sentence() if probe else "")))
-    source = basis.transferred_from
-    return replace(drift.plan(made, size, machine), notes=notes, probe=probe, transferred_from=source)
-
-
-def _energy(basis: Basis, fit: Model, power_model: PowerFile | None) -> EnergyModel | None:
-    """Return the model of energy for a question, None without one."""
-    if power_model is not None:
-        return power_model.model(fit)
-    return None if basis.transferred_from else energy_model(basis.training)
+    return replace(
+        drift.plan(made, size, machine),
+        notes=(*fitted.notes, *notes, *([probe.sentence()] if probe else [])),
+        probe=probe,
+        transferred_from=fitted.transferred_from,
+    )
 
 
 def without_joules(objective: str, profile: Profile) -> ProfileError:
@@ -438,28 +297,6 @@ def refuse_probe(probe_s: float | None, as_met: bool, device: str | None, *, has
         )
     if device is not None and "," in device:
         raise InputError(f"a probe on {device}: expected one device; name one, or leave --probe out")
-
-
-def _require_here(profile: Profile, device: str | None) -> None:
-    """Raise an InputError if a profile is not of this machine, where a probe measures."""
-    own = profile.machine.device
-    here = (machine_of(device or own) if own in DEVICES.names() else detect()).name
-    if profile.name != here:
-        raise InputError(
-            f"a probe for {profile.name}: expected this machine, {here}, where the products are measured; "
-            f"use its own profile, or leave --probe out"
-        )
-
-
-def _probed(
-    matrix: Problem, fit: Model, training: TrainingSet, target: Target, probe_s: float
-) -> tuple[Model, Probe]:
-    """Return a model corrected by what is measured of a matrix here, and what that was."""
-    correction = probe_correction(fit, training)
-    found = matrix.sampled_structure
-    choice = whole_matrix(found, target, training.machine, fit.kernels)
-    asked = Question(matrix, found, choice.candidates, fit, correction)
-    return measure_probe(asked, DEVICES.get(target.device), probe_s)
 
 
 def place(
@@ -530,7 +367,7 @@ def uncalibrated_devices(
         machine = given[kind].machine if kind in given else machine_of(name)
         target = target_of(A, machine, threads_of(name, threads), dtype)
         if kind in given:
-            bases(given[kind], target)
+            sources(given[kind], target)
         else:
             unmet.append(name)
     return unmet

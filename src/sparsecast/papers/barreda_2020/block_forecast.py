@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.api.calibrating import own_profile
-from sparsecast.api.resolving import structure_for, target_of, training_for
+from sparsecast.api.session import Session, question
 from sparsecast.errors import InputError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
-from sparsecast.models.store import fitted
 from sparsecast.papers.barreda_2020.features.entry_blocks import BLOCK_ENTRIES, describe_blocks, whole_blocks
 from sparsecast.papers.barreda_2020.models.blocks import Blocks
-from sparsecast.planning.candidates import whole_matrix
 
 Floats = NDArray[np.float64]
 
@@ -90,17 +87,13 @@ def block_forecast(
             f"; forecast it with sparsecast predict"
         )
     threads = 1 if threads is None else threads
-    profile = profile or own_profile(problem, threads=threads)
+    profile, target = question(problem, profile, threads, None, None)
     asked = None if network is None else _asked_network(problem, profile, network)
     if asked is not None and not asked.is_energy:
         return _forecast(problem, profile.name, str(network), asked.values)
-    target = target_of(problem, profile.machine, threads, None)
-    model = fitted(Blocks(), training_for(profile, target))
-    found = structure_for(problem, model.groups)
-    wanted = (
-        each for each in whole_matrix(found, target, profile.machine).candidates if each.format == "csr"
-    )
-    candidate = next(wanted)
+    session = Session.of(problem, profile, target, Blocks.name, transfers=False)
+    model, found = cast(Blocks, session.model), session.structure(problem)
+    [candidate] = (way for way in session.choice(found).candidates if way.format == "csr")
     indptr, indices = problem.matrix.indptr, problem.matrix.indices
     numbers = np.arange(whole_blocks(found.nnz))
     ns = model.block_ns(candidate, found, describe_blocks(indptr, indices, numbers))

@@ -1,0 +1,295 @@
+"""A session: a profile, a target, and a model that is fitted for them. Every forecast comes from one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import chain
+
+from sparsecast.api.calibrating import own_profile
+from sparsecast.api.resolving import (
+    asked_machine,
+    described,
+    energy_model,
+    machine_of,
+    model_records,
+    records_for,
+    structure_for,
+    target_of,
+    training_for,
+)
+from sparsecast.api.trust import disturbed, drift_since
+from sparsecast.benchmark.probing import Question
+from sparsecast.benchmark.probing import probe as measure_probe
+from sparsecast.devices import DEVICES
+from sparsecast.devices.target import Target
+from sparsecast.errors import InputError, ProfileError
+from sparsecast.features.analysis import structure as structure_of
+from sparsecast.features.structure import Structure
+from sparsecast.machines.machine import PROCESSOR, detect
+from sparsecast.machines.profile import Profile
+from sparsecast.matrices.problem import Problem
+from sparsecast.models import DEFAULT_MODEL, MODELS
+from sparsecast.models.knowledge import Withheld, unusual_groups
+from sparsecast.models.linear import LinearModel
+from sparsecast.models.model import EnergyModel, Model
+from sparsecast.models.power_files import PowerFile
+from sparsecast.models.probing import Correction
+from sparsecast.models.store import fitted, probe_correction
+from sparsecast.models.training import TrainingSet
+from sparsecast.models.transfer import UNTRIED_FACTOR, Setting, Transfer, TransferredModel, widening
+from sparsecast.planning.candidates import Choice, published_choice, whole_matrix
+from sparsecast.planning.drift import NO_DRIFT, Drift
+from sparsecast.planning.prediction import Probe
+from sparsecast.records import Estimate, Forecast
+
+
+@dataclass(frozen=True)
+class Session:
+    """What questions about matrices are answered from, of which the same is known.
+
+    Attributes
+    ----------
+    profile : Profile
+    target : Target
+        What is asked about.
+    source : Target
+        The setting of the Records: the target, or the nearest one of which the profile has enough.
+    training : TrainingSet
+        The Records, with no more about their matrices than is known of those of the questions.
+    model : Model
+        Fitted to them.
+    unused : Withheld
+        What is known of the matrices of the questions in vain.
+    notes : tuple of str
+        Sentences on what the model learned from.
+    """
+
+    profile: Profile
+    target: Target
+    source: Target
+    training: TrainingSet
+    model: Model
+    unused: Withheld = field(default_factory=Withheld)
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        A: Problem | Structure,
+        profile: Profile,
+        target: Target,
+        model: str = DEFAULT_MODEL,
+        *,
+        transfers: bool = True,
+    ) -> Session:
+        """Return the session for a matrix, or for all of which the same is known.
+
+        `transfers` tells whether another setting of the profile may answer where its own has too few
+        Records.
+
+        Raises
+        ------
+        ProfileError
+            If no setting of the profile suffices: the error of the nearest one.
+        """
+        refusals = []
+        for source in sources(profile, target) if transfers else [target]:
+            try:
+                return cls._of_source(A, profile, target, source, model)
+            except ProfileError as error:
+                refusals.append(error)
+        raise refusals[0]
+
+    @classmethod
+    def _of_source(
+        cls, A: Problem | Structure, profile: Profile, target: Target, source: Target, model: str
+    ) -> Session:
+        training = training_for(profile, source)
+        withheld, unused = Withheld(), Withheld()
+        if isinstance(A, Structure) or profile.machine.published_as is not None:
+            groups = MODELS.get(model).groups
+            found = A if isinstance(A, Structure) else read_structure(A, profile, groups)
+            unused = Withheld.of_question(found, training)
+            withheld = Withheld.of(found, training) if isinstance(A, Structure) else withheld
+            for group in groups:
+                unused.structure(found).require(group)
+        training = withheld.training(training)
+        fit = fitted(MODELS.get(model)(), training)
+        transferred = ""
+        if source != target:
+            fit, transferred = _transferred(profile, target, source, fit, training)
+        made = profile.machine.made
+        of_machine = made.sentence(profile.name) if made else ""
+        notes = of_machine, transferred, withheld.sentence() or unused.unused_sentence()
+        return cls(profile, target, source, training, fit, unused, tuple(filter(None, notes)))
+
+    @property
+    def transferred_from(self) -> Setting | None:
+        """The setting of the Records; None where it is the one that is asked about."""
+        return None if self.source == self.target else Setting.of(self.source)
+
+    def structure(self, problem: Problem) -> Structure:
+        """Return what forecasts of the model read of a matrix."""
+        return read_structure(problem, self.profile, self.model.groups)
+
+    def choice(self, found: Structure) -> Choice:
+        """Return the candidates of a matrix, with kernels that the model knows; all of published results."""
+        found, machine = self.unused.structure(found), self.profile.machine
+        if machine.published_as is None:
+            return whole_matrix(found, self.target, machine, self.model.kernels)
+        published = dict.fromkeys(record.candidate for record in self.training.records)
+        return published_choice(found, tuple(published), machine)
+
+    def estimates(self, found: Structure) -> list[Estimate]:
+        """Return what the model says of each candidate of a matrix that it can forecast."""
+        return self.model.estimates(self.unused.structure(found), self.choice(found).candidates)
+
+    def forecasts(self, found: Structure) -> tuple[list[Forecast], dict[str, str]]:
+        """Return the Forecasts of a matrix, and by format why others have none."""
+        choice = self.choice(found)
+        forecasts = self.model.forecast(self.unused.structure(found), choice.candidates)
+        known = {forecast.candidate.format for forecast in forecasts}
+        lacking = {
+            name: f"{name.upper()} has no forecast: {self.model.lacking(name)}"
+            for name in (candidate.format for candidate in choice.candidates)
+            if name not in known
+        }
+        return forecasts, choice.refused | lacking
+
+    def with_energy(
+        self, found: Structure, forecasts: Sequence[Forecast], energy: EnergyModel | None
+    ) -> list[Forecast]:
+        """Return Forecasts with what a model of energy says of them."""
+        if energy is None:
+            return list(forecasts)
+        estimates = energy.estimates(self.unused.structure(found), [f.candidate for f in forecasts])
+        joules = {estimate.candidate: estimate for estimate in estimates}
+        return [
+            replace(f, energy_j=estimate.value, energy_low_j=estimate.low, energy_high_j=estimate.high)
+            if (estimate := joules.get(f.candidate))
+            else f
+            for f in forecasts
+        ]
+
+    def energy(self, power_model: PowerFile | None = None) -> EnergyModel | None:
+        """Return the fitted model of energy, or that of `power_model`; None where no joules were measured."""
+        if power_model is not None:
+            return power_model.model(self.model)
+        return None if self.transferred_from else energy_model(self.training)
+
+    @cached_property
+    def correction(self) -> Correction:
+        """What a probe of one format says of the others."""
+        return probe_correction(self.model, self.training)
+
+    def probed(self, problem: Problem, probe_s: float) -> tuple[Session, Probe]:
+        """Return a session with a model corrected by measuring a matrix here, and that measurement."""
+        found = self.structure(problem)
+        asked = Question(problem, found, self.choice(found).candidates, self.model, self.correction)
+        model, probe = measure_probe(asked, DEVICES.get(self.target.device), probe_s)
+        return replace(self, model=model), probe
+
+    def trust(self, as_met: bool) -> tuple[Drift, tuple[str, ...]]:
+        """Return how the machine has drifted, and what to say of that and of the calibration."""
+        records = records_for(self.profile, self.source)
+        drift = NO_DRIFT if as_met else drift_since(self.profile, self.source, records)
+        disturbance = disturbed(self.profile, records)
+        calibration = f"The calibration was {disturbance.sentence()}" if disturbance else ""
+        return drift, tuple(filter(None, (calibration, drift.sentence())))
+
+
+def session(
+    A: Problem | Structure, profile: Profile, target: Target, model: str, probe_s: float | None
+) -> tuple[Session, Probe | None]:
+    """Return the session for a matrix; with `probe_s` its model is corrected by what is measured here.
+
+    Raises
+    ------
+    InputError
+        If there is a probe, and the profile is not that of this machine.
+    ProfileError
+        As `Session.of`. With a probe, which learned from it, the setting of the target alone answers.
+    """
+    if probe_s is None:
+        return Session.of(A, profile, target, model), None
+    own = profile.machine.device
+    here = (machine_of(target.device) if own in DEVICES.names() else detect()).name
+    if profile.name != here:
+        raise InputError(
+            f"a probe for {profile.name}: expected this machine, {here}, where the products are measured; "
+            f"use its own profile, or leave --probe out"
+        )
+    assert isinstance(A, Problem)
+    return Session.of(A, profile, target, model, transfers=False).probed(A, probe_s)
+
+
+def question(
+    A: Problem | Structure,
+    profile: Profile | None,
+    threads: int | None,
+    dtype: str | None,
+    device: str | None,
+) -> tuple[Profile, Target]:
+    """Return the profile that answers, this machine's if none is given, and what is asked of it."""
+    profile = profile or own_profile(
+        A, threads=threads, dtype=dtype, device=PROCESSOR if device is None else device
+    )
+    return profile, target_of(A, asked_machine(profile, device), threads, dtype)
+
+
+def read_structure(problem: Problem, profile: Profile, groups: Sequence[str]) -> Structure:
+    """Return what a forecast reads of a matrix, `groups` included; and what only published results have."""
+    found = structure_for(problem, groups)
+    if profile.machine.published_as is None:
+        return found
+    wanted = found.lacks(unusual_groups(entry.structure for entry in profile.matrices.values()))
+    return found.having(*structure_of(problem.matrix, groups=wanted).groups.values()) if wanted else found
+
+
+def sources(profile: Profile, target: Target) -> list[Target]:
+    """Return the settings that can answer, the nearest first: the target's own, where it has Records.
+
+    Published results are of one setting, with kernels that are unknown: they answer nothing else.
+
+    Raises
+    ------
+    ProfileError
+        If there is none.
+    """
+    is_published = profile.machine.published_as is not None
+    settings = [target] if is_published else _settings(target, profile)
+    with_records = [source for source in settings if model_records(profile, source)]
+    if not with_records:
+        records_for(profile, target)  # raises
+    return sorted(with_records, key=lambda source: Setting.of(target).distance(Setting.of(source)))
+
+
+def _settings(target: Target, profile: Profile) -> list[Target]:
+    """Return the target in every setting that a profile has Records of on its device."""
+    candidates = (record.candidate for record in profile.records if record.candidate.device == target.device)
+    settings = dict.fromkeys(map(Setting.of, candidates))
+    return [replace(target, dtype=setting.dtype, threads=setting.threads) for setting in settings]
+
+
+def _transferred(
+    profile: Profile, target: Target, source: Target, model: Model, training: TrainingSet
+) -> tuple[Model, str]:
+    """Return a model of another setting carried over to the target, and what to say of it."""
+    transfer = Transfer.to(Setting.of(target), fitted(LinearModel(), training), training)
+    settings = [model_records(profile, setting) for setting in _settings(target, profile)]
+    others = chain.from_iterable(
+        TrainingSet.of(profile, records).at_full_speed().records for records in settings
+    )
+    factor = widening(transfer, training.at_full_speed(), others)
+    lacks = "too few records" if model_records(profile, target) else "no records"
+    sentence = (
+        f"Forecast from {described(source)}: this profile has {lacks} of {described(target)}; "
+        f"calibrate for it for narrower intervals."
+    )
+    if factor is None:
+        sentence += " How much wider they are now was learned on another machine."
+    if not transfer.is_measured:
+        sentence += " Bandwidths of both numbers of threads are not known: the threads stand for them."
+    return TransferredModel(model, transfer, factor or UNTRIED_FACTOR), sentence
