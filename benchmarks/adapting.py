@@ -25,7 +25,7 @@ from sparsecast.devices import DEVICES
 from sparsecast.devices.binding import bind
 from sparsecast.errors import InputError
 from sparsecast.measuring.timing import Effort, measure
-from sparsecast.operators import BlockOperator, RowProduct
+from sparsecast.operators.block_operator import BlockOperator, RowProduct
 from sparsecast.planning.adapting import LOADER
 from sparsecast.reports.tables import time
 

@@ -90,7 +90,7 @@ def print_choices(rows: list[dict]) -> None:
 def print_start_up(mpirun: str, ranks: list[int]) -> None:
     """Print the seconds from mpirun to the first product of a small matrix, with compiled kernels."""
     code = (
-        "from sparsecast.cluster_records import Configuration; "
+        "from sparsecast.records import Configuration; "
         "from sparsecast.distributed import compile, world; "
         "c = world(); w = Configuration('local-1d', 'csr', 'csr', 'rows', c.size, 1); "
         "op = compile('gallery:poisson2d?n=100', w, c); op.matvec(op.domain.zeros())"

@@ -25,12 +25,12 @@ os.environ.update(dict.fromkeys(("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBL
 
 import numpy as np
 
-from sparsecast.cluster_records import Configuration
 from sparsecast.distributed import DistributedOperator, compile, together, world
 from sparsecast.distributed.distributed_product import COMMUNICATION
 from sparsecast.errors import WrongResultError
 from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.timing import LOW_SHARE
+from sparsecast.records import Configuration
 
 WAYS = (
     "local-1d/csr/csr/rows",

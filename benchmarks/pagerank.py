@@ -27,11 +27,11 @@ from rich.table import Table
 from scipy.sparse import csr_array
 
 from sparsecast import api
-from sparsecast.applications.defaults import DAMPING, EPSILON
-from sparsecast.applications.graphs import links
-from sparsecast.applications.pagerank import most_iterations, pagerank
 from sparsecast.errors import InputError
 from sparsecast.matrices.problem import Problem
+from sparsecast.operators.applications.defaults import DAMPING, EPSILON
+from sparsecast.operators.applications.graphs import links
+from sparsecast.operators.applications.pagerank import most_iterations, pagerank
 from sparsecast.reports.tables import time
 
 #: A run is repeated for so many seconds in each turn, once at least: the shortest is its time.

@@ -14,9 +14,9 @@ from typing import TypeVar
 from scipy.sparse import csr_array
 
 from sparsecast.matrices.gallery import gallery_from_specification
-from sparsecast.partitioning.distributing import distribute
-from sparsecast.partitioning.estimates import estimated_distribution
-from sparsecast.partitioning.methods import METHODS, partition, usable_method
+from sparsecast.matrices.partitioning.distributing import distribute
+from sparsecast.matrices.partitioning.estimates import estimated_distribution
+from sparsecast.matrices.partitioning.methods import METHODS, partition, usable_method
 
 #: Meshes of about 10 million entries, and small ones, with their dimensions.
 MESHES = {"poisson2d?n=1400": 2, "poisson3d?n=115": 3, "poisson3d?n=72&points=27": 3}

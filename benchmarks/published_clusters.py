@@ -22,10 +22,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from sparsecast.cluster_records import MicroBenchmark
 from sparsecast.machines import profile as profiles
 from sparsecast.machines.machine import Cache, Machine
 from sparsecast.machines.profile import Profile
+from sparsecast.records import MicroBenchmark
 from sparsecast.system.version import VERSION
 
 NAME = "xeon-gold-6154-edr"

@@ -22,13 +22,13 @@ from rich.console import Console
 from rich.table import Table
 
 from sparsecast import api
-from sparsecast.cluster_records import ALGORITHMS, Configuration
 from sparsecast.machines.profile import Profile
+from sparsecast.matrices.partitioning.distribution import Distribution
+from sparsecast.matrices.partitioning.estimates import estimated_distribution
 from sparsecast.models.clusters.cluster_model import ClusterForecast, ClusterTraining, Question
 from sparsecast.models.clusters.sparsecast import SparsecastClusterModel
-from sparsecast.partitioning.distribution import Distribution
-from sparsecast.partitioning.estimates import estimated_distribution
 from sparsecast.planning.cluster_choice import choices, enough_ranks
+from sparsecast.records import ALGORITHMS, Configuration
 from sparsecast.reports.cluster_reports import Scaling, draw
 from sparsecast.reports.tables import time
 

@@ -34,15 +34,15 @@ from rich.table import Table
 from scipy.sparse import csr_array, diags_array
 
 from sparsecast import api
-from sparsecast.applications.defaults import DAMPING, EPSILON
-from sparsecast.applications.laps import PRODUCT
-from sparsecast.applications.pagerank import most_iterations
 from sparsecast.errors import InputError
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.reading import matrix_files
 from sparsecast.measuring.core_speed import core_speed
 from sparsecast.measuring.timing import measure
-from sparsecast.operators import Operator
+from sparsecast.operators.applications.defaults import DAMPING, EPSILON
+from sparsecast.operators.applications.laps import PRODUCT
+from sparsecast.operators.applications.pagerank import most_iterations
+from sparsecast.operators.block_operator import Operator
 from sparsecast.planning.plan import Plan
 from sparsecast.reports.tables import time
 

@@ -13,7 +13,7 @@ import sys
 import numpy as np
 
 from sparsecast import distributed
-from sparsecast.cluster_records import Configuration
+from sparsecast.records import Configuration
 
 
 def conjugate_gradients(

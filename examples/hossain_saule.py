@@ -32,13 +32,13 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 import sparsecast as sc
-from sparsecast.cluster_records import Configuration, DistributedRecord
 from sparsecast.errors import InputError, SparsecastError
 from sparsecast.machines.profile import Profile
+from sparsecast.matrices.partitioning.distribution import Distribution
+from sparsecast.matrices.partitioning.estimates import estimated_distribution
 from sparsecast.models.clusters.cluster_model import ClusterForecast, ClusterTraining, Question
 from sparsecast.models.clusters.sparsecast import SparsecastClusterModel
-from sparsecast.partitioning.distribution import Distribution
-from sparsecast.partitioning.estimates import estimated_distribution
+from sparsecast.records import Configuration, DistributedRecord
 from sparsecast.reports.figures import COLOURS, draw_counts, drawing, refuse_undrawable, scale_axis
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 import sparsecast as sc
 from sparsecast.api import replay
 from sparsecast.errors import InputError
-from sparsecast.notebooks import html_table
+from sparsecast.system.tabular import html_table
 
 
 class Table(HTMLParser):

@@ -14,7 +14,7 @@ from sparsecast.devices.binding import bind, prepared, row_slice
 from sparsecast.errors import InputError
 from sparsecast.formats import FORMATS
 from sparsecast.matrices.gallery import gallery
-from sparsecast.operators import BlockOperator, RowProduct
+from sparsecast.operators.block_operator import BlockOperator, RowProduct
 from sparsecast.records import Candidate
 
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from sparsecast.errors import InputError, UnknownNameError
-from sparsecast.registry import Registry
+from sparsecast.system.registry import Registry
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def shapes(tmp_path, monkeypatch):
     folder = tmp_path / "shapes_for_this_test"
     folder.mkdir()
     (folder / "__init__.py").write_text(
-        "from sparsecast.registry import Registry\n"
+        "from sparsecast.system.registry import Registry\n"
         "SHAPES = Registry('shape', 'shapes_for_this_test', helpers=('base', 'tools'))\n"
     )
     for name in ("base", "tools", "broken"):

@@ -23,7 +23,7 @@ from sparsecast.errors import InputError
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.gallery import gallery
-from sparsecast.operators import BlockOperator, LocalSpace, RowProduct, Transposed
+from sparsecast.operators.block_operator import BlockOperator, LocalSpace, RowProduct, Transposed
 from sparsecast.records import Candidate
 
 #: Row blocks take these formats in turn; the first has a kernel for several vectors, the others have none.

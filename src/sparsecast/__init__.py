@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from sparsecast.features.structure import Structure
     from sparsecast.machines.profile import Profile
     from sparsecast.matrices.gallery import gallery
+    from sparsecast.matrices.partitioning.distribution import Distribution
+    from sparsecast.matrices.partitioning.partition import Partition
     from sparsecast.matrices.reading import load
-    from sparsecast.operators import Operator
-    from sparsecast.partitioning.distribution import Distribution
-    from sparsecast.partitioning.partition import Partition
+    from sparsecast.operators.block_operator import Operator
     from sparsecast.planning.plan import Plan
     from sparsecast.planning.prediction import Prediction
     from sparsecast.records import Candidate, Forecast, Record
@@ -59,10 +59,10 @@ _HOMES = {
     "gallery": "matrices.gallery",
     "load": "matrices.reading",
     "Candidate": "records",
-    "Distribution": "partitioning.distribution",
+    "Distribution": "matrices.partitioning.distribution",
     "Forecast": "records",
-    "Operator": "operators",
-    "Partition": "partitioning.partition",
+    "Operator": "operators.block_operator",
+    "Partition": "matrices.partitioning.partition",
     "Plan": "planning.plan",
     "Profile": "machines.profile",
     "Record": "records",
@@ -110,7 +110,7 @@ def __getattr__(name: str) -> Any:
 @functools.cache
 def _of_papers() -> dict[str, str]:
     """Return the functions that papers offer, each with its module."""
-    from sparsecast.registry import papers
+    from sparsecast.system.registry import papers
 
     offered: dict[str, str] = {}
     for paper in papers():

@@ -9,7 +9,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from sparsecast.devices.binding import bind, prepared
-from sparsecast.operators import BlockOperator, RowProduct
+from sparsecast.operators.block_operator import BlockOperator, RowProduct
 from sparsecast.records import Candidate
 
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array, diags_array, random_array
 from scipy.sparse.linalg import LinearOperator, cg
 
-from sparsecast.applications.cg import conjugate_gradients, loops
-from sparsecast.applications.laps import PRODUCT, Laps
 from sparsecast.errors import InputError
 from sparsecast.matrices.gallery import gallery
+from sparsecast.operators.applications.cg import conjugate_gradients, loops
+from sparsecast.operators.applications.laps import PRODUCT, Laps
 
 
 def scaled():

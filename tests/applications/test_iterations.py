@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, diags_array
 
-from sparsecast.applications import iterations
-from sparsecast.applications.cg import conjugate_gradients, most_iterations
-from sparsecast.applications.graphs import links
-from sparsecast.applications.pagerank import pagerank
 from sparsecast.errors import InputError
 from sparsecast.matrices.gallery import gallery
+from sparsecast.operators.applications import iterations
+from sparsecast.operators.applications.cg import conjugate_gradients, most_iterations
+from sparsecast.operators.applications.graphs import links
+from sparsecast.operators.applications.pagerank import pagerank
 
 
 def web(scale):

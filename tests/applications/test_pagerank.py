@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import coo_array, csr_array
 
-from sparsecast.applications.graphs import links
-from sparsecast.applications.laps import PRODUCT, Laps
-from sparsecast.applications.pagerank import loops, most_iterations, pagerank
 from sparsecast.errors import InputError
 from sparsecast.matrices.gallery import gallery
+from sparsecast.operators.applications.graphs import links
+from sparsecast.operators.applications.laps import PRODUCT, Laps
+from sparsecast.operators.applications.pagerank import loops, most_iterations, pagerank
 
 EPSILON = 1e-12
 

@@ -7,12 +7,12 @@ import dataclasses
 import pytest
 
 from sparsecast.benchmark.cluster_replay import replay_clusters
-from sparsecast.cluster_records import Configuration, DistributedRecord, MicroBenchmark
 from sparsecast.errors import ProfileError
 from sparsecast.machines.machine import Cache, Machine
+from sparsecast.matrices.partitioning.estimates import estimated_distribution
 from sparsecast.models.clusters import CLUSTER_MODELS
 from sparsecast.models.clusters.cluster_model import ClusterTraining, LocalTime, Question, distribution_of
-from sparsecast.partitioning.estimates import estimated_distribution
+from sparsecast.records import Configuration, DistributedRecord, MicroBenchmark
 
 MACHINE = Machine("made up", "none", 2, 2, (Cache(3, 2**20, 2),), (), 10**10, "none")
 ENTRY_S = {"csr": 1e-9, "coo": 1.5e-9}

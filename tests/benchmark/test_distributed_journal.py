@@ -8,9 +8,9 @@ import json
 import pytest
 
 from sparsecast.benchmark.distributed_journal import keep_distributed, kept_distributed
-from sparsecast.cluster_records import Configuration, DistributedRecord
 from sparsecast.errors import ProfileError
-from sparsecast.partitioning.estimates import estimated_distribution
+from sparsecast.matrices.partitioning.estimates import estimated_distribution
+from sparsecast.records import Configuration, DistributedRecord
 
 RECORD = DistributedRecord(
     configuration=Configuration("local-1d", "csr", "coo", "metis", 4, 1),

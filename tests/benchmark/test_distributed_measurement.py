@@ -7,12 +7,12 @@ import pytest
 
 from sparsecast.benchmark import distributed_measurement
 from sparsecast.benchmark.distributed_measurement import DistributedMeasurement
-from sparsecast.cluster_records import Configuration
 from sparsecast.distributed.nodes import Nodes
 from sparsecast.distributed.products.local_1d import Local1D
 from sparsecast.errors import WrongResultError
+from sparsecast.matrices.partitioning.distribution import Distribution
 from sparsecast.matrices.problem import Problem
-from sparsecast.partitioning.distribution import Distribution
+from sparsecast.records import Configuration
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from sparsecast.devices.cpu.processor import Processor
 from sparsecast.devices.cuda.nvidia import NvidiaGPU
 from sparsecast.errors import DeviceError, WrongResultError
 from sparsecast.measuring.timing import Effort
-from sparsecast.operators import BlockOperator, RowProduct
+from sparsecast.operators.block_operator import BlockOperator, RowProduct
 
 ONCE = Effort(samples=2, sample_s=1e-4)
 

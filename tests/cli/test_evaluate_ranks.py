@@ -7,12 +7,12 @@ import json
 import pytest
 
 from sparsecast.benchmark.distributed_journal import keep_distributed
-from sparsecast.cluster_records import Configuration, DistributedRecord, MicroBenchmark
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
+from sparsecast.matrices.partitioning.distributing import distribute
+from sparsecast.matrices.partitioning.methods import partition
 from sparsecast.matrices.problem import Problem
-from sparsecast.partitioning.distributing import distribute
-from sparsecast.partitioning.methods import partition
+from sparsecast.records import Configuration, DistributedRecord, MicroBenchmark
 
 MATRICES = [f"gallery:{name}?n={n}" for name in ("poisson2d", "banded", "arrow") for n in (20, 40)]
 

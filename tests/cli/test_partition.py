@@ -9,7 +9,7 @@ import re
 import pytest
 
 from sparsecast.matrices.gallery import gallery
-from sparsecast.partitioning.methods import METHODS
+from sparsecast.matrices.partitioning.methods import METHODS
 
 HAS_METIS = importlib.util.find_spec("pymetis") is not None
 SMALL = "gallery:poisson2d?n=30"

@@ -11,8 +11,8 @@ from scipy.sparse import csr_array
 from sparsecast.distributed import messages
 from sparsecast.distributed.layout import local_layout
 from sparsecast.distributed.parts import RankPart, block_bounds
-from sparsecast.partitioning.distributing import distribute
-from sparsecast.partitioning.partition import Partition
+from sparsecast.matrices.partitioning.distributing import distribute
+from sparsecast.matrices.partitioning.partition import Partition
 
 
 @st.composite

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparsecast.cluster_records import MICROBENCHMARK_KINDS
 from sparsecast.distributed.microbenchmarks import Wanted, ready, unmeasured, wanted
 from sparsecast.distributed.nodes import Nodes
 from sparsecast.distributed.streams import chains, triad
 from sparsecast.machines.machine import Cache, Machine
+from sparsecast.records import MICROBENCHMARK_KINDS
 
 MACHINE = Machine(
     "made up", "x86_64", 4, 4, (Cache(1, 1 << 15, 1), Cache(3, 1 << 23, 4)), (), 1 << 33, "Linux"

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from sparsecast.cluster_records import Configuration
 from sparsecast.distributed import compile
 from sparsecast.errors import FormatError, InputError, MpiError, RanksError
 from sparsecast.matrices.gallery import gallery
+from sparsecast.records import Configuration
 
 
 class Vector:

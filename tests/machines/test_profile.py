@@ -17,11 +17,10 @@ import pyarrow.parquet
 import pytest
 
 from sparsecast import machines as machines_package
-from sparsecast.cluster_records import MicroBenchmark
 from sparsecast.errors import ProfileError, StorageError, UnknownNameError
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile, find_profile, known_profiles, user_path
-from sparsecast.records import SCHEMA_VERSION, Bandwidth
+from sparsecast.records import SCHEMA_VERSION, Bandwidth, MicroBenchmark
 
 META = {b"sparsecast_schema": b"1", b"sparsecast_machine": b"{}"}
 

@@ -17,18 +17,17 @@ import numpy as np
 from scipy.io import mmwrite
 from scipy.sparse import coo_array, csr_array
 
-from sparsecast.applications.cg import conjugate_gradients
-from sparsecast.applications.graphs import links
-from sparsecast.applications.pagerank import pagerank
-from sparsecast.cluster_records import ALGORITHMS, Configuration
 from sparsecast.devices.binding import bind, prepared
 from sparsecast.distributed import compile, messages, processes
 from sparsecast.distributed.compiling import check_ranks
 from sparsecast.errors import InputError, RanksError
 from sparsecast.matrices.gallery import gallery
-from sparsecast.operators import BlockOperator, RowProduct
-from sparsecast.partitioning.partition import Partition
-from sparsecast.records import DTYPES, Candidate
+from sparsecast.matrices.partitioning.partition import Partition
+from sparsecast.operators.applications.cg import conjugate_gradients
+from sparsecast.operators.applications.graphs import links
+from sparsecast.operators.applications.pagerank import pagerank
+from sparsecast.operators.block_operator import BlockOperator, RowProduct
+from sparsecast.records import ALGORITHMS, DTYPES, Candidate, Configuration
 from sparsecast.system.parallel import equal_parts
 
 ONE_DIMENSIONAL = ("global-1d", "local-1d", "local-1d-overlap")

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import numpy as np
 
-from sparsecast.cluster_records import Configuration
 from sparsecast.distributed import compile
 from sparsecast.distributed.processes import gathered_texts, in_step, together, world
 from sparsecast.errors import InputError
 from sparsecast.matrices.gallery import gallery
+from sparsecast.records import Configuration
 
 
 def all_cases(comm, folder, out):

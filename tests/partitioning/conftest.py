@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies
 from scipy.sparse import csr_array
 
-from sparsecast.partitioning.methods import METHODS
+from sparsecast.matrices.partitioning.methods import METHODS
 
 HAS_METIS = importlib.util.find_spec("pymetis") is not None
 

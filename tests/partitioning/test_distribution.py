@@ -12,10 +12,10 @@ from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError
 from sparsecast.matrices.gallery import gallery
-from sparsecast.partitioning.distributing import distribute
-from sparsecast.partitioning.distribution import Distribution
-from sparsecast.partitioning.estimates import estimated_distribution
-from sparsecast.partitioning.methods import partition
+from sparsecast.matrices.partitioning.distributing import distribute
+from sparsecast.matrices.partitioning.distribution import Distribution
+from sparsecast.matrices.partitioning.estimates import estimated_distribution
+from sparsecast.matrices.partitioning.methods import partition
 
 from .conftest import HAS_METIS, METHODS_HERE, patterns, suits
 

@@ -13,8 +13,8 @@ from scipy.sparse import block_diag, csr_array, csr_matrix, eye_array
 
 from sparsecast.errors import InputError, MatrixSizeError, UnknownNameError
 from sparsecast.matrices.gallery import gallery
-from sparsecast.partitioning.methods import METHODS, default_method, metis, partition
-from sparsecast.partitioning.methods.graph import adjacency
+from sparsecast.matrices.partitioning.methods import METHODS, default_method, metis, partition
+from sparsecast.matrices.partitioning.methods.graph import adjacency
 
 from .conftest import HAS_METIS, METHODS_HERE, patterns, suits
 

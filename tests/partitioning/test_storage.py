@@ -13,8 +13,8 @@ from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError
 from sparsecast.matrices.gallery import gallery
-from sparsecast.partitioning.methods import partition
-from sparsecast.partitioning.storage import load, pattern_checksum, save
+from sparsecast.matrices.partitioning.methods import partition
+from sparsecast.matrices.partitioning.storage import load, pattern_checksum, save
 
 from .conftest import METHODS_HERE, patterns, suits
 

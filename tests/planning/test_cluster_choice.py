@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sparsecast.cluster_records import Configuration
 from sparsecast.models.clusters.cluster_model import ClusterForecast
 from sparsecast.planning.cluster_choice import choices, enough_ranks
+from sparsecast.records import Configuration
 
 
 def forecast(ranks, time_s, nodes=1):

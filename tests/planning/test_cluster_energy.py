@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy.sparse import random_array
 
-from sparsecast.cluster_records import Configuration
 from sparsecast.devices.target import Target
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks
@@ -16,6 +15,7 @@ from sparsecast.machines.machine import PROCESSOR, detect
 from sparsecast.models.clusters.cluster_model import ClusterForecast
 from sparsecast.models.power_files import KINDS, GivenPower
 from sparsecast.planning.cluster_energy import ClusterPower
+from sparsecast.records import Configuration
 
 MACHINE = detect()
 JOULES = {"idle": 50.0, **{kind: (place + 1) * 1e-10 for place, kind in enumerate(KINDS)}}

@@ -13,7 +13,7 @@ import pytest
 
 from sparsecast.devices.binding import bind, prepared, row_slice
 from sparsecast.matrices.gallery import gallery
-from sparsecast.operators import BlockOperator, LocalSpace, Operator, RowProduct, VectorSpace
+from sparsecast.operators.block_operator import BlockOperator, LocalSpace, Operator, RowProduct, VectorSpace
 from sparsecast.records import Candidate
 
 CSR = Candidate("csr", "plain", "cpu", "float64", 32, 1)

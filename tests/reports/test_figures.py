@@ -8,14 +8,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from sparsecast.applications.iterations import Iterations
-from sparsecast.applications.laps import PRODUCT
 from sparsecast.benchmark.distributed_measurement import MeasuredProduct
-from sparsecast.cluster_records import Configuration, DistributedRecord
 from sparsecast.errors import InputError
+from sparsecast.operators.applications.iterations import Iterations
+from sparsecast.operators.applications.laps import PRODUCT
 from sparsecast.planning.application_cost import ApplicationCost, LoopCost
 from sparsecast.planning.application_run import ApplicationRun
-from sparsecast.records import Bandwidth, Conditions, Forecast, Parameters
+from sparsecast.records import Bandwidth, Conditions, Configuration, DistributedRecord, Forecast, Parameters
 from sparsecast.reports.cost_figures import draw_cost, loop_shares
 from sparsecast.reports.figures import COLOURS, drawing, error_bars, format_looks, looks, scale_axis
 from sparsecast.reports.machine_figures import draw_machine, machine_picture

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError
 from sparsecast.matrices.gallery import gallery
-from sparsecast.partitioning.methods import partition
+from sparsecast.matrices.partitioning.methods import partition
 from sparsecast.reports import partition_figures
 from sparsecast.reports.partition_figures import draw_patterns, pattern
 

@@ -15,9 +15,9 @@ from sparsecast.benchmark.plan_check import PlanCheck
 from sparsecast.features.analysis import structure
 from sparsecast.machines.machine import Cache, Machine
 from sparsecast.matrices.gallery import gallery
+from sparsecast.matrices.partitioning.comparison import Partitions, partitioned
 from sparsecast.papers.gahvari_2007.bench_reports import twins_table
 from sparsecast.papers.gahvari_2007.twin_comparison import TwinRow, Twins, TwinScore
-from sparsecast.partitioning.comparison import Partitions, partitioned
 from sparsecast.planning.dynamic_programme import PlannedBlock
 from sparsecast.planning.placement import Placement, compare
 from sparsecast.planning.plan import Plan

@@ -23,6 +23,13 @@ QUICK_BUDGET_S = 55.0
 def profile(name: str | Path | None = None, *, device: str = "cpu") -> Profile:
     """Return the profile of this machine with `device`, or the one with this name or path.
 
+    Parameters
+    ----------
+    name : str or Path, optional
+        Of a profile of ``sparsecast machines``, or the path of a profile's file; this machine's by default.
+    device : str
+        Of this machine, such as ``"cuda:1"``; the processor by default.
+
     Raises
     ------
     ProfileError

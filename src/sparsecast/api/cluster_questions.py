@@ -15,11 +15,11 @@ from sparsecast.distributed.parts import RankPart, block_of
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.machines.profile import Profile
+from sparsecast.matrices.partitioning.distribution import Distribution
+from sparsecast.matrices.partitioning.partition import Partition
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.structure_files import counted_structure
 from sparsecast.models.clusters.cluster_model import LocalTime, Question
-from sparsecast.partitioning.distribution import Distribution
-from sparsecast.partitioning.partition import Partition
 
 #: Ranks with the most entries, of which the slowest is looked for.
 _LOOKED_AT = 2

@@ -10,13 +10,24 @@ from sparsecast.api.cluster_questions import AskedMatrix, asked_matrix
 from sparsecast.api.forecasting import without_joules
 from sparsecast.api.resolving import calibrated_profile, energy_model, machine_of, model_records, training_for
 from sparsecast.benchmark.distributed_journal import kept_distributed
-from sparsecast.cluster_records import ALGORITHMS, Configuration
 from sparsecast.devices.target import Target
 from sparsecast.errors import InputError, ProfileError, UnknownNameError, remedy_for
 from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.machines.profile import Profile
+from sparsecast.matrices.partitioning.distributing import distribute
+from sparsecast.matrices.partitioning.distribution import Distribution
+from sparsecast.matrices.partitioning.estimates import estimated_distribution
+from sparsecast.matrices.partitioning.methods import (
+    METHODS,
+    checked_ranks,
+    default_method,
+    idle_ranks_note,
+    partition,
+    usable_method,
+)
+from sparsecast.matrices.partitioning.partition import Partition
 from sparsecast.matrices.problem import Problem
 from sparsecast.models.clusters import CLUSTER_MODELS, DEFAULT_CLUSTER_MODEL
 from sparsecast.models.clusters.cluster_model import (
@@ -29,21 +40,10 @@ from sparsecast.models.clusters.cluster_model import (
 from sparsecast.models.knowledge import Withheld, with_even_rows
 from sparsecast.models.power import PowerModel
 from sparsecast.models.power_files import PowerFile
-from sparsecast.partitioning.distributing import distribute
-from sparsecast.partitioning.distribution import Distribution
-from sparsecast.partitioning.estimates import estimated_distribution
-from sparsecast.partitioning.methods import (
-    METHODS,
-    checked_ranks,
-    default_method,
-    idle_ranks_note,
-    partition,
-    usable_method,
-)
-from sparsecast.partitioning.partition import Partition
 from sparsecast.planning.cluster_choice import ClusterAnswer, choices, enough_ranks
 from sparsecast.planning.cluster_energy import ClusterPower
 from sparsecast.planning.plan import refuse_objective
+from sparsecast.records import ALGORITHMS, Configuration
 
 #: Formats of the paper, which every model of ranks forecasts without times of products on a node.
 _ALWAYS = ("csr", "coo")

@@ -28,7 +28,7 @@ from sparsecast.measuring.energy import Meter, idle_power_w
 from sparsecast.measuring.frequency import Frequencies
 from sparsecast.measuring.surroundings import Surroundings
 from sparsecast.measuring.timing import DEFAULT_EFFORT, Effort
-from sparsecast.operators import BlockOperator, RowProduct, Transposed
+from sparsecast.operators.block_operator import BlockOperator, RowProduct, Transposed
 from sparsecast.planning.adapting import AdaptingOperator
 from sparsecast.planning.plan import Plan
 from sparsecast.planning.prediction import Prediction

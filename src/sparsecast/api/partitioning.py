@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from sparsecast.matrices.partitioning import distributing, methods, storage
+from sparsecast.matrices.partitioning.comparison import Partitioned, Partitions, compared, partitioned
+from sparsecast.matrices.partitioning.distribution import Distribution
+from sparsecast.matrices.partitioning.partition import Partition
 from sparsecast.matrices.problem import Problem
-from sparsecast.partitioning import distributing, methods, storage
-from sparsecast.partitioning.comparison import Partitioned, Partitions, compared, partitioned
-from sparsecast.partitioning.distribution import Distribution
-from sparsecast.partitioning.partition import Partition
 
 
 def partition(A: Any, ranks: int, method: str | None = None) -> Partition:
@@ -34,6 +34,13 @@ def partition(A: Any, ranks: int, method: str | None = None) -> Partition:
 
 def distribute(A: Any, partition: Partition) -> Distribution:
     """Return what a partition makes of a matrix: entries, words and messages of each rank.
+
+    Parameters
+    ----------
+    A : sparse matrix
+        Of shape (rows, cols).
+    partition : Partition
+        Of the rows and columns of A, as `sparsecast.partition` makes it.
 
     Raises
     ------

@@ -15,7 +15,6 @@ from sparsecast.api.clustering import cluster
 from sparsecast.benchmark.distributed_journal import keep_distributed
 from sparsecast.benchmark.distributed_measurement import DistributedMeasurement, MeasuredProduct
 from sparsecast.benchmark.rank_calibration import RankCalibration
-from sparsecast.cluster_records import ALGORITHMS, Configuration
 from sparsecast.distributed.compiling import check_ranks
 from sparsecast.distributed.nodes import Nodes, node_machine
 from sparsecast.distributed.processes import in_step, together, told_text, world
@@ -25,9 +24,10 @@ from sparsecast.formats import FORMATS
 from sparsecast.machines import storage
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile, user_path
+from sparsecast.matrices.partitioning.methods import METHODS, default_method
 from sparsecast.matrices.problem import Problem
 from sparsecast.models.clusters.cluster_model import ClusterForecast
-from sparsecast.partitioning.methods import METHODS, default_method
+from sparsecast.records import ALGORITHMS, Configuration
 
 #: The partition of 2D.
 _GRID = "uniform-2d"

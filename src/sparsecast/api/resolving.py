@@ -64,7 +64,13 @@ def named_problems(matrices: Sequence[Any]) -> tuple[dict[str, Problem], dict[st
 
 
 def structure(A: Any) -> Structure:
-    """Return what models read of a sparse matrix or problem `A`; a Structure is returned as it is."""
+    """Return what models read of a sparse matrix.
+
+    Parameters
+    ----------
+    A : sparse matrix, Problem or Structure
+        Of shape (rows, cols); a Structure is returned as it is.
+    """
     return A if isinstance(A, Structure) else Problem.of(A).structure
 
 

@@ -14,19 +14,19 @@ from sparsecast.api.executing import compile
 from sparsecast.api.forecasting import plan as plan_of
 from sparsecast.api.forecasting import predict
 from sparsecast.api.resolving import model_records
-from sparsecast.applications import cg as cg_application
-from sparsecast.applications import iterations as iteration_counts
-from sparsecast.applications import pagerank as pagerank_application
-from sparsecast.applications.defaults import DAMPING, EPSILON, TOLERANCE
-from sparsecast.applications.graphs import Links, links
-from sparsecast.applications.iterations import Iterations
-from sparsecast.applications.laps import Laps, VectorLoop
 from sparsecast.devices import DEVICES
 from sparsecast.devices.target import Target
 from sparsecast.errors import InputError, remedy_for
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.energy import used_joules
+from sparsecast.operators.applications import cg as cg_application
+from sparsecast.operators.applications import iterations as iteration_counts
+from sparsecast.operators.applications import pagerank as pagerank_application
+from sparsecast.operators.applications.defaults import DAMPING, EPSILON, TOLERANCE
+from sparsecast.operators.applications.graphs import Links, links
+from sparsecast.operators.applications.iterations import Iterations
+from sparsecast.operators.applications.laps import Laps, VectorLoop
 from sparsecast.planning.application_cost import (
     ApplicationCost,
     RunConditions,
@@ -94,7 +94,7 @@ def pagerank(
     plan : Plan, optional
         For the transposed graph, as `application_cost` has it; made here without one.
     damping, epsilon, most, on_iteration
-        As in `sparsecast.applications.pagerank.pagerank`.
+        As in `sparsecast.operators.applications.pagerank.pagerank`.
     threads : int, optional
         Of the products; all of the machine's by default.
 
@@ -141,7 +141,7 @@ def cg(
     preconditioner : str, optional
         ``"jacobi"``: the diagonal.
     tolerance, most, on_iteration
-        As in `sparsecast.applications.cg.conjugate_gradients`.
+        As in `sparsecast.operators.applications.cg.conjugate_gradients`.
     threads : int, optional
         Of the products; all of the machine's by default.
 

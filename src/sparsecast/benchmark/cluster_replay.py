@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sparsecast.benchmark.replay import FOLDS
-from sparsecast.cluster_records import Configuration, DistributedRecord
 from sparsecast.errors import InputError, ProfileError
 from sparsecast.matrices.problem import group_of
 from sparsecast.models.clusters import CLUSTER_MODELS
 from sparsecast.models.clusters.cluster_model import ClusterForecast, ClusterModel, ClusterTraining, Question
+from sparsecast.records import Configuration, DistributedRecord
 
 #: A choice counts as good where it takes at most this share longer than the fastest.
 GOOD = 0.05

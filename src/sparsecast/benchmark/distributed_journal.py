@@ -9,10 +9,10 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from sparsecast.cluster_records import Configuration, DistributedRecord
 from sparsecast.errors import ProfileError
 from sparsecast.machines import storage
 from sparsecast.machines.machine import Machine
+from sparsecast.records import Configuration, DistributedRecord
 
 #: Version of the lines; a journal of another one is refused.
 SCHEMA_VERSION = 1

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from sparsecast.benchmark.measurement import right_hand_side
-from sparsecast.cluster_records import Configuration, DistributedRecord
 from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.distributed.compiling import compile
 from sparsecast.distributed.distributed_product import COMMUNICATION, LOCAL, REMOTE, DistributedProduct
@@ -22,11 +21,12 @@ from sparsecast.distributed.operator import DistributedOperator
 from sparsecast.distributed.processes import in_step
 from sparsecast.distributed.timing import TogetherClock, cores_together, measure_together, slowest
 from sparsecast.errors import RanksError
+from sparsecast.matrices.partitioning.distributing import distribute
+from sparsecast.matrices.partitioning.methods import partition
+from sparsecast.matrices.partitioning.partition import Partition
 from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.timing import Timing
-from sparsecast.partitioning.distributing import distribute
-from sparsecast.partitioning.methods import partition
-from sparsecast.partitioning.partition import Partition
+from sparsecast.records import Configuration, DistributedRecord
 from sparsecast.system.version import VERSION
 
 #: Samples of each product, and seconds that each may wait for full speed of all cores.

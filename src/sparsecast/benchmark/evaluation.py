@@ -13,8 +13,8 @@ import numpy as np
 
 from sparsecast.matrices.problem import group_of
 from sparsecast.models.model import QUANTITIES
-from sparsecast.notebooks import Tabular
 from sparsecast.records import Candidate, Estimate, Record
+from sparsecast.system.tabular import Tabular
 
 #: Matrices that a score names as those with the largest errors.
 _WORST = 3

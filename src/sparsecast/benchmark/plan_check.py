@@ -15,7 +15,7 @@ from sparsecast.devices.binding import prepared
 from sparsecast.devices.device import Device
 from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.measuring.timing import Effort, measure
-from sparsecast.operators import BlockOperator
+from sparsecast.operators.block_operator import BlockOperator
 from sparsecast.planning.plan import Plan
 
 

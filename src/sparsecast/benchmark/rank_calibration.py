@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from sparsecast.benchmark.run import Progress, no_progress
-from sparsecast.cluster_records import MicroBenchmark
 from sparsecast.distributed.messages import told
 from sparsecast.distributed.microbenchmarks import Wanted, key_of, ready, unmeasured, wanted
 from sparsecast.distributed.nodes import Nodes
@@ -30,6 +29,7 @@ from sparsecast.machines import storage
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile, user_path
 from sparsecast.measuring.core_speed import CoreSpeed, reading
+from sparsecast.records import MicroBenchmark
 from sparsecast.system.version import VERSION
 
 #: Version of the lines of the journal.

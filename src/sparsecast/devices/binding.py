@@ -12,7 +12,7 @@ from sparsecast.errors import InputError
 from sparsecast.formats import FORMATS
 from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.matrices.values import require_imaginary
-from sparsecast.operators import Product
+from sparsecast.operators.block_operator import Product
 from sparsecast.records import Candidate
 
 

@@ -15,9 +15,9 @@ import numpy as np
 from sparsecast.devices.binding import Bound, bind, tiny_matrix
 from sparsecast.devices.format_kernels import FormatKernels
 from sparsecast.machines.machine import Machine
-from sparsecast.operators import BlockOperator
+from sparsecast.operators.block_operator import BlockOperator
 from sparsecast.records import Bandwidth, Candidate, Record
-from sparsecast.registry import Registry
+from sparsecast.system.registry import Registry
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sparsecast.errors import InputError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.machine import Machine
-from sparsecast.operators import Product
+from sparsecast.operators.block_operator import Product
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from typing import Any
 
 from scipy.sparse import csr_array
 
-from sparsecast.cluster_records import Configuration
-from sparsecast.operators import Product
+from sparsecast.operators.block_operator import Product
+from sparsecast.records import Configuration
 
 
 def bound(A: csr_array[Any], format_name: str, configuration: Configuration) -> Product:

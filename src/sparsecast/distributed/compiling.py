@@ -10,7 +10,6 @@ from typing import Any
 
 from scipy.sparse import csr_array
 
-from sparsecast.cluster_records import Configuration
 from sparsecast.distributed.operator import DistributedOperator, Products
 from sparsecast.distributed.parts import RankPart, scattered, told_partition
 from sparsecast.distributed.processes import agree, for_our_messages, in_step, told_text
@@ -18,11 +17,11 @@ from sparsecast.distributed.products import PRODUCTS
 from sparsecast.distributed.reading import file_digest, read_in_parts
 from sparsecast.errors import InputError
 from sparsecast.matrices.matrix_market import is_divisible
+from sparsecast.matrices.partitioning.methods import partition as partition_of
+from sparsecast.matrices.partitioning.partition import Partition
 from sparsecast.matrices.problem import FILE_PREFIX, TWIN_PREFIX, Problem
 from sparsecast.matrices.values import require_imaginary
-from sparsecast.partitioning.methods import partition as partition_of
-from sparsecast.partitioning.partition import Partition
-from sparsecast.records import DTYPES
+from sparsecast.records import DTYPES, Configuration
 from sparsecast.system.version import VERSION
 
 _REMEDIES = {

@@ -9,7 +9,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from sparsecast.partitioning.partition import Integers
+from sparsecast.matrices.partitioning.partition import Integers
 from sparsecast.system.jit import njit
 
 

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from sparsecast.cluster_records import Configuration
 from sparsecast.distributed.binding import bound
 from sparsecast.distributed.parts import RankPart
 from sparsecast.distributed.processes import in_step
-from sparsecast.operators import Product
+from sparsecast.operators.block_operator import Product
+from sparsecast.records import Configuration
 
 #: Names of the steps of a product, as in DistributedRecord.parts_s.
 LOCAL, COMMUNICATION, REMOTE = "local", "communication", "remote"

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sparsecast.distributed.copies import pick
 from sparsecast.distributed.layout import LocalLayout
 from sparsecast.distributed.messages import exchanged, pieces
-from sparsecast.partitioning.partition import Integers
+from sparsecast.matrices.partitioning.partition import Integers
 
 
 class Halo:

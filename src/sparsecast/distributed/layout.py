@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from sparsecast.distributed.parts import RankPart
-from sparsecast.partitioning.partition import Integers
+from sparsecast.matrices.partitioning.partition import Integers
 from sparsecast.system.integers import index_dtype
 
 

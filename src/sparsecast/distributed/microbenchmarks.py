@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from sparsecast.cluster_records import MicroBenchmark
 from sparsecast.distributed.messages import wait_for
 from sparsecast.distributed.nodes import Nodes
 from sparsecast.distributed.timing import SeparatedClock, TogetherClock
 from sparsecast.machines.machine import Machine
 from sparsecast.measuring.timing import Call
+from sparsecast.records import MicroBenchmark
 
 #: Bytes of the smallest message, the factor from one size to the next, and the largest.
 _LEAST_BYTES, _FACTOR, _MOST_BYTES = 8, 4, 32 << 20

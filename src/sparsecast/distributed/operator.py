@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.cluster_records import Configuration
 from sparsecast.distributed.distributed_product import DistributedProduct
 from sparsecast.distributed.parts import RankPart, transposed
 from sparsecast.distributed.spaces import DistributedSpace
 from sparsecast.errors import InputError
-from sparsecast.operators import BlockOperator, RowProduct
+from sparsecast.operators.block_operator import BlockOperator, RowProduct
+from sparsecast.records import Configuration
 
 
 class Products:

@@ -12,7 +12,7 @@ from scipy.sparse import coo_array, csr_array
 
 from sparsecast.distributed.messages import exchanged, receive, send, told
 from sparsecast.distributed.processes import told_text
-from sparsecast.partitioning.partition import Partition
+from sparsecast.matrices.partitioning.partition import Partition
 from sparsecast.system.integers import index_dtype
 
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from sparsecast.cluster_records import Configuration
 from sparsecast.distributed.parts import RankPart, Triplets, from_entries
 from sparsecast.distributed.processes import in_step
 from sparsecast.errors import RanksError
 from sparsecast.matrices.assembly import HERMITIAN
 from sparsecast.matrices.matrix_market import read_triplets
+from sparsecast.matrices.partitioning.partition import Partition
 from sparsecast.matrices.sources import failures_of
-from sparsecast.partitioning.partition import Partition
+from sparsecast.records import Configuration
 from sparsecast.system.parallel import equal_parts
 
 #: Pieces of a file that its digest looks at, and their bytes: a digest of all would have each rank read all.

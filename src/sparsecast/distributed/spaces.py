@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sparsecast.distributed.messages import receive, send
 from sparsecast.distributed.processes import agree, in_step, told_text
 from sparsecast.errors import InputError
-from sparsecast.partitioning.partition import Integers
+from sparsecast.matrices.partitioning.partition import Integers
 
 
 @dataclass(frozen=True, eq=False)

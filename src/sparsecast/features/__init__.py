@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sparsecast.registry import Registry
+from sparsecast.system.registry import Registry
 
 if TYPE_CHECKING:
     from sparsecast.features.feature_group import FeatureGroup

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from sparsecast.errors import FeatureError, InputError
 from sparsecast.features import FEATURES
 from sparsecast.features.feature_group import FeatureGroup
-from sparsecast.notebooks import Tabular
+from sparsecast.system.tabular import Tabular
 
 if TYPE_CHECKING:
     from sparsecast.features.bands import Bands

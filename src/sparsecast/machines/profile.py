@@ -12,14 +12,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sparsecast.cluster_records import MicroBenchmark
 from sparsecast.errors import ProfileError, UnknownNameError, remedy_for
 from sparsecast.features.structure import Structure
 from sparsecast.machines import machine as machines
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.storage import home, write_atomically
-from sparsecast.notebooks import Tabular
-from sparsecast.records import SCHEMA_VERSION, Bandwidth, Record
+from sparsecast.records import SCHEMA_VERSION, Bandwidth, MicroBenchmark, Record
+from sparsecast.system.tabular import Tabular
 
 if TYPE_CHECKING:
     import pyarrow

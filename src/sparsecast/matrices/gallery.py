@@ -40,8 +40,17 @@ _CIRCUIT_NETS, _CIRCUIT_NEAR = 4, 16
 def gallery(name: str, /, **parameters: int) -> csr_array:
     """Return the gallery's matrix of that name.
 
-    Parameters that are not given keep their defaults. The values are float64 or complex128, the rows sorted
-    and free of duplicates.
+    Parameters
+    ----------
+    name : str
+        One of ``sparsecast gallery``, such as ``"poisson3d"``.
+    **parameters : int
+        Of that matrix, such as ``n=100``; those that are not given keep their defaults.
+
+    Returns
+    -------
+    csr_array
+        Values in float64 or complex128, rows sorted and free of duplicates.
 
     Raises
     ------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sparsecast.models.model import Model
-from sparsecast.registry import Registry
+from sparsecast.system.registry import Registry
 
 #: Every model, by name.
 MODELS: Registry[type[Model]] = Registry(

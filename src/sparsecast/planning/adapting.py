@@ -20,7 +20,7 @@ from sparsecast.devices.binding import Bound
 from sparsecast.devices.device import Device
 from sparsecast.errors import InputError
 from sparsecast.measuring.timing import low
-from sparsecast.operators import BlockOperator, Product
+from sparsecast.operators.block_operator import BlockOperator, Product
 from sparsecast.records import Candidate
 
 #: Products over which at most LOST_SHARE of the time of plain CSR may be lost.

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
-from sparsecast.applications.iterations import Iterations
-from sparsecast.applications.laps import PRODUCT, VectorLoop
 from sparsecast.errors import ProfileError
 from sparsecast.machines.profile import Profile
+from sparsecast.operators.applications.iterations import Iterations
+from sparsecast.operators.applications.laps import PRODUCT, VectorLoop
 from sparsecast.planning.plan import Plan
 from sparsecast.records import Bandwidth, Record
 

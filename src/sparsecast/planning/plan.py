@@ -15,10 +15,10 @@ from sparsecast.features.row_blocks import RowBlocks, StripStatistics
 from sparsecast.machines.machine import Machine
 from sparsecast.models.model import EnergyModel, Model
 from sparsecast.models.transfer import Setting
-from sparsecast.notebooks import Tabular
 from sparsecast.planning.candidates import refuse_beyond_memory
 from sparsecast.planning.dynamic_programme import Costs, PlannedBlock, best_blocks, best_single_block
 from sparsecast.planning.prediction import Probe
+from sparsecast.system.tabular import Tabular
 
 #: What a plan may make least: seconds, joules, or their product, each of all products and the conversion.
 OBJECTIVES = ("time", "energy", "edp")

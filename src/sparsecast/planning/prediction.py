@@ -8,8 +8,8 @@ from typing import Any, overload
 
 from sparsecast.features.structure import Structure
 from sparsecast.models.transfer import Setting
-from sparsecast.notebooks import Tabular
 from sparsecast.records import Forecast
+from sparsecast.system.tabular import Tabular
 
 
 @dataclass(frozen=True, slots=True)

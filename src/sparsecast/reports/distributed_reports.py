@@ -9,12 +9,11 @@ from rich.table import Table
 
 from sparsecast.benchmark.cluster_replay import GOOD, ClusterEvaluation, ClusterRow, ClusterScore
 from sparsecast.benchmark.distributed_measurement import MeasuredProduct
-from sparsecast.cluster_records import Configuration
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.matrices.problem import group_of
 from sparsecast.models.clusters.cluster_model import ClusterForecast
-from sparsecast.records import product_flops
+from sparsecast.records import Configuration, product_flops
 from sparsecast.reports.documents import Document, matrix
 from sparsecast.reports.tables import time
 

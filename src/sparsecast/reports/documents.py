@@ -16,8 +16,8 @@ from sparsecast.benchmark.published import Imported
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile
+from sparsecast.matrices.partitioning.comparison import Partitioned, Partitions
 from sparsecast.models.transfer import Setting
-from sparsecast.partitioning.comparison import Partitioned, Partitions
 from sparsecast.planning.placement import Placements
 from sparsecast.planning.plan import Plan
 from sparsecast.planning.prediction import Prediction, Probe

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from sparsecast.partitioning.partition import Partition
+from sparsecast.matrices.partitioning.partition import Partition
 from sparsecast.reports.figures import COLOURS, drawing, hide
 
 if TYPE_CHECKING:

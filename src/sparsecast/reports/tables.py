@@ -19,7 +19,7 @@ from sparsecast.features.levels import BLOCK_SIZES
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile
-from sparsecast.partitioning.comparison import Partitions
+from sparsecast.matrices.partitioning.comparison import Partitions
 from sparsecast.planning.placement import Placements
 from sparsecast.planning.plan import Plan
 from sparsecast.planning.prediction import Prediction

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sparsecast.benchmark.distributed_measurement import MeasuredProduct
-from sparsecast.cluster_records import Configuration, DistributedRecord
 from sparsecast.errors import InputError
 from sparsecast.models.clusters.cluster_model import ClusterForecast
-from sparsecast.records import Candidate, Forecast, Record
+from sparsecast.records import Candidate, Configuration, DistributedRecord, Forecast, Record
 from sparsecast.reports.figures import MEASURED, Look, drawing, error_bars, format_looks, looks, scale_axis
 
 if TYPE_CHECKING:

@@ -14,9 +14,6 @@ import pytest
 from scipy.sparse import csr_array, random_array
 
 from sparsecast import api
-from sparsecast.applications.cg import conjugate_gradients
-from sparsecast.applications.graphs import links
-from sparsecast.applications.pagerank import pagerank
 from sparsecast.benchmark.plan_check import check_plan
 from sparsecast.benchmark.run import Calibration
 from sparsecast.devices import DEVICES
@@ -40,7 +37,10 @@ from sparsecast.machines.profile import Profile, user_path
 from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.suites import varied_benchmark
 from sparsecast.measuring.timing import Effort
-from sparsecast.operators import RowProduct, Transposed
+from sparsecast.operators.applications.cg import conjugate_gradients
+from sparsecast.operators.applications.graphs import links
+from sparsecast.operators.applications.pagerank import pagerank
+from sparsecast.operators.block_operator import RowProduct, Transposed
 from sparsecast.planning.dynamic_programme import PlannedBlock
 from sparsecast.planning.plan import Plan
 from sparsecast.records import Candidate

@@ -203,7 +203,7 @@ def test_a_launch_hands_on_addresses_and_sizes_of_their_own_width(launches):
 def test_the_blocks_of_an_operator_are_queued_one_after_the_other_into_one_y(launches):
     from sparsecast.devices.binding import row_slice
     from sparsecast.devices.cuda.operator import DeviceOperator
-    from sparsecast.operators import RowProduct
+    from sparsecast.operators.block_operator import RowProduct
 
     A = gallery("poisson2d", n=20)
     blocks = []

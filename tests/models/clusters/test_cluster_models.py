@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparsecast.cluster_records import ALGORITHMS, Configuration, DistributedRecord, MicroBenchmark
 from sparsecast.errors import ProfileError
 from sparsecast.machines.machine import Cache, Machine
+from sparsecast.matrices.partitioning.estimates import estimated_distribution
 from sparsecast.models.clusters import CLUSTER_MODELS
 from sparsecast.models.clusters.cluster_model import ClusterTraining, LocalTime, Question
 from sparsecast.models.clusters.local_work import CacheShare
@@ -23,7 +23,7 @@ from sparsecast.models.clusters.network import Network, Placement
 from sparsecast.models.clusters.sparsecast import SparsecastClusterModel
 from sparsecast.models.clusters.speeds import Memory
 from sparsecast.papers.hossain_saule.clusters.hossain_micro import Polynomial
-from sparsecast.partitioning.estimates import estimated_distribution
+from sparsecast.records import ALGORITHMS, Configuration, DistributedRecord, MicroBenchmark
 
 CORES, BANDWIDTH, LATENCY_S, LINK = 8, 80e9, 1e-6, 10e9
 SIZES = (64, 4096, 2**18, 2**24)

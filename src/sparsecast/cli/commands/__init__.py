@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import typer
 
-from sparsecast.registry import Registry
+from sparsecast.system.registry import Registry
 
 
 class Panel(Enum):

@@ -6,11 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
-from sparsecast.applications.defaults import DAMPING, EPSILON, TOLERANCE
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
 from sparsecast.cli.profile_choice import profile_for
 from sparsecast.cli.reading import read_matrix, shown_parts
+from sparsecast.operators.applications.defaults import DAMPING, EPSILON, TOLERANCE
 
 
 @command("cost", Panel.FORECASTS)

@@ -61,7 +61,7 @@ def partition(
 
 def _asked_ranks(ranks: int | None, method: str | None, partition: Path | None) -> int:
     """Return the ranks that are asked for, 0 with a kept partition; refuse what cannot be before any work."""
-    from sparsecast.partitioning.methods import checked_ranks, usable_method
+    from sparsecast.matrices.partitioning.methods import checked_ranks, usable_method
 
     if (ranks is None) == (partition is None):
         given = "neither --ranks nor --partition" if ranks is None else "--ranks and --partition"

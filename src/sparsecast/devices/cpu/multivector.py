@@ -27,7 +27,7 @@ from sparsecast.devices.cpu.vector_code import (
     structures,
     variable,
 )
-from sparsecast.operators import Product
+from sparsecast.operators.block_operator import Product
 from sparsecast.system.jit import njit
 from sparsecast.system.numba_pool import share
 

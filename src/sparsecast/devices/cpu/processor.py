@@ -15,7 +15,7 @@ from sparsecast.errors import MeterError
 from sparsecast.machines.machine import Machine, detect
 from sparsecast.measuring.timing import Call, HostClock
 from sparsecast.records import DTYPES, Candidate
-from sparsecast.registry import Registry
+from sparsecast.system.registry import Registry
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -23,10 +23,10 @@ from sparsecast.devices.format_kernels import FormatKernels
 from sparsecast.errors import DeviceError, InputError
 from sparsecast.machines.machine import Machine, detect
 from sparsecast.measuring.timing import Call
-from sparsecast.operators import BlockOperator
+from sparsecast.operators.block_operator import BlockOperator
 from sparsecast.records import Candidate
-from sparsecast.registry import Registry
 from sparsecast.system.integers import INT32_MAX
+from sparsecast.system.registry import Registry
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -20,7 +20,7 @@ from sparsecast.devices.cuda.launching import (
     upload,
 )
 from sparsecast.errors import InputError
-from sparsecast.operators import BlockOperator, LocalSpace, one_by_one
+from sparsecast.operators.block_operator import BlockOperator, LocalSpace, one_by_one
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sparsecast.distributed.distributed_product import DistributedProduct
-from sparsecast.registry import Registry
+from sparsecast.system.registry import Registry
 
 #: Every algorithm that runs here, by name.
 PRODUCTS: Registry[type[DistributedProduct]] = Registry(

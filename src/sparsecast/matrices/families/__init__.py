@@ -15,7 +15,7 @@ from urllib.parse import unquote
 from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError
-from sparsecast.registry import Registry
+from sparsecast.system.registry import Registry
 
 Value = int | float | str
 

@@ -15,7 +15,7 @@ from typing import ClassVar, NamedTuple
 from sparsecast.machines.machine import Machine
 from sparsecast.matrices.families import FAMILIES, specification
 from sparsecast.matrices.problem import Problem
-from sparsecast.registry import Registry
+from sparsecast.system.registry import Registry
 
 #: Parts of a suite with an order below this one are required of every profile.
 OPTIONAL = 10

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sparsecast.models.clusters.cluster_model import ClusterModel
-from sparsecast.registry import Registry
+from sparsecast.system.registry import Registry
 
 #: Every model of distributed products, by name.
 CLUSTER_MODELS: Registry[type[ClusterModel]] = Registry(

@@ -10,11 +10,10 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.cluster_records import Configuration, DistributedRecord, MicroBenchmark
 from sparsecast.errors import ProfileError
 from sparsecast.machines.machine import Machine
-from sparsecast.partitioning.distribution import Distribution
-from sparsecast.records import VALUE_BYTES
+from sparsecast.matrices.partitioning.distribution import Distribution
+from sparsecast.records import VALUE_BYTES, Configuration, DistributedRecord, MicroBenchmark
 
 Floats = NDArray[np.float64]
 

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparsecast.cluster_records import Configuration
 from sparsecast.machines.machine import Machine
+from sparsecast.matrices.partitioning.distribution import Distribution
 from sparsecast.models.clusters.cluster_model import Floats, Question
-from sparsecast.partitioning.distribution import Distribution
-from sparsecast.records import VALUE_BYTES
+from sparsecast.records import VALUE_BYTES, Configuration
 
 #: Bytes of a cache line.
 LINE_BYTES = 64

@@ -17,11 +17,10 @@ from math import ceil, isqrt, log2
 
 import numpy as np
 
-from sparsecast.cluster_records import Configuration, MicroBenchmark
+from sparsecast.matrices.partitioning.distribution import Distribution
 from sparsecast.models.clusters.cluster_model import ClusterTraining, Floats
 from sparsecast.models.clusters.speeds import Measured, Memory, Messages
-from sparsecast.partitioning.distribution import Distribution
-from sparsecast.records import VALUE_BYTES
+from sparsecast.records import VALUE_BYTES, Configuration, MicroBenchmark
 
 #: Passes through memory of a byte between two ranks of a node.
 PASSES = 4

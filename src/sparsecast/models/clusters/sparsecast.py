@@ -22,7 +22,6 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.cluster_records import Configuration, DistributedRecord
 from sparsecast.matrices.problem import group_of
 from sparsecast.models.clusters import CLUSTER_MODELS
 from sparsecast.models.clusters.cluster_model import (
@@ -48,7 +47,7 @@ from sparsecast.models.clusters.local_work import (
 from sparsecast.models.clusters.network import Network, Placement
 from sparsecast.models.fitting import nonnegative
 from sparsecast.models.model import prediction_interval
-from sparsecast.records import VALUE_BYTES
+from sparsecast.records import VALUE_BYTES, Configuration, DistributedRecord
 
 #: Seconds of a mispredicted branch: 16 cycles at 3 GHz, as most processors of servers take.
 MISPREDICTION_S = 16 / 3.0e9

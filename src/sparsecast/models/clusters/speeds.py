@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from sparsecast.cluster_records import MicroBenchmark
 from sparsecast.models.clusters.cluster_model import Floats
 from sparsecast.models.fitting import Line
+from sparsecast.records import MicroBenchmark
 
 #: A rank that has a node's memory for itself gets at most this multiple of its share with all cores: half of
 #: the cores saturate the memory of a node. It holds below the fewest ranks that were measured alone.

@@ -24,7 +24,7 @@ from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.suites import SuiteMatrix
-from sparsecast.operators import Product
+from sparsecast.operators.block_operator import Product
 from sparsecast.records import Candidate, Record
 
 FORMATS = ("coo", "csr", "ell", "sell")

@@ -8,7 +8,7 @@ from short_csr import ShortCSR
 
 from sparsecast.devices.cpu.kernels import KERNELS
 from sparsecast.devices.format_kernels import FormatKernels, only_variant
-from sparsecast.operators import Product
+from sparsecast.operators.block_operator import Product
 from sparsecast.system.integers import unsigned
 from sparsecast.system.numba_pool import each_part, share
 from sparsecast.system.parallel import balanced_parts

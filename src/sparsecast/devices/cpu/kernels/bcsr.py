@@ -41,7 +41,7 @@ from sparsecast.devices.cpu.vector_code import (
 from sparsecast.devices.format_kernels import FormatKernels, only_variant
 from sparsecast.features.levels import BLOCK_SIZES
 from sparsecast.formats.bcsr import BCSR
-from sparsecast.operators import Product
+from sparsecast.operators.block_operator import Product
 from sparsecast.system.integers import unsigned
 from sparsecast.system.jit import njit
 from sparsecast.system.numba_pool import each_part, share

@@ -7,7 +7,7 @@ import numpy as np
 from sparsecast.devices.cpu.kernels import KERNELS
 from sparsecast.devices.format_kernels import FormatKernels, only_variant
 from sparsecast.formats.coo import COO
-from sparsecast.operators import Product
+from sparsecast.operators.block_operator import Product
 from sparsecast.system.integers import unsigned
 from sparsecast.system.jit import njit
 from sparsecast.system.numba_pool import each_part, share

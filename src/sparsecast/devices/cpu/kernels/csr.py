@@ -18,7 +18,7 @@ from sparsecast.devices.format_kernels import FormatKernels, refuse_complex
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.csr import CSR
 from sparsecast.machines.machine import Machine
-from sparsecast.operators import Product
+from sparsecast.operators.block_operator import Product
 from sparsecast.system.integers import unsigned
 from sparsecast.system.jit import njit
 from sparsecast.system.numba_pool import each_part, share

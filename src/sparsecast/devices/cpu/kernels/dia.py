@@ -20,7 +20,7 @@ from sparsecast.devices.cpu.kernels import KERNELS
 from sparsecast.devices.cpu.vector_code import I8, I32, I64, VectorCode, bytes_of, number_of, structures
 from sparsecast.devices.format_kernels import FormatKernels, only_variant
 from sparsecast.formats.dia import DIA
-from sparsecast.operators import Product
+from sparsecast.operators.block_operator import Product
 from sparsecast.system.jit import njit
 from sparsecast.system.numba_pool import each_part, share
 from sparsecast.system.parallel import equal_parts

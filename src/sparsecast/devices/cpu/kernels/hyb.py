@@ -8,7 +8,7 @@ from sparsecast.devices.cpu.kernels import KERNELS
 from sparsecast.devices.cpu.kernels.ell import padded_rows
 from sparsecast.devices.format_kernels import FormatKernels, only_variant
 from sparsecast.formats.hyb import HYB
-from sparsecast.operators import Product
+from sparsecast.operators.block_operator import Product
 from sparsecast.system.integers import unsigned
 from sparsecast.system.jit import njit
 from sparsecast.system.numba_pool import each_part, share

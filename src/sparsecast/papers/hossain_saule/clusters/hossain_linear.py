@@ -18,7 +18,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from sparsecast.cluster_records import Configuration
+from sparsecast.matrices.partitioning.distribution import Distribution
 from sparsecast.models.clusters import CLUSTER_MODELS
 from sparsecast.models.clusters.cluster_model import (
     ClusterForecast,
@@ -30,7 +30,7 @@ from sparsecast.models.clusters.cluster_model import (
 )
 from sparsecast.models.fitting import Line
 from sparsecast.papers.hossain_saule.models.hossain_linear import FORMATS_OF_THE_PAPER
-from sparsecast.partitioning.distribution import Distribution
+from sparsecast.records import Configuration
 
 _Key = tuple[int, str]
 

@@ -24,7 +24,6 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from sparsecast.cluster_records import Configuration, MicroBenchmark
 from sparsecast.models.clusters import CLUSTER_MODELS
 from sparsecast.models.clusters.cluster_model import (
     ADD_MICROBENCHMARKS,
@@ -46,7 +45,7 @@ from sparsecast.models.clusters.local_work import (
 from sparsecast.models.clusters.network import Placement
 from sparsecast.models.clusters.speeds import Memory
 from sparsecast.papers.hossain_saule.models.hossain_linear import FORMATS_OF_THE_PAPER
-from sparsecast.records import VALUE_BYTES
+from sparsecast.records import VALUE_BYTES, Configuration, MicroBenchmark
 
 #: The three products of the paper.
 ALGORITHMS_OF_THE_PAPER = ("global-1d", "local-1d", "2d")

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from sparsecast.cluster_records import Configuration, DistributedRecord
+from sparsecast.matrices.partitioning.distribution import Distribution
 from sparsecast.models.clusters import CLUSTER_MODELS
 from sparsecast.models.clusters.cluster_model import (
     ClusterForecast,
@@ -32,8 +32,7 @@ from sparsecast.models.clusters.cluster_model import (
 from sparsecast.papers.hossain_saule.clusters.hossain_micro import ALGORITHMS_OF_THE_PAPER
 from sparsecast.papers.hossain_saule.models.hossain_linear import FORMATS_OF_THE_PAPER
 from sparsecast.papers.hossain_saule.models.hossain_svr import LEAST_RECORDS, best_regression, regressed
-from sparsecast.partitioning.distribution import Distribution
-from sparsecast.records import VALUE_BYTES
+from sparsecast.records import VALUE_BYTES, Configuration, DistributedRecord
 
 _Key = tuple[int, str, str]
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError
-from sparsecast.partitioning.distribution import Distribution
-from sparsecast.partitioning.partition import Integers, Partition
+from sparsecast.matrices.partitioning.distribution import Distribution
+from sparsecast.matrices.partitioning.partition import Integers, Partition
 from sparsecast.system.jit import njit
 
 

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh_tridiagonal
 from scipy.sparse import csr_array
 
-from sparsecast.applications import cg, pagerank
-from sparsecast.applications.graphs import Links
 from sparsecast.errors import InputError
-from sparsecast.operators import LocalSpace, VectorSpace
+from sparsecast.operators.applications import cg, pagerank
+from sparsecast.operators.applications.graphs import Links
+from sparsecast.operators.block_operator import LocalSpace, VectorSpace
 
 Floats = NDArray[np.floating[Any]]
 

@@ -11,15 +11,15 @@ from typing import Any
 from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError
-from sparsecast.partitioning.partition import Partition
-from sparsecast.registry import Registry
+from sparsecast.matrices.partitioning.partition import Partition
+from sparsecast.system.registry import Registry
 
 #: A method: makes a Partition of a matrix, for a number of ranks and a seed.
 Method = Callable[[csr_array[Any], int, int], Partition]
 
 #: Every method of partitioning, by name.
 METHODS: Registry[Method] = Registry(
-    "partition", "sparsecast.partitioning.methods", helpers=("graph",), separator="-"
+    "partition", "sparsecast.matrices.partitioning.methods", helpers=("graph",), separator="-"
 )
 
 #: More ranks than any program has had; the arrays of a Distribution then take 130 MB.

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from sparsecast.partitioning.methods import METHODS
-from sparsecast.partitioning.partition import Integers, Partition
+from sparsecast.matrices.partitioning.methods import METHODS
+from sparsecast.matrices.partitioning.partition import Integers, Partition
 from sparsecast.system.jit import njit
 from sparsecast.system.parallel import equal_parts
 

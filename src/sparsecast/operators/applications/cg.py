@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.applications.defaults import TOLERANCE
-from sparsecast.applications.laps import PRODUCT, Lap, VectorLoop, no_laps
 from sparsecast.errors import InputError
-from sparsecast.operators import Operator
+from sparsecast.operators.applications.defaults import TOLERANCE
+from sparsecast.operators.applications.laps import PRODUCT, Lap, VectorLoop, no_laps
+from sparsecast.operators.block_operator import Operator
 
 Floats = NDArray[np.floating[Any]]
 
@@ -98,7 +98,7 @@ def conjugate_gradients(
     """
     most = most_iterations(op.shape[0]) if most is None else most
     refuse_settings(tolerance, most)
-    from sparsecast.applications.vector_loops import dot, precondition, step, turn
+    from sparsecast.operators.applications.vector_loops import dot, precondition, step, turn
 
     space = op.domain
     x, q = np.zeros((2, space.size), dtype=op.dtype)  # not the space's zeros, which may lie on a GPU

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.applications.defaults import DAMPING, EPSILON
-from sparsecast.applications.laps import PRODUCT, Lap, VectorLoop, no_laps
 from sparsecast.errors import InputError
-from sparsecast.operators import Operator
+from sparsecast.operators.applications.defaults import DAMPING, EPSILON
+from sparsecast.operators.applications.laps import PRODUCT, Lap, VectorLoop, no_laps
+from sparsecast.operators.block_operator import Operator
 
 Floats = NDArray[np.floating[Any]]
 
@@ -116,7 +116,7 @@ def pagerank(
         If `damping`, `epsilon` or `most` cannot be.
     """
     refuse_settings(damping, epsilon, most)
-    from sparsecast.applications.vector_loops import multiply, settle, settle_and_send, sum_at
+    from sparsecast.operators.applications.vector_loops import multiply, settle, settle_and_send, sum_at
 
     space, nodes = op.domain, op.shape[0]
     p, y = np.zeros((2, space.size), dtype=op.dtype)  # not the space's zeros, which may lie on a GPU

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError
-from sparsecast.partitioning.partition import Partition
+from sparsecast.matrices.partitioning.partition import Partition
 from sparsecast.system.files import replacement
 
 #: Of the file; raised when it holds something else than before.

@@ -16,9 +16,9 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from sparsecast.errors import MatrixSizeError
-from sparsecast.partitioning.methods import METHODS
-from sparsecast.partitioning.methods.graph import adjacency, require_square
-from sparsecast.partitioning.partition import Integers, Partition
+from sparsecast.matrices.partitioning.methods import METHODS
+from sparsecast.matrices.partitioning.methods.graph import adjacency, require_square
+from sparsecast.matrices.partitioning.partition import Integers, Partition
 from sparsecast.system.memory import free_bytes
 
 #: Bytes that METIS takes at most for a vertex and for each end of an edge; R-MAT graphs take the most.

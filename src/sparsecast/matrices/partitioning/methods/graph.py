@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError
-from sparsecast.partitioning.partition import Integers
+from sparsecast.matrices.partitioning.partition import Integers
 
 
 def require_square(shape: tuple[int, int], method: str) -> None:

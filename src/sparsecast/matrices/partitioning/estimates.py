@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from sparsecast.errors import InputError
-from sparsecast.partitioning.distribution import Distribution
-from sparsecast.partitioning.methods import METHODS, checked_ranks
-from sparsecast.partitioning.methods.graph import require_square
-from sparsecast.partitioning.methods.uniform_2d import square_root
-from sparsecast.partitioning.partition import Integers
+from sparsecast.matrices.partitioning.distribution import Distribution
+from sparsecast.matrices.partitioning.methods import METHODS, checked_ranks
+from sparsecast.matrices.partitioning.methods.graph import require_square
+from sparsecast.matrices.partitioning.methods.uniform_2d import square_root
+from sparsecast.matrices.partitioning.partition import Integers
 
 #: Others that an inner part of METIS meets, by the dimension of the mesh: six in the plane, as the cells of
 #: any map on average; in space fourteen, as the cells that fill it with the least surface.

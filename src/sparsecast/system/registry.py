@@ -28,7 +28,7 @@ _PAPERS = "sparsecast.papers"
 
 def papers() -> dict[str, Path]:
     """Return the folder of each paper by the dotted name of its package, without importing it."""
-    folder = Path(__file__).parent / "papers"
+    folder = Path(__file__).parents[1] / "papers"
     names = (info.name for info in pkgutil.iter_modules([str(folder)]) if info.ispkg)
     return {f"{_PAPERS}.{name}": folder / name for name in names}
 

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from sparsecast.errors import InputError
-from sparsecast.partitioning.partition import Integers
+from sparsecast.matrices.partitioning.partition import Integers
 
 #: The fields that have a number for each rank.
 _PER_RANK = (

@@ -13,9 +13,9 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError
-from sparsecast.partitioning.methods import METHODS
-from sparsecast.partitioning.methods.graph import require_square
-from sparsecast.partitioning.partition import Partition
+from sparsecast.matrices.partitioning.methods import METHODS
+from sparsecast.matrices.partitioning.methods.graph import require_square
+from sparsecast.matrices.partitioning.partition import Partition
 
 
 @METHODS.register("uniform-2d")

@@ -11,10 +11,10 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError
-from sparsecast.partitioning.distributing import distribute
-from sparsecast.partitioning.distribution import Distribution
-from sparsecast.partitioning.methods import checked_ranks, idle_ranks_note, partition, usable_method
-from sparsecast.partitioning.partition import Partition
+from sparsecast.matrices.partitioning.distributing import distribute
+from sparsecast.matrices.partitioning.distribution import Distribution
+from sparsecast.matrices.partitioning.methods import checked_ranks, idle_ranks_note, partition, usable_method
+from sparsecast.matrices.partitioning.partition import Partition
 
 
 @dataclass(frozen=True, slots=True)

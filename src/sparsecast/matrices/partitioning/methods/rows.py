@@ -6,8 +6,8 @@ from typing import Any
 
 from scipy.sparse import csr_array
 
-from sparsecast.partitioning.methods import METHODS
-from sparsecast.partitioning.partition import Partition
+from sparsecast.matrices.partitioning.methods import METHODS
+from sparsecast.matrices.partitioning.partition import Partition
 from sparsecast.system.parallel import equal_parts
 
 

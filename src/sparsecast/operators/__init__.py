@@ -1,0 +1,1 @@
+"""Operators, y = op @ x, and what products are done for."""

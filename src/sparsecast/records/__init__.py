@@ -1,0 +1,53 @@
+"""The data that packages exchange: Candidates and Records of one process, Configurations of many."""
+
+from sparsecast.records.product_records import (
+    BANDWIDTH_KINDS,
+    DATA_SHEET_SUITE,
+    DTYPES,
+    NO_PARAMETERS,
+    PUBLISHED_SUITE,
+    RATING_SUITES,
+    SCHEMA_VERSION,
+    VALUE_BYTES,
+    Bandwidth,
+    Candidate,
+    Conditions,
+    Estimate,
+    Forecast,
+    Parameter,
+    Parameters,
+    Record,
+    product_flops,
+)
+from sparsecast.records.rank_records import (
+    ALGORITHMS,
+    MICROBENCHMARK_KINDS,
+    Configuration,
+    DistributedRecord,
+    MicroBenchmark,
+)
+
+__all__ = [
+    "ALGORITHMS",
+    "BANDWIDTH_KINDS",
+    "DATA_SHEET_SUITE",
+    "DTYPES",
+    "MICROBENCHMARK_KINDS",
+    "NO_PARAMETERS",
+    "PUBLISHED_SUITE",
+    "RATING_SUITES",
+    "SCHEMA_VERSION",
+    "VALUE_BYTES",
+    "Bandwidth",
+    "Candidate",
+    "Conditions",
+    "Configuration",
+    "DistributedRecord",
+    "Estimate",
+    "Forecast",
+    "MicroBenchmark",
+    "Parameter",
+    "Parameters",
+    "Record",
+    "product_flops",
+]
