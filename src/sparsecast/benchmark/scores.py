@@ -21,7 +21,7 @@ def floats(values: Iterable[float | None]) -> Floats:
 
 def relative_errors(forecasts: Sequence[float] | Floats, measured: Sequence[float] | Floats) -> Floats:
     """Return forecast over measurement, minus 1: negative where the forecast was too low."""
-    return np.asarray(forecasts, dtype=float) / np.asarray(measured, dtype=float) - 1
+    return np.asarray(np.divide(forecasts, measured) - 1, dtype=float)
 
 
 @dataclass(frozen=True, slots=True)
