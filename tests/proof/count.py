@@ -16,6 +16,8 @@ PROOFS = {
     "(c) model of energy": [HERE / "toys" / "joules"],
     "(d) device that replays Records": [HERE / "toys" / "replayed"],
     "(e) operator over two parts": [HERE / "test_operator_over_parts.py"],
+    "meter": [HERE / "toys" / "watts"],
+    "second GPU": [HERE / "toys" / "simulated_gpu"],
 }
 _NO_CODE = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
 
