@@ -18,7 +18,7 @@ from sparsecast.devices import DEVICES
 from sparsecast.errors import InputError, MeterError, ProfileError
 from sparsecast.machines import storage
 from sparsecast.machines.machine import Machine, detect
-from sparsecast.measuring.meters.finding import processor_meter
+from sparsecast.measuring.meters import processor_meter
 from sparsecast.results.machines import Finding
 from sparsecast.system.compilation import lost_kernels
 from sparsecast.system.memory import free_bytes
@@ -156,9 +156,14 @@ def _gpu(machine: Machine) -> Iterator[Finding]:
 def _meter(machine: Machine) -> Iterator[Finding]:
     try:
         meter = processor_meter()
-        yield Finding("energy", f"counted by {meter.source}, in steps of about {1e3 * meter.step_s:g} ms")
     except MeterError as error:
-        yield Finding("energy", "nothing counts it here", str(error))
+        yield Finding("energy", "its counters cannot be read", str(error))
+        return
+    if meter is None:
+        remedy = "name a command by --meter-command, or measure time only; virtual machines have no counters"
+        yield Finding("energy", "nothing counts it here", remedy)
+    else:
+        yield Finding("energy", f"counted by {meter.source}, in steps of about {1e3 * meter.step_s:g} ms")
 
 
 def _mpi(machine: Machine) -> Iterator[Finding]:

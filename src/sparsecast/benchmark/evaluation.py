@@ -10,6 +10,7 @@ from itertools import groupby
 
 import numpy as np
 
+from sparsecast.benchmark import scores
 from sparsecast.models.model import QUANTITIES
 from sparsecast.records import Candidate, Estimate, Record
 from sparsecast.results.evaluation import ErrorScore, Evaluation, EvaluationRow, ModelScore, Repeats
@@ -67,12 +68,12 @@ class Scoring:
         ]
         models = dict.fromkeys((row.model, row.quantity) for row in rows)
         own = {model: [row for row in rows if row.model == model] for model, _ in models}
-        scores = {model: self._score(own[model], model, quantity) for model, quantity in models}
-        ranked = sorted(scores, key=lambda model: _rank(scores[model], own[model]))
+        scored = {model: self._score(own[model], model, quantity) for model, quantity in models}
+        ranked = sorted(scored, key=lambda model: _rank(scored[model], own[model]))
         return Evaluation(
             profile,
             tuple(rows),
-            {model: scores[model] for model in ranked},
+            {model: scored[model] for model in ranked},
             self.refused,
             interrupted,
             self._repeats(),
@@ -103,11 +104,11 @@ class Scoring:
         return ModelScore(
             **dataclasses.asdict(errors_of(rows)),
             quantity=quantity,
-            regret=float(np.exp(np.mean(np.log(ratios))) - 1),
+            regret=scores.regret(ratios),
             worst_ratio=float(max(ratios)),
             top1=float(np.mean(are_best)),
             unforecast=total - len(rows),
-            forecast_products=_quantile([cost for cost, _ in self._products(model)], 0.5),
+            forecast_products=scores.quantile(scores.floats(cost for cost, _ in self._products(model)), 0.5),
             forecast_products_large=max(large, default=None),
             forecast_products_very_large=max(very_large, default=None),
             formats={
@@ -145,20 +146,23 @@ class Scoring:
 
 def errors_of(rows: Sequence[EvaluationRow]) -> ErrorScore:
     """Return the score of some forecasts, at least one."""
-    signed = np.array([row.error for row in rows])
-    errors = np.abs(signed)
-    repeats = [row.repeat_difference for row in rows]
+    measured = np.array([row.measured for row in rows])
+    values, low, high = (
+        scores.floats(getattr(row.estimate, name) for row in rows) for name in ("value", "low", "high")
+    )
+    errors = scores.error_quantiles(scores.relative_errors(values, measured))
+    repeats = scores.floats(row.repeat_difference for row in rows)
     return ErrorScore(
         forecasts=len(rows),
-        mean_error=float(errors.mean()),
-        median_error=float(np.median(errors)),
-        p90_error=float(np.quantile(errors, 0.9)),
-        bias=float(signed.mean()),
-        coverage=_mean([row.is_covered for row in rows]),
-        mean_width=_mean([row.width for row in rows]),
-        median_noise=_quantile([row.record.noise for row in rows], 0.5),
-        repeat_median=_quantile(repeats, 0.5),
-        repeat_p90=_quantile(repeats, 0.9),
+        mean_error=errors.mean,
+        median_error=errors.median,
+        p90_error=errors.p90,
+        bias=errors.bias,
+        coverage=scores.coverage(low, high, measured),
+        mean_width=scores.mean((high - low) / values),
+        median_noise=scores.quantile(scores.floats(row.record.noise for row in rows), 0.5),
+        repeat_median=scores.quantile(repeats, 0.5),
+        repeat_p90=scores.quantile(repeats, 0.9),
     )
 
 
@@ -196,13 +200,3 @@ def _known(record: Record, quantity: str) -> float:
 def _seconds_between(before: Record, later: Record) -> float:
     first, second = (datetime.fromisoformat(record.measured_at) for record in (before, later))
     return (second - first).total_seconds()
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return float(np.mean(known)) if known else None
-
-
-def _quantile(values: Iterable[float | None], share: float) -> float | None:
-    known = [value for value in values if value is not None]
-    return float(np.quantile(known, share)) if known else None

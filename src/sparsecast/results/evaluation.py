@@ -61,13 +61,6 @@ class EvaluationRow:
             return None
         return self.estimate.low <= self.measured <= self.estimate.high
 
-    @property
-    def width(self) -> float | None:
-        """Width of the interval, relative to the forecast; None without an interval."""
-        if self.estimate.low is None or self.estimate.high is None:
-            return None
-        return (self.estimate.high - self.estimate.low) / self.estimate.value
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorScore:
