@@ -16,8 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparsecast.features.levels import ROW_LENGTH_LEVELS
-from sparsecast.features.row_lengths import RowLengths
+from sparsecast.features.row_lengths import ROW_LENGTH_LEVELS, RowLengths
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import MatrixEntry, Profile

@@ -19,13 +19,12 @@ from sparsecast.errors import InputError
 from sparsecast.features import usual_groups
 from sparsecast.features.analysis import structure
 from sparsecast.features.bands import Bands
-from sparsecast.features.blocks import Blocks
-from sparsecast.features.levels import BLOCK_SIZES, ROW_LENGTH_LEVELS, X_REUSE_ELEMENTS
+from sparsecast.features.blocks import BLOCK_SIZES, Blocks
 from sparsecast.features.locality import Locality
-from sparsecast.features.row_lengths import RowLengths
+from sparsecast.features.row_lengths import ROW_LENGTH_LEVELS, RowLengths
 from sparsecast.features.stored_values import StoredValues
 from sparsecast.features.structure import Structure
-from sparsecast.features.sweep import Work, cut, sweep
+from sparsecast.features.sweep import X_REUSE_ELEMENTS, Work, cut, sweep
 from sparsecast.features.symmetry import Symmetry
 from sparsecast.matrices.gallery import gallery
 from sparsecast.records import DTYPES

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from sparsecast.features.analysis import structure
-from sparsecast.features.levels import ROW_LENGTH_LEVELS
-from sparsecast.features.row_blocks import (
-    RowBlocks,
-    StripStatistics,
+from sparsecast.features.row_blocks import RowBlocks, StripStatistics
+from sparsecast.features.row_lengths import (
+    ROW_LENGTH_LEVELS,
+    RowLengths,
     find_mispredicted_rows,
+    row_length_statistics,
 )
-from sparsecast.features.row_lengths import RowLengths, row_length_statistics
 from sparsecast.features.structure import Structure
 from sparsecast.matrices.gallery import gallery
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError, PaddingError
-from sparsecast.features import source
+from sparsecast.features import feature_group
 from sparsecast.features import sweep as sweep_module
 from sparsecast.features.analysis import structure
-from sparsecast.features.levels import DIAGONALS_AN_ENTRY
+from sparsecast.features.bands import DIAGONALS_AN_ENTRY
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.features.sweep import LEAST_SAMPLED_NNZ, SAMPLE_RANGES, cut, sampled_ranges, sweep
@@ -41,7 +41,7 @@ SPECIFICATIONS = (
 def quarter_of_the_sizes():
     """Sample matrices, and so many entries of them, of a quarter of the usual size: the tests stay cheap."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(source, "LEAST_SAMPLED_NNZ", LEAST_SAMPLED_NNZ // 4)
+        patch.setattr(feature_group, "LEAST_SAMPLED_NNZ", LEAST_SAMPLED_NNZ // 4)
         patch.setattr(sweep_module, "_SAMPLE_ENTRIES", sweep_module._SAMPLE_ENTRIES // 4)
         yield
 

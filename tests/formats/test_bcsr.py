@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from sparsecast.devices.target import Target
 from sparsecast.errors import InputError, PaddingError
 from sparsecast.features.analysis import structure
-from sparsecast.features.levels import BLOCK_SIZES
+from sparsecast.features.blocks import BLOCK_SIZES
 from sparsecast.features.row_blocks import RowBlocks, StripStatistics
 from sparsecast.formats.bcsr import BCSR, best_block
 from sparsecast.machines.machine import detect

@@ -12,8 +12,8 @@ from scipy.sparse import csr_array
 
 from sparsecast.errors import PaddingError
 from sparsecast.features.analysis import structure
-from sparsecast.features.levels import ROW_LENGTH_LEVELS
 from sparsecast.features.row_blocks import StripStatistics
+from sparsecast.features.row_lengths import ROW_LENGTH_LEVELS
 from sparsecast.formats.ell import ELL
 from sparsecast.formats.hyb import HYB, threshold
 from sparsecast.formats.storage_format import MAX_PADDING_FACTOR

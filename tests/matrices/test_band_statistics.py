@@ -9,7 +9,7 @@ from scipy.sparse import csr_array, eye_array
 
 from sparsecast.errors import InputError
 from sparsecast.features.analysis import structure
-from sparsecast.features.levels import BANDS
+from sparsecast.features.sweep import BANDS
 from sparsecast.matrices.band_statistics import DENSITY_CLASSES, BandStatistics, band_statistics, derive
 from sparsecast.matrices.banded_synthesis import banded_matrix
 

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sparsecast.errors import InputError, MatrixSizeError
-from sparsecast.features.levels import BANDS
+from sparsecast.features.sweep import BANDS
 from sparsecast.matrices.band_statistics import band_statistics
 from sparsecast.matrices.banded_synthesis import SPREADS, banded_matrix
 from sparsecast.system import integers

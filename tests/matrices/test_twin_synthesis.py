@@ -10,7 +10,7 @@ from scipy.sparse import csr_array, random_array
 
 from sparsecast.errors import InputError, MatrixSizeError
 from sparsecast.features.analysis import structure
-from sparsecast.features.levels import BLOCK_SIZES
+from sparsecast.features.blocks import BLOCK_SIZES
 from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.synthesis import block_matrix, varied_matrix
 from sparsecast.matrices.twin_synthesis import banded_twin, row_lengths, twin

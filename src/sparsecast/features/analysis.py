@@ -16,7 +16,7 @@ from scipy.sparse import csr_array, csr_matrix, issparse
 
 from sparsecast.errors import InputError
 from sparsecast.features import FEATURES, usual_groups
-from sparsecast.features.source import MatrixSource
+from sparsecast.features.feature_group import MatrixSource
 from sparsecast.features.structure import Structure
 from sparsecast.system.parallel import ENTRIES_PER_THREAD
 

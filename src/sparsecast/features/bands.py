@@ -9,12 +9,14 @@ from typing import ClassVar, Self
 import numpy as np
 
 from sparsecast.features import FEATURES
-from sparsecast.features.feature_group import FeatureGroup
-from sparsecast.features.levels import BANDS, DIAGONALS_AN_ENTRY
-from sparsecast.features.source import MatrixSource
-from sparsecast.features.sweep import Sweep
+from sparsecast.features.feature_group import FeatureGroup, MatrixSource
+from sparsecast.features.sweep import BANDS, Sweep
 from sparsecast.system.integers import unsigned
 from sparsecast.system.jit import njit
+
+#: A matrix with more diagonals for each entry of a row streams more bytes on diagonals than in CSR, with any
+#: types: values of 4 bytes at least, against those and 8 bytes of index at most. Up to so many are counted.
+DIAGONALS_AN_ENTRY = 3.0
 
 #: Rows that are compared at once with those before.
 _GROUP = 16

@@ -9,12 +9,13 @@ from typing import ClassVar, Self
 import numpy as np
 
 from sparsecast.features import FEATURES
-from sparsecast.features.feature_group import FeatureGroup
-from sparsecast.features.levels import BLOCK_SIZES
-from sparsecast.features.source import MatrixSource
+from sparsecast.features.feature_group import FeatureGroup, MatrixSource
 from sparsecast.features.sweep import Counts, Indices
 from sparsecast.system.integers import GOLDEN, unsigned
 from sparsecast.system.jit import njit
+
+#: Square block sizes whose fill is estimated.
+BLOCK_SIZES: tuple[int, ...] = (2, 3, 4, 6, 8)
 
 #: Rows, and columns, that a whole number of blocks of every size spans.
 _SPAN = math.lcm(*BLOCK_SIZES)

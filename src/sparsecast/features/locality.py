@@ -10,10 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.features import FEATURES
-from sparsecast.features.feature_group import FeatureGroup
-from sparsecast.features.levels import X_LINE_COLUMNS, X_REUSE_ELEMENTS
-from sparsecast.features.source import MatrixSource
-from sparsecast.features.sweep import Sweep
+from sparsecast.features.feature_group import FeatureGroup, MatrixSource
+from sparsecast.features.sweep import X_LINE_COLUMNS, X_REUSE_ELEMENTS, Sweep
 
 
 @FEATURES.register("locality")

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.features.levels import HISTORIES, LONGEST_REMEMBERED, ROW_LENGTH_LEVELS
+from sparsecast.features.row_lengths import ROW_LENGTH_LEVELS, find_mispredicted_rows
 from sparsecast.features.structure import Structure
-from sparsecast.system.integers import GOLDEN
 from sparsecast.system.jit import njit
 
 #: Above this share of mispredicted rows, a row loop without a branch at its end is faster. The longer the
@@ -165,26 +164,6 @@ def _sparse_table(values: Integers) -> Integers:
         powers.append(below.copy())
         np.maximum(below[:-width], below[width:], out=powers[-1][:-width])
     return np.array(powers)
-
-
-@njit(nogil=True, cache=True)
-def find_mispredicted_rows(lengths):  # type: ignore[no-untyped-def]
-    """Tell of each row whether its length is not what followed the same four lengths the last time.
-
-    A history that has not occurred before counts as mispredicted. All rows above 65,533 entries count as
-    equally long. Histories share a table of HISTORIES places.
-    """
-    followers = np.zeros(HISTORIES, dtype=np.uint16)
-    mispredicted = np.empty(len(lengths), dtype=np.bool_)
-    history = np.uint64(0)
-    for i in range(len(lengths)):
-        remembered = np.uint64(min(lengths[i], LONGEST_REMEMBERED)) + np.uint64(1)
-        # A multiplicative hash of four lengths of 16 bits each.
-        place = (history * GOLDEN) >> np.uint64(48)
-        mispredicted[i] = followers[place] != remembered
-        followers[place] = remembered
-        history = (history << np.uint64(16)) | remembered
-    return mispredicted
 
 
 @njit(nogil=True, cache=True)

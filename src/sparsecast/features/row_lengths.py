@@ -11,11 +11,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.features import FEATURES
-from sparsecast.features.feature_group import FeatureGroup
-from sparsecast.features.levels import ROW_LENGTH_LEVELS
-from sparsecast.features.source import MatrixSource
+from sparsecast.features.feature_group import FeatureGroup, MatrixSource
+from sparsecast.system.integers import GOLDEN, unsigned
+from sparsecast.system.jit import njit
 
 Integers = NDArray[np.int64]
+
+#: Row lengths at which rows are counted: every length up to 64, then eight steps an octave, up to 2**31.
+#: Every statistic of a row block that a model needs follows from differences of such counts.
+ROW_LENGTH_LEVELS: tuple[int, ...] = (
+    *range(64),
+    *(2**octave + step * 2 ** (octave - 3) for octave in range(6, 31) for step in range(8)),
+    2**31,
+)
+
+#: Places for histories of four row lengths, in the estimate of mispredicted rows. A history keeps 16 bits of
+#: each length, so longer ones than this are alike.
+_HISTORIES, _LONGEST_REMEMBERED = 2**16, 2**16 - 2
+
+#: Rows of at least this many entries are listed one by one, shorter ones are counted by length.
+_LONG_ROW = 1024
+
+#: Rows that are compared at once with the row before: most rows of a mesh are as long as that.
+_GROUP = 16
+
+_ZERO, _ONE = np.uint64(0), np.uint64(1)
+#: Times a length + 1: the history of four rows of that length.
+_ALIKE = np.uint64(0x0001000100010001)
 
 #: Runs of rows that `lengths_of_five` gives one length, or two that differ by one.
 _RUNS = 1024
@@ -57,10 +79,14 @@ class RowLengths(FeatureGroup):
 
     @classmethod
     def compute(cls, source: MatrixSource) -> Self:
-        """Return the features of a matrix, exactly."""
-        found = source.rows
-        statistics = row_length_statistics(found.lengths, found.counts)
-        return cls(**statistics, changes=found.changes, mispredicted=found.mispredicted)
+        pointers = unsigned(source.indptr)
+        short_rows = np.zeros(_LONG_ROW, dtype=np.int64)
+        long_rows = np.zeros(source.nnz // _LONG_ROW, dtype=np.int64)
+        changes, mispredicted, listed = _count_rows(pointers, short_rows, long_rows)
+        long, long_counts = np.unique(long_rows[:listed], return_counts=True)
+        present = np.flatnonzero(short_rows)
+        lengths, counts = np.append(present, long), np.append(short_rows[present], long_counts)
+        return cls(**row_length_statistics(lengths, counts), changes=changes, mispredicted=mispredicted)
 
     @classmethod
     def of_five(cls, rows: int, nnz: int, five: list[float], deviation: float) -> Self | None:
@@ -208,3 +234,65 @@ def _counted(lengths: Any, counts: Any) -> tuple[Integers, Integers]:
     sums = np.zeros(len(distinct), dtype=np.int64)
     np.add.at(sums, place, counts)
     return distinct[sums > 0], sums[sums > 0]
+
+
+@njit(cache=True, nogil=True)
+def find_mispredicted_rows(lengths):  # type: ignore[no-untyped-def]
+    """Tell of each row whether its length is not what followed the same four lengths the last time.
+
+    A history that has not occurred before counts as mispredicted. All rows above 65,533 entries count as
+    equally long. Histories share a table of 65,536 places.
+    """
+    followers = np.zeros(_HISTORIES, dtype=np.uint16)
+    mispredicted = np.empty(len(lengths), dtype=np.bool_)
+    history = _ZERO
+    for i in range(len(lengths)):
+        mispredicted[i], history = _follow(followers, history, np.uint64(lengths[i]))
+    return mispredicted
+
+
+@njit(cache=True, nogil=True)
+def _follow(followers, history, length):  # type: ignore[no-untyped-def]
+    """Return whether a length is mispredicted from the four before, and the history that ends with it."""
+    remembered = min(length, np.uint64(_LONGEST_REMEMBERED)) + _ONE
+    place = (history * GOLDEN) >> np.uint64(48)
+    is_mispredicted = followers[place] != remembered
+    followers[place] = remembered
+    return is_mispredicted, history << np.uint64(16) | remembered
+
+
+@njit(cache=True, nogil=True)
+def _count_rows(indptr, short_rows, long_rows):  # type: ignore[no-untyped-def]
+    """Count rows by length and list the long ones; return how many change, are mispredicted and are long.
+
+    A group of rows is counted at once where its lengths are all predicted.
+    """
+    rows, row, group = np.uint64(indptr.size - 1), _ZERO, np.uint64(_GROUP)
+    followers = np.zeros(_HISTORIES, dtype=np.uint16)
+    history, changes, mispredicted, listed = _ZERO, 0, 0, 0
+    before = np.uint64(indptr[1]) - np.uint64(indptr[0]) if rows > _ZERO else _ZERO
+    while row < rows:
+        end = min(row + group, rows)
+        # As long as the four rows before, which is what followed such a history the last time.
+        is_predicted = history == (before + _ONE) * _ALIKE and before < np.uint64(_LONG_ROW)
+        if is_predicted and followers[(history * GOLDEN) >> np.uint64(48)] == before + _ONE:
+            differing = np.uint64(end - row != group)
+            for each in range(row, end):
+                differing |= np.uint64(indptr[each + _ONE]) - np.uint64(indptr[each]) ^ before
+            if differing == _ZERO:
+                short_rows[before] += _GROUP
+                row = end
+                continue
+        for each in range(row, end):
+            length = np.uint64(indptr[each + _ONE]) - np.uint64(indptr[each])
+            changes += length != before
+            before = length
+            is_mispredicted, history = _follow(followers, history, length)
+            mispredicted += is_mispredicted
+            if length < np.uint64(_LONG_ROW):
+                short_rows[length] += 1
+            else:
+                long_rows[listed] = length
+                listed += 1
+        row = end
+    return changes, mispredicted, listed

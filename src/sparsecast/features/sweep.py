@@ -19,10 +19,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, csr_matrix
 
-from sparsecast.features.levels import BANDS, X_LINE_COLUMNS, X_REUSE_ELEMENTS
 from sparsecast.system.integers import GOLDEN, unsigned
 from sparsecast.system.jit import njit
 from sparsecast.system.parallel import balanced_parts_by, on_threads
+
+#: Bands of a tenth of the dimension each (Gahvari et al. 2007, section III).
+BANDS = 10
+
+#: Entries of x that share a cache line: 64 bytes of float64. Other types share it with more or fewer, which
+#: features, counted before the type is known, leave aside.
+X_LINE_COLUMNS = 8
+
+#: Elements of the histogram of reuse of x: element 31 also holds longer reuse, the last one first reads.
+X_REUSE_ELEMENTS = 33
 
 #: Work arrays may take this share of the CSR arrays, or this many bytes where the matrix is small.
 _WORK_SHARE, _SMALL_WORK_BYTES, _SMALL_NNZ = 0.1, 4_000_000, 1_000_000

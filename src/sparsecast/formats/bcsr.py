@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError
-from sparsecast.features.blocks import block_fill
-from sparsecast.features.levels import BLOCK_SIZES
+from sparsecast.features.blocks import BLOCK_SIZES, block_fill
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.storage_format import StorageFormat

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from sparsecast.features.levels import ROW_LENGTH_LEVELS
 from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.features.row_lengths import ROW_LENGTH_LEVELS
 from sparsecast.formats import FORMATS
 from sparsecast.formats.ell import padded_rows
 from sparsecast.formats.storage_format import StorageFormat

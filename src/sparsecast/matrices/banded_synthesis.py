@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError
-from sparsecast.features.levels import BANDS
+from sparsecast.features.sweep import BANDS
 from sparsecast.matrices.band_statistics import band_statistics
 from sparsecast.matrices.synthesis import (
     canonical,

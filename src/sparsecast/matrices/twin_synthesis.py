@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError
-from sparsecast.features.levels import BLOCK_SIZES, ROW_LENGTH_LEVELS, X_LINE_COLUMNS, X_REUSE_ELEMENTS
-from sparsecast.features.row_blocks import find_mispredicted_rows
+from sparsecast.features.blocks import BLOCK_SIZES
+from sparsecast.features.row_lengths import ROW_LENGTH_LEVELS, find_mispredicted_rows
 from sparsecast.features.structure import Structure
+from sparsecast.features.sweep import X_LINE_COLUMNS, X_REUSE_ELEMENTS
 from sparsecast.matrices.banded_synthesis import (
     Index,
     Indices,

@@ -32,8 +32,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.features.levels import X_LINE_COLUMNS
 from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.features.sweep import X_LINE_COLUMNS
 from sparsecast.formats import FORMATS
 from sparsecast.formats.bcsr import BCSR
 from sparsecast.formats.hyb import HYB

@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.errors import ProfileError
-from sparsecast.features.levels import X_LINE_COLUMNS
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
+from sparsecast.features.sweep import X_LINE_COLUMNS
 from sparsecast.models.data_sheets import shortest
 from sparsecast.models.forest import Floats, Forest
 from sparsecast.models.linear import CountedWork, LinearModel

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import threads_text
-from sparsecast.features.levels import BLOCK_SIZES
+from sparsecast.features.blocks import BLOCK_SIZES
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile

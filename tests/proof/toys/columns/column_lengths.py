@@ -8,8 +8,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from sparsecast.features import FEATURES
-from sparsecast.features.feature_group import FeatureGroup
-from sparsecast.features.source import MatrixSource
+from sparsecast.features.feature_group import FeatureGroup, MatrixSource
 
 
 @FEATURES.register("column_lengths")

@@ -39,7 +39,7 @@ from sparsecast.devices.cpu.vector_code import (
     variable,
 )
 from sparsecast.devices.format_kernels import FormatKernels, only_variant
-from sparsecast.features.levels import BLOCK_SIZES
+from sparsecast.features.blocks import BLOCK_SIZES
 from sparsecast.formats.bcsr import BCSR
 from sparsecast.operators.block_operator import Product
 from sparsecast.system.integers import unsigned

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.features import FEATURES
-from sparsecast.features.feature_group import FeatureGroup
-from sparsecast.features.source import MatrixSource
+from sparsecast.features.feature_group import FeatureGroup, MatrixSource
 from sparsecast.system.jit import njit
 
 #: Entries of a block (Barreda et al., section 4.1).
