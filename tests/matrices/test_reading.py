@@ -44,17 +44,6 @@ def write(folder: Path, text: str | bytes, name: str = "a.mtx") -> Path:
     return path
 
 
-def refusal(path: Path, kind: type[InputError] = MatrixFileError) -> str:
-    """Return the message with which `path` is refused: of exactly that class, one line, naming the file."""
-    with pytest.raises(InputError) as caught:
-        load(path)
-    assert caught.type is kind
-    message = str(caught.value)
-    assert "\n" not in message
-    assert path.name in message
-    return message
-
-
 def assert_canonical(matrix: sparse.csr_array) -> None:
     assert isinstance(matrix, sparse.csr_array)
     matrix.check_format(full_check=True)
@@ -330,91 +319,78 @@ def test_matrix_name(path, name):
     assert matrix_name(path) == name
 
 
-# Bad files: what is written, and words that the message must hold.
 BAD = {
-    "empty": ("", ["is empty", "%%MatrixMarket"]),
-    "blank": ("\n\n", ["empty line"]),
-    "text": ("hello world\n1 1 1\n", ["'hello world'", "%%MatrixMarket"]),
-    "json": ('{"rows": 3}', ["rows", "%%MatrixMarket"]),
-    "vector": ("%%MatrixMarket vector coordinate real general\n1 1\n", ["vector"]),
-    "layout": (REAL.replace("coordinate", "elemental") + "1 1 0\n", ["elemental", "coordinate|array"]),
-    "field": (REAL.replace("real", "quaternion") + "1 1 0\n", ["quaternion", "real|integer|complex|pattern"]),
-    "symmetry": (REAL.replace("general", "triangular") + "1 1 0\n", ["triangular"]),
-    "hermitian": (REAL.replace("general", "hermitian") + "1 1 0\n", ["'hermitian'", "complex", "'real'"]),
-    "hermitian pattern": (
-        REAL.replace("real general", "pattern hermitian") + "1 1 0\n",
-        ["'hermitian'", "'pattern'", "call it symmetric"],
-    ),
-    "hermitian, not square": (
-        COMPLEX.replace("general", "hermitian") + "3 2 0\n",
-        ["hermitian", "3 rows and 2 columns"],
-    ),
-    "one part": (COMPLEX + "2 2 2\n1 1 1.0\n2 2 1 2\n", ["'1 1 1.0'", "row column real imaginary"]),
-    "one part later": (COMPLEX + "2 2 3\n1 1 1 1\n2 1 3\n2 2 1 2\n", ["Line 4", "real imaginary"]),
-    "one part at the end": (COMPLEX + "2 2 2\n1 1 1 1\n2 1 3", ["'2 1 3'", "real imaginary"]),
-    "three parts": (COMPLEX + "2 2 1\n1 1 1 2 3\n", ["'1 1 1 2 3'"]),
-    "a word for a part": (COMPLEX + "2 2 1\n1 1 1 2i\n", ["'1 1 1 2i'"]),
-    "a complex number": (COMPLEX + "2 2 1\n1 1 (1,2)\n", ["'1 1 (1,2)'"]),
-    "half a part": (COMPLEX + "2 2 2\n1 1 1 1\n2 2 2.5 1e", ["'2 2 2.5 1e'"]),
-    "complex, too few": (COMPLEX + "2 2 3\n1 1 1 0\n2 2 1 0\n", ["another 1 lines", "expected 3 lines"]),
-    "complex, too many": (COMPLEX + "2 2 1\n1 1 1 0\n2 2 1 0\n", ["Too many", "expected 1 lines"]),
-    "complex, more than it holds": (COMPLEX + "9 9 100000000\n1 1 1 0\n", ["claims 100000000 entries"]),
-    "complex array": (
-        "%%MatrixMarket matrix array complex general\n2 1\n1 2\n3\n",
-        ["expected 2 lines of two numbers"],
-    ),
-    "complex array, one part": ("%%MatrixMarket matrix array complex general\n2 1\n1\n2\n", ["'1'"]),
-    "array pattern": ("%%MatrixMarket matrix array pattern general\n1 1\n", ["pattern cannot be array"]),
-    "no sizes": (REAL + "% only comments\n", ["ends before the line with its sizes"]),
-    "two sizes": (REAL + "3 3\n", ["line 2 is '3 3'", "rows, columns, entries"]),
-    "words": (REAL + "3 three 1\n", ["columns is 'three'", "whole number"]),
-    "real sizes": (REAL + "3.0 3 1\n", ["rows is '3.0'"]),
-    "negative": (REAL + "3 3 -1\n", ["entries is '-1'", "from 0"]),
-    "not square": (REAL.replace("general", "symmetric") + "3 2 0\n", ["3 rows and 2 columns", "symmetric"]),
-    "no room": (REAL + "0 5 1\n1 1 1.0\n", ["claims 1 entries", "0 rows"]),
-    "row 0": (REAL + "2 2 1\n0 1 1.0\n", ["Line 3", "Row index", "rows from 1 to 2"]),
-    "row 3": (REAL + "% c\n2 2 1\n3 1 1.0\n", ["Line 4", "Row index", "rows from 1 to 2"]),
-    "column 9": (REAL + "2 2 1\n1 9 1.0\n", ["Column index", "columns from 1 to 2"]),
-    "column -1": (REAL + "2 2 1\n1 -1 1.0\n", ["Column index"]),
-    "huge index": (REAL + "2 2 1\n1 99999999999999999999 1.0\n", ["out of range"]),
-    "real index": (REAL + "2 2 1\n1 1.5 1.0\n", ["'1 1.5 1.0'", "row column value"]),
-    "no value": (REAL + "2 2 2\n1 1\n2 2 1.0\n", ["'1 1'", "row column value"]),
-    "no value later": (REAL + "2 2 3\n1 1 1\n2 1\n2 2 1.0\n", ["Line 4", "row column value"]),
-    "two values": (REAL + "2 2 1\n1 1 1.0 2.0\n", ["'1 1 1.0 2.0'"]),
-    "no number": (REAL + "2 2 1\n1 1 abc\n", ["'1 1 abc'"]),
-    "too few": (REAL + "2 2 3\n1 1 1.0\n2 2 1.0\n", ["another 1 lines", "expected 3 lines"]),
-    "too many": (REAL + "2 2 1\n1 1 1.0\n2 2 1.0\n", ["Too many", "expected 1 lines"]),
-    "half a line": (REAL + "2 2 2\n1 1 1.0\n2 2", ["'2 2'", "row column value"]),
-    "half a number": (REAL + "2 2 2\n1 1 1.0\n2 2 1e", ["'2 2 1e'"]),
-    "half a number, symmetric": (REAL.replace("general", "symmetric") + "2 2 1\n2 2 1e+", ["'2 2 1e+'"]),
-    "zero byte": (REAL.encode() + b"2 2 1\n1 1 1.0\0\n", ["bytes 0"]),
-    "zero bytes after": (REAL.encode() + b"2 2 1\n1 1 1.0\n\0\0\0", ["bytes 0"]),
-    "array short": ("%%MatrixMarket matrix array real general\n2 2\n1\n2\n3\n", ["expected 4 lines"]),
-    "array long": ("%%MatrixMarket matrix array real general\n1 2\n1\n2\n3\n", ["expected 2 lines"]),
-    "array row": ("%%MatrixMarket matrix array real general\n2 2\n1 2\n3 4\n", ["'1 2'"]),
-    "array empty": ("%%MatrixMarket matrix array real general\n0 5\n1\n", ["expected 0 lines"]),
-    "more than it holds": (REAL + "9 9 100000\n1 1 1.0\n", ["claims 100000 entries", "holds at most"]),
+    "empty": "",
+    "blank": "\n\n",
+    "text": "hello world\n1 1 1\n",
+    "json": '{"rows": 3}',
+    "vector": "%%MatrixMarket vector coordinate real general\n1 1\n",
+    "layout": REAL.replace("coordinate", "elemental") + "1 1 0\n",
+    "field": REAL.replace("real", "quaternion") + "1 1 0\n",
+    "symmetry": REAL.replace("general", "triangular") + "1 1 0\n",
+    "hermitian": REAL.replace("general", "hermitian") + "1 1 0\n",
+    "hermitian pattern": REAL.replace("real general", "pattern hermitian") + "1 1 0\n",
+    "hermitian, not square": COMPLEX.replace("general", "hermitian") + "3 2 0\n",
+    "one part": COMPLEX + "2 2 2\n1 1 1.0\n2 2 1 2\n",
+    "one part later": COMPLEX + "2 2 3\n1 1 1 1\n2 1 3\n2 2 1 2\n",
+    "one part at the end": COMPLEX + "2 2 2\n1 1 1 1\n2 1 3",
+    "three parts": COMPLEX + "2 2 1\n1 1 1 2 3\n",
+    "a word for a part": COMPLEX + "2 2 1\n1 1 1 2i\n",
+    "a complex number": COMPLEX + "2 2 1\n1 1 (1,2)\n",
+    "half a part": COMPLEX + "2 2 2\n1 1 1 1\n2 2 2.5 1e",
+    "complex, too few": COMPLEX + "2 2 3\n1 1 1 0\n2 2 1 0\n",
+    "complex, too many": COMPLEX + "2 2 1\n1 1 1 0\n2 2 1 0\n",
+    "complex, more than it holds": COMPLEX + "9 9 100000000\n1 1 1 0\n",
+    "complex array": "%%MatrixMarket matrix array complex general\n2 1\n1 2\n3\n",
+    "complex array, one part": "%%MatrixMarket matrix array complex general\n2 1\n1\n2\n",
+    "array pattern": "%%MatrixMarket matrix array pattern general\n1 1\n",
+    "no sizes": REAL + "% only comments\n",
+    "two sizes": REAL + "3 3\n",
+    "words": REAL + "3 three 1\n",
+    "real sizes": REAL + "3.0 3 1\n",
+    "negative": REAL + "3 3 -1\n",
+    "not square": REAL.replace("general", "symmetric") + "3 2 0\n",
+    "no room": REAL + "0 5 1\n1 1 1.0\n",
+    "row 0": REAL + "2 2 1\n0 1 1.0\n",
+    "row 3": REAL + "% c\n2 2 1\n3 1 1.0\n",
+    "column 9": REAL + "2 2 1\n1 9 1.0\n",
+    "column -1": REAL + "2 2 1\n1 -1 1.0\n",
+    "huge index": REAL + "2 2 1\n1 99999999999999999999 1.0\n",
+    "real index": REAL + "2 2 1\n1 1.5 1.0\n",
+    "no value": REAL + "2 2 2\n1 1\n2 2 1.0\n",
+    "no value later": REAL + "2 2 3\n1 1 1\n2 1\n2 2 1.0\n",
+    "two values": REAL + "2 2 1\n1 1 1.0 2.0\n",
+    "no number": REAL + "2 2 1\n1 1 abc\n",
+    "too few": REAL + "2 2 3\n1 1 1.0\n2 2 1.0\n",
+    "too many": REAL + "2 2 1\n1 1 1.0\n2 2 1.0\n",
+    "half a line": REAL + "2 2 2\n1 1 1.0\n2 2",
+    "half a number": REAL + "2 2 2\n1 1 1.0\n2 2 1e",
+    "half a number, symmetric": REAL.replace("general", "symmetric") + "2 2 1\n2 2 1e+",
+    "zero byte": REAL.encode() + b"2 2 1\n1 1 1.0\0\n",
+    "zero bytes after": REAL.encode() + b"2 2 1\n1 1 1.0\n\0\0\0",
+    "array short": "%%MatrixMarket matrix array real general\n2 2\n1\n2\n3\n",
+    "array long": "%%MatrixMarket matrix array real general\n1 2\n1\n2\n3\n",
+    "array row": "%%MatrixMarket matrix array real general\n2 2\n1 2\n3 4\n",
+    "array empty": "%%MatrixMarket matrix array real general\n0 5\n1\n",
+    "more than it holds": REAL + "9 9 100000\n1 1 1.0\n",
 }
 
 
 @pytest.mark.parametrize("name", BAD)
 @pytest.mark.parametrize("suffix", [".mtx", ".mtx.gz"])
-def test_bad_text(tmp_path, name, suffix):
-    content, words = BAD[name]
+def test_bad_text(refusal, tmp_path, name, suffix):
+    content = BAD[name]
     if suffix == ".mtx.gz" and name == "more than it holds":
         content = content.replace("100000", "100000000")
-        words = ["claims 100000000 entries"]
-    message = refusal(write(tmp_path, content, f"bad{suffix}"))
-    for word in words:
-        assert word in message
+    refusal(write(tmp_path, content, f"bad{suffix}"))
 
 
 @pytest.mark.parametrize("size", ["9223372036854775808", "1" * 30])
-def test_sizes_beyond_64_bits(tmp_path, size):
+def test_sizes_beyond_64_bits(refusal, tmp_path, size):
     assert "64-bit" in refusal(write(tmp_path, f"{REAL}{size} 1 0\n"), MatrixSizeError)
 
 
-def test_matrix_beyond_memory_is_refused_before_it_is_read(tmp_path, monkeypatch):
+def test_matrix_beyond_memory_is_refused_before_it_is_read(refusal, tmp_path, monkeypatch):
     monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=2**20))
     monkeypatch.setattr(matrix_market, "mmread", None)
     path = write(tmp_path, REAL + "9 9 100000\n" + "1 1 1.0\n" * 100_000)
@@ -424,11 +400,11 @@ def test_matrix_beyond_memory_is_refused_before_it_is_read(tmp_path, monkeypatch
 
 
 @pytest.mark.parametrize("line", ["1000000000000000 1 0", "9000000000000000000 9000000000000000000 0"])
-def test_rows_beyond_memory(tmp_path, line):
+def test_rows_beyond_memory(refusal, tmp_path, line):
     assert line.split()[0] in refusal(write(tmp_path, REAL + line + "\n"), MatrixSizeError)
 
 
-def test_dense_array_beyond_memory(tmp_path, monkeypatch):
+def test_dense_array_beyond_memory(refusal, tmp_path, monkeypatch):
     monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=2**20))
     text = "%%MatrixMarket matrix array real general\n1000 1000\n" + "0\n" * 1_000_000
     assert "1000 rows" in refusal(write(tmp_path, text, "a.mtx.gz"), MatrixSizeError)
@@ -446,7 +422,7 @@ def test_dense_array_beyond_memory(tmp_path, monkeypatch):
         (REAL, b"\n", "more than the sizes it declares can need"),
     ],
 )
-def test_gzip_bombs_end_early(tmp_path, head, filling, words):
+def test_gzip_bombs_end_early(refusal, tmp_path, head, filling, words):
     path = tmp_path / "bomb.mtx.gz"
     with gzip.open(path, "wb", compresslevel=9) as sink:
         sink.write(head.encode())
@@ -456,7 +432,7 @@ def test_gzip_bombs_end_early(tmp_path, head, filling, words):
     assert words in refusal(path)
 
 
-def test_cut_gzip(tmp_path):
+def test_cut_gzip(refusal, tmp_path):
     whole = gzip.compress((REAL + "99 99 99\n" + "".join(f"{k} {k} 0.{k}\n" for k in range(1, 100))).encode())
     path = tmp_path / "cut.mtx.gz"
     for length in (0, 1, 5, 12, 40, len(whole) // 2, len(whole) - 9, len(whole) - 4, len(whole) - 1):
@@ -464,7 +440,7 @@ def test_cut_gzip(tmp_path):
         refusal(path)
 
 
-def test_damaged_gzip(tmp_path):
+def test_damaged_gzip(refusal, tmp_path):
     whole = gzip.compress((REAL + "99 99 99\n" + "".join(f"{k} {k} 0.{k}\n" for k in range(1, 100))).encode())
     path = tmp_path / "damaged.mtx.gz"
     for place in (0, 2, 20, len(whole) // 2, len(whole) - 6, len(whole) - 2):
@@ -494,7 +470,7 @@ def test_junk_never_ends_the_process(tmp_path_factory, junk, head):
             assert "\n" not in str(error)
 
 
-def test_paths(tmp_path):
+def test_paths(refusal, tmp_path):
     assert "no such file" in refusal(tmp_path / "missing.mtx")
     folder = tmp_path / "folder.mtx"
     folder.mkdir()
@@ -510,13 +486,13 @@ def test_paths(tmp_path):
 @pytest.mark.skipif(
     not hasattr(os, "geteuid") or os.geteuid() == 0, reason="the superuser may read everything"
 )
-def test_unreadable(tmp_path):
+def test_unreadable(refusal, tmp_path):
     path = write(tmp_path, REAL + "0 0 0\n")
     path.chmod(0)
     assert "Permission denied" in refusal(path)
 
 
-def test_denied(tmp_path, monkeypatch):
+def test_denied(refusal, tmp_path, monkeypatch):
     def deny(*arguments, **keywords):
         raise PermissionError(13, "Permission denied")
 
@@ -526,7 +502,7 @@ def test_denied(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["a.xyz", "a", "a.npz.gz", "a.gz", "a.mtx.bz2"])
-def test_unknown_suffix_lists_the_known(tmp_path, name):
+def test_unknown_suffix_lists_the_known(refusal, tmp_path, name):
     message = refusal(write(tmp_path, REAL, name))
     for known in (".mtx", ".rb", ".rua", ".npz", ".mat", ".txt"):
         assert known in message

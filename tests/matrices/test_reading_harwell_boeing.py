@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.io import hb_write
 
-from sparsecast.errors import InputError, MatrixFileError, MatrixSizeError
+from sparsecast.errors import MatrixFileError, MatrixSizeError
 from sparsecast.matrices.reading import load, read_file
 
 # Sections as lines, for the 4 x 4 matrix with columns {1: rows 1 3, 2: row 2, 3: none, 4: rows 1 4}.
@@ -52,16 +52,6 @@ def write(folder: Path, lines: list[str], name: str = "a.rb", end: str = "\n") -
     path = folder / name
     path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
     return path
-
-
-def refusal(path: Path, kind: type[InputError] = MatrixFileError) -> str:
-    with pytest.raises(InputError) as caught:
-        load(path)
-    assert caught.type is kind
-    message = str(caught.value)
-    assert "\n" not in message
-    assert path.name in message
-    return message
 
 
 @pytest.mark.parametrize("name", ["a.rb", "a.hb", "a.rua", "a.RUA", "a.rua.gz"])
@@ -233,55 +223,49 @@ def changed(line: int, text: str) -> list[str]:
 
 
 BAD = {
-    "empty": ([], ["ends within its header"]),
-    "short": (cards()[:3], ["ends within its header"]),
-    "text": (["hello", "world", "this is", "no matrix", "at all"], ["columns 1 to 14", "'world'"]),
-    "negative": (cards(stored=-5), ["-5", "whole number from 0"]),
-    "real parts only": (cards("CUA"), ["2 cards of 3 values", "too few for 10"]),
-    "complex, cut": (complex_cards()[:-1], ["ends at value 10", "10 expected"]),
-    "complex, cut in a card": ([*complex_cards()[:-2], "-4.000d-01"], ["ends at value 8"]),
-    "complex, no number": ([*complex_cards()[:-1], "     7.5i "], ["no number"]),
-    "complex, elemental": (complex_cards("CUE"), ["'cue'", "elemental"]),
-    "complex, not square": (complex_cards("CHA", shape=(4, 5)), ["hermitian", "4 rows and 5 columns"]),
-    "hermitian, real": (cards("RHA"), ["'rha'", "complex matrices only", "'rsa'"]),
-    "hermitian pattern": (cards("PHA"), ["'pha'", "complex matrices only", "'psa'"]),
-    "elemental": (cards("RUE"), ["'rue'", "elemental", "assemble"]),
-    "elsewhere": (cards("QUA"), ["'qua'", "another file"]),
-    "kind": (cards("XYZ"), ["'xyz'", "RUA"]),
-    "not square": (cards("RSA", (4, 5)), ["symmetric", "4 rows and 5 columns"]),
-    "no room": (cards("RUA", (0, 4)), ["claims 5 entries", "0 rows"]),
-    "pointer format": (
-        cards(formats=("(hello)", "(16I5)", "(3E10.2)")),
-        ["column pointers", "'(hello)", "(16I5)"],
-    ),
-    "index format": (cards(formats=("(16I5)", "(16F5.0)", "(3E10.2)")), ["row indices", "(16F5.0)"]),
-    "value format": (cards(formats=("(16I5)", "(16I5)", "(3A10)")), ["values", "(3A10)"]),
-    "wide format": (cards(formats=("(99I99)", "(16I5)", "(3E10.2)")), ["1 to 1000 columns"]),
-    "few cards": (cards(stored=50), ["1 cards of 16 row indices", "too few for 50"]),
-    "cut in values": (cards()[:-1], ["ends at value 4", "5 expected"]),
-    "cut in indices": (cards()[:5], ["row index"]),
-    "last pointer": (changed(4, "    1    3    4    4    9"), ["from 1 to 9", "entries, 6"]),
-    "first pointer": (changed(4, "    0    3    4    4    6"), ["from 0 to 6"]),
-    "falling": (changed(4, "    1    5    4    4    6"), ["fall from 5 to 4"]),
-    "row 0": (changed(5, "    1    0    2    1    4"), ["row index 0", "1 to 4"]),
-    "row 5": (changed(5, "    1    5    2    1    4"), ["row index 5", "1 to 4"]),
-    "no index": (changed(5, "    1    x    2    1    4"), ["'    x'", "no number"]),
-    "two numbers": (changed(5, "    1  1 3    2    1    4"), ["'  1 3'"]),
-    "no value": (changed(6, "  1.00E+00 hello     3.00D+00 "), ["no number"]),
-    "blank value": (changed(6, "  1.00E+00            3.00D+00"), ["ends at value 2"]),
+    "empty": [],
+    "short": cards()[:3],
+    "text": ["hello", "world", "this is", "no matrix", "at all"],
+    "negative": cards(stored=-5),
+    "real parts only": cards("CUA"),
+    "complex, cut": complex_cards()[:-1],
+    "complex, cut in a card": [*complex_cards()[:-2], "-4.000d-01"],
+    "complex, no number": [*complex_cards()[:-1], "     7.5i "],
+    "complex, elemental": complex_cards("CUE"),
+    "complex, not square": complex_cards("CHA", shape=(4, 5)),
+    "hermitian, real": cards("RHA"),
+    "hermitian pattern": cards("PHA"),
+    "elemental": cards("RUE"),
+    "elsewhere": cards("QUA"),
+    "kind": cards("XYZ"),
+    "not square": cards("RSA", (4, 5)),
+    "no room": cards("RUA", (0, 4)),
+    "pointer format": cards(formats=("(hello)", "(16I5)", "(3E10.2)")),
+    "index format": cards(formats=("(16I5)", "(16F5.0)", "(3E10.2)")),
+    "value format": cards(formats=("(16I5)", "(16I5)", "(3A10)")),
+    "wide format": cards(formats=("(99I99)", "(16I5)", "(3E10.2)")),
+    "few cards": cards(stored=50),
+    "cut in values": cards()[:-1],
+    "cut in indices": cards()[:5],
+    "last pointer": changed(4, "    1    3    4    4    9"),
+    "first pointer": changed(4, "    0    3    4    4    6"),
+    "falling": changed(4, "    1    5    4    4    6"),
+    "row 0": changed(5, "    1    0    2    1    4"),
+    "row 5": changed(5, "    1    5    2    1    4"),
+    "no index": changed(5, "    1    x    2    1    4"),
+    "two numbers": changed(5, "    1  1 3    2    1    4"),
+    "no value": changed(6, "  1.00E+00 hello     3.00D+00 "),
+    "blank value": changed(6, "  1.00E+00            3.00D+00"),
 }
 
 
 @pytest.mark.parametrize("name", BAD)
 @pytest.mark.parametrize("suffix", [".rb", ".rua.gz"])
-def test_bad(tmp_path, name, suffix):
-    lines, words = BAD[name]
-    message = refusal(write(tmp_path, lines, "bad" + suffix))
-    for word in words:
-        assert word in message
+def test_bad(refusal, tmp_path, name, suffix):
+    refusal(write(tmp_path, BAD[name], "bad" + suffix))
 
 
-def test_sizes(tmp_path, monkeypatch):
+def test_sizes(refusal, tmp_path, monkeypatch):
     lines = cards()
     lines[2] = f"{'RUA':14}{'9' * 14}{4:14d}{5:14d}{0:14d}"
     assert "99999999999999 rows" in refusal(write(tmp_path, lines), MatrixSizeError)
@@ -292,7 +276,7 @@ def test_sizes(tmp_path, monkeypatch):
     assert "5 stored entries" in refusal(write(tmp_path, cards()), MatrixSizeError)
 
 
-def test_bombs_end_early(tmp_path):
+def test_bombs_end_early(refusal, tmp_path):
     path = tmp_path / "bomb.rb.gz"
     for head in ("", "\n".join(cards()[:5]) + "\n"):
         with gzip.open(path, "wb") as sink:
@@ -319,7 +303,7 @@ def test_junk(tmp_path_factory, place, junk, lines):
 
 
 @pytest.mark.parametrize("lines", [cards(), complex_cards()], ids=["real", "complex"])
-def test_every_cut(tmp_path, lines):
+def test_every_cut(refusal, tmp_path, lines):
     content = "\n".join(lines).encode()
     path = tmp_path / "a.rb"
     # Up to the last number, of which nobody can tell whether digits are missing.

@@ -14,7 +14,6 @@ from sparsecast.matrices.synthesis import (
     LEAST_BAND_WIDTH,
     block_matrix,
     diagonal_matrix,
-    strip_matrix,
     varied_matrix,
 )
 
@@ -23,7 +22,7 @@ from sparsecast.matrices.synthesis import (
 @settings(deadline=None, max_examples=80)
 def test_every_row_has_its_distinct_sorted_columns_in_the_band(rows, data):
     nnz_per_row = data.draw(st.integers(1, rows))
-    A = strip_matrix(rows, nnz_per_row, seed=data.draw(st.integers(0, 2**70)))
+    A = varied_matrix(rows, nnz_per_row, "fixed", 0.0, seed=data.draw(st.integers(0, 2**70)))
     assert A.shape == (rows, rows)
     assert A.nnz == rows * nnz_per_row
     assert (A.indices.dtype, A.indptr.dtype, A.data.dtype) == (np.int32, np.int32, np.float64)
@@ -39,7 +38,7 @@ def test_every_row_has_its_distinct_sorted_columns_in_the_band(rows, data):
 
 
 def test_columns_and_values_are_spread_evenly():
-    A = strip_matrix(20_000, 8, seed=1)
+    A = varied_matrix(20_000, 8, "fixed", 0.0, seed=1)
     inner = A.indices.reshape(-1, 8)[100:-100] - np.arange(100, 19_900)[:, np.newaxis] + 32
     counts = np.bincount(inner.reshape(-1), minlength=64)
     assert counts.size == 64
@@ -50,7 +49,7 @@ def test_columns_and_values_are_spread_evenly():
 
 
 def test_a_seed_is_a_matrix():
-    one, same, other = (strip_matrix(500, 9, seed=seed) for seed in (3, 3, 4))
+    one, same, other = (varied_matrix(500, 9, "fixed", 0.0, seed=seed) for seed in (3, 3, 4))
     np.testing.assert_array_equal(one.indices, same.indices)
     np.testing.assert_array_equal(one.data, same.data)
     assert (one.indices != other.indices).mean() > 0.5
@@ -59,7 +58,7 @@ def test_a_seed_is_a_matrix():
 
 
 def test_canonical_form_is_declared_truly():
-    A = strip_matrix(200, 31, seed=0)
+    A = varied_matrix(200, 31, "fixed", 0.0, seed=0)
     assert A.has_canonical_format
     assert csr_array((A.data, A.indices, A.indptr), shape=A.shape).has_canonical_format
 
@@ -75,16 +74,16 @@ def test_canonical_form_is_declared_truly():
 )
 def test_refusals_are_one_line(rows, nnz_per_row, seed, message):
     with pytest.raises(InputError, match=message) as caught:
-        strip_matrix(rows, nnz_per_row, seed=seed)
+        varied_matrix(rows, nnz_per_row, "fixed", 0.0, seed=seed)
     assert "\n" not in str(caught.value)
 
 
 def test_too_many_entries_are_refused_before_allocation(monkeypatch):
     with pytest.raises(MatrixSizeError, match="int32"):
-        strip_matrix(2**21, 2**10, seed=0)
+        varied_matrix(2**21, 2**10, "fixed", 0.0, seed=0)
     monkeypatch.setattr("psutil.virtual_memory", lambda: type("Memory", (), {"available": 1000}))
     with pytest.raises(MatrixSizeError, match="memory available; choose smaller"):
-        strip_matrix(1000, 10, seed=0)
+        varied_matrix(1000, 10, "fixed", 0.0, seed=0)
 
 
 @pytest.mark.parametrize("lengths", ("fixed", "uniform", "mixed", "power"))

@@ -15,10 +15,11 @@ from importlib.resources import files
 from typing import Any
 
 import numpy as np
-from scipy.sparse import block_diag, csr_array, diags_array, tril, triu
+from scipy.sparse import block_diag, csr_array, tril, triu
 
 from sparsecast.errors import InputError
 from sparsecast.features.structure import Structure
+from sparsecast.matrices.synthesis import mirrored
 from sparsecast.matrices.twin_synthesis import twin
 
 #: Sizes of twins, and their entries over those of the original. Twins are not symmetric, but for these.
@@ -106,17 +107,9 @@ def atlas_matrix(name: str, size: str) -> csr_array:
                 f"atlas entry '{name}' of size '{size}': expected a symmetric matrix for it; take another "
                 f"size"
             )
-        return _mirrored(whole)
+        has_larger_upper = triu(whole, 1).nnz > tril(whole, -1).nnz
+        return mirrored(whole, has_larger_upper)
     return _third(whole) if size == "third" else whole
-
-
-def _mirrored(whole: csr_array) -> csr_array:
-    lower, upper = tril(whole, -1, format="csr"), triu(whole, 1, format="csr")
-    half = max(lower, upper, key=lambda each: each.nnz)
-    found = csr_array(half + half.T + diags_array(whole.diagonal(), format="csr"))
-    found.eliminate_zeros()
-    found.sort_indices()
-    return found
 
 
 def _third(whole: csr_array) -> csr_array:

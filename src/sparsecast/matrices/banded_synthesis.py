@@ -14,17 +14,21 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import bsr_array, csr_array
 
 from sparsecast.errors import InputError
 from sparsecast.features.sweep import BANDS
 from sparsecast.matrices.band_statistics import band_statistics
 from sparsecast.matrices.synthesis import (
+    Whole,
+    apportioned,
     canonical,
     check_least,
     csr_bytes,
+    random_bits,
     require_memory,
     starts_of,
+    uniform,
     value_of,
 )
 from sparsecast.system.integers import GOLDEN, index_dtype, mixed, stream_of, unsigned
@@ -47,7 +51,6 @@ _GAPS = np.maximum(1, np.rint(-(2.0**16) * np.log1p(-(np.arange(2**_GAP_BITS) + 
 #: Weights of rows are whole numbers of this part of the mean: no machine's powers show in the lengths.
 _WEIGHT_UNIT = 2.0**-20
 
-Whole = NDArray[np.int64]
 Indices = NDArray[np.signedinteger[Any]]
 Index = np.dtype[np.signedinteger[Any]]
 
@@ -194,8 +197,10 @@ def _weights(count: int, blocks: int, lengths: str, spread: float | None, seed: 
         raise InputError(f"spread = {spread}: expected a number of at least 0; give a relative deviation")
     drawn = np.ones(count)
     if spread and lengths == "normal":
-        _sums_of_twelve(np.uint64(seed % 2**64), drawn)
-        drawn = 1 + spread * drawn
+        # Twelve uniform numbers have deviation 1 and no logarithm, which differs from machine to machine.
+        twelve = random_bits(6 * count, seed).reshape(count, 6)
+        total = (twelve >> _HALF_BITS).sum(axis=1) + (twelve & np.uint64(0xFFFFFFFF)).sum(axis=1)
+        drawn = 1 + spread * (total.astype(np.float64) * 2.0**-32 - 6.0)
     elif spread and lengths != "fixed":
         share = uniform(count, seed)
         if lengths == "uniform":
@@ -270,11 +275,12 @@ def _drawn(grid: Grid, wanted: Whole, lengths: Whole, seed: int, index: Index) -
 
 def opened(indptr: Indices, indices: Indices, block: tuple[int, int]) -> tuple[Indices, Indices]:
     """Return indptr and indices of the entries of dense blocks."""
-    r, c = block
-    starts = starts_of(np.repeat(np.diff(indptr) * c, r), indptr.dtype)
-    columns = np.empty(len(indices) * r * c, dtype=indices.dtype)
-    _open_blocks(indptr, indices, r, c, columns)
-    return starts, columns
+    filled_blocks = np.ones((len(indices), *block), dtype=np.bool_)
+    columns = (int(indices.max(initial=0)) + 1) * block[1]
+    entries = bsr_array(
+        (filled_blocks, indices, indptr), shape=((len(indptr) - 1) * block[0], columns)
+    ).tocsr()
+    return entries.indptr.astype(indptr.dtype, copy=False), entries.indices.astype(indices.dtype, copy=False)
 
 
 def _rounded(shares: NDArray[np.float64], total: int) -> Whole:
@@ -286,37 +292,6 @@ def _rounded(shares: NDArray[np.float64], total: int) -> Whole:
     return whole
 
 
-def apportioned(total: int, weights: Whole, caps: Whole) -> Whole:
-    """Return whole numbers in proportion to `weights`, none above its cap, whose sum is `total`."""
-    lengths = np.zeros(len(weights), dtype=np.int64)
-    missing = total
-    while missing:
-        uncapped = np.where(lengths < caps, weights, 0)
-        if not uncapped.any():
-            uncapped = caps - lengths
-        sums = np.cumsum(uncapped)
-        bounds = np.floor(sums * (missing / sums[-1])).astype(np.int64)
-        bounds[sums == sums[-1]] = missing
-        np.minimum(lengths + np.diff(bounds, prepend=0), caps, out=lengths)
-        missing = total - int(lengths.sum())
-    return lengths
-
-
-def uniform(count: int, seed: int) -> NDArray[np.float64]:
-    """Return numbers uniform in (0, 1)."""
-    numbers = np.empty(count)
-    _uniform(np.uint64(seed % 2**64), numbers)
-    return numbers
-
-
-@njit(cache=True, nogil=True)
-def _uniform(seed, out):  # type: ignore[no-untyped-def]
-    stream = ~stream_of(seed)
-    for each in range(out.size):
-        bits = mixed(stream + np.uint64(each) * GOLDEN) >> _HALF_BITS
-        out[each] = (np.float64(bits) + 0.5) * 2.0**-32
-
-
 @njit(cache=True, nogil=True)
 def _throw(blocks, seed, out):  # type: ignore[no-untyped-def]
     """Count how many of the blocks each row gets, all rows being as likely."""
@@ -324,18 +299,6 @@ def _throw(blocks, seed, out):  # type: ignore[no-untyped-def]
     for each in range(blocks):
         bits = mixed(stream + np.uint64(each) * GOLDEN) >> _HALF_BITS
         out[(bits * np.uint64(out.size)) >> _HALF_BITS] += 1
-
-
-@njit(cache=True, nogil=True)
-def _sums_of_twelve(seed, out):  # type: ignore[no-untyped-def]
-    # Mean 0 and deviation 1, nearly normal, and free of logarithms that differ from machine to machine.
-    stream = ~stream_of(seed)
-    for each in range(out.size):
-        total = _ZERO
-        for term in range(np.uint64(6)):
-            bits = mixed(stream + (np.uint64(each) * np.uint64(6) + term) * GOLDEN)
-            total += (bits >> _HALF_BITS) + (bits & np.uint64(0xFFFFFFFF))
-        out[each] = np.float64(total) * 2.0**-32 - 6.0
 
 
 @njit(cache=True, nogil=True)
@@ -456,19 +419,6 @@ def _mirror(starts, lower, diagonal, begins, places, indices):  # type: ignore[n
         if diagonal[row]:
             indices[at] = row
             places[row] += _ONE
-
-
-@njit(cache=True, nogil=True)
-def _open_blocks(indptr, indices, r, c, columns):  # type: ignore[no-untyped-def]
-    """Write the columns of the entries of every block, row by row."""
-    at = _ZERO
-    for row in range(indptr.size - 1):
-        for _ in range(r):
-            for each in range(np.uint64(indptr[row]), np.uint64(indptr[row + 1])):
-                first = indices[each] * c
-                for column in range(first, first + c):
-                    columns[at] = column
-                    at += _ONE
 
 
 @njit(cache=True, nogil=True)

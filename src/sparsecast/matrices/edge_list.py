@@ -55,13 +55,6 @@ def read_edge_list(path: Path, asked: np.dtype[Any] | None) -> Contents:
 
     Nodes are those that have an edge, in the order of their numbers. Where numbers are left out, a note says
     so.
-
-    Raises
-    ------
-    MatrixFileError
-        If the file is damaged, has no edges, or its lines are no edges.
-    MatrixSizeError
-        If the graph does not fit in memory.
     """
     lines = _Lines(path)
     with failures_of(path), TextSource(path, 0) as source:

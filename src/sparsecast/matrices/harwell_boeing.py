@@ -64,20 +64,7 @@ class _Header(assembly.Header):
 
 
 def read_harwell_boeing(path: Path, asked: np.dtype[Any] | None) -> Contents:
-    """Read an assembled real, complex, integer or pattern matrix, plain or gzip, with values of type `asked`.
-
-    Without one they are complex128 where the file is complex, and float64 otherwise. The file's own header
-    says what it holds, not its suffix.
-
-    Raises
-    ------
-    MatrixFileError
-        If the file is damaged or elemental.
-    MatrixSizeError
-        If the matrix does not fit in memory; nothing large was allocated then.
-    InputError
-        If a real type is asked for and the file is complex.
-    """
+    """Read an assembled matrix, plain or gzip; its own header says what it holds, not its suffix."""
     with failures_of(path), TextSource(path, _HEADER_BYTES) as source:
         header, notes = _read_header(source)
         dtype = header.value_type(path, asked)

@@ -8,7 +8,6 @@ stored and nothing is mirrored twice.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -62,33 +61,13 @@ class _Header(assembly.Header):
 
 
 def read_matrix_market(path: Path, asked: np.dtype[Any] | None) -> Contents:
-    """Read a Matrix Market file, plain or gzip, with values of type `asked`.
-
-    Without one they are complex128 where the file is complex, and float64 otherwise.
-
-    Raises
-    ------
-    MatrixFileError
-        If the file is damaged.
-    MatrixSizeError
-        If the matrix does not fit in memory; nothing large was allocated then.
-    InputError
-        If a real type is asked for and the file is complex.
-    """
+    """Read a Matrix Market file, plain or gzip."""
     with failures_of(path), TextSource(path, _COMMENT_BYTES) as source:
         header = _read_header(source)
         dtype = header.value_type(path, asked)
         _check_sizes(source, header, dtype)
         source.allow(_ENTRY_BYTES * header.stored + _SLACK_BYTES)
-        # The stubs ask for a whole file object; the parser needs `read` alone.
-        body: Any = _Body(source, header)
-        try:
-            parsed: Any = mmread(body, spmatrix=False)
-        except (ValueError, OverflowError) as error:
-            if body.refusal is None:
-                raise damaged(path, str(error).rstrip("."), _expectation(header)) from error
-        if body.refusal is not None:
-            raise body.refusal
+        parsed = _parsed(path, iter(source.block, b""), header)
     if header.layout == "array":
         matrix = from_packed(parsed.ravel().astype(dtype, copy=False), header.shape, header.mirror)
         notes = ("is a dense array: its zeros are not stored",)
@@ -107,13 +86,7 @@ class Triplets(NamedTuple):
 
 
 def is_divisible(path: Path) -> bool:
-    """Tell whether a file can be read in parts: coordinates in a plain Matrix Market file.
-
-    Raises
-    ------
-    MatrixFileError
-        If there is no such file, or its header is damaged.
-    """
+    """Tell whether a file can be read in parts: coordinates in a plain Matrix Market file."""
     check_file(path)
     if path.suffix.lower() != ".mtx":
         return False
@@ -122,21 +95,16 @@ def is_divisible(path: Path) -> bool:
 
 
 def read_triplets(path: Path, part: int, parts: int, asked: np.dtype[Any]) -> tuple[Header, Triplets]:
-    """Read the entries whose lines begin in one of so many parts of a divisible file, of equal bytes.
+    """Read the entries whose lines begin in part `part` of `parts` of a divisible file, of equal bytes.
 
     The caller has to compare the number of all entries with `stored` of the header.
-
-    Raises
-    ------
-    MatrixFileError, MatrixSizeError, InputError
-        As `read_matrix_market` does.
     """
     with failures_of(path), TextSource(path, _COMMENT_BYTES) as source:
         header = _read_header(source)
         dtype, begin = header.value_type(path, asked), source.position
     length = path.stat().st_size - begin
     first, end = begin + length * part // parts, begin + length * (part + 1) // parts
-    found = [Triplets(*(np.empty(0, dtype=each) for each in (np.int64, np.int64, dtype)))]
+    pieces = [Triplets(*(np.empty(0, dtype=kind) for kind in (np.int64, np.int64, dtype)))]
     with failures_of(path), path.open("rb") as file:
         # The line at the first byte belongs to the part before, unless it begins there.
         file.seek(max(first - 1, begin))
@@ -147,36 +115,27 @@ def read_triplets(path: Path, part: int, parts: int, asked: np.dtype[Any]) -> tu
             text = file.read(min(_PART_BYTES, end - place))
             if not text.endswith(b"\n"):
                 text += file.readline()
-            found.append(_parsed(path, header, text, place, dtype))
-    return header, Triplets(*(np.concatenate(each) for each in zip(*found, strict=True)))
+            lines = sum(1 for line in text.split(b"\n") if line.strip())
+            blocks = (text[at : at + BLOCK_BYTES] for at in range(0, len(text), BLOCK_BYTES))
+            where = f" (lines counted from byte {place:,})"
+            parsed = _parsed(path, blocks, replace(header, stored=lines, lines=2), where)
+            rows, columns = (numbers.astype(np.int64) for numbers in parsed.coords)
+            pieces.append(Triplets(rows, columns, parsed.data.astype(dtype, copy=False)))
+    return header, Triplets(*(np.concatenate(arrays) for arrays in zip(*pieces, strict=True)))
 
 
-def _parsed(path: Path, header: _Header, text: bytes, place: int, dtype: np.dtype[Any]) -> Triplets:
-    """Parse whole lines that stand at some byte of a file."""
-    lines = sum(1 for line in text.split(b"\n") if line.strip())
-    body: Any = _Body(_Text(path, text), replace(header, stored=lines, lines=2))
+def _parsed(path: Path, blocks: Iterator[bytes], header: _Header, where: str = "") -> Any:
+    """Return what SciPy's parser makes of the text after a header: coordinates, or an array of one row."""
+    # The stubs ask for a whole file object; the parser needs `read` alone.
+    body: Any = _Body(path, blocks, header)
     try:
-        parsed: Any = mmread(body, spmatrix=False)
+        parsed = mmread(body, spmatrix=False)
     except (ValueError, OverflowError) as error:
         if body.refusal is None:
-            where = f"{str(error).rstrip('.')} (lines counted from byte {place:,})"
-            raise damaged(path, where, _expectation(header)) from error
+            raise damaged(path, f"{str(error).rstrip('.')}{where}", _expectation(header)) from error
     if body.refusal is not None:
         raise body.refusal
-    rows, columns = (each.astype(np.int64) for each in parsed.coords)
-    return Triplets(rows, columns, parsed.data.astype(dtype, copy=False))
-
-
-class _Text:
-    """Text in memory, in the blocks that a TextSource gives."""
-
-    def __init__(self, path: Path, text: bytes) -> None:
-        self.path = path
-        self._rest = io.BytesIO(text)
-
-    def block(self) -> bytes:
-        """Return the next BLOCK_BYTES, fewer at the end, nothing after it."""
-        return self._rest.read(BLOCK_BYTES)
+    return parsed
 
 
 def _read_header(source: TextSource) -> _Header:
@@ -268,9 +227,8 @@ def _expectation(header: _Header) -> str:
 class _Body:
     """What SciPy's parser reads: a header written here, then the checked text of the file."""
 
-    def __init__(self, source: TextSource | _Text, header: _Header) -> None:
-        self._source = source
-        self._header = header
+    def __init__(self, path: Path, blocks: Iterator[bytes], header: _Header) -> None:
+        self._path, self._blocks, self._header = path, blocks, header
         self._pieces = self._checked_pieces()
         self.refusal: Exception | None = None
 
@@ -288,8 +246,8 @@ class _Body:
 
     def _checked_pieces(self) -> Iterator[bytes]:
         yield self._written_header()
-        path, is_first, last_line = self._source.path, True, b""
-        while text := self._source.block():
+        path, is_first, last_line = self._path, True, b""
+        for text in self._blocks:
             if b"\0" in text:
                 problem = "holds bytes 0 among its numbers"
                 raise damaged(path, problem, "it is binary or damaged: replace it")
@@ -338,4 +296,4 @@ class _Body:
                 float(word)
         except ValueError:
             problem = f"holds the line {shown(line.strip())}"
-            raise damaged(self._source.path, problem, _expectation(header)) from None
+            raise damaged(self._path, problem, _expectation(header)) from None

@@ -28,19 +28,7 @@ _SPARSE_FORMATS = ("csr", "csc", "coo", "bsr", "dia")
 
 
 def read_npz(path: Path, dtype: np.dtype[Any] | None) -> Contents:
-    """Read what `scipy.sparse.save_npz` wrote, in any of its formats, with values of type `dtype`.
-
-    Without a `dtype` they are of that of `computed_dtype`.
-
-    Raises
-    ------
-    MatrixFileError
-        If the file is damaged, holds objects, or is no sparse matrix.
-    MatrixSizeError
-        If the matrix does not fit in memory.
-    InputError
-        If a real type is asked for and the file is complex.
-    """
+    """Read what `scipy.sparse.save_npz` wrote, in any of its formats; objects are never loaded."""
     with failures_of(path):
         try:
             _check_npz(path)

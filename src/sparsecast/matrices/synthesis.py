@@ -1,4 +1,7 @@
-"""Benchmark matrices with rows of one length (Guo, Wang, Chen 2014, section 3.2), and others."""
+"""What all generators of matrices share, and the benchmark matrices of varied rows, blocks and diagonals.
+
+A generator finds the length of each row and then draws the columns; values depend on the place alone.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import bsr_array, csr_array, tril
+from scipy.sparse import bsr_array, csr_array, diags_array, tril, triu
 
 from sparsecast.errors import InputError, MatrixSizeError
 from sparsecast.system.integers import GOLDEN, INT32_MAX, mixed, stream_of
@@ -20,6 +23,8 @@ BAND_WIDTH_IN_ROW_LENGTHS = 4
 
 #: Least width of that band, in columns: short rows would otherwise share one or two cache lines of x.
 LEAST_BAND_WIDTH = 64
+
+Whole = NDArray[np.int64]
 
 _ONE = np.uint64(1)
 _LOW_HALF = np.uint64(0xFFFFFFFF)
@@ -63,16 +68,32 @@ def starts_of(lengths: NDArray[Any], index: np.dtype[Any] | type = np.int32) -> 
     return indptr
 
 
-def strip_matrix(rows: int, nnz_per_row: int, *, seed: int) -> csr_array:
-    """Return a benchmark matrix: square, with the same number of entries in every row.
+def apportioned(total: int, weights: Whole, caps: Whole) -> Whole:
+    """Return whole numbers in proportion to `weights`, none above its cap, whose sum is `total`."""
+    lengths = np.zeros(len(weights), dtype=np.int64)
+    missing = total
+    while missing:
+        uncapped = np.where(lengths < caps, weights, 0)
+        if not uncapped.any():
+            uncapped = caps - lengths
+        sums = np.cumsum(uncapped)
+        bounds = np.floor(sums * (missing / sums[-1])).astype(np.int64)
+        bounds[sums == sums[-1]] = missing
+        np.minimum(lengths + np.diff(bounds, prepend=0), caps, out=lengths)
+        missing = total - int(lengths.sum())
+    return lengths
 
-    Guo, Wang, Chen 2014, section 3.2, time a format on such matrices of one strip, two strips and so on
-    to learn its time as a function of the strips and of the entries a row. Columns are drawn at random
-    inside a band around the diagonal, one from each of `nnz_per_row` equal cells of the band.
 
-    It is the `varied_matrix` of that kind.
-    """
-    return varied_matrix(rows, nnz_per_row, "fixed", 0.0, seed=seed)
+def random_bits(count: int, seed: int) -> NDArray[np.uint64]:
+    """Return `count` times 64 random bits, of another stream than the columns and values of this seed."""
+    stream = ~np.uint64(stream_of(np.uint64(seed % 2**64)))
+    bits: NDArray[np.uint64] = mixed(stream + np.arange(count, dtype=np.uint64) * GOLDEN)
+    return bits
+
+
+def uniform(count: int, seed: int) -> NDArray[np.float64]:
+    """Return numbers uniform in (0, 1)."""
+    return ((random_bits(count, seed) >> _HALF_BITS).astype(np.float64) + 0.5) * 2.0**-32
 
 
 def check_least(name: str, value: int, least: int) -> None:
@@ -81,7 +102,7 @@ def check_least(name: str, value: int, least: int) -> None:
         raise InputError(f"{name} = {value}: expected an integer of at least {least}; give a larger one")
 
 
-def _check_strip(rows: int, nnz_per_row: int, seed: int) -> None:
+def _check_sizes(rows: int, nnz_per_row: int, seed: int) -> None:
     check_least("rows", rows, 1)
     check_least("seed", seed, 0)
     if not 1 <= nnz_per_row <= rows:
@@ -132,7 +153,7 @@ def varied_matrix(rows: int, mean_length: int, lengths: str, reach: float, *, se
     MatrixSizeError
         If the matrix has more entries than int32 indices can count or does not fit in memory.
     """
-    _check_strip(rows, mean_length, seed)
+    _check_sizes(rows, mean_length, seed)
     width = min(rows, max(int(reach * rows), BAND_WIDTH_IN_ROW_LENGTHS * mean_length, LEAST_BAND_WIDTH))
     row_lengths = np.minimum(_draw_lengths(rows, mean_length, lengths, seed), width)
     indptr = starts_of(row_lengths)
@@ -157,10 +178,11 @@ def block_matrix(block_rows: int, blocks_per_row: int, block: int, reach: float,
     return matrix
 
 
-def mirrored(matrix: csr_array) -> csr_array:
-    """Return the symmetric matrix, sorted, that has the lower triangle of `matrix`, whose rows are sorted."""
-    below = csr_array(tril(matrix, -1, format="csr"))
-    whole = csr_array(below + below.T + csr_array(tril(matrix, 0, format="csr") - below))
+def mirrored(matrix: csr_array, is_upper: bool = False) -> csr_array:
+    """Return the symmetric matrix, sorted, with one triangle of `matrix`: the lower or the upper one."""
+    half = triu(matrix, 1, format="csr") if is_upper else tril(matrix, -1, format="csr")
+    whole = csr_array(half + half.T + diags_array(matrix.diagonal(), format="csr"))
+    whole.eliminate_zeros()
     whole.sort_indices()
     return whole
 
@@ -185,7 +207,7 @@ def diagonal_matrix(rows: int, diagonals: int, reach: float, *, seed: int) -> cs
     csr_array of shape (rows, rows)
         As from `varied_matrix`, with its errors.
     """
-    _check_strip(rows, min(max(diagonals, 1), rows), seed)
+    _check_sizes(rows, min(max(diagonals, 1), rows), seed)
     if not 1 <= diagonals <= 2 * rows - 1:
         raise InputError(
             f"diagonals = {diagonals}: expected 1 to {2 * rows - 1}, what {rows} rows have; give fewer"

@@ -20,18 +20,16 @@ from sparsecast.features.blocks import BLOCK_SIZES
 from sparsecast.features.row_lengths import ROW_LENGTH_LEVELS, find_mispredicted_rows
 from sparsecast.features.structure import Structure
 from sparsecast.features.sweep import X_LINE_COLUMNS, X_REUSE_ELEMENTS
-from sparsecast.matrices.banded_synthesis import (
-    Index,
-    Indices,
+from sparsecast.matrices.banded_synthesis import Index, Indices, filled, grid_of, opened, pattern_of
+from sparsecast.matrices.synthesis import (
     Whole,
     apportioned,
-    filled,
-    grid_of,
-    opened,
-    pattern_of,
+    check_least,
+    csr_bytes,
+    require_memory,
+    starts_of,
     uniform,
 )
-from sparsecast.matrices.synthesis import check_least, csr_bytes, require_memory, starts_of
 from sparsecast.system.integers import GOLDEN, index_dtype, mixed, stream_of
 from sparsecast.system.jit import njit
 
