@@ -43,8 +43,8 @@ from sparsecast.operators.applications.defaults import DAMPING, EPSILON
 from sparsecast.operators.applications.laps import PRODUCT
 from sparsecast.operators.applications.pagerank import most_iterations
 from sparsecast.operators.block_operator import Operator
-from sparsecast.planning.plan import Plan
 from sparsecast.reports.tables import time
+from sparsecast.results.plan import Plan
 
 LEAST_NNZ = 100_000
 #: Stored entries of a file from which on it is read to be looked at: half, where one triangle is stored.

@@ -62,6 +62,7 @@ class DIA(StorageFormat):
     """
 
     name: ClassVar[str] = "dia"
+    benchmark_kinds: ClassVar[tuple[str, ...]] = ("diagonals",)
     unstreamed: ClassVar[tuple[str, ...]] = ("present", "order")
     predicted_from_rows: ClassVar[bool] = False
     pads_with_own_columns: ClassVar[bool] = False

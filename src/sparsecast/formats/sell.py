@@ -69,6 +69,7 @@ class SELL(StorageFormat):
     """
 
     name: ClassVar[str] = "sell"
+    benchmark_kinds: ClassVar[tuple[str, ...]] = ("blocks", "symmetric")
     unstreamed: ClassVar[tuple[str, ...]] = ("row_lengths",)
     predicted_within: ClassVar[float] = 0.1
 
