@@ -16,6 +16,7 @@ PROOFS = {
     "(c) model of energy": [HERE / "toys" / "joules"],
     "(d) device that replays Records": [HERE / "toys" / "replayed"],
     "(e) operator over two parts": [HERE / "test_operator_over_parts.py"],
+    "(f) application": [HERE / "toys" / "jacobi"],
     "meter": [HERE / "toys" / "watts"],
     "second GPU": [HERE / "toys" / "simulated_gpu"],
 }
