@@ -1,4 +1,4 @@
-"""The clock of a CUDA device, and the copies and reads that tell how fast its memory is.
+"""The clock of a GPU, and the copies and reads that tell how fast its memory is.
 
 Calls only queue work on the default stream; two events on it tell when the device began and ended. What lies
 before the first event is waited for, so that the host's head start does not count.
@@ -6,48 +6,33 @@ before the first event is waited for, so that the host's head start does not cou
 
 from __future__ import annotations
 
-import importlib.util
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.devices.cuda.driver import numba_cuda
+from sparsecast.devices.gpu.launching import SIMULATED, cuda
 from sparsecast.measuring.timing import Call, HostClock
-
-cuda: Any = None  # the simulator finds it in the globals of a kernel only
-if importlib.util.find_spec("numba_cuda"):
-    from numba import cuda
 
 _THREADS, _BLOCKS = 256, 2048
 
 
 class EventClock:
-    """The clock of the current CUDA device, for calls that queue their work on its default stream.
+    """The clock of the current GPU, for calls that queue their work on its default stream.
 
     In the simulator of numba-cuda, which runs every call to its end and whose events know no time, it is the
     host's clock.
-
-    Raises
-    ------
-    DeviceError
-        If there is no device, no driver or no numba-cuda.
     """
 
     #: The first call of a run waits for its way to the device, which the others do not.
     least_calls = 1
 
-    def __init__(self) -> None:
-        self._cuda = numba_cuda()
-        self._host = HostClock() if numba.config.ENABLE_CUDASIM else None  # type: ignore[attr-defined]
-
     def seconds(self, call: Call, times: int) -> float:
         """Return the device's seconds from the begin of the first call to the end of the last."""
-        if self._host:
-            return self._host.seconds(call, times)
-        begin, end = self._cuda.event(), self._cuda.event()
-        self._cuda.synchronize()
+        if SIMULATED:
+            return HostClock().seconds(call, times)
+        begin, end = cuda.event(), cuda.event()
+        cuda.synchronize()
         begin.record()
         for _ in range(times):
             call()
@@ -58,17 +43,17 @@ class EventClock:
 
 def device_copy(size_bytes: int) -> Call:
     """Return a callable that queues a copy of so many bytes: as many are read as are written."""
-    device, ones = numba_cuda(), _ones(size_bytes)
-    source, target = device.to_device(ones), device.device_array(ones.size, np.float64)
+    ones = _ones(size_bytes)
+    source, target = cuda.to_device(ones), cuda.device_array(ones.size, np.float64)
     return lambda: target.copy_to_device(source)
 
 
 def device_read(size_bytes: int) -> Call:
     """Return a callable that queues a read of an array, and returns the partial sums on the device."""
-    device, ones = numba_cuda(), _ones(size_bytes)
+    ones = _ones(size_bytes)
     blocks = max(1, min(_BLOCKS, ones.size // _THREADS))
-    kernel = device.jit(_sum_strided)[blocks, _THREADS]
-    source, sums = device.to_device(ones), device.device_array(blocks * _THREADS, np.float64)
+    kernel = cuda.jit(_sum_strided)[blocks, _THREADS]
+    source, sums = cuda.to_device(ones), cuda.device_array(blocks * _THREADS, np.float64)
 
     def read() -> Any:
         kernel(source, sums)
@@ -80,7 +65,7 @@ def device_read(size_bytes: int) -> Call:
 def device_upload(size_bytes: int) -> Call:
     """Return a callable that copies a NumPy array, pageable as users have it, to the device."""
     source = _ones(size_bytes)
-    target = numba_cuda().device_array(source.size, np.float64)
+    target = cuda.device_array(source.size, np.float64)
 
     def upload() -> Any:
         target.copy_to_device(source)
@@ -91,7 +76,7 @@ def device_upload(size_bytes: int) -> Call:
 
 def device_download(size_bytes: int) -> Call:
     """Return a callable that copies an array on the device to a NumPy array, and returns that."""
-    source = numba_cuda().to_device(_ones(size_bytes))
+    source = cuda.to_device(_ones(size_bytes))
     target = np.zeros(source.size)
     return lambda: source.copy_to_host(target)
 

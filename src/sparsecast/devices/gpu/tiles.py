@@ -12,8 +12,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.devices.cuda.lanes import lane_sum
-from sparsecast.devices.cuda.launching import (
+from sparsecast.devices.gpu.lanes import lane_sum
+from sparsecast.devices.gpu.launching import (
     THREADS,
     WARP,
     DeviceArray,

@@ -1,4 +1,4 @@
-"""numba-cuda kernels, one file a format."""
+"""Kernels of GPUs, one file a format, written for Numba's module ``numba.cuda``."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from sparsecast.devices.format_kernels import FormatKernels
 from sparsecast.system.registry import Registry
 
 #: The kernels by the name of their format, of which some have none.
-KERNELS: Registry[FormatKernels] = Registry("CUDA kernel for format", "sparsecast.devices.cuda.kernels")
+KERNELS: Registry[FormatKernels] = Registry("GPU kernel for format", "sparsecast.devices.gpu.kernels")

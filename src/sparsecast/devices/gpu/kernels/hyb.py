@@ -1,12 +1,12 @@
-"""HYB on CUDA devices: the ELL part as in ELL, then the overflow as in COO, added to it."""
+"""HYB on GPUs: the ELL part as in ELL, then the overflow as in COO, added to it."""
 
 from __future__ import annotations
 
-from sparsecast.devices.cuda.kernels import KERNELS
-from sparsecast.devices.cuda.kernels.coo import segment_launches
-from sparsecast.devices.cuda.kernels.ell import column_launch
-from sparsecast.devices.cuda.launching import DeviceProduct
 from sparsecast.devices.format_kernels import FormatKernels, only_variant
+from sparsecast.devices.gpu.kernels import KERNELS
+from sparsecast.devices.gpu.kernels.coo import segment_launches
+from sparsecast.devices.gpu.kernels.ell import column_launch
+from sparsecast.devices.gpu.launching import DeviceProduct
 from sparsecast.formats.hyb import HYB, LEAST_ROWS_ON_GPUS
 
 

@@ -1,4 +1,4 @@
-"""COO on CUDA devices: a segmented reduction over tiles of entries, and zeros for the rows that have none.
+"""COO on GPUs: a segmented reduction over tiles of entries, and zeros for the rows that have none.
 
 Bell and Garland (2009, section 4.3) reduce a warp's entries with a step of the scan for each entry. Here each
 thread sums up entries that follow each other, and one scan serves the whole tile.
@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.devices.cuda.kernels import KERNELS
-from sparsecast.devices.cuda.launching import (
+from sparsecast.devices.format_kernels import FormatKernels, only_variant
+from sparsecast.devices.gpu.kernels import KERNELS
+from sparsecast.devices.gpu.launching import (
     THREADS,
     DeviceProduct,
     Kernel,
@@ -23,7 +24,7 @@ from sparsecast.devices.cuda.launching import (
     scratch,
     upload,
 )
-from sparsecast.devices.cuda.tiles import (
+from sparsecast.devices.gpu.tiles import (
     ITEMS,
     LAST_THREAD,
     ONE,
@@ -35,7 +36,6 @@ from sparsecast.devices.cuda.tiles import (
     carry_launches,
     scan,
 )
-from sparsecast.devices.format_kernels import FormatKernels, only_variant
 from sparsecast.formats.coo import COO
 
 

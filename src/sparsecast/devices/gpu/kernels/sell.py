@@ -1,4 +1,4 @@
-"""SELL-C-sigma on CUDA devices: a thread a row and a warp a chunk.
+"""SELL-C-sigma on GPUs: a thread a row and a warp a chunk.
 
 A chunk has 32 rows here, four of the format's, stored in the order of their columns, so that a warp reads 32
 neighbouring entries at a time; `_widen` makes such chunks. The rows stay as the format sorted them, whose
@@ -10,8 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.devices.cuda.kernels import KERNELS
-from sparsecast.devices.cuda.launching import (
+from sparsecast.devices.format_kernels import FormatKernels, only_variant
+from sparsecast.devices.gpu.kernels import KERNELS
+from sparsecast.devices.gpu.launching import (
     WARP,
     DeviceProduct,
     Kernel,
@@ -21,7 +22,6 @@ from sparsecast.devices.cuda.launching import (
     one_launch,
     upload,
 )
-from sparsecast.devices.format_kernels import FormatKernels, only_variant
 from sparsecast.formats.sell import CHUNK_ROWS, SELL
 from sparsecast.system.jit import njit
 from sparsecast.system.parallel import balanced_parts, in_parts

@@ -11,6 +11,7 @@ Everything is queued on a stream and nothing waits.
 from __future__ import annotations
 
 import functools
+import importlib
 import importlib.util
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
@@ -19,19 +20,21 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.devices.cuda.driver import numba_cuda
 from sparsecast.errors import MatrixSizeError
 
 #: Whether kernels run in the simulator of numba-cuda, one Python thread for each thread of a device.
 SIMULATED = bool(numba.config.ENABLE_CUDASIM)  # type: ignore[attr-defined]
 
-#: The module numba.cuda, or None without the package numba-cuda: then matrices are forecast, never bound.
+#: The module numba.cuda, of the package numba-cuda or of one that stands in for it; without one it is None,
+#: and matrices are forecast, never bound.
 cuda: Any = None
 if importlib.util.find_spec("numba_cuda"):
     from numba import cuda
 
-    if not SIMULATED:
-        from cuda.core import LaunchConfig, Stream, launch
+#: Launches in a third of the time that a launch by Numba takes; toolkits of others than NVIDIA lack it.
+core: Any = None
+if cuda and not SIMULATED and importlib.util.find_spec("cuda") and importlib.util.find_spec("cuda.core"):
+    core = importlib.import_module("cuda.core")
 
 #: Threads of a block, unless a kernel says otherwise: small enough that a block of long rows keeps few warps
 #: waiting, large enough that a multiprocessor's blocks hold all the threads it can.
@@ -72,32 +75,22 @@ def upload(name: str, *arrays: NDArray[Any]) -> list[DeviceArray]:
 
     Raises
     ------
-    DeviceError
-        If there is no device, no driver or no numba-cuda.
     MatrixSizeError
         If they exceed the memory of the device that is free; nothing has been allocated then.
     """
-    device = numba_cuda()
     refuse_beyond_memory(name.upper(), sum(array.nbytes for array in arrays))
-    return [device.to_device(array) for array in arrays]
+    return [cuda.to_device(array) for array in arrays]
 
 
 def scratch(entries: int, dtype: Any) -> DeviceArray:
     """Return a device array for kernels to leave something in; raises as `upload` does."""
-    device = numba_cuda()
     refuse_beyond_memory("a vector", entries * np.dtype(dtype).itemsize)
-    return device.device_array(entries, dtype)
+    return cuda.device_array(entries, dtype)
 
 
 def refuse_beyond_memory(what: str, size_bytes: int) -> None:
-    """Raise a MatrixSizeError if so many bytes for `what` exceed the free memory of the current device.
-
-    Raises
-    ------
-    DeviceError
-        If there is no device, no driver or no numba-cuda.
-    """
-    context = numba_cuda().current_context()
+    """Raise a MatrixSizeError if so many bytes for `what` exceed the free memory of the current device."""
+    context = cuda.current_context()
     if size_bytes > context.get_memory_info().free:
         context.deallocations.clear()  # numba-cuda frees arrays that are gone only by and by
         free = context.get_memory_info().free
@@ -131,13 +124,13 @@ def pointer(array: DeviceArray, first: int = 0) -> Any:
 class Launch:
     """A kernel with all its arguments but x and y.
 
-    numba-cuda compiles it, and cuda.core launches it. A launch by numba-cuda looks up the types again, and
-    that takes longer than a small product.
+    Numba compiles it, and cuda.core launches it where it is there: a launch by Numba looks up the types
+    again, and that takes longer than a small product.
 
     Parameters
     ----------
     kernel : function
-        For numba-cuda to compile; called as (*arguments, x, y).
+        For Numba to compile; called as (*arguments, x, y).
     blocks : int
         At least 1.
     arguments : sequence of device arrays and NumPy integers
@@ -231,13 +224,13 @@ def compiled_kernels() -> int:
 
 def _queue(compiled: Any, blocks: int, threads: int) -> Callable[..., None]:
     """Return a function (stream, *arguments) that launches a compiled kernel."""
-    if SIMULATED:
-        return lambda stream, *arguments: compiled[blocks, threads](*arguments)
+    if core is None:
+        return lambda stream, *arguments: compiled[blocks, threads, stream](*arguments)
     (overload,) = compiled.overloads.values()
     function = overload.library.get_cufunc().kernel
-    config, default = LaunchConfig(grid=blocks, block=threads), Stream.from_handle(0)
+    config, default = core.LaunchConfig(grid=blocks, block=threads), core.Stream.from_handle(0)
 
     def queue(stream: Any, *arguments: Any) -> None:
-        launch(stream or default, config, function, *arguments)
+        core.launch(stream or default, config, function, *arguments)
 
     return queue

@@ -5,7 +5,7 @@ The simulator has no warp shuffles. There, the lanes meet in shared memory, in t
 
 from __future__ import annotations
 
-from sparsecast.devices.cuda.launching import SIMULATED, cuda, device_function
+from sparsecast.devices.gpu.launching import SIMULATED, cuda, device_function
 
 _ALL_LANES = 0xFFFFFFFF
 

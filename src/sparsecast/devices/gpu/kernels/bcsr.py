@@ -1,4 +1,4 @@
-"""BCSR on CUDA devices: a thread for each value of a few blocks, so that a row of blocks is read as it lies.
+"""BCSR on GPUs: a thread for each value of a few blocks, so that a row of blocks is read as it lies.
 
 A group of threads takes a row of blocks, as many blocks at a time as go into a warp, and steps on by as
 many. So each thread stays at one place within its blocks: it multiplies by one of their columns of x and adds
@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparsecast.devices.cuda.kernels import KERNELS
-from sparsecast.devices.cuda.launching import (
+from sparsecast.devices.format_kernels import FormatKernels, only_variant
+from sparsecast.devices.gpu.kernels import KERNELS
+from sparsecast.devices.gpu.launching import (
     WARP,
     DeviceProduct,
     Kernel,
@@ -21,7 +22,6 @@ from sparsecast.devices.cuda.launching import (
     offset_type,
     upload,
 )
-from sparsecast.devices.format_kernels import FormatKernels, only_variant
 from sparsecast.formats.bcsr import BCSR
 
 U32 = np.uint32

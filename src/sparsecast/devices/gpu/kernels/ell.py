@@ -1,4 +1,4 @@
-"""ELL on CUDA devices: a thread a row, as in Bell and Garland (2009) and both papers on GPUs.
+"""ELL on GPUs: a thread a row, as in Bell and Garland (2009) and both papers on GPUs.
 
 The columns of the padded arrays are stored one after the other here, so that neighbouring threads read
 neighbouring entries; `upload_columns` turns the format's rows into them.
@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.devices.cuda.kernels import KERNELS
-from sparsecast.devices.cuda.launching import (
+from sparsecast.devices.format_kernels import FormatKernels, only_variant
+from sparsecast.devices.gpu.kernels import KERNELS
+from sparsecast.devices.gpu.launching import (
     WARP,
     DeviceProduct,
     Kernel,
@@ -21,7 +22,6 @@ from sparsecast.devices.cuda.launching import (
     offset_type,
     upload,
 )
-from sparsecast.devices.format_kernels import FormatKernels, only_variant
 from sparsecast.formats.ell import ELL
 from sparsecast.formats.hyb import HYB
 

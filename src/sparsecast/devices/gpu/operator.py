@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.devices.cuda.driver import numba_cuda
-from sparsecast.devices.cuda.launching import (
+from sparsecast.devices.gpu.launching import (
     SIMULATED,
     DeviceArray,
+    cuda,
     interface,
     is_device_array,
     pointer,
@@ -139,7 +139,7 @@ class DeviceOperator(BlockOperator):
 def _on_host(x: DeviceArray) -> NDArray[Any]:
     """Return a copy of a vector that lies on the device."""
     # The simulator knows only arrays of its own.
-    copy: NDArray[Any] = (x if SIMULATED else numba_cuda().as_cuda_array(x)).copy_to_host()
+    copy: NDArray[Any] = (x if SIMULATED else cuda.as_cuda_array(x)).copy_to_host()
     return copy
 
 

@@ -1,4 +1,4 @@
-"""JAD on CUDA devices: a thread a stored row, as in Li and Saad (2013), the kernel of Wang et al. (2017).
+"""JAD on GPUs: a thread a stored row, as in Li and Saad (2013), the kernel of Wang et al. (2017).
 
 Rows are sorted by length, so the rows of a warp end together, and neighbouring threads read neighbouring
 entries of each diagonal. Their lengths, which follow from the diagonals, are given to the kernel: a loop that
@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparsecast.devices.cuda.kernels import KERNELS
-from sparsecast.devices.cuda.launching import (
+from sparsecast.devices.format_kernels import FormatKernels, only_variant
+from sparsecast.devices.gpu.kernels import KERNELS
+from sparsecast.devices.gpu.launching import (
     DeviceProduct,
     Kernel,
     cuda,
@@ -19,7 +20,6 @@ from sparsecast.devices.cuda.launching import (
     one_launch,
     upload,
 )
-from sparsecast.devices.format_kernels import FormatKernels, only_variant
 from sparsecast.formats.jad import JAD, sorted_lengths
 
 

@@ -1,4 +1,4 @@
-"""CSR on CUDA devices: a thread a row, 2 to 32 threads a row, or equal work for each block of threads.
+"""CSR on GPUs: a thread a row, 2 to 32 threads a row, or equal work for each block of threads.
 
 Sources: CSR-scalar and CSR-vector of Bell and Garland (2009); with 32 threads a row the latter is the kernel
 of Guo et al. (2014), with 16 that of Wang et al. (2017). The balanced variant cuts the merge of row ends and
@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecast.devices.cuda.kernels import KERNELS
-from sparsecast.devices.cuda.lanes import lane_sum
-from sparsecast.devices.cuda.launching import (
+from sparsecast.devices.format_kernels import FormatKernels
+from sparsecast.devices.gpu.kernels import KERNELS
+from sparsecast.devices.gpu.lanes import lane_sum
+from sparsecast.devices.gpu.launching import (
     THREADS,
     DeviceProduct,
     Kernel,
@@ -28,7 +29,7 @@ from sparsecast.devices.cuda.launching import (
     scratch,
     upload,
 )
-from sparsecast.devices.cuda.tiles import (
+from sparsecast.devices.gpu.tiles import (
     ITEMS,
     LAST_THREAD,
     ONE,
@@ -40,7 +41,6 @@ from sparsecast.devices.cuda.tiles import (
     carry_launches,
     scan,
 )
-from sparsecast.devices.format_kernels import FormatKernels
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.csr import CSR
 from sparsecast.machines.machine import Machine
