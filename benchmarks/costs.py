@@ -147,7 +147,9 @@ def structure(matrices: Matrices = None, rounds: int = 15) -> Rows:
             "matrix": problem.name,
             "entries": A.nnz,
             "product_s": seconds["product"],
-            **{f"{name}, products": seconds[name] / seconds["product"] for name in tasks if name != "product"},
+            **{
+                f"{name}, products": seconds[name] / seconds["product"] for name in tasks if name != "product"
+            },
             "memory share": peak / bytes_of(arrays_of(A)),
         }
 

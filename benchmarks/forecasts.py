@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -488,6 +489,9 @@ def busy_calibrations(
     budget: int = 60,
     threads: Threads = 1,
     busy: Annotated[int, typer.Option(help="Busy loops beside the second calibration.")] = 1,
+    beside: Annotated[
+        str | None, typer.Option(help="A command beside it instead, such as a test suite.")
+    ] = None,
 ) -> Rows:
     """Calibrate undisturbed and beside busy loops, and compare the forecasts of both with measurements.
 
@@ -497,9 +501,10 @@ def busy_calibrations(
     results: dict[str, dict[tuple[str, str], dict[str, Any]]] = {}
     measured: dict[tuple[str, str], float] = {}
     with tempfile.TemporaryDirectory() as folder:
-        for name, others in (("warm-up", 0), ("quiet", 0), ("busy", busy)):
+        programs = [shlex.split(beside)] if beside else [BUSY_LOOP] * busy
+        for name, others in (("warm-up", []), ("quiet", []), ("busy", programs)):
             home = Path(folder) / name
-            with running([BUSY_LOOP] * others):
+            with running(others):
                 command_document(home, "calibrate", "--budget", str(budget), *setting, "--dtype", "float64")
             if name != "warm-up":
                 for matrix in matrices or _GALLERY:

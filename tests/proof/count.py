@@ -12,10 +12,12 @@ from pathlib import Path
 HERE = Path(__file__).parent
 PROOFS = {
     "(a) format with its kernel": [HERE / "toys" / "short_csr"],
-    "(b) model with a feature group": [HERE / "toys" / "columns"],
+    "(b) model with a feature group and benchmark matrices": [HERE / "toys" / "columns"],
     "(c) model of energy": [HERE / "toys" / "joules"],
     "(d) device that replays Records": [HERE / "toys" / "replayed"],
     "(e) operator over two parts": [HERE / "test_operator_over_parts.py"],
+    "meter": [HERE / "toys" / "watts"],
+    "second GPU": [HERE / "toys" / "simulated_gpu"],
 }
 _NO_CODE = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
 

@@ -61,7 +61,7 @@ from sparsecast.api.solving import (
     run_application,
 )
 from sparsecast.api.trust import disturbances
-from sparsecast.measuring.meters.command import CommandMeter
+from sparsecast.measuring.command_meter import CommandMeter
 
 __all__ = [
     "APPLICATIONS",

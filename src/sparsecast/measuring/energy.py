@@ -8,8 +8,9 @@ its steps, not a call of microseconds. What was not measured is None.
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from sparsecast.measuring.timing import Call, Clock
 
@@ -37,6 +38,36 @@ class Meter(Protocol):
     def joules(self) -> float | None:
         """Return the joules used since some moment in the past, None where the meter does not answer."""
         ...
+
+
+class ProcessorMeter(ABC):
+    """A Meter of the processors of this machine: a member of METERS.
+
+    The class is registered. Its instances are made without arguments; that raises a MeterError, in one line
+    with the remedy, if the counters are there and cannot be read.
+
+    Attributes
+    ----------
+    order : int
+        Meters are tried from the least order on, and the first that can be read is used. RAPL by its files
+        has 10, by performance events 20, the counters of sockets below hwmon 30.
+    source, run_s, step_s
+        As of a Meter.
+    """
+
+    order: ClassVar[int]
+    source: str
+    run_s: float
+    step_s: float
+
+    @classmethod
+    @abstractmethod
+    def is_present(cls) -> bool:
+        """Tell whether this machine has such counters, which need not be readable."""
+
+    @abstractmethod
+    def joules(self) -> float | None:
+        """Return the joules used since some moment in the past, None where the meter does not answer."""
 
 
 def idle_power_w(meter: Meter, pause: Callable[[float], object] = time.sleep) -> float | None:

@@ -59,8 +59,8 @@ class Processor(Device):
         return HostClock()
 
     def meter(self) -> Meter | None:
-        """Return the energy counter of the processor, None where there is none that can be read."""
-        from sparsecast.measuring.meters.finding import processor_meter
+        """Return the first of METERS that can be read, None where there is none."""
+        from sparsecast.measuring.meters import processor_meter
 
         try:
             return processor_meter()
@@ -69,9 +69,13 @@ class Processor(Device):
 
     def unmetered(self) -> str:
         """Return why a counter that is there cannot be read; empty where none is, or it can."""
-        from sparsecast.measuring.meters.finding import refusal
+        from sparsecast.measuring.meters import processor_meter
 
-        return refusal()
+        try:
+            processor_meter()
+        except MeterError as error:
+            return str(error)
+        return ""
 
     def frequency_hz(self) -> float | None:
         """Return the mean frequency of the cores, None where the system does not tell it."""

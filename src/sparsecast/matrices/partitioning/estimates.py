@@ -32,7 +32,7 @@ def estimated_distribution(
       axis. Parts of METIS are cubes of v = n/P points, which have 2 d faces of v^((d-1)/d) points, but on the
       boundary of the mesh. Other methods cut a mesh that is numbered along its axes into strips. More entries
       a row than 2 d + 1 are taken for neighbours across corners: more entries are remote then, and words are
-      too few. `benchmarks/partitions.py` compares with the count: METIS has 1.01 to 1.14 times the words in
+      too few. `python benchmarks/run.py partitions` compares with the count: METIS has 1.01 to 1.14 times the words in
       theory for 5 and 7 points, and 1.4 to 2.1 times for 27.
 
     Parameters

@@ -1,1 +1,30 @@
-"""Meters of energy that the system or the user has, one file each; those of a GPU are with its device."""
+"""Meters of the processors of a machine, one file each; those of a GPU are with its device."""
+
+from __future__ import annotations
+
+from sparsecast.errors import MeterError
+from sparsecast.measuring.energy import ProcessorMeter
+from sparsecast.system.registry import Registry
+
+#: The meters by name. A plug-in adds one by an entry point of the group ``sparsecast.measuring.meters``.
+METERS: Registry[type[ProcessorMeter]] = Registry("meter", "sparsecast.measuring.meters")
+
+
+def processor_meter() -> ProcessorMeter | None:
+    """Return the first meter in their order that can be read, None where this machine has none.
+
+    Raises
+    ------
+    MeterError
+        If there are meters and none of them can be read: the error of the first.
+    """
+    refusal: MeterError | None = None
+    for meter in sorted(map(METERS.get, METERS.names()), key=lambda meter: meter.order):
+        if meter.is_present():
+            try:
+                return meter()
+            except MeterError as error:
+                refusal = refusal or error
+    if refusal is not None:
+        raise refusal
+    return None

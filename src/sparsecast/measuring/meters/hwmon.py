@@ -2,42 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 from sparsecast.errors import MeterError
-
-ROOT = Path("/sys/class/hwmon")
+from sparsecast.measuring.energy import ProcessorMeter
+from sparsecast.measuring.meters import METERS
 
 #: How the label of a counter of a whole socket begins; others are of single cores.
-SOCKET = "Esocket"
+_SOCKET = "Esocket"
 
 
-@dataclass(slots=True)
-class HwmonMeter:
-    """The energy of all sockets, in counters of 64 bits, which do not begin again.
+@METERS.register("hwmon")
+class HwmonMeter(ProcessorMeter):
+    """The energy of all sockets, in counters of 64 bits, which do not begin again."""
 
-    Raises
-    ------
-    MeterError
-        If there is no counter of a socket, or it cannot be read.
-    """
+    order = 30
+    source, run_s, step_s = "hwmon", 0.5, 0.01
+    root: ClassVar[Path] = Path("/sys/class/hwmon")
 
-    root: Path = ROOT
-    source: str = field(default="hwmon", init=False)
-    run_s: float = field(default=0.5, init=False)
-    step_s: float = field(default=0.01, init=False)
-    _paths: list[Path] = field(default_factory=list, init=False)
+    @classmethod
+    def is_present(cls) -> bool:
+        """Tell whether there is a counter of a socket."""
+        return bool(cls._counters())
 
-    def __post_init__(self) -> None:
-        for label in sorted(self.root.glob("*/energy*_label")):
-            if label.read_text().startswith(SOCKET):
-                self._paths.append(label.with_name(label.name.replace("_label", "_input")))
-        if not self._paths:
-            raise MeterError(
-                f"{self.root} has no counter of a socket: expected one labelled {SOCKET}; load the module "
-                f"amd_energy, or measure time only"
-            )
+    @classmethod
+    def _counters(cls) -> list[Path]:
+        labels = (path for path in cls.root.glob("*/energy*_label") if path.read_text().startswith(_SOCKET))
+        return [path.with_name(path.name.replace("_label", "_input")) for path in labels]
+
+    def __init__(self) -> None:
+        self._paths = self._counters()
         try:
             self._read()
         except (OSError, ValueError) as error:

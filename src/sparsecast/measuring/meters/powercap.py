@@ -7,83 +7,56 @@ where `package` does not count `dram`. psys is of the whole platform and counts 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 from sparsecast.errors import MeterError
-
-ROOT = Path("/sys/class/powercap")
+from sparsecast.measuring.energy import ProcessorMeter
+from sparsecast.measuring.meters import METERS
 
 #: Names of the folders of a processor's zones; AMD's are called so as well.
-ZONES = "intel-rapl:*"
+_ZONES = "intel-rapl:*"
 
-#: Zones of a processor; each is summed over the sockets. What a product costs is that of TOTAL.
-DOMAINS = ("package", "core", "uncore", "dram", "psys")
-TOTAL = ("package", "dram")
+#: Zones whose joules are those of a product, summed over the sockets.
+_COUNTED = ("package", "dram")
 
 
-@dataclass(slots=True)
 class _Counter:
-    """A counter that begins at 0 again after `range_uj`: how far it went since the first reading."""
+    """The joules of a zone since its first reading; its counter begins at 0 again after its range."""
 
-    path: Path
-    range_uj: int
-    last_uj: int
-    gone_uj: int = 0
-
-    @classmethod
-    def of(cls, zone: Path) -> _Counter:
-        return cls(zone / "energy_uj", _number(zone / "max_energy_range_uj"), _number(zone / "energy_uj"))
+    def __init__(self, zone: Path) -> None:
+        self.path = zone / "energy_uj"
+        self.range_uj = _number(zone / "max_energy_range_uj")
+        self.last_uj, self.used_uj = _number(self.path), 0
 
     def joules(self) -> float:
         now_uj = _number(self.path)
         # Once around at most: a range lasts a minute, a run much less.
-        self.gone_uj += now_uj - self.last_uj + (self.range_uj if now_uj < self.last_uj else 0)
+        self.used_uj += now_uj - self.last_uj + (self.range_uj if now_uj < self.last_uj else 0)
         self.last_uj = now_uj
-        return self.gone_uj / 1e6
+        return self.used_uj / 1e6
 
 
-@dataclass(slots=True)
-class PowercapMeter:
-    """The energy of all sockets: packages, and their memory where the processor counts it.
+@METERS.register("powercap")
+class PowercapMeter(ProcessorMeter):
+    """The energy of all sockets: packages, and their memory where the processor counts it."""
 
-    Parameters
-    ----------
-    root : Path
-        Folder of the zones.
+    order = 10
+    source, run_s, step_s = "rapl", 0.1, 0.001
+    root: ClassVar[Path] = Path("/sys/class/powercap")
 
-    Raises
-    ------
-    MeterError
-        If there is no package, or its counter cannot be read.
-    """
+    @classmethod
+    def is_present(cls) -> bool:
+        """Tell whether a zone is a package: virtual machines may have the folder, and nothing in it."""
+        return any(_domain(zone) == "package" for zone in cls.root.glob(_ZONES))
 
-    root: Path = ROOT
-    source: str = field(default="rapl", init=False)
-    run_s: float = field(default=0.1, init=False)
-    step_s: float = field(default=0.001, init=False)
-    _counters: dict[str, list[_Counter]] = field(default_factory=dict, init=False)
-
-    def __post_init__(self) -> None:
-        for zone in sorted(self.root.glob(ZONES)):
-            name = _domain(zone)
-            if name in DOMAINS:
-                self._counters.setdefault(name, []).append(_Counter.of(zone))
-        if "package" not in self._counters:
-            raise MeterError(
-                f"{self.root} has no counter of a processor: expected intel-rapl zones; load the module "
-                f"intel_rapl_msr, or measure time only"
-            )
+    def __init__(self) -> None:
+        self._counters = [_Counter(zone) for zone in self.root.glob(_ZONES) if _domain(zone) in _COUNTED]
 
     def joules(self) -> float | None:
         """Return the joules of packages and memory since the meter was made; None if one cannot be read."""
-        found = self.domains()
-        return None if found is None else sum(found.get(name, 0.0) for name in TOTAL)
-
-    def domains(self) -> dict[str, float] | None:
-        """Return the joules of each domain since the meter was made; None if one cannot be read any more."""
         try:
-            return {name: sum(each.joules() for each in own) for name, own in self._counters.items()}
+            return sum(counter.joules() for counter in self._counters)
         except MeterError:
             return None
 
@@ -98,11 +71,8 @@ def _domain(zone: Path) -> str:
 def _number(path: Path) -> int:
     try:
         return int(path.read_text())
-    except PermissionError as error:
-        raise MeterError(
-            f"{path} cannot be read (permission denied): expected a readable counter of energy; as root, "
-            f"chmod a+r {path.parent.parent}/*/energy_uj, or sysctl kernel.perf_event_paranoid=0, or measure "
-            f"time only"
-        ) from error
     except (OSError, ValueError) as error:
-        raise MeterError(f"{path} cannot be read ({error}): expected a number; measure time only") from error
+        raise MeterError(
+            f"{path} cannot be read ({error}): expected a readable counter of energy; as root, chmod a+r "
+            f"{path.parent.parent}/*/energy_uj, or sysctl kernel.perf_event_paranoid=0, or measure time only"
+        ) from error

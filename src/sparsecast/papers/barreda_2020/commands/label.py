@@ -29,7 +29,7 @@ def label(
     as_json: options.JsonOption = False,
 ) -> None:
     """Measure what blocks of 250 entries take on this machine; what is kept is what networks learn from."""
-    from sparsecast.measuring.meters.command import CommandMeter
+    from sparsecast.measuring.command_meter import CommandMeter
     from sparsecast.papers.barreda_2020 import block_reports, labelling
 
     screen = options.screen()

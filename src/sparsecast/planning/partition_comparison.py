@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,45 +11,8 @@ from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError
 from sparsecast.matrices.partitioning.distributing import distribute
-from sparsecast.matrices.partitioning.distribution import Distribution
-from sparsecast.matrices.partitioning.methods import checked_ranks, idle_ranks_note, partition, usable_method
-from sparsecast.matrices.partitioning.partition import Partition
-
-
-@dataclass(frozen=True, slots=True)
-class Partitioned:
-    """A partition of a matrix, and what it makes of it.
-
-    Attributes
-    ----------
-    partition_s : float or None
-        Seconds that the partition took; None where it was read.
-    """
-
-    partition: Partition
-    distribution: Distribution
-    partition_s: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Partitions:
-    """Partitions of a matrix, least communication first; why others cannot be had; and what to say."""
-
-    partitions: Sequence[Partitioned]
-    refused: Mapping[str, str]
-    said: tuple[str, ...] = ()
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What was said, and whether ranks are without rows."""
-        ranks, rows = self.distribution.ranks, self.distribution.shape[0]
-        is_idle = any(each.partition.parts > rows for each in self.partitions)
-        return (*self.said, idle_ranks_note([ranks], rows)) if is_idle else self.said
-
-    @property
-    def distribution(self) -> Distribution:
-        """That of the first partition."""
-        return self.partitions[0].distribution
+from sparsecast.matrices.partitioning.methods import checked_ranks, partition, usable_method
+from sparsecast.results.partitions import Partitioned, Partitions
 
 
 def partitioned(A: csr_array[Any], ranks: int, method: str) -> Partitioned:
