@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from sparsecast.matrices.partitioning.partition import Partition
     from sparsecast.matrices.reading import load
     from sparsecast.operators.block_operator import Operator
-    from sparsecast.planning.plan import Plan
-    from sparsecast.planning.prediction import Prediction
     from sparsecast.records import Candidate, Forecast, Record
+    from sparsecast.results.plan import Plan
+    from sparsecast.results.prediction import Prediction
 
 __version__ = VERSION
 
@@ -55,7 +55,7 @@ _HOMES = {
     "predict": "api",
     "profile": "api",
     "structure": "api",
-    "Prediction": "planning.prediction",
+    "Prediction": "results.prediction",
     "gallery": "matrices.gallery",
     "load": "matrices.reading",
     "Candidate": "records",
@@ -63,7 +63,7 @@ _HOMES = {
     "Forecast": "records",
     "Operator": "operators.block_operator",
     "Partition": "matrices.partitioning.partition",
-    "Plan": "planning.plan",
+    "Plan": "results.plan",
     "Profile": "machines.profile",
     "Record": "records",
     "Structure": "features.structure",

@@ -404,7 +404,7 @@ def test_the_suite_has_what_the_models_need(threads):
     assert {suite for suite in suites if LinearModel.learns_from(suite)} == suites - {"gallery"}
     for matrix in (*needed, *optional):
         assert matrix.entries > 0
-        assert any(matrix.takes(name) for name in FORMATS.names())
+        assert any(benchmark_run.is_measured(matrix, name) for name in FORMATS.names())
 
 
 def test_a_real_calibration_of_the_indispensable_matrices_serves_the_models(recorded):

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparsecast.planning.dynamic_programme import PlannedBlock
-from sparsecast.planning.placement import Placement, compare
-from sparsecast.planning.plan import Plan
+from sparsecast.planning.placement import compare
 from sparsecast.records import Candidate
+from sparsecast.results.plan import Placement, Plan, PlannedBlock
 
 times = st.floats(1e-7, 1e-1)
 costs = st.floats(0.0, 10.0)

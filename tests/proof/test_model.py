@@ -72,3 +72,11 @@ def test_it_is_scored_on_what_can_be_made_again(install, document, before):
     assert matrices["columns"] == {"gallery:circuit?n=60000", "gallery:rmat?scale=15&degree=12"}
     assert matrices["linear"] == matrices["columns"] | {NOBODY_CAN_MAKE}
     assert 0 < found["models"]["columns"]["median_error"] < 1
+
+
+def test_its_own_benchmark_matrices_are_measured_on_request(install, document, data_folder):
+    for toy in ("columns", "short_csr", "few"):
+        install(toy)
+    asked = ("--device", "few", "--threads", "1", "--dtype", "float64", "--budget", "60")
+    measured = document("calibrate", "--suites", "columns", *asked)
+    assert measured["records"] == 10  # two held out and three of the suite, in both formats

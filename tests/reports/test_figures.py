@@ -8,12 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from sparsecast.benchmark.distributed_measurement import MeasuredProduct
 from sparsecast.errors import InputError
 from sparsecast.operators.applications.iterations import Iterations
 from sparsecast.operators.applications.laps import PRODUCT
-from sparsecast.planning.application_cost import ApplicationCost, LoopCost
-from sparsecast.planning.application_run import ApplicationRun
 from sparsecast.records import Bandwidth, Conditions, Configuration, DistributedRecord, Forecast, Parameters
 from sparsecast.reports.cost_figures import draw_cost, loop_shares
 from sparsecast.reports.figures import COLOURS, drawing, error_bars, format_looks, looks, scale_axis
@@ -27,6 +24,8 @@ from sparsecast.reports.time_figures import (
     rank_rows,
     refuse_many,
 )
+from sparsecast.results.application import ApplicationCost, ApplicationRun, LoopCost
+from sparsecast.results.cluster import MeasuredProduct
 
 
 def forecast(candidate, time_s, low_s=None, high_s=None, **more):

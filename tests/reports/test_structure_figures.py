@@ -8,13 +8,11 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from sparsecast.benchmark.plan_check import PlanCheck
 from sparsecast.matrices.gallery import gallery
-from sparsecast.planning.dynamic_programme import PlannedBlock
-from sparsecast.planning.plan import Plan
 from sparsecast.reports import partition_figures
 from sparsecast.reports.plan_figures import draw_plan, plan_picture
 from sparsecast.reports.structure_figures import draw_structure, row_lengths, structure_picture
+from sparsecast.results.plan import Plan, PlanCheck, PlannedBlock
 
 
 @pytest.mark.parametrize(

@@ -10,19 +10,18 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from sparsecast.benchmark.evaluation import ErrorScore, ModelScore, Repeats
-from sparsecast.benchmark.plan_check import PlanCheck
 from sparsecast.features.analysis import structure
 from sparsecast.machines.machine import Cache, Machine
 from sparsecast.matrices.gallery import gallery
-from sparsecast.matrices.partitioning.comparison import Partitions, partitioned
 from sparsecast.papers.gahvari_2007.bench_reports import twins_table
 from sparsecast.papers.gahvari_2007.twin_comparison import TwinRow, Twins, TwinScore
-from sparsecast.planning.dynamic_programme import PlannedBlock
-from sparsecast.planning.placement import Placement, compare
-from sparsecast.planning.plan import Plan
+from sparsecast.planning.partition_comparison import partitioned
+from sparsecast.planning.placement import compare
 from sparsecast.records import Bandwidth, Candidate, Forecast
 from sparsecast.reports import tables
+from sparsecast.results.evaluation import ErrorScore, ModelScore, Repeats
+from sparsecast.results.partitions import Partitions
+from sparsecast.results.plan import Placement, Plan, PlanCheck, PlannedBlock
 
 GOLDEN = Path(__file__).parents[1] / "data" / "tables"
 #: Set to write the golden files anew instead of comparing with them.

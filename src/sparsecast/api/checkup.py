@@ -7,7 +7,6 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numba
@@ -20,6 +19,7 @@ from sparsecast.errors import InputError, MeterError, ProfileError
 from sparsecast.machines import storage
 from sparsecast.machines.machine import Machine, detect
 from sparsecast.measuring.meters import processor_meter
+from sparsecast.results.machines import Finding
 from sparsecast.system.compilation import lost_kernels
 from sparsecast.system.memory import free_bytes
 
@@ -34,22 +34,6 @@ _BUSY = 0.5
 
 #: Seconds in which a program is looked at, and the part of a thread from which on it is named.
 _LOOK_S, _NAMED = 0.3, 0.2
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that was looked at.
-
-    Attributes
-    ----------
-    what, found : str
-    remedy : str
-        What to do about it; empty where all is well.
-    """
-
-    what: str
-    found: str
-    remedy: str = ""
 
 
 def checkup() -> list[Finding]:

@@ -7,13 +7,14 @@ from collections.abc import Callable
 from sparsecast.api.cluster_questions import AskedMatrix, asked_matrix
 from sparsecast.api.clustering import training_of_ranks
 from sparsecast.api.resolving import calibrated_profile, machine_of
-from sparsecast.benchmark.cluster_replay import ClusterEvaluation, replay_clusters
+from sparsecast.benchmark.cluster_replay import replay_clusters
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.partitioning.methods import partition
 from sparsecast.matrices.problem import Problem
 from sparsecast.models.clusters.cluster_model import Question, distribution_of
 from sparsecast.records import DistributedRecord
+from sparsecast.results.cluster import ClusterEvaluation
 
 
 def replay_ranks(

@@ -40,10 +40,11 @@ from sparsecast.models.clusters.cluster_model import (
 from sparsecast.models.knowledge import Withheld, with_even_rows
 from sparsecast.models.power import PowerModel
 from sparsecast.models.power_files import PowerFile
-from sparsecast.planning.cluster_choice import ClusterAnswer, choices, enough_ranks
+from sparsecast.planning.cluster_choice import choices, enough_ranks
 from sparsecast.planning.cluster_energy import ClusterPower
 from sparsecast.planning.plan import refuse_objective
 from sparsecast.records import ALGORITHMS, Configuration
+from sparsecast.results.cluster import ClusterAnswer
 
 #: Formats of the paper, which every model of ranks forecasts without times of products on a node.
 _ALWAYS = ("csr", "coo")

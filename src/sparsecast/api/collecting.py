@@ -13,7 +13,7 @@ from sparsecast.api.resolving import training_for
 from sparsecast.api.trust import one_reading
 from sparsecast.benchmark.evaluation import Scoring
 from sparsecast.benchmark.journal import AGAIN_SUITE, kept
-from sparsecast.benchmark.rarity import Rarity, rarities
+from sparsecast.benchmark.rarity import rarities
 from sparsecast.benchmark.replay import score
 from sparsecast.devices import DEVICES
 from sparsecast.devices.target import Target
@@ -24,8 +24,7 @@ from sparsecast.matrices.problem import Problem
 from sparsecast.models import MODELS
 from sparsecast.models.training import TrainingSet
 from sparsecast.records import Record
-from sparsecast.reports.pages.collection_report import CollectionReport
-from sparsecast.reports.pages.matrix_report import MatrixReport
+from sparsecast.results.reports import CollectionReport, MatrixReport, Rarity
 
 
 def first_readable(problems: Mapping[str, Problem], refused: Mapping[str, str]) -> Problem:

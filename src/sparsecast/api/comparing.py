@@ -10,8 +10,9 @@ from sparsecast.errors import InputError
 from sparsecast.features.structure import Structure
 from sparsecast.machines.profile import Profile, find_profile
 from sparsecast.matrices.problem import Problem
-from sparsecast.planning.machine_comparison import ComparedMachine, compared, without_common_format
-from sparsecast.planning.prediction import Prediction
+from sparsecast.planning.machine_comparison import compared, without_common_format
+from sparsecast.results.comparison import ComparedMachine
+from sparsecast.results.prediction import Prediction
 
 
 def profiles_to_compare(names: Sequence[str] | None = None) -> dict[str, Profile]:

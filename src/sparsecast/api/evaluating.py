@@ -20,7 +20,7 @@ from sparsecast.api.resolving import (
     training_for,
 )
 from sparsecast.api.session import Session, question
-from sparsecast.benchmark.evaluation import Evaluation, Scoring
+from sparsecast.benchmark.evaluation import Scoring
 from sparsecast.benchmark.journal import AGAIN_SUITE, USER_SUITE, keep, kept, refuse_to_lose
 from sparsecast.benchmark.replay import FOLDS
 from sparsecast.benchmark.replay import replay as replay_records
@@ -39,6 +39,7 @@ from sparsecast.models.store import fitted
 from sparsecast.models.training import TrainingSet
 from sparsecast.planning.candidates import whole_matrix
 from sparsecast.records import Candidate, Estimate, Record
+from sparsecast.results.evaluation import Evaluation
 from sparsecast.system.version import VERSION
 
 #: What was kept so many seconds ago, or later, is taken over instead of being measured again.

@@ -17,7 +17,7 @@ from sparsecast.api.resolving import machine_of, require_own
 from sparsecast.api.session import Session, question
 from sparsecast.benchmark.journal import USER_SUITE, keep
 from sparsecast.benchmark.measurement import Instruments, LeftOut, measure_candidates
-from sparsecast.benchmark.plan_check import PlanCheck, check_plan
+from sparsecast.benchmark.plan_check import check_plan
 from sparsecast.devices import DEVICES
 from sparsecast.devices.binding import bind, prepared, row_slice
 from sparsecast.devices.naming import parse_device, parse_devices
@@ -30,9 +30,9 @@ from sparsecast.measuring.surroundings import Surroundings
 from sparsecast.measuring.timing import DEFAULT_EFFORT, Effort
 from sparsecast.operators.block_operator import BlockOperator, RowProduct, Transposed
 from sparsecast.planning.adapting import AdaptingOperator
-from sparsecast.planning.plan import Plan
-from sparsecast.planning.prediction import Prediction
 from sparsecast.records import Candidate, Forecast, Record
+from sparsecast.results.plan import Plan, PlanCheck
+from sparsecast.results.prediction import Prediction
 
 
 def compile(

@@ -35,10 +35,11 @@ from sparsecast.models.power_files import PowerFile
 from sparsecast.planning.candidates import Choice, whole_matrix
 from sparsecast.planning.drift import Drift
 from sparsecast.planning.dynamic_programme import strip_statistics
-from sparsecast.planning.placement import Placement, Placements, compare
-from sparsecast.planning.plan import Plan, make_plan, refuse_objective
-from sparsecast.planning.prediction import Prediction
+from sparsecast.planning.placement import compare
+from sparsecast.planning.plan import make_plan, refuse_objective
 from sparsecast.planning.transfer import transfer_s
+from sparsecast.results.plan import Placement, Placements, Plan
+from sparsecast.results.prediction import Prediction
 
 #: Seconds that `predict --probe` measures for.
 PROBE_S = 2.0

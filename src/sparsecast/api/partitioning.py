@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from sparsecast.matrices.partitioning import distributing, methods, storage
-from sparsecast.matrices.partitioning.comparison import Partitioned, Partitions, compared, partitioned
 from sparsecast.matrices.partitioning.distribution import Distribution
 from sparsecast.matrices.partitioning.partition import Partition
 from sparsecast.matrices.problem import Problem
+from sparsecast.planning.partition_comparison import compared, partitioned
+from sparsecast.results.partitions import Partitioned, Partitions
 
 
 def partition(A: Any, ranks: int, method: str | None = None) -> Partition:

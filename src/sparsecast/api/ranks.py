@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 
 from sparsecast.api.clustering import cluster
 from sparsecast.benchmark.distributed_journal import keep_distributed
-from sparsecast.benchmark.distributed_measurement import DistributedMeasurement, MeasuredProduct
+from sparsecast.benchmark.distributed_measurement import DistributedMeasurement
 from sparsecast.benchmark.rank_calibration import RankCalibration
 from sparsecast.distributed.compiling import check_ranks
 from sparsecast.distributed.nodes import Nodes, node_machine
@@ -28,6 +28,7 @@ from sparsecast.matrices.partitioning.methods import METHODS, default_method
 from sparsecast.matrices.problem import Problem
 from sparsecast.models.clusters.cluster_model import ClusterForecast
 from sparsecast.records import ALGORITHMS, Configuration
+from sparsecast.results.cluster import MeasuredOnRanks
 
 #: The partition of 2D.
 _GRID = "uniform-2d"
@@ -75,23 +76,6 @@ class AskedProducts:
     remote_format: str | None = None
     partition: str | None = None
     dtype: str | None = None
-
-
-@dataclass(frozen=True)
-class MeasuredOnRanks:
-    """What was measured of a matrix, fastest first, and what was forecast before; complete on rank 0.
-
-    Attributes
-    ----------
-    forecasts : mapping of Configuration to ClusterForecast
-        Empty where the profile of this machine has no micro-benchmarks of ranks.
-    """
-
-    problem: Problem
-    measured: Sequence[MeasuredProduct]
-    forecasts: Mapping[Configuration, ClusterForecast]
-    refused: Mapping[str, str]
-    nodes: Nodes
 
 
 def measure_on_ranks(
@@ -143,7 +127,7 @@ def measure_on_ranks(
         raise InputError(next(iter(refused.values())))
     if keeps:
         keep_distributed(machine, [each.record for each in measured])
-    return MeasuredOnRanks(problem, measured, forecasts, refused, nodes)
+    return MeasuredOnRanks(problem, measured, forecasts, refused, tuple(nodes.notes()))
 
 
 def _refuse_unknown(asked: AskedProducts, ranks: int) -> None:

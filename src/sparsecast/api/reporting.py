@@ -18,7 +18,7 @@ from sparsecast.errors import MatrixSizeError, ProfileError
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.records import Bandwidth, Record
-from sparsecast.reports.pages.matrix_report import MatrixReport, Trust
+from sparsecast.results.reports import MatrixReport, Trust
 
 
 def matrix_report(

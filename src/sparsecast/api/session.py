@@ -41,8 +41,8 @@ from sparsecast.models.training import TrainingSet
 from sparsecast.models.transfer import UNTRIED_FACTOR, Setting, Transfer, TransferredModel, widening
 from sparsecast.planning.candidates import Choice, published_choice, whole_matrix
 from sparsecast.planning.drift import NO_DRIFT, Drift
-from sparsecast.planning.prediction import Probe
 from sparsecast.records import Estimate, Forecast
+from sparsecast.results.prediction import Probe
 
 
 @dataclass(frozen=True)

@@ -27,16 +27,10 @@ from sparsecast.operators.applications.defaults import DAMPING, EPSILON, TOLERAN
 from sparsecast.operators.applications.graphs import Links, links
 from sparsecast.operators.applications.iterations import Iterations
 from sparsecast.operators.applications.laps import Laps, VectorLoop
-from sparsecast.planning.application_cost import (
-    ApplicationCost,
-    RunConditions,
-    WorkingSet,
-    costs_of,
-    usual_over_full,
-)
-from sparsecast.planning.application_run import ApplicationRun
-from sparsecast.planning.plan import Plan
+from sparsecast.planning.application_cost import RunConditions, WorkingSet, costs_of, usual_over_full
 from sparsecast.records import VALUE_BYTES
+from sparsecast.results.application import ApplicationCost, ApplicationRun
+from sparsecast.results.plan import Plan
 
 Floats = NDArray[np.floating[Any]]
 

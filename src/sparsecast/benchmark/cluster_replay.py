@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,85 +11,14 @@ from sparsecast.benchmark.replay import FOLDS
 from sparsecast.errors import InputError, ProfileError
 from sparsecast.matrices.problem import group_of
 from sparsecast.models.clusters import CLUSTER_MODELS
-from sparsecast.models.clusters.cluster_model import ClusterForecast, ClusterModel, ClusterTraining, Question
+from sparsecast.models.clusters.cluster_model import ClusterModel, ClusterTraining, Question
 from sparsecast.records import Configuration, DistributedRecord
+from sparsecast.results.cluster import ClusterEvaluation, ClusterRow, ClusterScore
 
 #: A choice counts as good where it takes at most this share longer than the fastest.
 GOOD = 0.05
 
 QuestionOf = Callable[[DistributedRecord], Question]
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterRow:
-    """A forecast of a measured product by a model that has not seen its group of matrices.
-
-    Attributes
-    ----------
-    error : float
-        abs(predicted - measured) / measured (Hossain and Saule, section V.A.1).
-    """
-
-    model: str
-    record: DistributedRecord
-    forecast: ClusterForecast
-
-    @property
-    def error(self) -> float:
-        """Relative error of the time."""
-        return abs(self.forecast.time_s - self.record.time_s) / self.record.time_s
-
-    @property
-    def is_covered(self) -> bool | None:
-        """Whether the interval held the measurement; None without an interval."""
-        if self.forecast.low_s is None or self.forecast.high_s is None:
-            return None
-        return self.forecast.low_s <= self.record.time_s <= self.forecast.high_s
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterScore:
-    """How good a model is.
-
-    Attributes
-    ----------
-    forecasts, unforecast : int
-        Measured products that it has a forecast for, and the others.
-    median_error, mean_error, p90_error : float
-    coverage : float or None
-        Share of the measurements within their intervals; None without intervals.
-    choices : int
-        Matrices and numbers of ranks with two measured ways or more, at least one of them forecast.
-    found, good : float or None
-        Share of the choices that were the fastest measured way, and of those that take at most GOOD longer.
-    regret : float or None
-        Geometric mean of chosen over fastest time, minus 1.
-    median_noise : float or None
-        Of the measurements.
-    """
-
-    forecasts: int
-    unforecast: int
-    median_error: float
-    mean_error: float
-    p90_error: float
-    coverage: float | None
-    choices: int
-    found: float | None
-    good: float | None
-    regret: float | None
-    median_noise: float | None
-
-
-@dataclass(frozen=True)
-class ClusterEvaluation:
-    """Rows and scores, the best model first, and what was left out."""
-
-    profile: str
-    rows: tuple[ClusterRow, ...]
-    models: Mapping[str, ClusterScore]
-    refused: Mapping[str, str]
-    oversubscribed: int
 
 
 def replay_clusters(

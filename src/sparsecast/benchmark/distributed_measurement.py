@@ -27,6 +27,7 @@ from sparsecast.matrices.partitioning.partition import Partition
 from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.timing import Timing
 from sparsecast.records import Configuration, DistributedRecord
+from sparsecast.results.cluster import MeasuredProduct
 from sparsecast.system.version import VERSION
 
 #: Samples of each product, and seconds that each may wait for full speed of all cores.
@@ -37,14 +38,6 @@ _BATCHES, _BATCH_S, _MOST_CALLS = 11, 0.005, 1000
 
 #: Told which Configuration is left out, and why.
 LeftOut = Callable[[Configuration, str], None]
-
-
-@dataclass(frozen=True)
-class MeasuredProduct:
-    """A record, and the seconds from a matrix on rank 0 to a product on all ranks."""
-
-    record: DistributedRecord
-    convert_s: float
 
 
 @dataclass(frozen=True)

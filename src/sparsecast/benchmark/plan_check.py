@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
@@ -16,36 +15,7 @@ from sparsecast.devices.device import Device
 from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.measuring.timing import Effort, measure
 from sparsecast.operators.block_operator import BlockOperator
-from sparsecast.planning.plan import Plan
-
-
-@dataclass(frozen=True, slots=True)
-class PlanCheck:
-    """Measured times of a plan and of what it is compared with.
-
-    Attributes
-    ----------
-    time_s, baseline_s, scipy_s : float
-        Seconds a product: the plan's operator, plain CSR, SciPy's ``A @ x``.
-    noise : float or None
-        The largest of these Timings; None of single samples.
-    convert_s : float
-        Seconds to build the operator.
-    error : float
-        As in a Record.
-    """
-
-    time_s: float
-    baseline_s: float
-    scipy_s: float
-    noise: float | None
-    convert_s: float
-    error: float
-
-    @property
-    def gain(self) -> float:
-        """Time of plain CSR over that of the plan, minus 1."""
-        return self.baseline_s / self.time_s - 1
+from sparsecast.results.plan import Plan, PlanCheck
 
 
 def check_plan(

@@ -19,8 +19,8 @@ from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.timing import Effort, Timing, measure
 from sparsecast.models.model import Model
 from sparsecast.models.probing import PROBED, Correction, ProbedModel
-from sparsecast.planning.prediction import Probe
 from sparsecast.records import Candidate, Forecast, Record
+from sparsecast.results.prediction import Probe
 
 #: What a probe takes of one Candidate: a few products, or some tens of short ones.
 PROBE_EFFORT = Effort(samples=16, sample_s=0.0005, most_s=0.1, wait_s=0.05)

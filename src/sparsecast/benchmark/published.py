@@ -30,7 +30,6 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -50,6 +49,7 @@ from sparsecast.machines.machine import Cache, Machine, detect
 from sparsecast.machines.profile import WANTED, MatrixEntry, Profile, known_profiles
 from sparsecast.matrices.problem import PUBLISHED_PREFIX
 from sparsecast.records import PUBLISHED_SUITE, Candidate, Record
+from sparsecast.results.machines import Imported
 
 _MIB, _GIB, _MHZ = 1 << 20, 1 << 30, 1_000_000
 
@@ -126,14 +126,6 @@ FASTER_THAN_POSSIBLE = 10
 _EXECUTORS = ("cuda", "hip", "omp", "dpcpp", "reference")
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-
-
-@dataclass(frozen=True)
-class Imported:
-    """A Profile of published results, and how many results were left out for which reason."""
-
-    profile: Profile
-    left_out: Mapping[str, int]
 
 
 def import_published(paths: Sequence[Path], name: str, machine: str | None = None) -> Imported:

@@ -102,6 +102,14 @@ class RankCalibration:
             self.used_s = time.perf_counter() - self._start_s
             return keeper.save(self.measured) if keeper else None
 
+    @property
+    def notes(self) -> list[str]:
+        """What a reader must know of the measurements."""
+        notes = self.nodes.notes()
+        if self.left:
+            notes.append(f"{self.left} micro-benchmarks were left out; a larger --budget measures them")
+        return notes
+
     @contextmanager
     def _kept(self) -> Iterator[_Keeper | None]:
         """Give rank 0 what keeps the measurements; nothing elsewhere."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from sparsecast.features.structure import Structure
+from sparsecast.results.reports import Rarity
 
 #: A value is unusual where no more than this share of the others lie beyond it, on its side.
 _FEW = 0.05
@@ -36,44 +35,9 @@ TRAITS: dict[str, Callable[[Structure], float]] = {
     "columns over rows": lambda found: found.cols / max(found.rows, 1),
 }
 
-#: Added to values that may be 0 before their logarithms are taken.
-_SMALL = 1e-3
 
 #: Groups that the traits are read from.
 _GROUPS = ("row_lengths", "locality", "bands", "blocks")
-
-
-@dataclass(frozen=True, slots=True)
-class Rarity:
-    """A trait in which a matrix is unusual.
-
-    Attributes
-    ----------
-    trait : str
-        One of TRAITS.
-    value : float
-        Of the matrix.
-    end : float
-        Of the others, the largest where `is_large`, else the least.
-    is_large : bool
-        Whether few others have a value as large; otherwise few have one as small.
-    beyond, others : int
-        How many have such a value, of how many.
-    """
-
-    trait: str
-    value: float
-    end: float
-    is_large: bool
-    beyond: int
-    others: int
-
-    @property
-    def distance(self) -> float:
-        """How far outside of the range of all others, as a logarithm; 0 within it."""
-        if self.beyond:
-            return 0.0
-        return abs(math.log((self.value + _SMALL) / (self.end + _SMALL)))
 
 
 def rarities(found: Structure, others: Iterable[Structure]) -> tuple[Rarity, ...]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from sparsecast.benchmark.evaluation import Evaluation, Scoring, distinct_names
+from sparsecast.benchmark.evaluation import Scoring, distinct_names
 from sparsecast.errors import ProfileError, SparsecastError
 from sparsecast.models.model import SCORED_SUITES, Model
 from sparsecast.models.training import TrainingSet
 from sparsecast.records import PUBLISHED_SUITE, Record
+from sparsecast.results.evaluation import Evaluation
 
 #: Parts into which the groups of matrices are split; each is forecast by a model that has not seen it.
 FOLDS = 5

@@ -148,7 +148,7 @@ class Budget:
 
     def estimate_s(self, matrix: SuiteMatrix) -> float:
         """Return the seconds that a matrix will take, as far as those before it tell."""
-        calls = len(matrix.formats) or len(FORMATS.names())
+        calls = sum(is_measured(matrix, name) for name in FORMATS.names())
         product_s = 1e-9 * matrix.entries
         samples_s = self._effort.samples * max(self._effort.sample_s, (1 + _UNTIMED) * product_s)
         timing_s = _TRIALS_S + min(samples_s, self._effort.most_s + 4 * product_s)
@@ -458,7 +458,7 @@ class Calibration:
     def _measure(self, target: Target, problem: Problem, matrix: SuiteMatrix) -> list[Record]:
         chosen = whole_matrix(problem.structure, target, self.machine).candidates
         offered = self._device.calibrated(chosen)
-        wanted = [candidate for candidate in offered if matrix.takes(candidate.format)]
+        wanted = [candidate for candidate in offered if is_measured(matrix, candidate.format)]
         try:
             # Energy takes longer than time: of matrices as users have them alone.
             meter, idle_w = self._metered if matrix.suite == HELD_OUT_SUITE else (None, None)
@@ -488,6 +488,11 @@ class Calibration:
             monitor = self._device.references(self.machine, threads)
             self._surroundings[threads] = Surroundings(monitor)
         return self._surroundings[threads]
+
+
+def is_measured(matrix: SuiteMatrix, format_name: str) -> bool:
+    """Tell whether a calibration measures a format on a benchmark matrix."""
+    return matrix.takes(format_name, FORMATS.get(format_name).benchmark_kinds)
 
 
 def most_entries_here(target: Target) -> float:

@@ -52,6 +52,19 @@ class Nodes:
         """Tell whether a node has more of these ranks than cores."""
         return self.fullest(members) > self.cores
 
+    def notes(self) -> list[str]:
+        """Return what a reader must know of measurements on these ranks."""
+        ranks = range(len(self.of_rank))
+        notes = []
+        if self.is_oversubscribed(ranks):
+            notes.append(
+                f"oversubscribed: {self.fullest(ranks)} ranks share {self.cores} cores, so their times say "
+                f"nothing about a machine with a core for each rank; no model learns from them"
+            )
+        if len(ranks) == 1:
+            notes.append("one rank sends no messages: start several with mpirun -n N")
+        return notes
+
 
 def node_machine() -> Machine:
     """Describe the node of this rank, as a process without mpirun does.

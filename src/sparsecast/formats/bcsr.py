@@ -69,6 +69,7 @@ class BCSR(StorageFormat):
     """
 
     name: ClassVar[str] = "bcsr"
+    benchmark_kinds: ClassVar[tuple[str, ...]] = ("blocks",)
     unstreamed: ClassVar[tuple[str, ...]] = ("present", "order")
     predicted_from_rows: ClassVar[bool] = False
     pads_with_own_columns: ClassVar[bool] = False

@@ -27,6 +27,7 @@ class CSR(StorageFormat):
     """
 
     name: ClassVar[str] = "csr"
+    benchmark_kinds: ClassVar[tuple[str, ...]] = ("blocks", "diagonals", "symmetric", "mirrored")
     is_converted: ClassVar[bool] = False
 
     indptr: NDArray[Any]

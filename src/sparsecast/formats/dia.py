@@ -23,7 +23,7 @@ from sparsecast.system.parallel import balanced_parts, equal_parts, in_parts, on
 CHUNKS = (8, 16, 32, 64)
 
 #: Bytes of one diagonal in one chunk: as many sums as stay in registers. From 16 rows on their number made no
-#: difference beyond the noise; with 8, stencils were slower in cache (benchmarks/dia_chunks.py).
+#: difference beyond the noise; with 8, stencils were slower in cache (benchmarks/run.py dia-chunks).
 CHUNK_BYTES = 256
 
 _U64 = np.uint64
@@ -62,6 +62,7 @@ class DIA(StorageFormat):
     """
 
     name: ClassVar[str] = "dia"
+    benchmark_kinds: ClassVar[tuple[str, ...]] = ("diagonals",)
     unstreamed: ClassVar[tuple[str, ...]] = ("present", "order")
     predicted_from_rows: ClassVar[bool] = False
     pads_with_own_columns: ClassVar[bool] = False

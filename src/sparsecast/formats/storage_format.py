@@ -34,6 +34,9 @@ class StorageFormat(ABC):
     """
 
     name: ClassVar[str]
+    #: Kinds of benchmark matrices made for some formats only, on which a calibration measures this one: names
+    #: of families with `for_some_formats`, or "mirrored" twins. Every format is measured on all others.
+    benchmark_kinds: ClassVar[tuple[str, ...]] = ()
     #: Whether `from_csr` has something to do: not for CSR itself.
     is_converted: ClassVar[bool] = True
     #: Arrays that no kernel reads (bookkeeping for `to_csr`), so that a product does not stream them.

@@ -45,6 +45,7 @@ class SymmetricCSR(StorageFormat):
     """
 
     name: ClassVar[str] = "symmetric_csr"
+    benchmark_kinds: ClassVar[tuple[str, ...]] = ("symmetric", "mirrored")
     unstreamed: ClassVar[tuple[str, ...]] = ("on_diagonal",)
     predicted_from_rows: ClassVar[bool] = False
     pads_with_own_columns: ClassVar[bool] = False

@@ -6,94 +6,16 @@ Barreda et al. (2020), equations 3 and 4: T = T_once + k (T_SpMV + sum of T_loop
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
 from sparsecast.errors import ProfileError
 from sparsecast.machines.profile import Profile
-from sparsecast.operators.applications.iterations import Iterations
 from sparsecast.operators.applications.laps import PRODUCT, VectorLoop
-from sparsecast.planning.plan import Plan
 from sparsecast.records import Bandwidth, Record
-
-
-@dataclass(frozen=True, slots=True)
-class LoopCost:
-    """Forecast seconds of one run of a loop, with the ends of the interval; None where nothing tells them."""
-
-    name: str
-    time_s: float
-    low_s: float | None
-    high_s: float | None
-    is_once: bool = False
-
-    def runs(self, iterations: int) -> int:
-        """Return how often the loop runs."""
-        return 1 if self.is_once else iterations
-
-
-@dataclass(frozen=True, slots=True)
-class ApplicationCost:
-    """What a whole run will cost.
-
-    Attributes
-    ----------
-    application : str
-    profile : str
-        Its name.
-    iterations : Iterations
-    plan : Plan
-        Of the products, for the iterations expected.
-    loops : tuple of LoopCost
-        The product among them.
-    energy_j : float or None
-        None where no energy was ever measured.
-    notes : tuple of str
-    """
-
-    application: str
-    profile: str
-    iterations: Iterations
-    plan: Plan
-    loops: tuple[LoopCost, ...]
-    energy_j: float | None
-    notes: tuple[str, ...]
-
-    @property
-    def time_s(self) -> float:
-        """Seconds of the run: conversion and expected iterations."""
-        return self.total_s({loop.name: loop.time_s for loop in self.loops}, self.iterations.expected)
-
-    @property
-    def low_s(self) -> float | None:
-        """Seconds with the fewest iterations and the low ends of all loops."""
-        ends = {loop.name: loop.low_s for loop in self.loops}
-        return self._end(ends, self.iterations.low)
-
-    @property
-    def high_s(self) -> float | None:
-        """Seconds with the most iterations and the high ends of all loops."""
-        ends = {loop.name: loop.high_s for loop in self.loops}
-        return self._end(ends, self.iterations.high)
-
-    @property
-    def format(self) -> str:
-        """The formats of the plan, joined by a plus."""
-        return "+".join(dict.fromkeys(block.candidate.format for block in self.plan.blocks))
-
-    def total_s(self, seconds: Mapping[str, float], iterations: int) -> float:
-        """Return the seconds of a run of which the loops take so long, conversion included."""
-        return self.plan.convert_s + sum(each.runs(iterations) * seconds[each.name] for each in self.loops)
-
-    def shares(self) -> dict[str, float]:
-        """Return the share of each loop in the expected run, without the conversion."""
-        seconds = {loop.name: loop.runs(self.iterations.expected) * loop.time_s for loop in self.loops}
-        return {name: value / sum(seconds.values()) for name, value in seconds.items()}
-
-    def _end(self, seconds: Mapping[str, float | None], iterations: int) -> float | None:
-        known = {name: value for name, value in seconds.items() if value is not None}
-        return self.total_s(known, iterations) if len(known) == len(seconds) else None
+from sparsecast.results.application import LoopCost
+from sparsecast.results.plan import Plan
 
 
 def usual_over_full(records: Iterable[Record]) -> float:

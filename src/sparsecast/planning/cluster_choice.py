@@ -2,59 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
 
-from sparsecast.features.structure import Structure
 from sparsecast.models.clusters.cluster_model import ClusterForecast
+from sparsecast.results.cluster import ClusterChoice
 
 #: More ranks pay where they make a product faster by more than this share.
 WORTHWHILE = 0.05
-
-
-@dataclass(frozen=True)
-class ClusterChoice:
-    """One Configuration with its forecast.
-
-    Attributes
-    ----------
-    efficiency : float or None
-        Time on one rank over ranks times time; None where one rank has no forecast.
-    cost : float or None
-        Of one product, in the unit of the price of a node and hour; None without a price.
-    """
-
-    forecast: ClusterForecast
-    efficiency: float | None
-    cost: float | None
-
-
-@dataclass(frozen=True)
-class ClusterAnswer:
-    """What the choice among Configurations rests on.
-
-    Attributes
-    ----------
-    choices : tuple of ClusterChoice
-        The least of the objective first: fastest, where nothing else was asked for.
-    refused : mapping of str to str
-        What has no forecast, and why.
-    enough_ranks : int or None
-        Of the numbers of ranks asked about, the one from which on more do not pay: the fewest whose
-        fastest product takes at most WORTHWHILE longer than the fastest of all.
-    objective : str
-        One of OBJECTIVES.
-    """
-
-    name: str
-    structure: Structure
-    profile: str
-    model: str
-    choices: tuple[ClusterChoice, ...]
-    refused: Mapping[str, str]
-    notes: tuple[str, ...]
-    enough_ranks: int | None
-    objective: str = "time"
 
 
 def choices(

@@ -8,9 +8,8 @@ from typing import Any
 
 from sparsecast.machines.machine import Machine
 from sparsecast.measuring.references import Pooled, level_of, scale_since
-from sparsecast.planning.dynamic_programme import PlannedBlock
-from sparsecast.planning.plan import Plan
 from sparsecast.records import Candidate, Forecast, Record
+from sparsecast.results.plan import Plan, PlannedBlock
 
 
 @dataclass(frozen=True, slots=True)

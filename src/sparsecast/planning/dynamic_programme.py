@@ -28,6 +28,7 @@ from sparsecast.formats import FORMATS
 from sparsecast.machines.machine import Machine
 from sparsecast.models.model import Model
 from sparsecast.records import Candidate
+from sparsecast.results.plan import PlannedBlock
 
 #: Most strips the programme is run on: 131,000 blocks, a few tenths of a second.
 MAX_STRIPS = 512
@@ -40,21 +41,6 @@ MOST_PRINTED_STRIPS, PRINTED_COARSENING = 1489, 32
 _BLOCKS_AT_ONCE = 2048
 
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedBlock:
-    """One row block and how it will be done.
-
-    `last_row` belongs to the block: it is first_row - 1 for a matrix without rows. The times are forecasts,
-    of one product and of building the format.
-    """
-
-    first_row: int
-    last_row: int
-    candidate: Candidate
-    time_s: float
-    convert_s: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,73 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import takewhile
 from types import MappingProxyType
 
-from sparsecast.planning.plan import Plan
-
-
-@dataclass(frozen=True, slots=True)
-class Placement:
-    """A plan on a device, for a matrix and vectors that lie on the host before and after.
-
-    Attributes
-    ----------
-    profile : str
-        Its name.
-    plan : Plan
-        Its conversion includes the transfer of the matrix.
-    transfer_s : float
-        Forecast seconds to bring x to the device and y back, once; 0 on the host.
-    """
-
-    profile: str
-    plan: Plan
-    transfer_s: float
-
-    @property
-    def before_s(self) -> float:
-        """Seconds before the first product and after the last, if the vectors stay on the device."""
-        return self.plan.convert_s + self.transfer_s
-
-    @property
-    def total_s(self) -> float:
-        """Seconds of all products, if the vectors travel once."""
-        return self.before_s + self.plan.iterations * self.plan.time_s
-
-    @property
-    def travelling_s(self) -> float:
-        """Seconds of all products, if x and y travel for every one."""
-        return self.plan.convert_s + self.plan.iterations * (self.plan.time_s + self.transfer_s)
-
-
-@dataclass(frozen=True, slots=True)
-class Placements:
-    """The placements of a matrix, the one with the least `total_s` first.
-
-    Attributes
-    ----------
-    break_even_iterations : int or None
-        Number of products from which on the placement with the fastest product is the best, by its plan or
-        by plain CSR. 1 if it always is; None if there is only one placement, or if its product saves nothing.
-    refused : dict of str to str
-        Devices whose memory is too small for the matrix, with the message.
-    """
-
-    placements: tuple[Placement, ...]
-    break_even_iterations: int | None
-    refused: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def best(self) -> Placement:
-        """The placement with the least `total_s`."""
-        return self.placements[0]
-
-    @property
-    def fastest(self) -> Placement:
-        """The placement with the fastest single product; of equals the one that is the soonest ready."""
-        return min(self.placements, key=lambda placement: (placement.plan.time_s, placement.before_s))
+from sparsecast.results.plan import Placement, Placements
 
 
 def compare(placements: Sequence[Placement], refused: Mapping[str, str] = MappingProxyType({})) -> Placements:

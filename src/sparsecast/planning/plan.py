@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,11 +13,9 @@ from sparsecast.errors import InputError, MatrixSizeError, ProfileError, remedy_
 from sparsecast.features.row_blocks import RowBlocks, StripStatistics
 from sparsecast.machines.machine import Machine
 from sparsecast.models.model import EnergyModel, Model
-from sparsecast.models.transfer import Setting
 from sparsecast.planning.candidates import refuse_beyond_memory
-from sparsecast.planning.dynamic_programme import Costs, PlannedBlock, best_blocks, best_single_block
-from sparsecast.planning.prediction import Probe
-from sparsecast.system.tabular import Tabular
+from sparsecast.planning.dynamic_programme import Costs, best_blocks, best_single_block
+from sparsecast.results.plan import Plan, PlannedBlock
 
 #: What a plan may make least: seconds, joules, or their product, each of all products and the conversion.
 OBJECTIVES = ("time", "energy", "edp")
@@ -34,78 +31,6 @@ def refuse_objective(name: str) -> None:
 #: A plan must be forecast to be faster than a simpler one by this share. Repeated measurements of one product
 #: differ by 1 % in the median and by 8 % at the 90th percentile (docs/facts.md).
 LEAST_GAIN = 0.05
-
-
-@dataclass(frozen=True, slots=True)
-class Plan(Tabular):
-    """The way to do `iterations` products with a matrix.
-
-    Attributes
-    ----------
-    blocks : tuple of PlannedBlock
-        In the order of the rows, often one.
-    time_s, low_s, high_s : float
-        Forecast of one product, and the sums of the ends of the blocks' intervals; None where one is missing.
-    convert_s : float
-        Forecast of building all blocks.
-    baseline : PlannedBlock
-        Plain CSR in one block: no conversion on the CPU, a copy of the matrix on another device.
-    break_even_iterations : int or None
-        Products from which on the conversion has paid for itself against the baseline's: 0 where it takes no
-        longer, None where the plan is not faster.
-    notes : tuple of str
-    probe, transferred_from : Probe and Setting, or None
-        As in a Prediction.
-    as_printed : bool
-        Whether it is the plan that Guo et al. (2014) print.
-    energy_j, energy_low_j, energy_high_j : float or None
-        Forecast joules of one product, and the sums of the ends as of the time; None where no energy was ever
-        measured.
-    objective : str
-        One of OBJECTIVES.
-    """
-
-    blocks: tuple[PlannedBlock, ...]
-    iterations: int
-    time_s: float
-    low_s: float | None
-    high_s: float | None
-    convert_s: float
-    baseline: PlannedBlock
-    break_even_iterations: int | None
-    notes: tuple[str, ...] = ()
-    probe: Probe | None = None
-    as_printed: bool = False
-    transferred_from: Setting | None = None
-    energy_j: float | None = None
-    energy_low_j: float | None = None
-    energy_high_j: float | None = None
-    objective: str = "time"
-
-    def table_rows(self) -> list[dict[str, Any]]:
-        """Return a row for each row block."""
-        return [
-            {
-                "first_row": block.first_row,
-                "last_row": block.last_row,
-                "format": block.candidate.format,
-                "kernel": block.candidate.kernel,
-                "time_s": block.time_s,
-                "convert_s": block.convert_s,
-            }
-            for block in self.blocks
-        ]
-
-    def table_caption(self) -> str:
-        """Return how many products it is for, and what one takes."""
-        return (
-            f"Plan for {self.iterations:,} products of {self.time_s:.3g} s, CSR {self.baseline.time_s:.3g} s"
-        )
-
-    @property
-    def device(self) -> str:
-        """Name of the device of its Candidates."""
-        return self.baseline.candidate.device
 
 
 def make_plan(

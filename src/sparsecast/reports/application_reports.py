@@ -6,9 +6,8 @@ from typing import Any
 
 from rich.table import Table
 
-from sparsecast.planning.application_cost import ApplicationCost
-from sparsecast.planning.application_run import ApplicationRun
 from sparsecast.reports.tables import energy, interval, time
+from sparsecast.results.application import ApplicationCost, ApplicationRun
 
 
 def document(matrix: str, cost: ApplicationCost, run: ApplicationRun | None) -> dict[str, Any]:

@@ -10,10 +10,11 @@ from rich.table import Table
 
 from sparsecast.errors import InputError
 from sparsecast.models.clusters.cluster_model import ClusterForecast
-from sparsecast.planning.cluster_choice import WORTHWHILE, ClusterAnswer, ClusterChoice
+from sparsecast.planning.cluster_choice import WORTHWHILE
 from sparsecast.reports.documents import Document, matrix
 from sparsecast.reports.figures import draw_counts, drawing, error_bars, looks, scale_axis
 from sparsecast.reports.tables import energy, energy_interval, interval, size, time
+from sparsecast.results.cluster import ClusterAnswer, ClusterChoice
 
 #: What the first choice is, for each objective.
 _BEST = {"time": "Fastest", "energy": "Least energy", "edp": "Least energy times time"}

@@ -8,9 +8,10 @@ from typing import Any
 
 from rich.table import Table
 
-from sparsecast.planning.machine_comparison import ComparedMachine, notes_of
+from sparsecast.planning.machine_comparison import notes_of
 from sparsecast.reports.tables import energy_interval, interval, time
 from sparsecast.reports.time_figures import TimePanel, TimeRow, draw_times
+from sparsecast.results.comparison import ComparedMachine
 
 
 def document(rows: Sequence[ComparedMachine], refused: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:

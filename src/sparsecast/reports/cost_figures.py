@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sparsecast.planning.application_cost import ApplicationCost
-from sparsecast.planning.application_run import ApplicationRun
 from sparsecast.reports.figures import COLOURS, drawing, error_bars
 from sparsecast.reports.tables import time
+from sparsecast.results.application import ApplicationCost, ApplicationRun
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

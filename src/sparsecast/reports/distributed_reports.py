@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from rich.table import Table
 
-from sparsecast.benchmark.cluster_replay import GOOD, ClusterEvaluation, ClusterRow, ClusterScore
-from sparsecast.benchmark.distributed_measurement import MeasuredProduct
+from sparsecast.benchmark.cluster_replay import GOOD
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.matrices.problem import group_of
@@ -16,6 +15,7 @@ from sparsecast.models.clusters.cluster_model import ClusterForecast
 from sparsecast.records import Configuration, product_flops
 from sparsecast.reports.documents import Document, matrix
 from sparsecast.reports.tables import time
+from sparsecast.results.cluster import ClusterEvaluation, ClusterRow, ClusterScore, MeasuredProduct
 
 
 def document(

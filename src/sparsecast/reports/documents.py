@@ -10,18 +10,16 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from sparsecast.benchmark.evaluation import Evaluation, EvaluationRow, ModelScore
-from sparsecast.benchmark.plan_check import PlanCheck
-from sparsecast.benchmark.published import Imported
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile
-from sparsecast.matrices.partitioning.comparison import Partitioned, Partitions
 from sparsecast.models.transfer import Setting
-from sparsecast.planning.placement import Placements
-from sparsecast.planning.plan import Plan
-from sparsecast.planning.prediction import Prediction, Probe
 from sparsecast.records import Bandwidth, Candidate, Conditions, Forecast, Record
+from sparsecast.results.evaluation import Evaluation, EvaluationRow, ModelScore
+from sparsecast.results.machines import Imported
+from sparsecast.results.partitions import Partitioned, Partitions
+from sparsecast.results.plan import Placements, Plan, PlanCheck
+from sparsecast.results.prediction import Prediction, Probe
 from sparsecast.system.version import VERSION
 
 Document = dict[str, Any]

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparsecast.benchmark.evaluation import Evaluation, EvaluationRow, ModelScore
 from sparsecast.errors import InputError
 from sparsecast.reports.figures import Look, drawing, format_looks, hide, scale_axis
+from sparsecast.results.evaluation import Evaluation, EvaluationRow, ModelScore
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from sparsecast.benchmark.plan_check import PlanCheck
-from sparsecast.planning.placement import Placements
-from sparsecast.planning.plan import Plan
 from sparsecast.reports.figures import MEASURED, drawing, error_bars, format_looks, looks, scale_axis
 from sparsecast.reports.pages.spy import Spy, spy
 from sparsecast.reports.structure_figures import draw_spy
+from sparsecast.results.plan import Placements, Plan, PlanCheck
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sparsecast.benchmark.evaluation import EvaluationRow
 from sparsecast.errors import InputError
 from sparsecast.reports.documents import evaluation_row
+from sparsecast.results.evaluation import EvaluationRow
 
 _TEXTS = ("matrix", "group", "format", "kernel", "device", "dtype", "parameters", "model", "measured_at")
 _COUNTS = ("nnz", "threads")

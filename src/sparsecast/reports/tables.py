@@ -10,20 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.table import Table
 
-from sparsecast.benchmark.evaluation import ErrorScore, ModelScore, Repeats
-from sparsecast.benchmark.plan_check import PlanCheck
-from sparsecast.benchmark.published import Imported
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import threads_text
 from sparsecast.features.levels import BLOCK_SIZES
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile
-from sparsecast.matrices.partitioning.comparison import Partitions
-from sparsecast.planning.placement import Placements
-from sparsecast.planning.plan import Plan
-from sparsecast.planning.prediction import Prediction
 from sparsecast.records import Bandwidth, Candidate, Forecast, Record
+from sparsecast.results.evaluation import ErrorScore, ModelScore, Repeats
+from sparsecast.results.machines import Imported
+from sparsecast.results.partitions import Partitions
+from sparsecast.results.plan import Placements, Plan, PlanCheck
+from sparsecast.results.prediction import Prediction
 
 #: Blocks of a plan that a table shows before it says how many follow.
 _BLOCKS_SHOWN = 12

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sparsecast.benchmark.distributed_measurement import MeasuredProduct
 from sparsecast.errors import InputError
 from sparsecast.models.clusters.cluster_model import ClusterForecast
 from sparsecast.records import Candidate, Configuration, DistributedRecord, Forecast, Record
 from sparsecast.reports.figures import MEASURED, Look, drawing, error_bars, format_looks, looks, scale_axis
+from sparsecast.results.cluster import MeasuredProduct
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

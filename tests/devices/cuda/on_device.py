@@ -41,9 +41,8 @@ from sparsecast.operators.applications.cg import conjugate_gradients
 from sparsecast.operators.applications.graphs import links
 from sparsecast.operators.applications.pagerank import pagerank
 from sparsecast.operators.block_operator import RowProduct, Transposed
-from sparsecast.planning.dynamic_programme import PlannedBlock
-from sparsecast.planning.plan import Plan
 from sparsecast.records import Candidate
+from sparsecast.results.plan import Plan, PlannedBlock
 
 CUDA = DEVICES.get("cuda").kernels
 KERNEL_NAMES = [(name, variant) for name in CUDA.names() for variant in CUDA.get(name).variants]

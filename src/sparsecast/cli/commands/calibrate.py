@@ -8,7 +8,7 @@ import typer
 
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
-from sparsecast.cli.rank_options import rank_notes, refuse_beside_ranks
+from sparsecast.cli.rank_options import refuse_beside_ranks
 
 
 @command("calibrate", Panel.MACHINES)
@@ -53,7 +53,7 @@ def _of_ranks(budget_s: float, as_json: bool) -> None:
             profile = run.run()
         assert profile is not None
         path = str(user_path(profile.name))
-        notes = rank_notes(run.nodes, run.left)
+        notes = run.notes
         options.warn(notes)
         document = {
             "profile": profile.name,

@@ -11,7 +11,7 @@ import typer
 
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
-from sparsecast.cli.rank_options import rank_notes, refuse_beside_ranks
+from sparsecast.cli.rank_options import refuse_beside_ranks
 from sparsecast.cli.reading import read_matrix
 from sparsecast.errors import InputError
 
@@ -94,7 +94,7 @@ def _on_ranks(matrix: str, asked: dict[str, Any], keeps: bool, figure: Path | No
         if found is None:
             return
         name = found.problem.name
-        options.warn(rank_notes(found.nodes))
+        options.warn(found.notes)
         shown = found.measured, found.forecasts, found.refused
         if figure is not None:
             rows = time_figures.rank_rows(found.measured, found.forecasts)

@@ -30,13 +30,14 @@ class Family:
         Returns the matrix of some parameters.
     entries : callable
         Returns about its number of entries, from the same parameters.
-    formats : tuple of str
-        Formats that a calibration measures on its matrices; all, where none are named.
+    for_some_formats : bool
+        Whether a calibration measures only those formats on its matrices that name the family in their
+        `benchmark_kinds`; otherwise it measures all formats.
     """
 
     build: Callable[..., csr_array[Any]]
     entries: Callable[..., int]
-    formats: tuple[str, ...] = ()
+    for_some_formats: bool = False
 
     @property
     def parameters(self) -> tuple[str, ...]:

@@ -12,4 +12,4 @@ def _entries(block_rows: int, blocks_per_row: int, block: int, reach: float) -> 
     return block_rows * blocks_per_row * block**2
 
 
-FAMILIES.register("blocks")(Family(partial(block_matrix, seed=0), _entries, ("bcsr", "csr", "sell")))
+FAMILIES.register("blocks")(Family(partial(block_matrix, seed=0), _entries, for_some_formats=True))

@@ -12,4 +12,4 @@ def _entries(rows: int, diagonals: int, reach: float) -> int:
     return rows * diagonals
 
 
-FAMILIES.register("diagonals")(Family(partial(diagonal_matrix, seed=0), _entries, ("csr", "dia")))
+FAMILIES.register("diagonals")(Family(partial(diagonal_matrix, seed=0), _entries, for_some_formats=True))

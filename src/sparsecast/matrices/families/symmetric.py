@@ -15,4 +15,4 @@ def _symmetric(rows: int, mean_length: int, lengths: str, reach: float) -> csr_a
     return mirrored(varied_matrix(rows, mean_length, lengths, reach, seed=0))
 
 
-FAMILIES.register("symmetric")(Family(_symmetric, varied_entries, ("csr", "sell", "symmetric_csr")))
+FAMILIES.register("symmetric")(Family(_symmetric, varied_entries, for_some_formats=True))

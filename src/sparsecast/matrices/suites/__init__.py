@@ -7,7 +7,7 @@ their parts; a suite that is asked for by name is measured whole.
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 from typing import ClassVar, NamedTuple
@@ -23,11 +23,22 @@ OPTIONAL = 10
 
 @dataclass(frozen=True, slots=True)
 class SuiteMatrix:
-    """A matrix of a suite, which is named as in a Record, and what is measured on it."""
+    """A matrix of a suite, and which formats are measured on it.
+
+    Attributes
+    ----------
+    suite : str
+        Name of the suite in Records.
+    formats : tuple of str
+        Formats that the suite asks for.
+    kind : str or None
+        Where it asks for none: only formats with this one of their `benchmark_kinds`, or all.
+    """
 
     problem: Problem
     suite: str
-    formats: tuple[str, ...] = ()  # empty: all of them
+    formats: tuple[str, ...] = ()
+    kind: str | None = None
 
     @property
     def name(self) -> str:
@@ -39,9 +50,11 @@ class SuiteMatrix:
         """About its number of entries."""
         return self.problem.expected_nnz
 
-    def takes(self, format_name: str) -> bool:
-        """Tell whether a format is measured on it."""
-        return not self.formats or format_name in self.formats
+    def takes(self, format_name: str, benchmark_kinds: Container[str]) -> bool:
+        """Tell whether a format that names these kinds of benchmark matrices is measured on it."""
+        if self.formats:
+            return format_name in self.formats
+        return self.kind is None or self.kind in benchmark_kinds
 
 
 class Part(NamedTuple):
@@ -86,12 +99,12 @@ def in_turn(suites: Iterable[Iterable[SuiteMatrix]]) -> list[SuiteMatrix]:
 
 
 def suite_matrix(
-    family: str, *shape: float | str, suite: str | None = None, formats: tuple[str, ...] | None = None
+    name: str, *shape: float | str, suite: str | None = None, formats: tuple[str, ...] = ()
 ) -> SuiteMatrix:
     """Return a matrix of FAMILIES, by its parameters in their order; its suite is by default its family."""
-    known = FAMILIES.get(family)
-    problem = Problem.named(specification(family, **dict(zip(known.parameters, shape, strict=True))))
-    return SuiteMatrix(problem, suite or family, known.formats if formats is None else formats)
+    family = FAMILIES.get(name)
+    problem = Problem.named(specification(name, **dict(zip(family.parameters, shape, strict=True))))
+    return SuiteMatrix(problem, suite or name, formats, name if family.for_some_formats else None)
 
 
 def varied_benchmark(rows: int, mean_length: int, lengths: str, reach: float) -> SuiteMatrix:

@@ -168,7 +168,7 @@ class General(Suite):
             return [Part(1, in_turn(required)), twins, Part(OPTIONAL + 2, optional)]
         # A GPU is measured in every format that it has a kernel for.
         parts = [*required, optional, _large()]
-        return [Part(2, [replace(matrix, formats=()) for matrix in part]) for part in parts]
+        return [Part(2, [replace(matrix, kind=None) for matrix in part]) for part in parts]
 
 
 def _large() -> list[SuiteMatrix]:
@@ -189,6 +189,6 @@ def atlas_benchmarks() -> list[SuiteMatrix]:
     for name, size in atlas().order:
         found.append(suite_matrix("atlas", quote(name, safe=""), size))
         if size == "whole" and atlas().entries[name].structure.symmetry.triangle_nnz:
-            formats = ("csr", "symmetric_csr")
-            found.append(suite_matrix("atlas", quote(name, safe=""), MIRRORED, formats=formats))
+            mirrored = suite_matrix("atlas", quote(name, safe=""), MIRRORED)
+            found.append(replace(mirrored, kind=MIRRORED))
     return found

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from sparsecast.planning.prediction import Prediction
 from sparsecast.records import Bandwidth, Forecast, Record, product_flops
 from sparsecast.reports.figures import COLOURS
 from sparsecast.reports.tables import size
+from sparsecast.results.prediction import Prediction
 
 Spec = dict[str, Any]
 

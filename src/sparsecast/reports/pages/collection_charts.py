@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sparsecast.benchmark.evaluation import ErrorScore, EvaluationRow, ModelScore
 from sparsecast.models.model import INTERVAL_SHARE
 from sparsecast.reports.evaluation_figures import noise_band
 from sparsecast.reports.figures import COLOURS
 from sparsecast.reports.pages.charts import Chart, Spec, axis, format_colours, framed, tooltip, zoom
+from sparsecast.results.evaluation import ErrorScore, EvaluationRow, ModelScore
 
 #: Height of the square chart and of a row of the others, in pixels.
 _SQUARE, _ROW = 460, 26

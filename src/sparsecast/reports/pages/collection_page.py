@@ -9,19 +9,18 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from sparsecast.benchmark.evaluation import EvaluationRow, ModelScore, worst_of
-from sparsecast.benchmark.rarity import Rarity
+from sparsecast.benchmark.evaluation import worst_of
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.models.linear import capacity
 from sparsecast.reports import tables
 from sparsecast.reports.evaluation_figures import noise_band
 from sparsecast.reports.pages import collection_charts
 from sparsecast.reports.pages.charts import Chart
-from sparsecast.reports.pages.collection_report import CollectionReport
 from sparsecast.reports.pages.drawing import Draw, drawn
 from sparsecast.reports.pages.matrix_page import machine_rows, trust_rows
-from sparsecast.reports.pages.matrix_report import MatrixReport
 from sparsecast.reports.pages.rendering import head_of, page, rows_of
+from sparsecast.results.evaluation import EvaluationRow, ModelScore
+from sparsecast.results.reports import CollectionReport, MatrixReport, Rarity
 
 #: Matrices whose errors are explained, and features that each explanation names.
 _WORST, _RARITIES = 10, 3

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from sparsecast.models.model import INTERVAL_SHARE
-from sparsecast.planning.prediction import Prediction
 from sparsecast.records import Forecast
 from sparsecast.reports import tables
 from sparsecast.reports.figures import COLOURS
 from sparsecast.reports.pages import charts
 from sparsecast.reports.pages.drawing import Draw, drawn
-from sparsecast.reports.pages.matrix_report import MatrixReport
 from sparsecast.reports.pages.rendering import page, rows_of
 from sparsecast.reports.pages.spy import Spy, spy
+from sparsecast.results.prediction import Prediction
+from sparsecast.results.reports import MatrixReport
 
 _FORECAST_HEAD = (
     "format",

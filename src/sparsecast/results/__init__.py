@@ -1,0 +1,1 @@
+"""What questions return: plain classes that list their columns once."""

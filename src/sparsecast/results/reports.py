@@ -1,0 +1,150 @@
+"""What the pages of a matrix and of a collection show."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Self
+
+from sparsecast.devices.target import Target
+from sparsecast.features.structure import Structure
+from sparsecast.machines.profile import Profile
+from sparsecast.matrices.problem import Problem
+from sparsecast.records import Bandwidth, Record
+from sparsecast.results.evaluation import Evaluation, EvaluationRow
+from sparsecast.results.plan import Plan
+from sparsecast.results.prediction import Prediction
+
+#: Added to values that may be 0 before their logarithms are taken.
+_SMALL = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class Rarity:
+    """A trait in which a matrix is unusual.
+
+    Attributes
+    ----------
+    trait : str
+        One of TRAITS.
+    value : float
+        Of the matrix.
+    end : float
+        Of the others, the largest where `is_large`, else the least.
+    is_large : bool
+        Whether few others have a value as large; otherwise few have one as small.
+    beyond, others : int
+        How many have such a value, of how many.
+    """
+
+    trait: str
+    value: float
+    end: float
+    is_large: bool
+    beyond: int
+    others: int
+
+    @property
+    def distance(self) -> float:
+        """How far outside of the range of all others, as a logarithm; 0 within it."""
+        if self.beyond:
+            return 0.0
+        return abs(math.log((self.value + _SMALL) / (self.end + _SMALL)))
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """How far a profile can be trusted for a question.
+
+    Attributes
+    ----------
+    records, matrices : int
+        That its model is fitted to.
+    noise : float or None
+        Median difference between the earlier and the later half of the samples of its Records.
+    age_days : float or None
+        Since the newest of these Records; None where nobody wrote down when they were measured.
+    drift : str
+        In words, how the machine has changed since then.
+    """
+
+    records: int
+    matrices: int
+    noise: float | None
+    age_days: float | None
+    drift: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MatrixReport:
+    """What is known of a matrix on a machine.
+
+    Attributes
+    ----------
+    problem, profile, target : Problem, Profile and Target
+        What the question was about.
+    structure : Structure
+    prediction : Prediction
+    plan : Plan or None
+        None where none can be made; `unplanned` says why.
+    measured : dict of str to Record
+        For each format, the newest measurement that was kept of this matrix on that machine.
+    roofs : tuple of Bandwidth
+        What the machine reads from arrays of various sizes, small ones first.
+    trust : Trust
+    """
+
+    problem: Problem
+    profile: Profile
+    target: Target
+    structure: Structure
+    prediction: Prediction
+    plan: Plan | None
+    unplanned: str
+    measured: dict[str, Record]
+    roofs: tuple[Bandwidth, ...]
+    trust: Trust
+
+    def released(self) -> Self:
+        """Return the same report without the matrix, which would be made again when needed."""
+        return replace(self, problem=self.problem.released())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CollectionReport:
+    """What is known of a collection of matrices on a machine.
+
+    Attributes
+    ----------
+    matrices : tuple of str
+        Paths, folders and gallery matrices, as they were asked for.
+    reports : dict of str to MatrixReport
+        By name; their problems hold no matrix any more.
+    model : str
+        That forecasts each matrix, and whose errors are shown one by one.
+    evaluation : Evaluation
+        Scores of the models on what was measured of these matrices, none of which they had seen.
+    rarities : dict of str to tuple of Rarity
+        In what each measured matrix is unusual among those of other groups that the model learned from.
+    refused : dict of str to str
+        Matrices that cannot be forecast, and why.
+    """
+
+    matrices: tuple[str, ...]
+    reports: Mapping[str, MatrixReport]
+    model: str
+    evaluation: Evaluation
+    rarities: Mapping[str, tuple[Rarity, ...]]
+    refused: Mapping[str, str]
+
+    @property
+    def rows(self) -> list[EvaluationRow]:
+        """The forecasts of `model` that were compared with a measurement."""
+        return [row for row in self.evaluation.rows if row.model == self.model]
+
+    @property
+    def unmeasured(self) -> list[str]:
+        """Matrices of which no measurement was kept."""
+        measured = {row.matrix for row in self.evaluation.rows}
+        return [name for name in self.reports if name not in measured]
