@@ -43,11 +43,11 @@ from sparsecast.benchmark.replay import replay
 from sparsecast.benchmark.run import LEAST_BUDGET_S, Calibration
 from sparsecast.devices.bandwidths import measure_bandwidths
 from sparsecast.devices.binding import prepared
-from sparsecast.devices.cuda.clock import EventClock
 from sparsecast.devices.cuda.driver import detect_gpu
-from sparsecast.devices.cuda.launching import SIMULATED
 from sparsecast.devices.cuda.meter import NvmlMeter
 from sparsecast.devices.cuda.nvidia import NvidiaGPU
+from sparsecast.devices.gpu.clock import EventClock
+from sparsecast.devices.gpu.launching import SIMULATED
 from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.devices.target import Target
 from sparsecast.errors import DeviceError, InputError, ProfileError

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import bsr_array, csr_array
 
-from sparsecast.devices.cuda.launching import interface, upload
+from sparsecast.devices.gpu.launching import interface, upload
 from sparsecast.features.blocks import BLOCK_SIZES, block_fill
 from sparsecast.formats.bcsr import best_block
 from sparsecast.measuring.timing import Call

@@ -219,7 +219,7 @@ from types import SimpleNamespace
 
 import gpu_campaign
 import gpu_graphs
-from sparsecast.devices.cuda.launching import DeviceProduct
+from sparsecast.devices.gpu.launching import DeviceProduct
 
 gpu_graphs.GRAPHED = 2
 queued, launched = [], []

@@ -8,8 +8,8 @@ import pytest
 
 from sparsecast.devices import DEVICES
 from sparsecast.devices.bandwidths import measure_bandwidths
-from sparsecast.devices.cuda import clock as cuda_clock
-from sparsecast.devices.cuda.nvidia import MOST_TRANSFER_BYTES
+from sparsecast.devices.gpu import clock as cuda_clock
+from sparsecast.devices.gpu.gpu_device import MOST_TRANSFER_BYTES
 from sparsecast.machines import gpu
 from sparsecast.machines.machine import Cache, Machine
 from sparsecast.measuring.timing import Effort

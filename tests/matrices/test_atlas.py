@@ -18,7 +18,7 @@ SMALL = [(name, size) for name, size in atlas().order if atlas_entries(name, siz
 
 def test_every_entry_is_consistent_and_names_its_source():
     found = atlas()
-    assert len(found.entries) > 100 and "benchmarks/atlas.py" in found.source["command"]
+    assert len(found.entries) > 100 and "benchmarks/run.py atlas" in found.source["command"]
     for name, entry in found.entries.items():
         entry.structure.checked()
         assert not entry.structure.lacks(["row_lengths", "locality", "bands", "blocks"]), name

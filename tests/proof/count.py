@@ -15,7 +15,9 @@ PROOFS = {
     "(b) model with a feature group and benchmark matrices": [HERE / "toys" / "columns"],
     "(c) model of energy": [HERE / "toys" / "joules"],
     "(d) device that replays Records": [HERE / "toys" / "replayed"],
+    "(p) paper with a model, a suite, a command and a function": [HERE / "toys" / "paper"],
     "(e) operator over two parts": [HERE / "test_operator_over_parts.py"],
+    "(f) application": [HERE / "toys" / "jacobi"],
     "meter": [HERE / "toys" / "watts"],
     "second GPU": [HERE / "toys" / "simulated_gpu"],
 }
@@ -40,6 +42,6 @@ def code_lines(path: Path) -> int:
 if __name__ == "__main__":
     print("| change | files new | files edited in src | lines | lines of code |\n|---|---|---|---|---|")
     for name, places in PROOFS.items():
-        files = [f for p in places for f in ([p] if p.is_file() else sorted(p.glob("*.*")))]
+        files = [f for p in places for f in ([p] if p.is_file() else sorted(p.rglob("*.*")))]
         written = sum(len(file.read_text().splitlines()) for file in files)
         print(f"| {name} | {len(files)} | 0 | {written} | {sum(map(code_lines, files))} |")

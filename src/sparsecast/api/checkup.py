@@ -146,11 +146,13 @@ def _calibration(machine: Machine) -> Iterator[Finding]:
 
 
 def _gpu(machine: Machine) -> Iterator[Finding]:
-    try:
-        found = DEVICES.get("cuda").describe()
-        yield Finding("GPU", found.gpu.name if found.gpu else found.name)
-    except InputError as error:
-        yield Finding("GPU", "none that can be used", f"if there is one: {error}")
+    devices = [DEVICES.get(name) for name in DEVICES.names()]
+    for device in (device for device in devices if device.kind == "GPU"):
+        try:
+            described = device.describe()
+            yield Finding("GPU", described.gpu.name if described.gpu else described.name)
+        except InputError as error:
+            yield Finding("GPU", "none that can be used", f"if there is one: {error}")
 
 
 def _meter(machine: Machine) -> Iterator[Finding]:

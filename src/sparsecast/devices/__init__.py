@@ -19,6 +19,7 @@ DEVICES: Registry[Device] = Registry(
         "compiling",
         "device",
         "format_kernels",
+        "gpu",
         "naming",
         "reference",
         "target",

@@ -29,11 +29,15 @@ def bind(A: csr_array[Any], candidate: Candidate) -> Bound:
 
     Raises
     ------
+    DeviceError
+        If the library of the device is missing.
     FormatError, MatrixSizeError
         If the format does not suit the matrix.
     """
     storage: Any = FORMATS.get(candidate.format)
-    kernels = DEVICES.get(candidate.device).kernels.get(candidate.format)
+    device = DEVICES.get(candidate.device)
+    device.require_library()
+    kernels = device.kernels.get(candidate.format)
     matrix = storage.from_csr(A, **candidate.parameters)
     multivector = kernels.bind_multivector(matrix, candidate.threads) if kernels.bind_multivector else None
     return Bound(matrix, kernels.bind(matrix, candidate.kernel, candidate.threads), multivector)

@@ -41,6 +41,8 @@ class Device(ABC):
     ----------
     name : str
         As in a Candidate, and as the folder.
+    kind : str
+        What users call such a device: ``"processor"``, ``"GPU"``.
     dtypes : tuple of str
         Types of values that its kernels take.
     kernels : Registry of FormatKernels
@@ -58,6 +60,7 @@ class Device(ABC):
     """
 
     name: ClassVar[str]
+    kind: ClassVar[str] = "processor"
     dtypes: ClassVar[tuple[str, ...]]
     kernels: ClassVar[Registry[FormatKernels]]
     is_numbered: ClassVar[bool] = False
@@ -77,6 +80,10 @@ class Device(ABC):
         Where devices have numbers, `index` is that of the device, by default the current one. Raises a
         DeviceError if it cannot be found or used.
         """
+
+    def require_library(self) -> None:
+        """Raise a DeviceError if the library or the driver of the device is missing: before it is used."""
+        return
 
     @abstractmethod
     def threads(self, machine: Machine, asked: int | None) -> int:

@@ -28,7 +28,7 @@ class FormatKernels:
         stated rule. The Machine is that asked about, which need not be the one at hand.
     bind : callable
         (matrix in the format, variant, threads) to a Product that can be called any number of times. On a
-        CUDA device, whose threads all take part whatever `threads` says, it is a DeviceProduct, for x and y
+        GPU, whose threads all take part whatever `threads` says, it is a DeviceProduct, for x and y
         that lie on the device.
     bind_multivector : callable, optional
         (matrix in the format, threads) to a Product with several vectors: X and out are C-contiguous, of

@@ -18,7 +18,7 @@ from sparsecast.system.jit import njit
 
 #: Above this share of mispredicted rows, a row loop without a branch at its end is faster. The longer the
 #: rows, the less their ends count against the extra work. A line through the shares where both are equally
-#: fast, on synthetic rows (benchmarks/csr_row_loops.py): 0.2 at 3 entries a row, 0.35 at 8, 0.55 from 20 on.
+#: fast, on synthetic rows (benchmarks/run.py csr-loops): 0.2 at 3 entries a row, 0.35 at 8, 0.55 from 20 on.
 MISPREDICTED_SHARE, MISPREDICTED_SHARE_AN_ENTRY, GREATEST_MISPREDICTED_SHARE = 0.15, 0.02, 0.55
 
 Integers = NDArray[np.int64]

@@ -23,7 +23,7 @@ from sparsecast.system.parallel import balanced_parts, equal_parts, in_parts, on
 CHUNKS = (8, 16, 32, 64)
 
 #: Bytes of one diagonal in one chunk: as many sums as stay in registers. From 16 rows on their number made no
-#: difference beyond the noise; with 8, stencils were slower in cache (benchmarks/dia_chunks.py).
+#: difference beyond the noise; with 8, stencils were slower in cache (benchmarks/run.py dia-chunks).
 CHUNK_BYTES = 256
 
 _U64 = np.uint64

@@ -24,12 +24,12 @@ CHUNK_ROWS = 8
 
 #: Sorting windows that are tried before all rows are sorted. A small window keeps neighbours together, so
 #: that x and y stay in the nearest cache: on a narrow band a window of 256 is faster than sorting all
-#: (benchmarks/sell_window.py).
+#: (benchmarks/run.py sell-windows).
 WINDOWS = (1, 256, 1024)
 
 #: A window is good enough if it stores at most this share more than a sort of all rows would: padding beyond
 #: it costs more than the neighbours are worth: power-law rows that draw from far columns are slower in
-#: windows of 256 than all sorted (benchmarks/sell_window.py).
+#: windows of 256 than all sorted (benchmarks/run.py sell-windows).
 PADDING_ABOVE_LEAST = 0.05
 
 #: Up to this share of mispredicted rows the rows are expected to stay in order. Only forecasts of the

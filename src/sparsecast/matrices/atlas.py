@@ -1,7 +1,7 @@
 """The atlas: Structures of real matrices, from which a calibration makes twins to learn from.
 
-The shipped file has counts and histograms only. `benchmarks/atlas.py` derives it from a collection of
-matrices, and puts the twins in an order that covers the space of features at every length.
+The shipped file has counts and histograms only. `python benchmarks/run.py atlas` derives it from a collection
+of matrices, and puts the twins in an order that covers the space of features at every length.
 """
 
 from __future__ import annotations

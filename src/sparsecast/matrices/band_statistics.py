@@ -2,7 +2,7 @@
 
 Gahvari et al. 2007, section IV and Table II, feed their generator with such shares, averaged over 275
 matrices and grouped by density. What ships here is derived from another corpus by
-`benchmarks/band_statistics.py`; the file names its source.
+`python benchmarks/run.py band-statistics`; the file names its source.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Disturbance: whether other work made measured times too long, and by how much at most.
 
-The figures are those of `benchmarks/busy_machine.py`.
+The figures are those of `python benchmarks/run.py busy-machine`.
 """
 
 from __future__ import annotations

@@ -25,7 +25,8 @@ import numpy as np
 if TYPE_CHECKING:
     from sparsecast.measuring.core_speed import CoreSpeed  # it imports Numba, which a forecast does without
 
-#: Which of the samples is the time: a tenth of them is shorter. `benchmarks/busy_machine.py` compares others.
+#: Which of the samples is the time: a tenth of them is shorter. It is compared with others by
+#: `python benchmarks/run.py busy-machine`.
 LOW_SHARE = 0.1
 
 #: Samples of one callable in a row, after a call that is not timed. More turns would follow a drift more

@@ -8,7 +8,7 @@ A product's time is taken for the sum of three parts:
 - computing: the rest, which follows a power of cores times frequency.
 
 Both shares and the power are what measured machines teach, with how far off this is for each of them that was
-left out: `benchmarks/data_sheets.py` finds them.
+left out: `python benchmarks/run.py data-sheets` finds them.
 """
 
 from __future__ import annotations

@@ -5,12 +5,15 @@ else; a module is imported only when its name is asked for. A paper adds members
 that is called as the package: `papers/guo_2014/models` adds to `sparsecast.models`. A distribution of
 somebody else adds members by entry points whose group is the name of that package:
 ``[project.entry-points."sparsecast.formats"]``. The name of the entry point is that of the member, its value
-the module that registers it. No member takes the place of another: a plug-in whose name is taken is an error.
+the module that registers it. A whole paper is one entry point of the group ``"sparsecast.papers"``, whose
+value is a package with folders such as `models`. No member takes the place of another: a name that is taken
+is an error.
 """
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import pkgutil
 from collections.abc import Callable
 from functools import cached_property
@@ -30,7 +33,16 @@ def papers() -> dict[str, Path]:
     """Return the folder of each paper by the dotted name of its package, without importing it."""
     folder = Path(__file__).parents[1] / "papers"
     names = (info.name for info in pkgutil.iter_modules([str(folder)]) if info.ispkg)
-    return {f"{_PAPERS}.{name}": folder / name for name in names}
+    found = {f"{_PAPERS}.{name}": folder / name for name in names}
+    for point in metadata.entry_points(group=_PAPERS):
+        spec = importlib.util.find_spec(point.value)
+        if spec is None or not spec.submodule_search_locations:
+            raise PluginError(
+                f"paper '{point.name}': expected a package {point.value}, found none; install the "
+                f"distribution anew, or remove it"
+            )
+        found[point.value] = Path(spec.submodule_search_locations[0])
+    return found
 
 
 class Registry(Generic[T]):
@@ -67,12 +79,20 @@ class Registry(Generic[T]):
         leaf = self._package.rpartition(".")[2]
         folders = {self._package: list(package.__path__)}
         folders |= {f"{paper}.{leaf}": [str(path / leaf)] for paper, path in papers().items()}
-        return {
-            info.name.replace("_", self._separator): f"{folder}.{info.name}"
-            for folder, paths in folders.items()
-            for info in pkgutil.iter_modules(paths)
-            if info.name not in self._helpers
-        }
+        modules: dict[str, str] = {}
+        for folder, paths in folders.items():
+            for info in pkgutil.iter_modules(paths):
+                if info.name not in self._helpers:
+                    self._enter(modules, info.name.replace("_", self._separator), f"{folder}.{info.name}")
+        return modules
+
+    def _enter(self, owners: dict[str, str], name: str, owner: str) -> None:
+        """Enter a member with what brings it; the same one may lie twice on the path."""
+        if owners.setdefault(name, owner) != owner:
+            raise PluginError(
+                f"{self.kind} '{name}' of {owner}: expected a name that is not taken, but {owners[name]} has "
+                f"it; remove that distribution, or have it renamed"
+            )
 
     @cached_property
     def _plugins(self) -> dict[str, str]:
@@ -80,13 +100,8 @@ class Registry(Generic[T]):
         owners = dict(self._modules)
         plugins: dict[str, str] = {}
         for point in metadata.entry_points(group=self._package):
-            owner = f"{point.dist.name if point.dist else 'a distribution'} ({point.value})"
-            # The same distribution may lie twice on the path: then it is one and the same member.
-            if owners.setdefault(point.name, owner) != owner:
-                raise PluginError(
-                    f"{self.kind} '{point.name}' of {owner}: expected a name that is not taken, but "
-                    f"{owners[point.name]} has it; remove that distribution, or have it renamed"
-                )
+            distribution = point.dist.name if point.dist else "a distribution"
+            self._enter(owners, point.name, f"{distribution} ({point.value})")
             plugins[point.name] = point.value
         return plugins
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from sparsecast.devices.cuda.launching import SIMULATED
+from sparsecast.devices.gpu.launching import SIMULATED
 
 if SIMULATED:
     from numba.cuda.simulator import kernel as simulator

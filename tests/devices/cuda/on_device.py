@@ -18,11 +18,11 @@ from sparsecast.benchmark.plan_check import check_plan
 from sparsecast.benchmark.run import Calibration
 from sparsecast.devices import DEVICES
 from sparsecast.devices.binding import prepared, row_slice
-from sparsecast.devices.cuda import launching, tiles
-from sparsecast.devices.cuda.launching import SIMULATED, THREADS, cuda
 from sparsecast.devices.cuda.nvidia import NvidiaGPU
-from sparsecast.devices.cuda.operator import DeviceOperator
-from sparsecast.devices.cuda.tiles import TILE
+from sparsecast.devices.gpu import launching, tiles
+from sparsecast.devices.gpu.launching import SIMULATED, THREADS, cuda
+from sparsecast.devices.gpu.operator import DeviceOperator
+from sparsecast.devices.gpu.tiles import TILE
 from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.devices.target import Target
 from sparsecast.errors import InputError, MatrixSizeError, PaddingError
@@ -388,7 +388,7 @@ def without_allocation(monkeypatch, *free):
     left = list(free)
     freed = SimpleNamespace(clear=lambda: left.pop(0) if len(left) > 1 else None)
     context = SimpleNamespace(get_memory_info=lambda: SimpleNamespace(free=left[0]), deallocations=freed)
-    monkeypatch.setattr(launching, "numba_cuda", lambda: SimpleNamespace(current_context=lambda: context))
+    monkeypatch.setattr(launching, "cuda", SimpleNamespace(current_context=lambda: context))
 
 
 def test_vectors_are_refused_before_they_are_taken_too(monkeypatch):

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from sparsecast.devices.cuda import clock as cuda_clock
-from sparsecast.devices.cuda.clock import EventClock
+from sparsecast.devices.gpu import clock as cuda_clock
+from sparsecast.devices.gpu.clock import EventClock
 
 
 class FakeCuda:
@@ -42,14 +42,14 @@ class FakeCuda:
 
 def test_calls_lie_between_two_events_after_earlier_work_and_milliseconds_become_seconds(monkeypatch):
     device = FakeCuda()
-    monkeypatch.setattr(cuda_clock, "numba_cuda", lambda: device)
+    monkeypatch.setattr(cuda_clock, "cuda", device)
     assert EventClock().seconds(device.call, 3) == pytest.approx(6e-3)
     assert device.log == ["wait for device", "record", "call", "call", "call", "record", "wait for event"]
 
 
 SIMULATED = """
 
-from sparsecast.devices.cuda.clock import (
+from sparsecast.devices.gpu.clock import (
     EventClock,
     device_copy,
     device_download,

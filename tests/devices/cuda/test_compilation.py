@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from sparsecast.devices import DEVICES
 from sparsecast.devices.binding import prepared
-from sparsecast.devices.cuda import launching
+from sparsecast.devices.gpu import launching
 from sparsecast.formats import FORMATS
 from sparsecast.matrices.gallery import gallery
 
@@ -51,7 +51,7 @@ def device(monkeypatch):
         device_array=lambda entries, dtype: OnDevice(np.empty(entries, dtype)),
         current_context=lambda: memory,
     )
-    monkeypatch.setattr(launching, "numba_cuda", lambda: stand_in)
+    monkeypatch.setattr(launching, "cuda", stand_in)
 
 
 def every_case():
@@ -181,7 +181,7 @@ def launches(device, monkeypatch):
         assert kernel == "a kernel"
         made.append((stream, config.grid[0], config.block[0], arguments))
 
-    monkeypatch.setattr(launching, "launch", launch)
+    monkeypatch.setattr(launching.core, "launch", launch)
     return made
 
 
@@ -202,7 +202,7 @@ def test_a_launch_hands_on_addresses_and_sizes_of_their_own_width(launches):
 
 def test_the_blocks_of_an_operator_are_queued_one_after_the_other_into_one_y(launches):
     from sparsecast.devices.binding import row_slice
-    from sparsecast.devices.cuda.operator import DeviceOperator
+    from sparsecast.devices.gpu.operator import DeviceOperator
     from sparsecast.operators.block_operator import RowProduct
 
     A = gallery("poisson2d", n=20)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from sparsecast.devices import DEVICES
-from sparsecast.devices.cuda.nvidia import SOON_ENTRIES
+from sparsecast.devices.gpu.gpu_device import SOON_ENTRIES
 from sparsecast.devices.target import Target
 from sparsecast.features.analysis import structure
 from sparsecast.machines.gpu import GPU
@@ -127,9 +127,9 @@ import pytest
 
 from sparsecast.benchmark.measurement import Instruments, measure_candidates, right_hand_side
 from sparsecast.errors import MatrixSizeError, WrongResultError
-from sparsecast.devices.cuda import launching
+from sparsecast.devices.gpu import launching
 from sparsecast.devices.binding import Bound
-from sparsecast.devices.cuda.launching import DeviceProduct
+from sparsecast.devices.gpu.launching import DeviceProduct
 from sparsecast.devices.cuda.nvidia import NvidiaGPU
 from sparsecast.machines.machine import detect
 from sparsecast.matrices.gallery import gallery
@@ -194,7 +194,7 @@ assert all(len({part[i] for part in seen}) == copies for i in range(3))  # each 
 with pytest.MonkeyPatch.context() as patch:  # a device without a function that allocates
     freed = SimpleNamespace(clear=lambda: None)
     context = SimpleNamespace(get_memory_info=lambda: SimpleNamespace(free=3000), deallocations=freed)
-    patch.setattr(launching, "numba_cuda", lambda: SimpleNamespace(current_context=lambda: context))
+    patch.setattr(launching, "cuda", SimpleNamespace(current_context=lambda: context))
     with pytest.raises(MatrixSizeError, match=rf"{copies - 1} cold copies would take .* on the device"):
         device.call(chosen[0], bound, np.zeros(16), np.zeros(16))
 

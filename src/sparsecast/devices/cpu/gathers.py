@@ -3,7 +3,7 @@
 Processors differ in this more than in anything else that a product does. Some read four places as fast as
 they read them one by one, and save the instructions between; others take several times as long, and Numba
 would use it on all of them alike. So it is asked for by hand, and only on processors where it was measured
-to win (benchmarks/gathers.py measures the one at hand).
+to win (benchmarks/run.py gathers measures the one at hand).
 """
 
 from __future__ import annotations

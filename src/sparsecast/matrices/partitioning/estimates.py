@@ -27,13 +27,12 @@ def estimated_distribution(
     local 1D communicates depends on the pattern.
 
     - Without `dimension` the numbers are upper bounds: each entry needs an entry of x of another rank, and no
-      two the same, as far as there are so many.
-    - With it the matrix is that of a mesh: N^d points, that depend on their neighbours one step along each
-      axis. Parts of METIS are cubes of v = n/P points, which have 2 d faces of v^((d-1)/d) points, but on the
-      boundary of the mesh. Other methods cut a mesh that is numbered along its axes into strips. More entries
-      a row than 2 d + 1 are taken for neighbours across corners: more entries are remote then, and words are
-      too few. `benchmarks/partitions.py` compares with the count: METIS has 1.01 to 1.14 times the words in
-      theory for 5 and 7 points, and 1.4 to 2.1 times for 27.
+    two the same, as far as there are so many. - With it the matrix is that of a mesh: N^d points, that depend
+    on their neighbours one step along each axis. Parts of METIS are cubes of v = n/P points, which have 2 d
+    faces of v^((d-1)/d) points, but on the boundary of the mesh. Other methods cut a mesh that is numbered
+    along its axes into strips. More entries a row than 2 d + 1 are taken for neighbours across corners: more
+    entries are remote then, and words are too few. `python benchmarks/run.py partitions` compares with the
+    count: METIS has 1.01 to 1.14 times the words in theory for 5 and 7 points, and 1.4 to 2.1 times for 27.
 
     Parameters
     ----------

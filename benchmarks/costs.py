@@ -1,0 +1,436 @@
+"""Costs of conversions, Structures, reading, forecasts, plans, partitions and the start."""
+
+from __future__ import annotations
+
+import gzip
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import tracemalloc
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import numba
+import numpy as np
+import typer
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.io import mmread, mmwrite
+from scipy.sparse import csr_array
+
+import sparsecast as sc
+from experiment import (
+    Matrices,
+    ProfileName,
+    Rows,
+    alternated,
+    checked_product,
+    experiment,
+    medians,
+    most_threads,
+    named,
+    percent,
+    timed,
+)
+from sparsecast.errors import InputError, ProfileError
+from sparsecast.features.analysis import structure as structure_of
+from sparsecast.features.structure import Structure
+from sparsecast.formats import FORMATS
+from sparsecast.formats.storage_format import StorageFormat
+from sparsecast.matrices.gallery import gallery_from_specification
+from sparsecast.matrices.reading import load
+
+PANEL = "Costs"
+
+#: Gallery matrices above 1 million and above 10 million entries.
+LARGE = (
+    *("poisson3d?n=60", "poisson3d?n=40&points=27", "elasticity3d?n=20", "banded?n=100000"),
+    *("circuit?n=300000", "rmat?scale=17&degree=12", "random?n=200000", "random?n=600000&nnz_per_row=2"),
+    *("arrow?n=400000", "poisson2d?n=1500", "poisson3d?n=120", "poisson3d?n=75&points=27"),
+    *("elasticity3d?n=36", "banded?n=700000", "circuit?n=2500000", "rmat?scale=20&degree=12"),
+    *("random?n=1500000", "random?n=6000000&nnz_per_row=2", "arrow?n=2500000"),
+)
+
+
+def least(tasks: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
+    """Return the least seconds of tasks that take turns."""
+    return {name: min(values) for name, values in alternated(tasks, rounds).items()}
+
+
+def peak_bytes(task: Callable[[], Any]) -> tuple[Any, int]:
+    """Return what a call gives, and the most memory that it had allocated, as far as NumPy tells."""
+    tracemalloc.start()
+    try:
+        return task(), tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def arrays_of(matrix: StorageFormat | csr_array[Any]) -> list[NDArray[Any]]:
+    """Return the arrays of a matrix."""
+    if isinstance(matrix, StorageFormat):
+        return list(matrix.arrays.values())
+    return [matrix.indptr, matrix.indices, matrix.data]
+
+
+def bytes_of(arrays: Iterable[NDArray[Any]]) -> int:
+    """Return the bytes of arrays."""
+    return sum(array.nbytes for array in arrays)
+
+
+def extra_memory(call: Callable[[], Any], source: StorageFormat | csr_array[Any]) -> float:
+    """Return the peak of a conversion beside its source and its target, over the bytes of both."""
+    target, peak = peak_bytes(call)
+    before, after = arrays_of(source), arrays_of(target)
+    new = [array for array in after if not any(np.shares_memory(array, other) for other in before)]
+    return (peak - bytes_of(new)) / (bytes_of(before) + bytes_of(after))
+
+
+@experiment(PANEL)
+def conversions(matrices: Matrices = None, dtype: str = "float64", rounds: int = 5) -> Rows:
+    """Time building each format from CSR, and CSR from it, in products of CSR, with one thread and with all.
+
+    Memory is the highest beyond what was there before, less the arrays that stay, over the bytes of both
+    formats: the goal is a tenth. It counts NumPy's arrays alone. A format that does not suit is left out.
+    """
+    defaults = (
+        *("gallery:poisson3d?n=90", "gallery:elasticity3d?n=26", "gallery:banded?n=200000"),
+        *("gallery:random?n=400000&nnz_per_row=6", "gallery:rmat?scale=16&degree=24"),
+        "gallery:circuit?n=400000",
+    )
+    for problem in named(matrices, defaults):
+        A = problem.matrix.astype(dtype)
+        calls: dict[str, Callable[[], Any]] = {}
+        sources: dict[str, StorageFormat | csr_array[Any]] = {}
+        for name in sorted(set(FORMATS.names()) - {"csr"}):
+            try:
+                built = FORMATS.get(name).from_csr(A)
+            except InputError as error:
+                print(f"left out: {error}", file=sys.stderr)
+                continue
+            calls[f"{name} from CSR"], sources[f"{name} from CSR"] = partial(FORMATS.get(name).from_csr, A), A
+            calls[f"{name} to CSR"], sources[f"{name} to CSR"] = built.to_csr, built
+        products = {}
+        for threads in (1, most_threads()):
+            numba.set_num_threads(threads)
+            seconds = medians({"product": checked_product(A, "csr", threads=threads), **calls}, rounds)
+            products[threads] = {name: seconds[name] / seconds["product"] for name in calls}
+        for name, call in calls.items():
+            yield {
+                "matrix": problem.name,
+                "conversion": name,
+                **{f"products, {threads} threads": values[name] for threads, values in products.items()},
+                "memory share": extra_memory(call, sources[name]),
+            }
+
+
+@experiment(PANEL)
+def structure(matrices: Matrices = None, rounds: int = 15) -> Rows:
+    """Time a Structure in products of SciPy's CSR: the goals are 3 products and a tenth of the bytes."""
+    defaults = (
+        *("poisson3d", "poisson3d?n=60&points=27", "elasticity3d", "banded", "random"),
+        *("random?n=600000&nnz_per_row=2", "rmat", "circuit", "arrow"),
+    )
+    threads = numba.get_num_threads()
+    for problem in named(matrices, [f"gallery:{name}" for name in defaults]):
+        A, x = problem.matrix, np.ones(problem.matrix.shape[1])
+        tasks: dict[str, Callable[[], Any]] = {"product": lambda A=A, x=x: A @ x}
+        tasks |= {f"{n} threads": partial(structure_of, A, threads=n) for n in dict.fromkeys((1, threads))}
+        _, peak = peak_bytes(tasks[f"{threads} threads"])
+        seconds = least(tasks, rounds)
+        yield {
+            "matrix": problem.name,
+            "entries": A.nnz,
+            "product_s": seconds["product"],
+            **{
+                f"{name}, products": seconds[name] / seconds["product"] for name in tasks if name != "product"
+            },
+            "memory share": peak / bytes_of(arrays_of(A)),
+        }
+
+
+READERS: dict[str, Callable[[Path], Any]] = {
+    "load": load,
+    "mmread": lambda path: mmread(path, spmatrix=False),
+    "mmread.tocsr": lambda path: mmread(path, spmatrix=False).tocsr(),
+}
+
+
+@experiment(PANEL)
+def reading(matrices: Matrices = None, rounds: int = 7) -> Rows:
+    """Time `sparsecast.load` against SciPy's mmread, and compare what they take of memory.
+
+    Without a file, matrices are written into a temporary folder. "peak" is the growth of the largest resident
+    size of a process that reads the file once, over the bytes of the CSR arrays.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        for path in map(Path, matrices) if matrices else written_matrices(Path(folder)):
+            matrix = load(path)
+            tasks = {name: partial(reader, path) for name, reader in READERS.items()}
+            seconds = medians(tasks, rounds)
+            yield {
+                "file": path.name,
+                "entries": matrix.nnz,
+                **{f"{name}_s": value for name, value in seconds.items()},
+                "load / mmread": seconds["load"] / seconds["mmread"],
+                "load / tocsr": seconds["load"] / seconds["mmread.tocsr"],
+                **{
+                    f"{name} peak": _peak_of_process(path, name) / bytes_of(arrays_of(matrix))
+                    for name in ("load", "mmread.tocsr")
+                },
+            }
+
+
+def written_matrices(folder: Path) -> Iterator[Path]:
+    """Write matrices of common kinds, real, complex and pattern, general and symmetric, plain and gzip."""
+    cube = gallery_from_specification("poisson3d?n=80")
+    scattered = sparse.random_array((200_000, 150_000), density=5e-5, rng=np.random.default_rng(1))
+    for name, matrix, field, symmetry in (
+        ("grid_symmetric", cube, "real", "symmetric"),
+        ("grid_pattern", cube, "pattern", "symmetric"),
+        ("scattered", scattered, "real", "general"),
+        ("waves_symmetric", (1 + 0.1j) * cube, "complex", "symmetric"),
+        ("waves", (1 + 0.1j) * scattered, "complex", "general"),
+    ):
+        path = folder / f"{name}.mtx"
+        mmwrite(path, matrix, field=field, symmetry=symmetry)
+        yield from (path, _compressed(path))
+
+
+def _compressed(path: Path) -> Path:
+    """Write `path` beside itself as gzip and return that file."""
+    target = path.with_suffix(".mtx.gz")
+    with path.open("rb") as source, gzip.open(target, "wb", compresslevel=6) as sink:
+        shutil.copyfileobj(source, sink)
+    return target
+
+
+def _peak_of_process(path: Path, name: str) -> int:
+    """Return by how many bytes a fresh process grows while it reads `path` with the reader `name`."""
+    command = [sys.executable, __file__, name, str(path)]
+    return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def _measure_peak(name: str, path: Path) -> int:
+    """Return the growth of this process, in bytes, over what imports and compiled kernels take."""
+    with tempfile.TemporaryDirectory() as folder:
+        small = Path(folder) / "small.mtx"
+        mmwrite(small, sparse.coo_array(np.eye(3)), symmetry="general")
+        READERS[name](small)
+        READERS[name](_compressed(small))
+    before = _largest_resident_bytes()
+    READERS[name](path)
+    return _largest_resident_bytes() - before
+
+
+def _largest_resident_bytes() -> int:
+    status = Path("/proc/self/status")
+    if status.exists():
+        # Linux hands the parent's peak down in getrusage, and not here.
+        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+        return int(line.split()[1]) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+@experiment(PANEL)
+def forecast_cost(
+    matrices: Matrices = None, profile: ProfileName = None, models: str = "sparsecast,linear", rounds: int = 7
+) -> Rows:
+    """Time the forecasts of a matrix in products of our CSR, from a sample and from all entries.
+
+    One thread. The cost is that of the Structure, which is a sample of a large matrix, and of the forecasts
+    of all formats. The goal is at most 3 products above 1 million entries and 1 above 10 million.
+    """
+    from sparsecast.api.session import Session
+    from sparsecast.devices.target import Target
+
+    target, chosen_profile = Target("cpu", "float64", 32, 1), sc.profile(profile)
+    differences: dict[str, list[float]] = {}
+    for problem in named(matrices, [f"gallery:{name}" for name in LARGE]):
+        A = problem.matrix
+        sessions = {name: Session.of(problem, chosen_profile, target, name) for name in models.split(",")}
+        exact, sample = problem.structure, problem.sampled_structure
+        tasks: dict[str, Callable[[], Any]] = {
+            "product": checked_product(A, "csr"),
+            "whole": partial(structure_of, A, threads=1),
+            "sample": partial(structure_of, A, threads=1, is_sampled=True),
+        }
+        tasks |= {name: partial(session.estimates, sample) for name, session in sessions.items()}
+        seconds = least(tasks, rounds)
+        row: dict[str, Any] = {
+            "matrix": problem.name.removeprefix("gallery:"),
+            "entries": A.nnz,
+            "symmetric": exact.symmetry.triangle_nnz is not None,
+            "product_s": seconds["product"],
+            "Structure of all, products": seconds["whole"] / seconds["product"],
+        }
+        for name, session in sessions.items():
+            changes = relative_differences(session, sample, exact)
+            differences.setdefault(name, []).extend(changes)
+            row[f"{name}, products"] = (seconds["sample"] + seconds[name]) / seconds["product"]
+            row[f"{name}, worst difference"] = max(changes)
+        yield row
+    for name, values in differences.items():
+        yield (
+            f"{name}: forecasts from a sample differ by {percent(float(np.median(values)))} in the median, "
+            "and by "
+            f"{percent(float(np.quantile(values, 0.9)))} at the 90th percentile."
+        )
+
+
+def relative_differences(session: Any, sample: Structure, exact: Structure) -> list[float]:
+    """Return by how much each forecast from a sample differs from that from all entries, relative to it."""
+    of_sample, of_all = (
+        {estimate.candidate: estimate.value for estimate in session.estimates(structure)}
+        for structure in (sample, exact)
+    )
+    if of_sample.keys() != of_all.keys():
+        raise InputError(f"the sample has other candidates: {of_sample.keys() ^ of_all.keys()}")
+    return [abs(of_sample[candidate] / of_all[candidate] - 1) for candidate in of_all]
+
+
+@experiment(PANEL)
+def planning_time(profile: ProfileName = None, rows_per_strip: int = 64) -> Rows:
+    """Time strip statistics and the dynamic programme, for 10 to 100,000 strips and every model.
+
+    The strips have few rows, so that 100,000 of them fit in memory: the work depends on the number of strips.
+    """
+    from sparsecast.devices.target import Target
+    from sparsecast.machines.machine import detect
+    from sparsecast.models import MODELS
+    from sparsecast.models.training import TrainingSet
+    from sparsecast.planning.dynamic_programme import strip_statistics
+    from sparsecast.planning.plan import make_plan
+
+    chosen_profile = sc.profile(profile)
+    first = chosen_profile.records[0].candidate
+    target = Target(first.device, first.dtype, first.index_bits, first.threads)
+    records = chosen_profile.select(device=first.device, dtype=first.dtype, threads=first.threads)
+    for name in MODELS.names():
+        try:
+            model = MODELS.get(name)().fit(TrainingSet.of(chosen_profile, records))
+        except ProfileError as error:
+            yield str(error)
+            continue
+        for strips in (10, 100, 1_000, 10_000, 100_000):
+            A = short_rows(strips * rows_per_strip)
+            matrix_structure = sc.structure(A)
+            count = partial(strip_statistics, A.indptr, matrix_structure, rows_per_strip)
+            statistics_of_strips = count()
+            plan = partial(make_plan, statistics_of_strips, model, target, detect(), 1000)
+            seconds = least({"statistics_s": count, "programme_s": plan}, 3)
+            used = statistics_of_strips.strips
+            blocks = used * (used + 1) // 2 * len(model.formats())
+            yield {
+                "model": name,
+                "strips": strips,
+                "strips used": used,
+                "blocks evaluated": blocks,
+                **seconds,
+            }
+
+
+def short_rows(rows: int) -> csr_array[Any]:
+    """Return a matrix whose rows hold 0 to 8 entries at random, all in column 0."""
+    indptr = np.zeros(rows + 1, dtype=np.int32)
+    np.cumsum(np.random.default_rng(0).integers(0, 9, rows), out=indptr[1:])
+    entries = int(indptr[-1])
+    return csr_array((np.ones(entries, np.float32), np.zeros(entries, np.int32), indptr), (rows, rows))
+
+
+#: What a fresh process does, by the name of the row.
+STARTS = {
+    "python alone": "pass",
+    "import numpy": "import numpy",
+    "import sparsecast": "import sparsecast",
+    "import sparsecast.api": "import sparsecast.api",
+    "first product, planned and compiled": (
+        "import sys; import numpy as np; import sparsecast as sc; A = sc.gallery('poisson2d', n=100); "
+        "x = np.ones(A.shape[1]); p = sc.profile(*sys.argv[1:]); sc.compile(A, sc.plan(A, p, threads=1)) @ x"
+    ),
+}
+
+
+@experiment(PANEL)
+def start_time(profile: ProfileName = None, processes: int = 9) -> Rows:
+    """Time fresh processes: the import, and the way to the first product; each was run once before."""
+    arguments = [profile] if profile else []
+    tasks = {
+        name: partial(subprocess.run, [sys.executable, "-c", code, *arguments], check=True)
+        for name, code in STARTS.items()
+    }
+    seconds = alternated(tasks, processes)
+    bare_s = statistics.median(seconds["python alone"])
+    for name, values in seconds.items():
+        median_s = statistics.median(values)
+        beyond = {"median_s": median_s, "least_s": min(values), "most_s": max(values)}
+        yield {"process": name, **beyond, "beyond python_s": max(median_s - bare_s, 0.0)}
+
+
+@experiment(PANEL)
+def synthesis(rows: int = 2**18, density: float = 29.0, rounds: int = 5) -> Rows:
+    """Time how fast synthetic matrices are made, in million non-zeros a second."""
+    from sparsecast.matrices.banded_synthesis import SPREADS, banded_matrix
+
+    make = partial(banded_matrix, rows, density)
+    blocks = ((1, 1), (1, 4), (2, 2), (3, 2), (8, 8))
+    kinds = {
+        **{f"{r} x {c} blocks": partial(make, block=(r, c)) for r, c in blocks},
+        **{f"{name} lengths": partial(make, lengths=name) for name in SPREADS if name != "fixed"},
+        **{f"symmetric, {r} x {c}": partial(make, block=(r, c), symmetric=True) for r, c in blocks if r == c},
+    }
+    seconds = alternated({name: partial(kind, seed=0) for name, kind in kinds.items()}, rounds)
+    for name, kind in kinds.items():
+        speeds = [kind(seed=0).nnz / value / 1e6 for value in seconds[name]]
+        yield {"matrix": name, "median, M entries a second": statistics.median(speeds), "best": max(speeds)}
+
+
+@experiment(PANEL)
+def partitions(
+    ranks: Annotated[list[int], typer.Option(help="Repeat for several.")] = [16, 64, 256, 1024, 10_000],  # noqa: B006
+) -> Rows:
+    """Count what partitions of meshes communicate, against theory, and time making and counting them.
+
+    Words are entries of x that all ranks receive in one product of local 1D, in 2D of x and y. Theory is
+    `estimated_distribution`: strips for rows and non-zeros, cubes for METIS, from counts alone.
+    """
+    from sparsecast.matrices.partitioning.distributing import distribute
+    from sparsecast.matrices.partitioning.estimates import estimated_distribution
+    from sparsecast.matrices.partitioning.methods import METHODS, partition, usable_method
+
+    methods = [name for name in METHODS.names() if usable_method(name)[0] == name]
+    small = gallery_from_specification("poisson2d?n=10")
+    for method in methods:  # compiles
+        distribute(small, partition(small, 4, method))
+    meshes = {"poisson2d?n=1400": 2, "poisson3d?n=115": 3, "poisson3d?n=72&points=27": 3}
+    for specification, dimension in meshes.items():
+        A = gallery_from_specification(specification)
+        for count in ranks:
+            for method in methods:
+                parts, partition_s = timed(lambda A=A, c=count, m=method: partition(A, c, m))
+                counted, distribute_s = timed(lambda A=A, parts=parts: distribute(A, parts))
+                row = {
+                    "mesh": specification,
+                    "ranks": count,
+                    "method": method,
+                    "words": counted.volume_words,
+                    "imbalance": counted.imbalance,
+                    "to partition_s": partition_s,
+                    "to count_s": distribute_s,
+                }
+                if not counted.is_2d:
+                    theory = estimated_distribution(*A.shape, A.nnz, count, method, dimension)
+                    row["words over theory"] = counted.volume_words / theory.received_words.sum()
+                    row["most over mean"] = counted.received_words.max() / counted.received_words.mean()
+                    row["neighbours"] = float(counted.received_messages.mean())
+                    row["in theory"] = float(theory.received_messages.mean())
+                yield row
+
+
+if __name__ == "__main__":
+    print(_measure_peak(sys.argv[1], Path(sys.argv[2])))

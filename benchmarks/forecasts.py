@@ -1,0 +1,586 @@
+"""How good forecasts are, what each part of them brings, and what disturbs them."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from itertools import permutations
+from pathlib import Path
+from time import perf_counter
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+import numpy as np
+import typer
+from scipy.sparse import csr_array, diags_array
+
+import sparsecast as sc
+from experiment import Matrices, ProfileName, Rows, Threads, experiment, geometric_mean, named, percent
+from sparsecast import api
+from sparsecast.api.resolving import machine_of, model_records, stored_target, training_for
+from sparsecast.benchmark.journal import USER_SUITE
+from sparsecast.benchmark.replay import FOLDS, replay
+from sparsecast.errors import InputError
+from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.formats import FORMATS
+from sparsecast.matrices.problem import Problem
+from sparsecast.models import DEFAULT_MODEL, MODELS
+from sparsecast.models.linear import LinearModel
+from sparsecast.models.model import HELD_OUT_SUITE
+from sparsecast.models.probing import PROBED, Correction
+from sparsecast.models.sparsecast import SparsecastModel
+from sparsecast.models.training import TrainingSet
+from sparsecast.models.transfer import (
+    UNTRIED_FACTOR,
+    Setting,
+    Transfer,
+    TransferredModel,
+    transfer_errors,
+    widening,
+)
+from sparsecast.records import Candidate, Estimate
+
+PANEL = "Forecasts"
+
+
+class _WithoutSuite(SparsecastModel):
+    left_out: ClassVar[str]
+
+    @classmethod
+    def learns_from(cls, suite: str) -> bool:
+        return suite != cls.left_out
+
+
+class WithoutAtlas(_WithoutSuite):
+    """Strips, varied rows, blocks, diagonals, and the gallery."""
+
+    name, left_out = "without the atlas", "atlas"
+
+
+class WithoutUserRecords(_WithoutSuite):
+    """The calibration alone."""
+
+    name, left_out = "without the user's Records", "user"
+
+
+class WithoutTrees(LinearModel):
+    """The linear cost model, learned from all Records as in the whole model."""
+
+    name = "without the trees"
+
+    @classmethod
+    def learns_from(cls, suite: str) -> bool:
+        return True
+
+
+class _Bytes(LinearModel):
+    def _work(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Any]:
+        storage: Any = FORMATS.get(candidate.format)
+        size = storage.predicted_bytes(blocks, candidate.value_bytes, candidate.index_bytes)
+        return {"start": np.ones(len(blocks.rows)), "bytes": np.asarray(size, dtype=float)}
+
+
+class WithoutCostModel(SparsecastModel):
+    """One cost for each byte of a format, and the trees."""
+
+    name = "without the linear cost model"
+
+    def _physics(self) -> LinearModel:
+        physics = _Bytes()
+        physics.machine_, physics.device_ = self.machine_, self.device_
+        return physics
+
+
+class WithSlowRecords(SparsecastModel):
+    """Also what was measured while the cores were slow."""
+
+    name = "with slow Records"
+
+    @classmethod
+    def used(cls, training: TrainingSet) -> TrainingSet:
+        return training.where(lambda record: record.regime == "warm")
+
+
+@experiment(PANEL)
+def parts(profile: ProfileName = None, threads: Threads = 1) -> Rows:
+    """Replay stored Records with the model `sparsecast` less one part after the other; no hardware is used.
+
+    First calibrate (`sparsecast calibrate --budget 300 --threads N --dtype float64`) and measure matrices
+    (`sparsecast evaluate FILE... --threads N`), whose Records are kept.
+    """
+    variants = (
+        SparsecastModel,
+        WithoutAtlas,
+        WithoutUserRecords,
+        WithoutTrees,
+        WithoutCostModel,
+        WithSlowRecords,
+    )
+    chosen = sc.profile(profile)
+    evaluation = replay(training_for(chosen, stored_target(chosen.machine, "float64", threads)), variants)
+    for name, score in evaluation.models.items():
+        yield {
+            "model": name,
+            "median error": score.median_error,
+            "mean error": score.mean_error,
+            "90th percentile error": score.p90_error,
+            "regret": score.regret,
+            "worst choice": score.worst_ratio,
+        }
+    yield from (f"{name}: {reason}" for name, reason in evaluation.refused.items())
+
+
+class Probed(NamedTuple):
+    """One matrix: its measured times, and the forecasts with and without the measured CSR."""
+
+    measured: Mapping[Candidate, float]
+    plain: list[Estimate]
+    corrected: list[Estimate]
+
+    def chosen_s(self) -> tuple[float, float, float]:
+        """Return the times of the choices: by forecasts, with CSR measured, with contenders measured."""
+        csr_s = next(time_s for candidate, time_s in self.measured.items() if candidate.format == PROBED)
+        plain = min(self.plain, key=lambda estimate: estimate.value).candidate
+        best = min(self.corrected, key=lambda estimate: estimate.value, default=None)
+        is_faster = best is not None and best.value < csr_s
+        corrected_s = self.measured[best.candidate] if best is not None and is_faster else csr_s
+        least_s = best.value if best is not None and is_faster else csr_s
+        contenders = [e.candidate for e in self.corrected if e.low is None or e.low <= least_s]
+        return self.measured[plain], corrected_s, min([csr_s, *(self.measured[c] for c in contenders)])
+
+
+def probed_matrices(training: TrainingSet, name: str) -> Iterator[Probed]:
+    """Yield matrices whose CSR was measured, forecast by a model whose fit left their groups out."""
+    of_user = training.where(lambda record: record.suite == USER_SUITE and record.regime == "warm")
+    groups = of_user.groups()
+    for first in range(FOLDS):
+        held_out = set(groups[first::FOLDS])
+        rest = training.where(lambda record, held_out=held_out: training.group(record) not in held_out)
+        model = MODELS.get(name)().fit(rest)
+        correction = Correction.learned(model, rest)
+        by_matrix: dict[str, dict[Candidate, float]] = {}
+        for record in of_user.of_groups(held_out).records:
+            by_matrix.setdefault(record.matrix, {})[record.candidate] = record.time_s
+        for matrix, measured in by_matrix.items():
+            plain = model.estimates(training.matrices[matrix].structure, measured)
+            csr_s = [time_s for candidate, time_s in measured.items() if candidate.format == PROBED]
+            if csr_s:
+                yield Probed(measured, plain, correction.estimates(plain, csr_s[0]))
+
+
+@experiment(PANEL)
+def probed(profile: ProfileName = None, threads: Threads = 1, model: str = DEFAULT_MODEL) -> Rows:
+    """Replay what a probe brings: stored Records of CSR correct the forecasts of the other formats.
+
+    Records as for `parts`. The model and the correction are learned from four of five parts of the groups of
+    matrices, and tried on the other one.
+    """
+    chosen = sc.profile(profile)
+    training = training_for(chosen, stored_target(chosen.machine, "float64", threads))
+    matrices = list(probed_matrices(training, model))
+    if not matrices:
+        raise InputError("0 matrices: expected some that were measured here; run sparsecast evaluate FILE...")
+    ratios = np.array([np.array(m.chosen_s()) / min(m.measured.values()) for m in matrices])
+    of_plain = [
+        (e, m.measured[e.candidate]) for m in matrices for e in m.plain if e.candidate.format != PROBED
+    ]
+    of_corrected = [(e, m.measured[e.candidate]) for m in matrices for e in m.corrected]
+    kinds = {"forecasts alone": of_plain, "with CSR measured": of_corrected, "with contenders measured": []}
+    for column, (name, pairs) in enumerate(kinds.items()):
+        regret = geometric_mean(ratios[:, column]) - 1
+        yield {
+            "choice by": name,
+            **errors_of(pairs),
+            "regret": regret,
+            "worst": float(ratios[:, column].max()),
+        }
+
+
+def errors_of(pairs: list[tuple[Estimate, float]]) -> dict[str, float]:
+    """Return the errors of estimates beside measured values, and how many of these lie in the intervals."""
+    if not pairs:
+        return {}
+    errors = [abs(estimate.value / measured - 1) for estimate, measured in pairs]
+    intervals = [
+        (e.low, e.high, measured) for e, measured in pairs if e.low is not None and e.high is not None
+    ]
+    return {
+        "median error": float(np.median(errors)),
+        "90th percentile error": float(np.quantile(errors, 0.9)),
+        "within": float(np.mean([low <= measured <= high for low, high, measured in intervals])),
+    }
+
+
+@experiment(PANEL)
+def transfer(profile: ProfileName = None) -> Rows:
+    """Replay forecasts for a type of values, or a number of threads, without Records.
+
+    For each two settings that a profile has Records of, the linear model of the first forecasts the gallery
+    in the second. Below are the factors that transfers were wrong by, by what changes: the 90th percentile of
+    all, rounded up, is UNTRIED_FACTOR of `sparsecast.models.transfer`.
+    """
+    from sparsecast.devices.target import Target
+
+    chosen = sc.profile(profile)
+    settings = dict.fromkeys(Setting.of(record.candidate) for record in chosen.records)
+    targets = [Target(chosen.machine.device, setting.dtype, 32, setting.threads) for setting in settings]
+    sets = {Setting.of(t): training_for(chosen, t) for t in targets if model_records(chosen, t)}
+    fits = {setting: LinearModel().fit(training) for setting, training in sets.items()}
+    factors: dict[str, list[float]] = {}
+    for source, target in permutations(sets, 2):
+        carried = Transfer.to(target, fits[source], sets[source])
+        errors = transfer_errors(carried, sets[source], sets[target].records)
+        for name in (" and ".join(sorted(source.changes(target))), "all"):
+            factors.setdefault(name, []).extend(math.exp(abs(error)) for error in errors)
+        others = [r for setting, own in sets.items() if setting != target for r in own.records]
+        factor = widening(carried, sets[source], others) or UNTRIED_FACTOR
+        held_out = sets[target].where(lambda record: record.suite == HELD_OUT_SUITE)
+        own_fit = _pairs(fits[target], held_out)
+        yield {
+            "from": f"{source.dtype}, {source.threads} threads",
+            "for": f"{target.dtype}, {target.threads} threads",
+            **errors_of(_pairs(TransferredModel(fits[source], carried, factor), held_out)),
+            "factor": factor,
+            "own fit, median error": errors_of(own_fit)["median error"],
+        }
+    for name, values in sorted(factors.items(), key=lambda item: len(item[0])):
+        median, p90 = np.quantile(values, (0.5, 0.9))
+        yield f"{name}: {len(values)} transfers, factor {median:.2f} (median), {p90:.2f} (90th percentile)."
+
+
+def _pairs(model: Any, held_out: TrainingSet) -> list[tuple[Estimate, float]]:
+    return [
+        (estimate, record.time_s)
+        for record in held_out.records
+        for estimate in model.estimates(held_out.structure(record), [record.candidate])
+    ]
+
+
+@experiment(PANEL)
+def solver_costs(
+    matrices: Matrices = None, threads: Threads = 1, cg_iterations: int = 200, least_nnz: int = 100_000
+) -> Rows:
+    """Run PageRank and CG beside the forecasts of whole runs, given the iterations that there were.
+
+    Matrices that are not real and square, or too small, are left out. PageRank takes absolute values. CG is
+    run on the symmetric ones, with a diagonal that makes them positive definite. Errors are signed: above 0
+    the forecast was too long. Beside the error of the product within the run stands where it comes from: the
+    forecast of the product alone at full speed of the cores; what it takes more at any speed; and what more
+    within a run.
+    """
+    from sparsecast.operators.applications.defaults import DAMPING, EPSILON
+    from sparsecast.operators.applications.pagerank import most_iterations
+
+    rows = []
+    for problem in named(matrices, ("gallery:poisson2d?n=300",)):
+        A = problem.matrix
+        if A.shape[0] != A.shape[1] or A.nnz < least_nnz or A.dtype.kind == "c":
+            continue
+        graph = csr_array((np.abs(A.data), A.indices, A.indptr), shape=A.shape)
+        runs = [("pagerank", Problem.of(graph, problem.name), None)]
+        if problem.structure.symmetry.triangle_nnz is not None:
+            runs.append(("cg", Problem.of(dominant(A), problem.name), cg_iterations))
+        for application, problem_of_run, iterations in runs:
+            rows.append(run_beside_forecast(application, problem_of_run, threads, iterations))
+            yield rows[-1]
+    for application in dict.fromkeys(row["run"] for row in rows):
+        own = [row for row in rows if row["run"] == application]
+        errors = np.array([row["error"] for row in own])
+        yield (
+            f"{application}: {len(own)} runs, median error {percent(float(np.median(np.abs(errors))))}, 90th "
+            f"percentile {percent(float(np.quantile(np.abs(errors), 0.9)))}, mean signed error "
+            f"{100 * errors.mean():+.1f} %; {int((np.abs(errors) <= 0.1).sum())} within 10 %."
+        )
+    expected = [row for row in rows if row["expected"] is not None]
+    if expected:
+        ratios = [row["iterations"] / row["expected"] for row in expected]
+        yield (
+            f"Iterations of PageRank over those expected: {min(ratios):.2f} to {max(ratios):.2f}; "
+            f"{sum(row['in the interval'] for row in expected)} of {len(expected)} within the interval; "
+            f"epsilon and the damping factor bound them by {most_iterations(DAMPING, EPSILON)}."
+        )
+
+
+def dominant(A: csr_array[Any]) -> csr_array[Any]:
+    """Return a symmetric matrix with a diagonal that makes it positive definite, just so."""
+    sizes = np.asarray(abs(A).sum(axis=1)).reshape(-1) - np.abs(A.diagonal())
+    least = 1e-6 * sizes.max() or 1.0
+    return csr_array(A + diags_array(sizes + least - A.diagonal()))
+
+
+def run_beside_forecast(
+    application: str, problem: Problem, threads: int, iterations: int | None
+) -> dict[str, Any]:
+    """Return the row of a run beside its forecast."""
+    from sparsecast.measuring.core_speed import core_speed
+    from sparsecast.measuring.timing import measure
+    from sparsecast.operators.applications.application import PRODUCT
+
+    question = api.application_question(application, problem)
+    cost = api.application_cost(question, threads=threads, iterations=iterations)
+    run = api.run_application(question, cost.plan, most=iterations)
+    if run.stop.startswith("breakdown"):
+        raise InputError(f"{problem.name}: {run.stop}")
+    error, known, product_s = run.error(cost), cost.iterations, run.loops[PRODUCT]
+    operator = sc.compile(question.problem, cost.plan)
+    x = np.ones(operator.shape[1], dtype=operator.dtype)
+    out = operator.matvec(x)
+    calls = {"product": lambda: operator.matvec(x, out=out)}
+    full_s = measure(calls, cores=core_speed(threads))["product"].time_s
+    usual_s = float(np.mean(measure(calls)["product"].samples_s))
+    return {
+        "run": application,
+        "matrix": problem.name,
+        "entries": int(problem.matrix.nnz),
+        "format": cost.format,
+        "iterations": run.iterations,
+        "expected": known.expected if iterations is None else None,
+        "in the interval": known.low <= run.iterations <= known.high if iterations is None else None,
+        "forecast_s": run.time_s * (1 + error),
+        "measured_s": run.time_s,
+        "error": error,
+        "product error": run.errors(cost)[PRODUCT].relative,
+        "product alone error": cost.plan.time_s / full_s - 1,
+        "usual over full speed difference": usual_s / full_s - 1,
+        "within the run difference": product_s / usual_s - 1,
+        "vector loops share": 1 - product_s * run.iterations / run.time_s,
+    }
+
+
+#: Inputs of the model `blocks` that are dropped together, by their places.
+_OF_BLOCKS = {"ends of rows": (0, 2), "steps between columns": (2, 8), "lines and pages of x": (8, 12)}
+_OF_MATRICES = {"sizes": (2, 5), "mispredicted rows": (5, 7), "reuse of x": (7, 13), "kernel": (13, 17)}
+
+
+@experiment(PANEL)
+def block_models() -> Rows:
+    """Replay labels of blocks that `sparsecast label` kept: trees, without some inputs, and always the mean.
+
+    Groups of matrices are left out in turn, in five parts. A block's error is relative, its median over all
+    blocks; a matrix' error is that of the mean over its blocks.
+    """
+    from sparsecast.models.forest import Forest
+    from sparsecast.papers.barreda_2020.features.entry_blocks import BLOCK_FEATURES
+    from sparsecast.papers.barreda_2020.label_files import kept_labels
+    from sparsecast.papers.barreda_2020.models.blocks import TREES, learnable
+
+    whole = len(BLOCK_FEATURES)
+    labels, inputs, measured_ns = [], [], []
+    for label in kept_labels(machine_of("cpu").name, "float64"):
+        problem = Problem.rebuilt(label.matrix)
+        if problem is not None:
+            block_inputs, ns = learnable(label, problem.sampled_structure)
+            labels.append(label)
+            inputs.append(block_inputs)
+            measured_ns.append(ns)
+    groups = sorted({label.group for label in labels})
+    np.random.default_rng(0).shuffle(groups)
+    dropped = {name: range(*places) for name, places in _OF_BLOCKS.items()}
+    dropped |= {name: range(whole + a, whole + b) for name, (a, b) in _OF_MATRICES.items()}
+    for name, places in {"always the mean": None, "trees": (), **dropped}.items():
+        of_blocks, of_matrices = [], []
+        for fold in range(FOLDS):
+            held_out = set(groups[fold::FOLDS])
+            learned = [i for i, label in enumerate(labels) if label.group not in held_out]
+            log_ns = np.log(np.concatenate([measured_ns[i] for i in learned]))
+            if places is not None:
+                kept = np.concatenate([np.delete(inputs[i], list(places), axis=1) for i in learned])
+                forest = Forest.boosted(kept, log_ns, **TREES)
+            for i in set(range(len(labels))) - set(learned):
+                if places is None:
+                    forecast = np.full(len(measured_ns[i]), np.exp(log_ns).mean())
+                else:
+                    forecast = np.exp(forest.mean(np.delete(inputs[i], list(places), axis=1)))
+                of_blocks.append(np.abs(forecast / measured_ns[i] - 1))
+                of_matrices.append(abs(forecast.mean() / measured_ns[i].mean() - 1))
+        yield {
+            "model": name if name in ("always the mean", "trees") else f"trees without {name}",
+            "block, median error": float(np.median(np.concatenate(of_blocks))),
+            "matrix, median error": float(np.median(of_matrices)),
+            "matrix, 90th percentile error": float(np.quantile(of_matrices, 0.9)),
+        }
+
+
+@experiment(PANEL)
+def bench_cuts(result: Annotated[Path, typer.Argument(metavar="RESULT.json")]) -> Rows:
+    """Show what cutting large dimensions does to the figures of the five-minute benchmark.
+
+    RESULT is what `sparsecast bench --output RESULT.json` wrote, best with a budget that reached all
+    dimensions. It is cut at one dimension after another, without and with the few series (scouts) that go on.
+    """
+    from sparsecast.papers.gahvari_2007.estimator import SCOUTS
+    from sparsecast.papers.gahvari_2007.search_space import MIDDLE, Point
+    from sparsecast.papers.gahvari_2007.summary import FIGURES, figures
+
+    for setting in json.loads(result.read_text(encoding="utf-8"))["settings"]:
+        speeds = {Point.named(point["matrix"]): point["mflops"] for point in setting["points"]}
+        end = max(point.dimension for point in speeds)
+        whole = asdict(figures(speeds, end))
+        for dimension in sorted({point.dimension for point in speeds})[:-1]:
+            for scouts in (False, True):
+                cut = {
+                    p: speed
+                    for p, speed in speeds.items()
+                    if p.dimension < dimension
+                    or (
+                        p.nnz_per_row == MIDDLE
+                        and (p.dimension == dimension or (scouts and p.series in SCOUTS))
+                    )
+                }
+                after = asdict(figures(cut, end))
+                yield {
+                    "setting": f"{setting['dtype']}, {setting['threads']} threads",
+                    "last dimension": dimension,
+                    "scouts": scouts,
+                    **{
+                        f"{name.removesuffix('_mflops')} error": after[name] / whole[name] - 1
+                        for name in FIGURES
+                    },
+                }
+
+
+@contextmanager
+def running(commands: list[list[str]]) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Keep other processes running while the body runs."""
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    others = [subprocess.Popen(command, start_new_session=True, **quiet) for command in commands]
+    try:
+        yield others
+    finally:
+        for other in others:
+            with suppress(ProcessLookupError):  # a command may have come to its end
+                os.killpg(other.pid, signal.SIGKILL)
+            other.wait()
+
+
+BUSY_LOOP = [sys.executable, "-c", "while True: pass"]
+_GALLERY = (
+    *("gallery:poisson2d?n=300", "gallery:poisson3d?n=40&points=27", "gallery:circuit?n=30000"),
+    *("gallery:banded?n=100000&half_bandwidth=4", "gallery:rmat?scale=14&degree=10"),
+    *("gallery:random?n=60000&nnz_per_row=10", "gallery:elasticity3d?n=14"),
+)
+
+
+def command_document(home: Path, *arguments: str) -> dict[str, Any]:
+    """Return the JSON document of a command with its own data folder."""
+    code = "from sparsecast.cli.main import main; main()"
+    environment = {**os.environ, "SPARSECAST_HOME": str(home)}
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments, "--json"],
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return dict(json.loads(done.stdout))
+
+
+@experiment(PANEL)
+def busy_calibrations(
+    matrices: Matrices = None,
+    budget: int = 60,
+    threads: Threads = 1,
+    busy: Annotated[int, typer.Option(help="Busy loops beside the second calibration.")] = 1,
+    beside: Annotated[
+        str | None, typer.Option(help="A command beside it instead, such as a test suite.")
+    ] = None,
+) -> Rows:
+    """Calibrate undisturbed and beside busy loops, and compare the forecasts of both with measurements.
+
+    The kernels are compiled before. The products are measured at the end, undisturbed.
+    """
+    setting = ["--threads", str(threads)]
+    results: dict[str, dict[tuple[str, str], dict[str, Any]]] = {}
+    measured: dict[tuple[str, str], float] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        programs = [shlex.split(beside)] if beside else [BUSY_LOOP] * busy
+        for name, others in (("warm-up", []), ("quiet", []), ("busy", programs)):
+            home = Path(folder) / name
+            with running(others):
+                command_document(home, "calibrate", "--budget", str(budget), *setting, "--dtype", "float64")
+            if name != "warm-up":
+                for matrix in matrices or _GALLERY:
+                    document = command_document(home, "predict", matrix, *setting)
+                    for forecast in document["forecasts"]:
+                        results.setdefault(name, {})[matrix, forecast["format"]] = forecast
+        for matrix in matrices or _GALLERY:
+            document = command_document(Path(folder) / "quiet", "measure", matrix, *setting, "--no-keep")
+            measured |= {(matrix, m["format"]): m["time_s"] for m in document["measurements"]}
+    for name, forecasts in results.items():
+        both = [(forecasts[key], time_s) for key, time_s in measured.items() if key in forecasts]
+        errors = [abs(forecast["time_s"] / time_s - 1) for forecast, time_s in both]
+        within = [f["low_s"] <= time_s <= f["high_s"] for f, time_s in both if f["low_s"] is not None]
+        yield {
+            "calibration": name,
+            "forecasts": len(both),
+            "median error": float(np.median(errors)),
+            "90th percentile error": float(np.quantile(errors, 0.9)),
+            "within": float(np.mean(within)) if within else None,
+        }
+
+
+@experiment(PANEL)
+def busy_machine(rounds: int = 2, seconds: float = 0.15, threads: Threads = 1) -> Rows:
+    """Compare statistics of a product's times beside busy processes with those of the quiet machine.
+
+    Each product is timed call by call: alone, beside one busy process and beside two, all within a second.
+    From these times any way of sampling is computed: a quantile of samples of as many calls as take "sample".
+    It is what `measuring/timing.py` rests on.
+    """
+    quantiles = {"median": 0.5, "25 %": 0.25, "10 %": 0.1, "5 %": 0.05, "least": 0.0}
+    ratios: dict[tuple[int, float, str], list[float]] = {}
+    with running([BUSY_LOOP] * 2) as others:
+        for problem in named(None, _GALLERY):
+            operator = sc.compile(problem, sc.plan(problem, threads=threads))
+            x = np.ones(problem.matrix.shape[1])
+            out = operator.matvec(x)
+            for _ in range(rounds):
+                traces = []
+                for busy in range(3):
+                    for number, process in enumerate(others):
+                        os.killpg(process.pid, signal.SIGCONT if number < busy else signal.SIGSTOP)
+                    traces.append(_trace(lambda o=operator, x=x, out=out: o.matvec(x, out), seconds))
+                for busy in (1, 2):
+                    for sample_s in (0.0, 0.0005, 0.002, 0.008):
+                        for name, share in quantiles.items():
+                            quiet, beside = (_statistic(traces[k], sample_s, share) for k in (0, busy))
+                            ratios.setdefault((busy, sample_s, name), []).append(beside / quiet)
+    for busy in (1, 2):
+        for sample_s in (0.0, 0.0005, 0.002, 0.008):
+            row = {
+                name: "{:.2f} ({:.2f})".format(*np.quantile(ratios[busy, sample_s, name], (0.5, 0.9)))
+                for name in quantiles
+            }
+            yield {
+                "busy processes": busy,
+                "sample": f"{1e3 * sample_s:g} ms" if sample_s else "a call",
+                **row,
+            }
+    yield "Ratios to the quiet machine: median and, in parentheses, 90th percentile."
+
+
+def _trace(call: Any, seconds: float) -> np.ndarray:
+    """Return the seconds of each call, one after the other."""
+    times = []
+    begin = last = perf_counter()
+    while last < begin + seconds:
+        start = perf_counter()
+        call()
+        last = perf_counter()
+        times.append(last - start)
+    return np.array(times)
+
+
+def _statistic(times: np.ndarray, sample_s: float, share: float) -> float:
+    """Return a quantile of samples of consecutive calls that take about `sample_s` undisturbed."""
+    calls = max(1, min(math.ceil(sample_s / np.quantile(times, 0.1)), len(times)))
+    whole = len(times) // calls * calls
+    return float(np.quantile(times[:whole].reshape(-1, calls).mean(axis=1), share, method="lower"))

@@ -1,0 +1,1 @@
+"""What all GPUs share: the device, kernels, their launch, the operator and the clock."""

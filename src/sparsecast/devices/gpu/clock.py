@@ -1,0 +1,94 @@
+"""The clock of a GPU, and the copies and reads that tell how fast its memory is.
+
+Calls only queue work on the default stream; two events on it tell when the device began and ended. What lies
+before the first event is waited for, so that the host's head start does not count.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecast.devices.gpu.launching import SIMULATED, cuda
+from sparsecast.measuring.timing import Call, HostClock
+
+_THREADS, _BLOCKS = 256, 2048
+
+
+class EventClock:
+    """The clock of the current GPU, for calls that queue their work on its default stream.
+
+    In the simulator of numba-cuda, which runs every call to its end and whose events know no time, it is the
+    host's clock.
+    """
+
+    #: The first call of a run waits for its way to the device, which the others do not.
+    least_calls = 1
+
+    def seconds(self, call: Call, times: int) -> float:
+        """Return the device's seconds from the begin of the first call to the end of the last."""
+        if SIMULATED:
+            return HostClock().seconds(call, times)
+        begin, end = cuda.event(), cuda.event()
+        cuda.synchronize()
+        begin.record()
+        for _ in range(times):
+            call()
+        end.record()
+        end.synchronize()
+        return float(begin.elapsed_time(end)) / 1e3
+
+
+def device_copy(size_bytes: int) -> Call:
+    """Return a callable that queues a copy of so many bytes: as many are read as are written."""
+    ones = _ones(size_bytes)
+    source, target = cuda.to_device(ones), cuda.device_array(ones.size, np.float64)
+    return lambda: target.copy_to_device(source)
+
+
+def device_read(size_bytes: int) -> Call:
+    """Return a callable that queues a read of an array, and returns the partial sums on the device."""
+    ones = _ones(size_bytes)
+    blocks = max(1, min(_BLOCKS, ones.size // _THREADS))
+    kernel = cuda.jit(_sum_strided)[blocks, _THREADS]
+    source, sums = cuda.to_device(ones), cuda.device_array(blocks * _THREADS, np.float64)
+
+    def read() -> Any:
+        kernel(source, sums)
+        return sums
+
+    return read
+
+
+def device_upload(size_bytes: int) -> Call:
+    """Return a callable that copies a NumPy array, pageable as users have it, to the device."""
+    source = _ones(size_bytes)
+    target = cuda.device_array(source.size, np.float64)
+
+    def upload() -> Any:
+        target.copy_to_device(source)
+        return target
+
+    return upload
+
+
+def device_download(size_bytes: int) -> Call:
+    """Return a callable that copies an array on the device to a NumPy array, and returns that."""
+    source = cuda.to_device(_ones(size_bytes))
+    target = np.zeros(source.size)
+    return lambda: source.copy_to_host(target)
+
+
+def _ones(size_bytes: int) -> NDArray[np.float64]:
+    """Return an array of so many bytes, rounded up to whole words of 8."""
+    return np.ones(max(1, -(-size_bytes // 8)))
+
+
+def _sum_strided(source, sums):  # type: ignore[no-untyped-def]
+    first = cuda.grid(1)
+    total = 0.0
+    for i in range(first, source.size, cuda.gridsize(1)):
+        total += source[i]
+    sums[first] = total

@@ -1,0 +1,197 @@
+"""What all GPUs do alike as devices; a device for a GPU adds how it is found and what its driver says.
+
+The other modules of this folder need the packages of a GPU. They are imported when a GPU is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import cycle
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from sparsecast.devices.binding import Bound, bind
+from sparsecast.devices.device import Device
+from sparsecast.devices.format_kernels import FormatKernels
+from sparsecast.devices.gpu.kernels import KERNELS
+from sparsecast.errors import InputError
+from sparsecast.machines.machine import Machine
+from sparsecast.measuring.timing import Call, Clock
+from sparsecast.operators.block_operator import BlockOperator
+from sparsecast.records import Candidate
+from sparsecast.system.integers import INT32_MAX
+from sparsecast.system.registry import Registry
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+    from sparsecast.devices.target import Target
+    from sparsecast.matrices.suites import SuiteMatrix
+
+#: Arrays copied between host and device, from those whose latency counts alone to those where it does not; a
+#: larger one would take a second.
+_TRANSFER_BYTES = (1 << 12, 1 << 16, 1 << 20, 1 << 24, 1 << 26)
+MOST_TRANSFER_BYTES = 1 << 28
+
+
+#: Non-zeros up to which a benchmark matrix is among the first: larger ones take the host seconds to make, and
+#: come after all of these, as far as the time of a calibration lasts.
+SOON_ENTRIES = 30_000_000
+
+#: Bytes of the GPU that a non-zero takes while it is measured: all formats lie on it, each with values and
+#: indices. And of the host, which builds one format after the other.
+_DEVICE_BYTES_AN_ENTRY, _HOST_BYTES_AN_ENTRY = 96, 60
+
+#: Share of the host's memory that a benchmark matrix may take.
+_HOST_SHARE = 0.25
+
+
+@dataclass(frozen=True)
+class GPUDevice(Device):
+    """The current GPU, for which Numba compiles kernels written for the module ``numba.cuda``.
+
+    A device derives from it and has a `name`, `describe` and `require_library`; most have a `meter` and
+    `errors` too. A toolkit of another maker than NVIDIA takes part if it stands in for ``numba.cuda``.
+
+    Attributes
+    ----------
+    cold_bytes : int
+        With 0, products find in the caches what the one before has left there. Otherwise they go in turn
+        through copies of matrix and vectors that are together larger than this.
+    """
+
+    kind: ClassVar[str] = "GPU"
+    dtypes: ClassVar[tuple[str, ...]] = ("float64", "float32")
+    kernels: ClassVar[Registry[FormatKernels]] = KERNELS
+    is_numbered: ClassVar[bool] = True
+    may_read_energy: ClassVar[bool] = True
+    shares_host: ClassVar[bool] = False
+
+    cold_bytes: int = 0
+
+    @property
+    def regime(self) -> str:
+        """``"cold"`` where copies are used in turn, else ``"warm"``."""
+        return "cold" if self.cold_bytes else "warm"
+
+    def threads(self, machine: Machine, asked: int | None) -> int:
+        """Return 1: all threads of a GPU take part, whatever a matrix looks like. Refuse other numbers."""
+        if asked not in (None, 1):
+            raise InputError(
+                f"threads {asked} on a GPU: expected none, for all of its threads take part; leave them out"
+            )
+        return 1
+
+    def clock(self) -> Clock:
+        """Return the clock of the GPU."""
+        from sparsecast.devices.gpu.clock import EventClock
+
+        self.require_library()
+        return EventClock()
+
+    def array_sizes(self, machine: Machine, threads: int) -> list[int]:
+        """Return sizes for transfers, and one of four times the L2."""
+        assert machine.gpu is not None
+        return sorted({*_TRANSFER_BYTES, 4 * machine.gpu.l2_bytes})
+
+    def bandwidth_calls(self, size_bytes: int, threads: int) -> dict[str, Call]:
+        """Return the read and the copy of an array on the GPU, and transfers of up to 256 MiB."""
+        from sparsecast.devices.gpu import clock
+
+        calls = {"read": clock.device_read(size_bytes), "copy": clock.device_copy(size_bytes)}
+        if size_bytes <= MOST_TRANSFER_BYTES:
+            calls["to device"] = clock.device_upload(size_bytes)
+            calls["from device"] = clock.device_download(size_bytes)
+        return calls
+
+    def suites(self, target: Target, machine: Machine) -> tuple[list[SuiteMatrix], list[SuiteMatrix]]:
+        """Return all suites in turn, all optional: their first part is a coarse profile.
+
+        Those beyond SOON_ENTRIES come last, the smallest of them first.
+        """
+        from sparsecast.matrices.suites import in_turn, usual_parts
+
+        parts = usual_parts(machine, target.threads)
+        most = self.most_entries(machine)
+        matrices = [matrix for matrix in in_turn(part.matrices for part in parts) if matrix.entries <= most]
+        return [], sorted(matrices, key=lambda matrix: max(matrix.entries, SOON_ENTRIES))
+
+    def most_entries(self, machine: Machine) -> float:
+        """Return the non-zeros of the largest benchmark matrix: Guo's bound is the memory of the GPU (3.2.1).
+
+        The indices have 32 bits, and a share of the host's memory must hold the matrices that are built.
+        """
+        assert machine.gpu is not None
+        on_gpu = machine.gpu.memory_bytes // _DEVICE_BYTES_AN_ENTRY
+        here = int(_HOST_SHARE * machine.memory_bytes) // _HOST_BYTES_AN_ENTRY
+        return min(on_gpu, here, INT32_MAX)
+
+    def calibrated(self, chosen: Sequence[Candidate]) -> list[Candidate]:
+        """Return the Candidates in every variant of their kernels."""
+        return [
+            replace(candidate, kernel=variant)
+            for candidate in chosen
+            for variant in KERNELS.get(candidate.format).variants_of(candidate.dtype)
+        ]
+
+    def bind(self, A: csr_array[Any], candidate: Candidate) -> tuple[Bound, float]:
+        """Return the bound candidate, and the seconds to build its format and to copy it to the GPU."""
+        from sparsecast.devices.gpu.launching import compiled_kernels
+
+        before, start = compiled_kernels(), perf_counter()
+        bound = bind(A, candidate)
+        if compiled_kernels() > before:  # that of BCSR depends on its block size: once more, without it
+            start = perf_counter()
+            bound = bind(A, candidate)
+        return bound, perf_counter() - start
+
+    def put(self, array: np.ndarray[Any, Any]) -> Any:
+        """Return a copy on the GPU."""
+        from sparsecast.devices.gpu.launching import upload
+
+        return upload("vectors", array)[0]
+
+    def take(self, array: Any) -> np.ndarray[Any, Any]:
+        """Return a copy on the host, after all that is queued."""
+        return np.asarray(array.copy_to_host())
+
+    def call(self, candidate: Candidate, bound: Bound, x: Any, out: Any) -> Call:
+        """Return what queues the product, with its copies in turn if there are to be some.
+
+        Raises
+        ------
+        MatrixSizeError
+            If the copies together exceed the free memory of the GPU; none has been made then.
+        """
+        from sparsecast.devices.gpu.launching import refuse_beyond_memory, scratch, upload
+
+        product: Any = bound.product  # a DeviceProduct
+        used = [(product, x, out)]
+        copies = self.cold_bytes // max(1, bound.matrix.traffic())
+        refuse_beyond_memory(f"{copies} cold copies", copies * (product.nbytes + x.nbytes + out.nbytes))
+        for _ in range(copies):
+            kernels = KERNELS.get(candidate.format)
+            copied = upload("vectors", x.copy_to_host())[0], scratch(out.size, out.dtype)
+            used.append((kernels.bind(bound.matrix, candidate.kernel, candidate.threads), *copied))
+        return _in_turn(used)
+
+    def operator_type(self) -> type[BlockOperator]:
+        """Return that of operators that take vectors on the GPU as they are, and queue all blocks at once."""
+        from sparsecast.devices.gpu.operator import DeviceOperator
+
+        return DeviceOperator
+
+
+def _in_turn(used: list[tuple[Any, Any, Any]]) -> Call:
+    """Return what queues one product after the other; the addresses are looked up once."""
+    from sparsecast.devices.gpu.launching import pointer
+
+    queues = [partial(product.launch, pointer(x), pointer(out), 0) for product, x, out in used]
+    if len(queues) == 1:
+        return lambda held=used: queues[0]()  # type: ignore[misc]
+    turns = cycle(queues)
+    return lambda held=used: next(turns)()  # type: ignore[misc]

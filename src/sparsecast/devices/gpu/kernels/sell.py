@@ -1,0 +1,99 @@
+"""SELL-C-sigma on GPUs: a thread a row and a warp a chunk.
+
+A chunk has 32 rows here, four of the format's, stored in the order of their columns, so that a warp reads 32
+neighbouring entries at a time; `_widen` makes such chunks. The rows stay as the format sorted them, whose
+windows are multiples of 32 rows or one row.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecast.devices.format_kernels import FormatKernels, only_variant
+from sparsecast.devices.gpu.kernels import KERNELS
+from sparsecast.devices.gpu.launching import (
+    WARP,
+    DeviceProduct,
+    Kernel,
+    cuda,
+    made_once,
+    offset_type,
+    one_launch,
+    upload,
+)
+from sparsecast.formats.sell import CHUNK_ROWS, SELL
+from sparsecast.system.jit import njit
+from sparsecast.system.parallel import balanced_parts, in_parts
+
+_U64 = np.uint64
+_ONE, _NARROW, _WIDE = _U64(1), _U64(CHUNK_ROWS), _U64(WARP)
+
+
+@made_once
+def _chunks(value: type, offset: type, in_order: bool) -> Kernel:
+    def sell_chunks(starts, indices, data, permutation, rows, x, y):  # type: ignore[no-untyped-def]
+        i = cuda.grid(1)
+        if i < rows:
+            chunk = i >> 5
+            k = offset(starts[chunk] + (i & 31))
+            end = offset(starts[chunk + 1])
+            total = value(0)
+            while k < end:
+                total += data[k] * x[indices[k]]
+                k = offset(k + WARP)
+            if in_order:
+                y[i] = total
+            else:
+                y[permutation[i]] = total
+
+    return sell_chunks
+
+
+def _wide_starts(chunk_starts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the first entry of each chunk of 32 rows, as wide as the widest of its narrow ones."""
+    widths = np.diff(chunk_starts) // CHUNK_ROWS
+    widths = np.pad(widths, (0, -len(widths) % (WARP // CHUNK_ROWS)))
+    widest = widths.reshape(-1, WARP // CHUNK_ROWS).max(axis=1, initial=0)
+    starts = np.zeros(len(widest) + 1, dtype=np.int64)
+    np.cumsum(WARP * widest, out=starts[1:])
+    return starts
+
+
+@njit(nogil=True, cache=True)
+def _widen(  # type: ignore[no-untyped-def]
+    chunk_starts, indices, data, wide_starts, wide_indices, wide_data, first, last
+):
+    """Write the wide chunks first to last; what a row lacks repeats its last column with the value 0."""
+    chunks = _U64(len(chunk_starts) - 1)
+    for wide in range(first, last):
+        for lane in range(_WIDE):
+            k, end = wide_starts[wide] + lane, wide_starts[wide + _ONE]
+            filler = indices.dtype.type(0)
+            narrow = (wide * _WIDE + lane) // _NARROW
+            if narrow < chunks:
+                for j in range(chunk_starts[narrow] + lane % _NARROW, chunk_starts[narrow + _ONE], _NARROW):
+                    filler = indices[j]
+                    wide_indices[k] = filler
+                    wide_data[k] = data[j]
+                    k += _WIDE
+            while k < end:
+                wide_indices[k] = filler
+                wide_data[k] = 0
+                k += _WIDE
+
+
+def _bind(matrix: SELL, variant: str, threads: int) -> DeviceProduct:
+    rows, dtype = matrix.shape[0], matrix.data.dtype
+    starts = _wide_starts(matrix.chunk_starts)
+    stored = int(starts[-1])
+    indices, data = np.empty(stored, dtype=matrix.indices.dtype), np.empty(stored, dtype=dtype)
+    arrays = matrix.chunk_starts, matrix.indices, matrix.data, starts, indices, data
+    in_parts(_widen, arrays, balanced_parts(starts))
+    offset = offset_type(stored)
+    uploaded = upload(matrix.name, starts.astype(offset), indices, data, matrix.permutation)
+    kernel = _chunks(dtype.type, offset, len(matrix.permutation) == 0)
+    return one_launch(kernel, rows, (*uploaded, np.int64(rows)), dtype)
+
+
+KERNELS.register("sell")(FormatKernels(("chunks",), only_variant, _bind))

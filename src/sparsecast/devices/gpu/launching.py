@@ -1,0 +1,236 @@
+"""Kernels on a device: their arguments and their launch.
+
+A kernel takes pointers where it would take arrays. An array would cost seven arguments and, at every launch,
+a conversion that lasts longer than the product of a small matrix; a pointer is one number, the same whichever
+library allocated the memory, and one into the middle of y is a sum. Only the simulator of numba-cuda, which
+knows no pointers, is given arrays, and indexes them alike.
+
+Everything is queued on a stream and nothing waits.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, cast
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecast.errors import MatrixSizeError
+
+#: Whether kernels run in the simulator of numba-cuda, one Python thread for each thread of a device.
+SIMULATED = bool(numba.config.ENABLE_CUDASIM)  # type: ignore[attr-defined]
+
+#: The module numba.cuda, of the package numba-cuda or of one that stands in for it; without one it is None,
+#: and matrices are forecast, never bound.
+cuda: Any = None
+if importlib.util.find_spec("numba_cuda"):
+    from numba import cuda
+
+#: Launches in a third of the time that a launch by Numba takes; toolkits of others than NVIDIA lack it.
+core: Any = None
+if cuda and not SIMULATED and importlib.util.find_spec("cuda") and importlib.util.find_spec("cuda.core"):
+    core = importlib.import_module("cuda.core")
+
+#: Threads of a block, unless a kernel says otherwise: small enough that a block of long rows keeps few warps
+#: waiting, large enough that a multiprocessor's blocks hold all the threads it can.
+THREADS = 128
+
+WARP = 32
+
+#: Offsets up to here are 32 bits wide, with room for the steps that a loop takes beyond its end.
+_LARGEST_NARROW_OFFSET = 2**31 - 2**16
+
+DeviceArray = Any
+Kernel = Callable[..., None]
+Factory = TypeVar("Factory", bound=Callable[..., Kernel])
+
+
+def device_function(function: Callable[..., Any]) -> Any:
+    """Have a function inlined into the kernels that call it; without numba-cuda there are none."""
+    return cuda.jit(device=True, inline="always")(function) if cuda else function
+
+
+def made_once(factory: Factory) -> Factory:
+    """Have a function that makes kernels make each only once, so that it is compiled only once."""
+    return cast(Factory, functools.cache(factory))
+
+
+def offset_type(largest: int) -> Any:
+    """Return int32 or int64 for offsets into arrays, up to `largest`: 64 bits cost twice the instructions."""
+    return np.int32 if largest <= _LARGEST_NARROW_OFFSET else np.int64
+
+
+def blocks_of(units: int, size: int = THREADS) -> int:
+    """Return how many blocks of `size` threads cover this many units of work."""
+    return -(-units // size)
+
+
+def upload(name: str, *arrays: NDArray[Any]) -> list[DeviceArray]:
+    """Copy contiguous arrays to the current device; the message of a refusal has the name of their format.
+
+    Raises
+    ------
+    MatrixSizeError
+        If they exceed the memory of the device that is free; nothing has been allocated then.
+    """
+    refuse_beyond_memory(name.upper(), sum(array.nbytes for array in arrays))
+    return [cuda.to_device(array) for array in arrays]
+
+
+def scratch(entries: int, dtype: Any) -> DeviceArray:
+    """Return a device array for kernels to leave something in; raises as `upload` does."""
+    refuse_beyond_memory("a vector", entries * np.dtype(dtype).itemsize)
+    return cuda.device_array(entries, dtype)
+
+
+def refuse_beyond_memory(what: str, size_bytes: int) -> None:
+    """Raise a MatrixSizeError if so many bytes for `what` exceed the free memory of the current device."""
+    context = cuda.current_context()
+    if size_bytes > context.get_memory_info().free:
+        context.deallocations.clear()  # numba-cuda frees arrays that are gone only by and by
+        free = context.get_memory_info().free
+        if size_bytes > free:
+            raise MatrixSizeError(
+                f"{what} would take {size_bytes / 1e9:,.2f} GB on the device: expected at most the "
+                f"{free / 1e9:,.2f} GB that are free there; use another format or the CPU"
+            )
+
+
+def is_device_array(array: Any) -> bool:
+    """Tell whether an array lies on a device."""
+    return hasattr(array, "__cuda_array_interface__") or hasattr(array, "__cuda_ndarray__")
+
+
+def interface(array: DeviceArray) -> dict[str, Any]:
+    """Return where a device array lies, and of what shape and type, as the CUDA array interface says it."""
+    described: dict[str, Any] = array.__array_interface__ if SIMULATED else array.__cuda_array_interface__
+    return described
+
+
+def pointer(array: DeviceArray, first: int = 0) -> Any:
+    """Return what a kernel takes for a one-dimensional device array from entry `first` on."""
+    if SIMULATED:
+        return array[first:]
+    described = interface(array)
+    start = described["data"][0]
+    return start + first * np.dtype(described["typestr"]).itemsize if first else start
+
+
+class Launch:
+    """A kernel with all its arguments but x and y.
+
+    Numba compiles it, and cuda.core launches it where it is there: a launch by Numba looks up the types
+    again, and that takes longer than a small product.
+
+    Parameters
+    ----------
+    kernel : function
+        For Numba to compile; called as (*arguments, x, y).
+    blocks : int
+        At least 1.
+    arguments : sequence of device arrays and NumPy integers
+        The arrays are kept alive.
+    dtype : dtype
+        Of the entries of x and y.
+    threads : int
+        Of a block.
+    """
+
+    def __init__(
+        self, kernel: Kernel, blocks: int, arguments: Sequence[Any], dtype: Any, threads: int = THREADS
+    ) -> None:
+        self.arrays = [each for each in arguments if not isinstance(each, np.integer)]
+        self._arguments = [each if isinstance(each, np.integer) else pointer(each) for each in arguments]
+        vector = _pointer_type(dtype)
+        signature = numba.types.void(*map(_type_of, arguments), vector, vector)
+        self._queue = _queue(_compiled(kernel, signature), blocks, threads)
+
+    def __call__(self, x: Any, y: Any, stream: Any) -> None:
+        """Queue the kernel on `stream`; `x` and `y` as `pointer` gives them."""
+        self._queue(stream, *self._arguments, x, y)
+
+
+class DeviceProduct:
+    """The product of a matrix that lies on the device.
+
+    Its scratch memory serves one product at a time: queue the products of one matrix on one stream, or wait
+    between streams.
+
+    Parameters
+    ----------
+    launches : sequence of Launch
+        What computes every entry of y, in this order.
+
+    Attributes
+    ----------
+    nbytes : int
+        Bytes on the device.
+    """
+
+    def __init__(self, launches: Sequence[Launch] = ()) -> None:
+        self._launches = tuple(launches)
+        held = {id(array): array.nbytes for launch in self._launches for array in launch.arrays}
+        self.nbytes = sum(held.values())
+
+    def __call__(self, x: DeviceArray, out: DeviceArray, stream: Any = 0) -> None:
+        """Queue y = A x and return without waiting.
+
+        Parameters
+        ----------
+        x, out : device arrays of shape (cols,) and (rows,)
+            Contiguous, of the matrix's dtype, not overlapping: from numba.cuda, CuPy, torch or whatever has a
+            ``__cuda_array_interface__``. Nothing of this is checked here; a DeviceOperator checks it.
+        stream : optional
+            A stream of numba.cuda or cuda.core, any with a method ``__cuda_stream__``, or a graph builder of
+            cuda.core; by default the default stream.
+        """
+        self.launch(pointer(x), pointer(out), stream)
+
+    def launch(self, x: Any, y: Any, stream: Any) -> None:
+        """Queue the kernels for `x` and `y` as `pointer` gives them."""
+        for launch in self._launches:
+            launch(x, y, stream)
+
+
+def one_launch(kernel: Kernel, units: int, arguments: Sequence[Any], dtype: Any) -> DeviceProduct:
+    """Return the product of a kernel that has a thread for each unit of work; of no units, an empty one."""
+    return DeviceProduct([Launch(kernel, blocks_of(units), arguments, dtype)] if units else ())
+
+
+def _pointer_type(dtype: Any) -> Any:
+    return numba.types.CPointer(numba.from_dtype(np.dtype(dtype)))  # type: ignore[no-untyped-call]
+
+
+def _type_of(argument: Any) -> Any:
+    if isinstance(argument, np.integer):
+        return numba.from_dtype(argument.dtype)
+    return _pointer_type(argument.dtype)
+
+
+@functools.cache
+def _compiled(kernel: Any, signature: Any) -> Any:
+    return cuda.jit(signature, cache=True)(kernel)
+
+
+def compiled_kernels() -> int:
+    """Return how many kernels this process has compiled or loaded; code that measures times asks for it."""
+    return _compiled.cache_info().currsize
+
+
+def _queue(compiled: Any, blocks: int, threads: int) -> Callable[..., None]:
+    """Return a function (stream, *arguments) that launches a compiled kernel."""
+    if core is None:
+        return lambda stream, *arguments: compiled[blocks, threads, stream](*arguments)
+    (overload,) = compiled.overloads.values()
+    function = overload.library.get_cufunc().kernel
+    config, default = core.LaunchConfig(grid=blocks, block=threads), core.Stream.from_handle(0)
+
+    def queue(stream: Any, *arguments: Any) -> None:
+        core.launch(stream or default, config, function, *arguments)
+
+    return queue

@@ -1,0 +1,160 @@
+"""An operator whose matrix lies on a device; x may lie on the device or on the host."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecast.devices.gpu.launching import (
+    SIMULATED,
+    DeviceArray,
+    cuda,
+    interface,
+    is_device_array,
+    pointer,
+    scratch,
+    upload,
+)
+from sparsecast.errors import InputError
+from sparsecast.operators.block_operator import BlockOperator, LocalSpace, one_by_one
+
+
+@dataclass(frozen=True)
+class DeviceSpace(LocalSpace):
+    """Vectors that lie on the device, of any library whose arrays have a ``__cuda_array_interface__``.
+
+    Vectors of zeros are numba.cuda's, which cannot be added: a library that can wraps them without a copy.
+    `dot` and `norm` wait for the device and copy the vectors to the host, which takes longer than a product.
+    """
+
+    def zeros(self) -> DeviceArray:
+        """Return a new vector of zeros on the device."""
+        return upload("a vector", np.zeros(self.size, dtype=self.dtype))[0]
+
+    def dot(self, x: DeviceArray, y: DeviceArray) -> Any:
+        """Return the sum of conj(x) y."""
+        return super().dot(_on_host(x), _on_host(y))
+
+    def norm(self, x: DeviceArray) -> float:
+        """Return the Euclidean norm of a vector."""
+        return super().norm(_on_host(x))
+
+
+class DeviceOperator(BlockOperator):
+    """A SciPy LinearOperator on a device, whose row blocks are all queued at once.
+
+    An x on the device stays on it, and so does y. Nothing is copied and nothing waits, so the caller waits
+    for the stream before reading y elsewhere. A NumPy x is copied to it and y back, which most often lasts
+    longer than the product.
+
+    Its parameters are those of a BlockOperator; the products of its blocks are DeviceProducts.
+    """
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._copies: tuple[DeviceArray, DeviceArray] | None = None
+        self._one_copy = threading.Lock()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the matrix on the device, without those of its transpose."""
+        return sum(block.product.nbytes for block in self.blocks)
+
+    @property
+    def domain(self) -> DeviceSpace:
+        """The space of x on the device."""
+        return DeviceSpace(self.shape[1], self.dtype)
+
+    @property
+    def range(self) -> DeviceSpace:
+        """The space of y on the device."""
+        return DeviceSpace(self.shape[0], self.dtype)
+
+    def dot(self, x: Any) -> Any:
+        """Return ``op @ x``, with an x that may lie on the device."""
+        return self.matvec(x) if is_device_array(x) else super().dot(x)
+
+    def matvec(self, x: Any, out: Any = None, stream: Any = 0) -> Any:
+        """Return y = A x.
+
+        Parameters
+        ----------
+        x : array or device array of shape (cols,)
+            A NumPy array as a BlockOperator takes it; or a contiguous one of the operator's dtype on the
+            device: from numba.cuda, CuPy, torch or whatever has a ``__cuda_array_interface__``.
+        out : array or device array of shape (rows,), optional
+            Where x lies, of the operator's dtype, contiguous and sharing no memory with `x`; overwritten and
+            returned. Without it, an array is allocated, which on a device may wait for all that it does.
+        stream : optional
+            For x on the device: as in a DeviceProduct.
+
+        Returns
+        -------
+        array, or device array of numba.cuda
+
+        Raises
+        ------
+        InputError
+            If `x` or `out` is of another shape or dtype, lies elsewhere than the other or shares its memory.
+        """
+        if out is not None and is_device_array(x) != is_device_array(out):
+            raise InputError("only one of x and out is on the device: expected both there, or none; copy one")
+        if not is_device_array(x):
+            return super().matvec(x, out)
+        if out is None:
+            out = scratch(self.shape[0], self.dtype)
+        x_bytes = _checked_bytes(x, "x", self.shape[1], self.dtype)
+        out_bytes = _checked_bytes(out, "out", self.shape[0], self.dtype)
+        if max(x_bytes.start, out_bytes.start) < min(x_bytes.stop, out_bytes.stop):
+            raise InputError("out shares memory with x: expected an array of its own; copy one of them")
+        self._launch(x, out, stream)
+        return out
+
+    def rmatvec(self, x: Any, out: Any = None, stream: Any = 0) -> Any:
+        """Return y = A^H x, as ``op.H.matvec``: x has the entries of y there, and out those of x."""
+        return self._adjoint().matvec(x, out, stream)
+
+    def _launch(self, x: DeviceArray, out: DeviceArray, stream: Any) -> None:
+        start = pointer(x)
+        for block in self.blocks:
+            block.product.launch(start, pointer(out, block.first), stream)
+
+    def _multiply(self, x: NDArray[Any], out: NDArray[Any]) -> None:
+        with self._one_copy:
+            if self._copies is None:
+                self._copies = upload("x", x)[0], scratch(self.shape[0], self.dtype)
+            else:
+                self._copies[0].copy_to_device(x)
+            self._launch(*self._copies, 0)
+            self._copies[1].copy_to_host(out)
+
+    def _multiply_multivector(self, X: NDArray[Any], out: NDArray[Any]) -> None:
+        one_by_one(self._multiply, X, out)
+
+
+def _on_host(x: DeviceArray) -> NDArray[Any]:
+    """Return a copy of a vector that lies on the device."""
+    # The simulator knows only arrays of its own.
+    copy: NDArray[Any] = (x if SIMULATED else cuda.as_cuda_array(x)).copy_to_host()
+    return copy
+
+
+def _checked_bytes(array: DeviceArray, name: str, entries: int, dtype: np.dtype[Any]) -> range:
+    """Return the addresses of a device array, refusing one that no kernel can take."""
+    described = interface(array)
+    shape, found = tuple(described["shape"]), np.dtype(described["typestr"])
+    strides = described.get("strides")
+    start, is_read_only = described["data"]
+    is_contiguous = strides is None or entries < 2 or tuple(strides) == (found.itemsize,)
+    is_usable = is_contiguous and not (name == "out" and is_read_only)
+    if shape != (entries,) or found != dtype or not is_usable:
+        flaw = "" if is_usable else ", strided or read-only"
+        raise InputError(
+            f"{name} on the device is {found} of shape {shape}{flaw}: "
+            f"expected contiguous, writable {dtype} of shape ({entries},); allocate it so"
+        )
+    return range(start or 0, (start or 0) + entries * dtype.itemsize)

@@ -1,0 +1,134 @@
+"""Equal work for every block of threads, whatever the rows: tiles of entries, and sums of rows that they cut.
+
+A tile is what a block holds in shared memory at once: its threads multiply entries side by side, then each
+sums up ITEMS that follow each other. A row may begin in one thread, tile or block and end in another. Within
+a block, a scan hands the beginning on to the thread in which the row ends. Between blocks it becomes a carry,
+and a second launch adds the carries to y. No two threads ever add to one number at the same time, so the
+order of the additions, and with it every bit of the result, is the same each time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecast.devices.gpu.lanes import lane_sum
+from sparsecast.devices.gpu.launching import (
+    THREADS,
+    WARP,
+    DeviceArray,
+    Kernel,
+    Launch,
+    blocks_of,
+    cuda,
+    device_function,
+    made_once,
+    offset_type,
+    upload,
+)
+
+#: Entries that a thread sums up by itself. Odd, so that 32 threads read from 32 banks of shared memory.
+ITEMS = 7
+
+TILE = THREADS * ITEMS
+
+#: Entries of shared arrays: a tile and what follows it, and what `scan` needs.
+TILE_AND_ONE, SCANNED = TILE + 1, 2 * THREADS
+
+#: Within a tile, numbers are unsigned: signed ones cost a wrap-around test for every access to shared memory.
+U32 = np.uint32
+ONE, LAST_THREAD = U32(1), U32(THREADS - 1)
+
+#: Beyond this number, blocks are given several tiles each, so that there are few carries to add. It is many
+#: times the blocks that a device holds at once, so that the last of them leave it idle for a short time.
+MAX_PARTS = 1 << 14
+
+
+class Parts:
+    """Units of work cut into tiles, and these into parts, one for each block of threads.
+
+    Attributes
+    ----------
+    tiles, tiles_each, count : int
+        Tiles in all and of a part, and parts; the last tile and the last part may be smaller.
+    ends : int64 array of shape (count,)
+        The tile after the last one of each part.
+    offset : type
+        Of the kernels' offsets.
+    sizes : tuple of integers of that type
+        Tiles, tiles of a part and units, as kernels take them.
+    """
+
+    def __init__(self, work: int) -> None:
+        self.work, self.tiles = work, blocks_of(work, TILE)
+        self.tiles_each = blocks_of(self.tiles, MAX_PARTS)
+        self.count = blocks_of(self.tiles, self.tiles_each) if work else 0
+        self.ends = np.minimum(np.arange(1, self.count + 1) * self.tiles_each, self.tiles)
+        self.offset = offset_type(work)
+        self.sizes = tuple(map(self.offset, (self.tiles, self.tiles_each, work)))
+
+
+@device_function
+def scan(total, ended, sums, ends):  # type: ignore[no-untyped-def]
+    """Sum up `total` over each thread of a block and those before it, back to where a row ended.
+
+    The last thread whose `ended` is not 0 is the first that counts. The sums come to lie in `sums`, at the
+    place returned plus the thread's number. Both shared arrays have SCANNED entries.
+    """
+    thread, place, step = U32(cuda.threadIdx.x), U32(0), ONE
+    while step < THREADS:
+        sums[U32(place + thread)] = total
+        ends[U32(place + thread)] = ended
+        cuda.syncthreads()
+        if thread >= step:
+            before = U32(place + U32(thread - step))
+            if ended == 0:
+                total += sums[before]
+            ended |= ends[before]
+        # Two places by turns: nobody overwrites what another still reads, with one barrier a step.
+        place = U32(THREADS - place)
+        step = U32(step + step)
+    sums[U32(place + thread)] = total
+    cuda.syncthreads()
+    return place
+
+
+@made_once
+def _add_carries(value: type) -> Kernel:
+    def add_carries(carries, firsts, lasts, rows, runs, x, y):  # type: ignore[no-untyped-def]
+        run = cuda.grid(1) >> 5
+        lane = cuda.threadIdx.x & 31
+        total = value(0)
+        if run < runs:
+            part = firsts[run] + lane
+            while part < lasts[run]:
+                total += carries[part]
+                part += WARP
+        total = lane_sum(total, WARP)
+        if lane == 0 and run < runs:
+            y[rows[run]] += total
+
+    return add_carries
+
+
+def carry_launches(carries: DeviceArray, left_open: NDArray[np.int64]) -> list[Launch]:
+    """Return the launch that adds the carries to y, or none where no part leaves a row open.
+
+    Parameters
+    ----------
+    carries : device array of shape (parts,)
+        What each part has of the row that it leaves open.
+    left_open : array of shape (parts,)
+        That row, or -1 where the part ends with a row.
+    """
+    changes = np.flatnonzero(np.diff(left_open, prepend=-2))
+    ends = np.append(changes[1:], len(left_open))
+    is_open = left_open[changes] >= 0
+    firsts, lasts = changes[is_open], ends[is_open]
+    if not len(firsts):
+        return []
+    rows = left_open[firsts]
+    arrays = upload("carries", firsts.astype(np.int32), lasts.astype(np.int32), rows)
+    kernel = _add_carries(carries.dtype.type)
+    arguments = (carries, *arrays, np.int64(len(firsts)))
+    return [Launch(kernel, blocks_of(WARP * len(firsts)), arguments, carries.dtype)]

@@ -1,0 +1,54 @@
+"""The runner of the experiments: each is found, and what it prints are the rows that it measured."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+RUNNER = Path(__file__).parents[2] / "benchmarks" / "run.py"
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "COLUMNS": "200"}
+    return subprocess.run(
+        [sys.executable, str(RUNNER), *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_list_names_every_experiment_of_every_file():
+    files = [path for path in RUNNER.parent.glob("*.py") if not path.stem.startswith("gpu_")]
+    names = [
+        name
+        for path in files
+        for name in re.findall(r"^@experiment\(.*\)\ndef (\w+)", path.read_text(), re.M)
+    ]
+    listed = run("--help").stdout
+    assert len(names) > 30
+    assert not [name for name in names if f" {name.replace('_', '-')} " not in listed]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "headings"),
+    [
+        (["structure", "gallery:poisson2d?n=9", "--rounds", "1"], {"matrix", "entries", "product_s"}),
+        (["scale-study", "--rows", "100000"], {"algorithm", "ends at", "there_s"}),
+    ],
+)
+def test_an_experiment_prints_its_rows_as_one_document(arguments, headings):
+    document = json.loads(run(*arguments, "--json").stdout)
+    assert document["rows"] and all(headings <= row.keys() for row in document["rows"])
+
+
+def test_a_matrix_that_cannot_be_read_is_left_out_and_said():
+    done = run("structure", "gallery:nothing", "gallery:poisson2d?n=9", "--rounds", "1", "--json")
+    assert "nothing" in done.stderr and len(json.loads(done.stdout)["rows"]) == 1

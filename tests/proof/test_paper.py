@@ -1,0 +1,53 @@
+"""A sixth paper as a distribution (toys/paper): a model, benchmark matrices, a command and a function."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROFILE = Path(__file__).parents[1] / "data/recorded-profile.parquet"
+PROJECT = """[project]
+name = "doe"
+version = "1.0"
+[project.entry-points."sparsecast.papers"]
+doe = "{}"
+"""
+ROW_COST = "import sparsecast as sc; print(sc.row_cost(sc.profile({!r})))"
+
+
+def test_a_paper_adds_a_model_a_command_and_a_function(install, document, sparsecast, data_folder):
+    install("paper")
+    assert "Doe 2026" in sparsecast("--help").stdout
+    found = document("predict", "gallery:poisson2d?n=30", "--profile", PROFILE, "--model", "doe")
+    assert found["model"] == "doe" and all(item["time_s"] > 0 for item in found["forecasts"])
+
+    seconds = document("doe", PROFILE)["row_s"]
+    python = [sys.executable, "-W", "error", "-c", ROW_COST.format(str(PROFILE))]
+    asked = subprocess.run(python, capture_output=True, text=True, timeout=120, check=False)
+    assert asked.returncode == 0, asked.stderr
+    assert float(asked.stdout) == pytest.approx(seconds) and seconds > 0
+
+
+def test_its_benchmark_matrices_are_measured_on_request(install, document, data_folder):
+    for toy in ("paper", "short_csr", "few"):
+        install(toy)
+    asked = ("--device", "few", "--threads", "1", "--dtype", "float64", "--budget", "60")
+    measured = document("calibrate", "--suites", "doe", *asked)
+    assert measured["records"] == 8  # two held out in both formats, and four of the suite in CSR
+
+
+@pytest.mark.parametrize(("value", "expected"), [("nowhere", "expected a package nowhere"), ("doe_2026", "")])
+def test_a_paper_that_is_no_package_or_takes_a_name_is_named(install, sparsecast, tmp_path, value, expected):
+    (tmp_path / "doe_2026" / "models").mkdir(parents=True)
+    for file in ("__init__.py", "models/__init__.py", "models/guo.py"):
+        (tmp_path / "doe_2026" / file).write_text("")
+    (tmp_path / "pyproject.toml").write_text(PROJECT.format(value))
+    install(tmp_path)
+    done = sparsecast("predict", "gallery:poisson2d?n=30", "--profile", PROFILE, "--model", "guo")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert (
+        expected or "model 'guo' of doe_2026.models.guo: expected a name that is not taken"
+    ) in done.stderr

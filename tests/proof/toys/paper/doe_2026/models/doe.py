@@ -1,0 +1,47 @@
+"""The model of Doe (2026), equation 1: T = c0 + c1 rows + c2 entries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.models import MODELS
+from sparsecast.models.fitting import fitted_costs
+from sparsecast.models.model import Model
+from sparsecast.models.training import TrainingSet
+from sparsecast.records import Candidate
+
+
+@MODELS.register("doe")
+class Doe(Model):
+    name: ClassVar[str] = "doe"
+
+    def _fit(self, training: TrainingSet) -> None:
+        self.costs_: dict[str, list[float]] = {}
+        for name in sorted({record.candidate.format for record in training.records}):
+            records = [record for record in training.records if record.candidate.format == name]
+            counts = [self._counts(RowBlocks.of(training.structure(record)))[:, 0] for record in records]
+            times_s = np.array([record.time_s for record in records])
+            if len(records) >= 4:
+                self.costs_[name] = fitted_costs(np.array(counts), times_s).tolist()
+
+    def formats(self) -> list[str]:
+        return list(self.costs_)
+
+    def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, np.ndarray]:
+        costs = np.array(self.costs_[candidate.format])[:, None] * self._counts(blocks)
+        names = ("start", "rows", "entries")
+        return {**dict(zip(names, costs, strict=True)), "time_s": np.maximum(costs.sum(axis=0), 1e-9)}
+
+    @staticmethod
+    def _counts(blocks: RowBlocks) -> np.ndarray:
+        return np.array([np.ones(len(blocks.rows)), blocks.rows, blocks.nnz], dtype=float)
+
+    def _state(self) -> dict[str, Any]:
+        return {"costs": self.costs_}
+
+    def _restore(self, learned: Mapping[str, Any]) -> None:
+        self.costs_ = dict(learned["costs"])
