@@ -322,7 +322,7 @@ def run_beside_forecast(
     """Return the row of a run beside its forecast."""
     from sparsecast.measuring.core_speed import core_speed
     from sparsecast.measuring.timing import measure
-    from sparsecast.operators.applications.laps import PRODUCT
+    from sparsecast.operators.applications.application import PRODUCT
 
     question = api.application_question(application, problem)
     cost = api.application_cost(question, threads=threads, iterations=iterations)

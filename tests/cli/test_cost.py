@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import sparsecast as sc
-from sparsecast.api.solving import RUNS
+from sparsecast.api.applications import RUNS
 from sparsecast.devices.cpu.processor import Processor
 from sparsecast.errors import InputError
 from sparsecast.matrices.gallery import gallery
@@ -175,7 +175,7 @@ FILES = {
         (("cg", "{}/indefinite.mtx", "--preconditioner", "jacobi"), "the diagonal has -1 in row 0"),
         (("cg", GRID, "--preconditioner", "ilu"), "preconditioner 'ilu': expected jacobi, or none"),
         (("cg", GRID, "--tolerance", "2"), "tolerance 2: expected a number between 0 and 1"),
-        (("gmres", GRID), "application 'gmres': expected one of pagerank, cg"),
+        (("gmres", GRID), "application 'gmres' is unknown: known are cg, pagerank"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(run, streaming, tmp_path, asked, why):

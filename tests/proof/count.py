@@ -17,6 +17,7 @@ PROOFS = {
     "(d) device that replays Records": [HERE / "toys" / "replayed"],
     "(p) paper with a model, a suite, a command and a function": [HERE / "toys" / "paper"],
     "(e) operator over two parts": [HERE / "test_operator_over_parts.py"],
+    "(f) application": [HERE / "toys" / "jacobi"],
     "meter": [HERE / "toys" / "watts"],
     "second GPU": [HERE / "toys" / "simulated_gpu"],
 }

@@ -13,6 +13,9 @@ import pytest
 
 from sparsecast.devices.binding import bind, prepared, row_slice
 from sparsecast.matrices.gallery import gallery
+from sparsecast.operators.applications import cg
+from sparsecast.operators.applications.graphs import links
+from sparsecast.operators.applications.pagerank import pagerank
 from sparsecast.operators.block_operator import BlockOperator, LocalSpace, Operator, RowProduct, VectorSpace
 from sparsecast.records import Candidate
 
@@ -39,6 +42,14 @@ class SpaceOverParts:
 
     def zeros(self):
         return Parts(space.zeros() for space in self.spaces)
+
+    host_zeros = zeros
+
+    def arrays(self, x):
+        return x
+
+    def total(self, own):
+        return own
 
     def dot(self, x, y):
         return sum(space.dot(*parts) for space, *parts in zip(self.spaces, x, y, strict=True))
@@ -112,6 +123,31 @@ def test_the_iterates_over_two_parts_are_those_of_one_process(problem, middle):
         steps += 1
     assert 20 < steps < 60
     assert np.linalg.norm(A @ here - b) <= 2e-10 * np.linalg.norm(b)
+
+
+@pytest.mark.parametrize("is_preconditioned", (False, True))
+def test_the_shipped_solver_takes_vectors_in_parts(problem, is_preconditioned):
+    A, b = problem
+    op, inverse = OperatorOverParts(A, [0, 101, 256]), np.linspace(0.1, 1.0, 256)
+    parts = [Parts([whole[:101], whole[101:]]) for whole in (b, inverse)]
+    spread = cg.conjugate_gradients(op, *parts[: 1 + is_preconditioned], tolerance=1e-10)
+    here = cg.conjugate_gradients(local(A), b, inverse if is_preconditioned else None, tolerance=1e-10)
+    assert isinstance(spread.x, Parts) and spread.stop == here.stop == "converged"
+    np.testing.assert_allclose(np.concatenate(spread.x), here.x, rtol=1e-7, atol=1e-10)
+
+
+def test_pagerank_takes_vectors_in_parts():
+    graph = gallery("rmat", scale=6)
+    graph.data[:] = 1.0
+    made = links(graph)
+    assert made.dangling.size
+    here = pagerank(local(made.matrix), made.dangling, made.inverse_weight)
+    op = OperatorOverParts(made.matrix, [0, 20, 64])
+    dangling = Parts([made.dangling[made.dangling < 20], made.dangling[made.dangling >= 20] - 20])
+    inverse = Parts([made.inverse_weight[:20], made.inverse_weight[20:]])
+    spread = pagerank(op, dangling, inverse)
+    assert spread.iterations == here.iterations
+    np.testing.assert_allclose(np.concatenate(spread.ranks), here.ranks, rtol=1e-12)
 
 
 def test_dot_and_norm_are_those_of_the_whole_vectors(problem):

@@ -9,8 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from sparsecast.errors import InputError
-from sparsecast.operators.applications.iterations import Iterations
-from sparsecast.operators.applications.laps import PRODUCT
+from sparsecast.operators.applications.application import PRODUCT, Iterations
 from sparsecast.records import Bandwidth, Conditions, Configuration, DistributedRecord, Forecast, Parameters
 from sparsecast.reports.cost_figures import draw_cost, loop_shares
 from sparsecast.reports.figures import COLOURS, drawing, error_bars, format_looks, looks, scale_axis

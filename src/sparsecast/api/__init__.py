@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from sparsecast.api.applications import (
+    application_cost,
+    application_question,
+    cg,
+    pagerank,
+    run_application,
+)
 from sparsecast.api.calibrating import (
     QUICK_BUDGET_S,
     calibrate,
@@ -51,25 +58,14 @@ from sparsecast.api.resolving import (
     shared_structure,
     structure,
 )
-from sparsecast.api.solving import (
-    APPLICATIONS,
-    Settings,
-    application_cost,
-    application_question,
-    cg,
-    pagerank,
-    run_application,
-)
 from sparsecast.api.trust import disturbances
 from sparsecast.measuring.command_meter import CommandMeter
 
 __all__ = [
-    "APPLICATIONS",
     "PROBE_S",
     "QUICK_BUDGET_S",
     "AskedProducts",
     "CommandMeter",
-    "Settings",
     "application_cost",
     "application_question",
     "calibrate",

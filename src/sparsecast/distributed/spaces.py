@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,6 +53,12 @@ class DistributedSpace:
     def zeros(self) -> NDArray[Any]:
         """Return this rank's part of a vector of zeros."""
         return np.zeros(self.size, dtype=self.dtype)
+
+    host_zeros = zeros
+
+    def arrays(self, x: NDArray[Any]) -> Sequence[NDArray[Any]]:
+        """Return this rank's part alone."""
+        return (x,)
 
     def dot(self, x: NDArray[Any], y: NDArray[Any]) -> Any:
         """Return the inner product of the whole vectors, the sum of conj(x) y, on every rank; collective.

@@ -36,6 +36,14 @@ class VectorSpace(Protocol):
         """Return a new vector of zeros."""
         ...
 
+    def host_zeros(self) -> Any:
+        """Return a new vector of zeros that the operator takes too, and whose entries the host can read."""
+        ...
+
+    def arrays(self, x: Any) -> Sequence[NDArray[Any]]:
+        """Return the NumPy arrays in this process that hold a vector of `host_zeros`; nothing is copied."""
+        ...
+
     def dot(self, x: Any, y: Any) -> Any:
         """Return the inner product of two vectors: the sum of conj(x) y."""
         ...
@@ -59,6 +67,14 @@ class LocalSpace:
     def zeros(self) -> NDArray[Any]:
         """Return zeros."""
         return np.zeros(self.size, dtype=self.dtype)
+
+    def host_zeros(self) -> NDArray[Any]:
+        """Return zeros."""
+        return np.zeros(self.size, dtype=self.dtype)
+
+    def arrays(self, x: NDArray[Any]) -> Sequence[NDArray[Any]]:
+        """Return the vector itself: it is whole."""
+        return (x,)
 
     def dot(self, x: NDArray[Any], y: NDArray[Any]) -> Any:
         """Return the inner product of two vectors: the sum of conj(x) y."""

@@ -12,7 +12,7 @@ from statistics import fmean, median
 
 from sparsecast.errors import ProfileError
 from sparsecast.machines.profile import Profile
-from sparsecast.operators.applications.laps import PRODUCT, VectorLoop
+from sparsecast.operators.applications.application import PRODUCT, VectorLoop
 from sparsecast.records import Bandwidth, Record
 from sparsecast.results.application import LoopCost
 from sparsecast.results.plan import Plan

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sparsecast.operators.applications.iterations import Iterations
+from sparsecast.operators.applications.application import Iterations
 from sparsecast.results.plan import Plan
 
 

@@ -1,4 +1,4 @@
-"""sparsecast cost pagerank|cg MATRIX."""
+"""sparsecast cost APPLICATION MATRIX."""
 
 from __future__ import annotations
 
@@ -15,15 +15,22 @@ from sparsecast.operators.applications.defaults import DAMPING, EPSILON, TOLERAN
 
 @command("cost", Panel.FORECASTS)
 def cost(
-    application: Annotated[str, typer.Argument(metavar="pagerank|cg", help="What is run.")],
+    application: Annotated[
+        str, typer.Argument(metavar="APPLICATION", help="pagerank, cg, or an installed one.")
+    ],
     matrix: options.MatrixArgument,
     iterations: Annotated[
         int | None, typer.Option(min=1, help="How many there will be, where that is known.")
     ] = None,
     check: Annotated[bool, typer.Option("--check", help="Run it here, and time its loops.")] = False,
-    damping: Annotated[float, typer.Option(help="Of PageRank.")] = DAMPING,
-    epsilon: Annotated[float, typer.Option(help="Change of the ranks at which PageRank ends.")] = EPSILON,
-    tolerance: Annotated[float, typer.Option(help="Relative residual at which cg ends.")] = TOLERANCE,
+    damping: Annotated[float | None, typer.Option(help="Of PageRank.", show_default=f"{DAMPING}")] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(help="Change of the ranks at which PageRank ends.", show_default=f"{EPSILON}"),
+    ] = None,
+    tolerance: Annotated[
+        float | None, typer.Option(help="Relative residual at which cg ends.", show_default=f"{TOLERANCE}")
+    ] = None,
     preconditioner: Annotated[
         str | None, typer.Option(metavar="jacobi", help="Of cg: none by default.")
     ] = None,
@@ -39,14 +46,22 @@ def cost(
     from sparsecast.reports.progress import counted_bar
 
     options.refuse_figure(figure)
-    settings = api.Settings(damping, epsilon, tolerance, preconditioner)
+    named = {
+        "damping": damping,
+        "epsilon": epsilon,
+        "tolerance": tolerance,
+        "preconditioner": preconditioner,
+    }
+    settings = {name: value for name, value in named.items() if value is not None}
     found = read_matrix(matrix)
-    question = api.application_question(application, found, settings)
+    question = api.application_question(application, found, **settings)
     chosen = profile_for(question.problem, profile, threads, None, None)
     asked: dict[str, Any] = {"threads": threads, "model": model}
     with shown_parts():
         cost = api.application_cost(question, chosen, iterations=iterations, **asked)
-    options.warn((*(f"{found.name} {note}." for note in found.notes), *question.notes, *cost.plan.notes))
+    options.warn(
+        (*(f"{found.name} {note}." for note in found.notes), *question.application.notes, *cost.plan.notes)
+    )
     run = None
     if check:
         with counted_bar(options.screen(), application, cost.iterations.high) as advance:

@@ -1,1 +1,13 @@
-"""Applications: what people do products for, on any operator and its vector space."""
+"""Applications: what products are done for, on any operator and its vector space; one file for each."""
+
+from __future__ import annotations
+
+from sparsecast.operators.applications.application import Application
+from sparsecast.system.registry import Registry
+
+#: Every application, by name.
+APPLICATIONS: Registry[type[Application]] = Registry(
+    "application",
+    "sparsecast.operators.applications",
+    helpers=("application", "defaults", "graphs", "vector_loops"),
+)

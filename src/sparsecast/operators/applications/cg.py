@@ -7,19 +7,35 @@ Algorithms 6.18 and 9.1. The vectors are as in `pagerank`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import eigh_tridiagonal
+from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError
+from sparsecast.operators.applications import APPLICATIONS
+from sparsecast.operators.applications.application import (
+    PRODUCT,
+    Application,
+    Iterations,
+    Lap,
+    Laps,
+    OnIteration,
+    VectorLoop,
+    no_iteration,
+    no_laps,
+    scipy_operator,
+)
 from sparsecast.operators.applications.defaults import TOLERANCE
-from sparsecast.operators.applications.laps import PRODUCT, Lap, VectorLoop, no_laps
 from sparsecast.operators.block_operator import Operator
 
 Floats = NDArray[np.floating[Any]]
+
+#: Iterations that are done with SciPy's product to forecast the number of all.
+TRIALS = 40
 
 
 def loops(is_preconditioned: bool) -> tuple[VectorLoop, ...]:
@@ -40,11 +56,12 @@ def most_iterations(rows: int) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solution:
-    """What came of it.
+    """The solution of A x = b.
 
     Attributes
     ----------
-    x : float array
+    x : float array of shape (rows,)
+        In parts where the vectors of the operator are.
     iterations : int
     residuals : tuple of float
         Norm of b - A x after each iteration, as the recurrence has it, over that of b; the first is 1.
@@ -55,21 +72,99 @@ class Solution:
         2003, section 6.7.3).
     """
 
-    x: Floats
+    x: Any
     iterations: int
     residuals: tuple[float, ...]
     stop: str
     coefficients: tuple[tuple[float, float], ...] = ()
 
 
+@APPLICATIONS.register("cg")
+class ConjugateGradients(Application):
+    """Conjugate gradients for A x = b, with a symmetric and positive definite A."""
+
+    name = "cg"
+    settings = ("tolerance", "preconditioner")
+
+    def __init__(
+        self, A: csr_array[Any], tolerance: float = TOLERANCE, preconditioner: str | None = None
+    ) -> None:
+        refuse_settings(tolerance, 1)
+        _refuse_matrix(A)
+        self.matrix, self.tolerance = A, tolerance
+        self.inverse_diagonal = None if preconditioner is None else _inverse_diagonal(A, preconditioner)
+        is_preconditioned = self.inverse_diagonal is not None
+        self.loops = loops(is_preconditioned)
+        self.vectors = 6 if is_preconditioned else 4  # x, r, p and q; with z and the diagonal
+        self.most_iterations = most_iterations(A.shape[0])
+
+    def iterations(self) -> Iterations:
+        """Return the iterations: some are done for a random right-hand side.
+
+        Their coefficients are those of Lanczos' method, whose values tell the condition number kappa. The
+        error shrinks as 2 ((sqrt(kappa) - 1) / (sqrt(kappa) + 1))^k (Saad 2003, equation 6.128).
+        """
+        rows = int(self.matrix.shape[0])
+        b = np.random.default_rng(0).standard_normal(rows).astype(self.matrix.dtype)
+        done = self.solved(scipy_operator(self.matrix), b, TRIALS)
+        tried = done.iterations
+        if done.stop == "converged":
+            why = f"A random right-hand side takes {tried} iteration{'s' * (tried != 1)}."
+            return Iterations(tried, max(1, tried // 2), 2 * tried, why, tried)
+        if done.stop != "most iterations":
+            raise InputError(
+                f"conjugate gradients: {done.stop}: expected a positive definite matrix; name another"
+            )
+        least, greatest, error = lanczos_values(done.coefficients)
+        expected = max(tried + 1, _needed(greatest / least, self.tolerance))
+        why = f"{tried} Lanczos steps were done: the condition number is at least {greatest / least:.3g}"
+        if least > error:
+            high = max(expected, _needed(greatest / (least - error), self.tolerance))
+            at_most = f"{greatest / (least - error):.3g}"
+            why += f", and about {at_most} at most, unless the steps missed its least value."
+        else:
+            high = self.most_iterations  # more than rows: rounding makes directions come back
+            why += ", and nothing bounds it from above but the iterations at which a run ends."
+        most = max(self.most_iterations, tried + 1)
+        return Iterations(min(expected, max(rows, tried + 1)), tried + 1, min(high, most), why, tried)
+
+    def run(self, op: Operator, most: int, on_iteration: OnIteration, laps: Laps) -> Solution:
+        """Solve for an x of ones, and time the loops."""
+        ones = op.domain.host_zeros()
+        for array in op.domain.arrays(ones):
+            array[:] = 1
+        b = op.matvec(ones, out=op.range.host_zeros())
+        laps.start()  # not before b, which is no part of the run
+        return self.solved(op, b, most, on_iteration, laps)
+
+    def solved(
+        self,
+        op: Operator,
+        b: Any,
+        most: int | None,
+        on_iteration: OnIteration = no_iteration,
+        lap: Lap = no_laps,
+    ) -> Solution:
+        """Return the solution by an operator of the matrix."""
+        return conjugate_gradients(
+            op,
+            b,
+            self.inverse_diagonal,
+            tolerance=self.tolerance,
+            most=most,
+            on_iteration=on_iteration,
+            lap=lap,
+        )
+
+
 def conjugate_gradients(
     op: Operator,
-    b: Floats,
-    inverse_diagonal: Floats | None = None,
+    b: Any,
+    inverse_diagonal: Any = None,
     *,
     tolerance: float = TOLERANCE,
     most: int | None = None,
-    on_iteration: Callable[[int, float], object] = lambda iteration, residual: None,
+    on_iteration: OnIteration = no_iteration,
     lap: Lap = no_laps,
 ) -> Solution:
     """Solve A x = b from x = 0.
@@ -78,10 +173,10 @@ def conjugate_gradients(
     ----------
     op : Operator
         Real, symmetric and positive definite. What is not shows as a breakdown.
-    b : float array
-        This process's part.
-    inverse_diagonal : float array, or None
-        One over the diagonal of A: Jacobi's preconditioner.
+    b : float array of shape (rows,)
+        Or another vector of the operator's space, such as this process's part of it.
+    inverse_diagonal : float array of shape (rows,), or None
+        One over the diagonal of A, a vector as `b`: Jacobi's preconditioner.
     tolerance : float
         The iteration ends when the residual is at most this share of the norm of b.
     most : int, optional
@@ -98,17 +193,18 @@ def conjugate_gradients(
     """
     most = most_iterations(op.shape[0]) if most is None else most
     refuse_settings(tolerance, most)
-    from sparsecast.operators.applications.vector_loops import dot, precondition, step, turn
+    from sparsecast.operators.applications.vector_loops import Loops, copy, dot, precondition, step, turn
 
     space = op.domain
-    x, q = np.zeros((2, space.size), dtype=op.dtype)  # not the space's zeros, which may lie on a GPU
-    r = np.array(b, dtype=q.dtype)  # 1: r0 = b, x0 = 0
-    norm_b = math.sqrt(space.total(dot(r, r)))
+    over = Loops(space)
+    x, q, r, p = (space.host_zeros() for _ in range(4))
+    over.run(copy, b, r)  # 1: r0 = b, x0 = 0
+    norm_b = math.sqrt(over.total(dot, r, r))
     z, rho = r, norm_b * norm_b
     if inverse_diagonal is not None:
-        z = np.empty_like(r)
-        rho = space.total(precondition(r, inverse_diagonal, z))
-    p = z.copy()  # 1: p0 = z0
+        z = space.host_zeros()
+        rho = over.total(precondition, r, inverse_diagonal, z)
+    over.run(copy, z, p)  # 1: p0 = z0
     if not math.isfinite(norm_b):
         raise InputError("b has values that are NaN or infinite: expected finite ones; correct b")
     lap("start")
@@ -121,19 +217,19 @@ def conjugate_gradients(
             break
         op.matvec(p, out=q)
         lap(PRODUCT)
-        curvature = space.total(dot(p, q))
+        curvature = over.total(dot, p, q)
         lap("curvature")
         if not (0 < curvature < math.inf and 0 < rho < math.inf):
             stop = _breakdown(number, curvature, rho)
             break
         alpha = rho / curvature  # 3
-        squares = space.total(step(alpha, p, q, x, r))  # 4 and 5
+        squares = over.total(step, alpha, p, q, x, r)  # 4 and 5
         lap("step")
         last, rho = rho, squares
         if inverse_diagonal is not None:
-            rho = space.total(precondition(r, inverse_diagonal, z))
+            rho = over.total(precondition, r, inverse_diagonal, z)
             lap("precondition")
-        turn(z, rho / last, p)  # 6 and 7
+        over.run(turn, rho / last, z, p)  # 6 and 7
         lap("direction")
         steps.append((alpha, rho / last))
         residuals.append(math.sqrt(squares) / norm_b)
@@ -157,3 +253,52 @@ def refuse_settings(tolerance: float, most: int) -> None:
         )
     if most < 1:
         raise InputError(f"{most} iterations at most: expected at least 1; allow some")
+
+
+def _refuse_matrix(A: csr_array[Any]) -> None:
+    """Raise an InputError for a matrix that is not square, real, finite and symmetric."""
+    if A.shape[0] != A.shape[1]:
+        raise InputError(
+            f"conjugate gradients with {A.shape[0]:,} rows and {A.shape[1]:,} columns: expected a square "
+            f"matrix; solve the normal equations"
+        )
+    if A.dtype.kind == "c":
+        raise InputError("conjugate gradients with complex values: expected real ones; name another matrix")
+    if not np.isfinite(A.data).all():
+        raise InputError(
+            "conjugate gradients with values that are NaN or infinite: expected finite ones; correct them"
+        )
+    if (A - csr_array(A.T)).count_nonzero():
+        raise InputError(
+            "conjugate gradients with a matrix that is not symmetric: expected equal values on both sides of "
+            "the diagonal; use bicg or gmres of SciPy with sc.compile(A)"
+        )
+
+
+def _inverse_diagonal(A: csr_array[Any], preconditioner: str) -> Floats:
+    """Return one over the diagonal; raise an InputError unless all of it is above 0."""
+    if preconditioner != "jacobi":
+        raise InputError(f"preconditioner '{preconditioner}': expected jacobi, or none; name that")
+    diagonal = A.diagonal()
+    if not (diagonal > 0).all():
+        row = int(np.flatnonzero(~(diagonal > 0))[0])
+        raise InputError(
+            f"the diagonal has {diagonal[row]:g} in row {row:,}: expected values above 0 for jacobi; leave "
+            f"the preconditioner out"
+        )
+    return np.asarray(1 / diagonal)
+
+
+def _needed(condition: float, tolerance: float) -> int:
+    """Return the iterations that suffice for a condition number."""
+    return math.ceil(math.sqrt(condition) / 2 * math.log(2 / tolerance))
+
+
+def lanczos_values(coefficients: tuple[tuple[float, float], ...]) -> tuple[float, float, float]:
+    """Return the least and the greatest value of Lanczos' matrix, and how wrong the least may be."""
+    alpha, beta = np.array(coefficients).T
+    diagonal = 1 / alpha
+    diagonal[1:] += beta[:-1] / alpha[:-1]
+    beside = np.sqrt(beta) / alpha
+    values, vectors = eigh_tridiagonal(diagonal, beside[:-1])
+    return float(values[0]), float(values[-1]), float(abs(beside[-1] * vectors[-1, 0]))

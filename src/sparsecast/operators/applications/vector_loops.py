@@ -1,11 +1,43 @@
-"""Loops over the parts of vectors that lie in this process, each one pass over its vectors."""
+"""Loops over vectors, each one pass over the arrays that hold them. Numbers come before vectors."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Number
+from typing import Any
+
+from sparsecast.operators.block_operator import VectorSpace
 from sparsecast.system.jit import njit
 
 # Sums may be added in any order: a vector unit then adds several entries at once.
 _fast = njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz"})
+
+
+@dataclass(frozen=True, slots=True)
+class Loops:
+    """Runs loops over the arrays that hold vectors of a space."""
+
+    space: VectorSpace
+
+    def run(self, loop: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """Call a loop with numbers and vectors, for each array of these; return what it returns."""
+        numbers = [argument for argument in arguments if isinstance(argument, Number)]
+        vectors = arguments[len(numbers) :]
+        return [loop(*numbers, *arrays) for arrays in zip(*map(self.space.arrays, vectors), strict=True)]
+
+    def total(self, loop: Callable[..., float], *arguments: Any) -> float:
+        """Return the sum of what a loop returns, over all arrays and processes."""
+        return self.space.total(sum(self.run(loop, *arguments)))
+
+    def totals(self, loop: Callable[..., tuple[float, ...]], *arguments: Any) -> list[float]:
+        """Return the sums of the numbers that a loop returns, over all arrays and processes."""
+        return [self.space.total(sum(sums)) for sums in zip(*self.run(loop, *arguments), strict=True)]
+
+
+def fill(value, x):  # type: ignore[no-untyped-def]
+    """Overwrite x by a value."""
+    x[:] = value
 
 
 @_fast
@@ -18,7 +50,7 @@ def sum_at(p, places):  # type: ignore[no-untyped-def]
 
 
 @_fast
-def settle(y, damping, shift, p):  # type: ignore[no-untyped-def]
+def settle(damping, shift, y, p):  # type: ignore[no-untyped-def]
     """Overwrite p by damping y + shift; return the sum of the absolute changes."""
     change = 0.0
     for k in range(p.size):
@@ -29,7 +61,7 @@ def settle(y, damping, shift, p):  # type: ignore[no-untyped-def]
 
 
 @_fast
-def settle_and_send(y, damping, shift, p, inverse, sent):  # type: ignore[no-untyped-def]
+def settle_and_send(damping, shift, y, p, inverse, sent):  # type: ignore[no-untyped-def]
     """Do as `settle`, and write what nodes send along an edge; return also the ranks of those without one."""
     change, lost = 0.0, 0.0
     for k in range(p.size):
@@ -46,6 +78,11 @@ def multiply(x, y, out):  # type: ignore[no-untyped-def]
     """Write the products of the entries of x and y."""
     for k in range(x.size):
         out[k] = x[k] * y[k]
+
+
+def copy(x, out):  # type: ignore[no-untyped-def]
+    """Overwrite `out` by x."""
+    out[:] = x
 
 
 @_fast
@@ -81,7 +118,7 @@ def step(alpha, p, q, x, r):  # type: ignore[no-untyped-def]
 
 
 @_fast
-def turn(z, beta, p):  # type: ignore[no-untyped-def]
+def turn(beta, z, p):  # type: ignore[no-untyped-def]
     """Overwrite p by z + beta p."""
     for k in range(p.size):
         p[k] = z[k] + beta * p[k]

@@ -1,0 +1,202 @@
+"""What an application is: products with a matrix, and loops over vectors between them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any, ClassVar, Protocol, Self
+
+from scipy.sparse import csr_array
+
+from sparsecast.errors import InputError, remedy_for
+from sparsecast.operators.block_operator import LocalSpace, Operator, VectorSpace
+
+#: What the product is called among the loops.
+PRODUCT = "SpMV"
+
+#: Called at the end of each loop, with its name.
+Lap = Callable[[str], None]
+
+#: Called after each iteration, with its number and its residual.
+OnIteration = Callable[[int, float], object]
+
+
+def no_laps(name: str) -> None:
+    """Time nothing."""
+
+
+def no_iteration(iteration: int, residual: float) -> None:
+    """Show nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class VectorLoop:
+    """A loop over vectors, as a roofline sees it whose only roof is memory (Barreda et al. 2020).
+
+    Attributes
+    ----------
+    name : str
+    moved : float
+        Entries of vectors that are moved for each entry of one: read, written, and read before others
+        overwrite them.
+    is_once : bool
+        Whether it runs before the iterations instead of in each.
+    """
+
+    name: str
+    moved: float
+    is_once: bool = False
+
+
+@dataclass(slots=True)
+class Laps:
+    """Seconds and runs of each loop: call it at the end of one, with its name.
+
+    Attributes
+    ----------
+    time_s : dict of str to float
+        Seconds of each loop together.
+    runs : Counter
+    """
+
+    time_s: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    runs: Counter[str] = field(default_factory=Counter)
+    _last: float = field(default_factory=perf_counter)
+
+    def start(self) -> None:
+        """Begin the first loop now."""
+        self._last = perf_counter()
+
+    def __call__(self, name: str) -> None:
+        """End a loop, and begin the next."""
+        now = perf_counter()
+        self.time_s[name] += now - self._last
+        self.runs[name] += 1
+        self._last = now
+
+
+@dataclass(frozen=True, slots=True)
+class Iterations:
+    """A forecast number of iterations. Fewer than `low` are rare, but possible.
+
+    Attributes
+    ----------
+    expected, low, high : int
+    why : str
+        What they come from, in a sentence.
+    tried : int
+        Iterations that were done for the forecast.
+    """
+
+    expected: int
+    low: int
+    high: int
+    why: str
+    tried: int = 0
+
+    @classmethod
+    def known(cls, number: int) -> Iterations:
+        """Return a number that the user gives."""
+        if number < 1:
+            raise InputError(f"iterations {number}: expected at least 1; name those that will be done")
+        return cls(number, number, number, "The number of iterations is given.")
+
+
+class Outcome(Protocol):
+    """What every application returns, among other things."""
+
+    @property
+    def iterations(self) -> int:
+        """Iterations that were done."""
+        ...
+
+    @property
+    def residuals(self) -> tuple[float, ...]:
+        """How far from the result it was after each iteration."""
+        ...
+
+    @property
+    def stop(self) -> str:
+        """Why it ended."""
+        ...
+
+
+class Application(ABC):
+    """An application of one matrix, ready to be forecast and to be run.
+
+    A subclass registers in APPLICATIONS under its `name`. Its constructor takes the user's matrix, checks it,
+    and takes the `settings` by keyword.
+
+    Attributes
+    ----------
+    name : str
+    settings : tuple of str
+        Keywords of the constructor, each with a default.
+    matrix : csr_array
+        What the products are with: the user's matrix, or one that is made from it.
+    loops : tuple of VectorLoop
+        All but the product.
+    vectors : int
+        Vectors that an iteration goes through.
+    most_iterations : int
+        After which a run ends in any case.
+    notes : tuple of str
+        Sentences on the matrix for the user.
+    """
+
+    name: ClassVar[str]
+    settings: ClassVar[tuple[str, ...]] = ()
+    matrix: csr_array[Any]
+    loops: tuple[VectorLoop, ...]
+    vectors: int
+    most_iterations: int
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def with_settings(cls, A: csr_array[Any], settings: Mapping[str, Any]) -> Self:
+        """Return the application of a matrix; raise an InputError for a setting that it does not have."""
+        for name in settings:
+            if name not in cls.settings:
+                known = ", ".join(cls.settings) or "none"
+                raise InputError(
+                    f"setting '{name}' of {cls.name}: expected one of {known}; "
+                    f"{remedy_for(name, cls.settings, 'leave it out')}"
+                )
+        return cls(A, **settings)  # type: ignore[call-arg]
+
+    @abstractmethod
+    def iterations(self) -> Iterations:
+        """Return how many iterations a run will take, for example from some with `scipy_operator`."""
+
+    @abstractmethod
+    def run(self, op: Operator, most: int, on_iteration: OnIteration, laps: Laps) -> Outcome:
+        """Run by an operator of `matrix`, for so many iterations at most.
+
+        ``laps.start()`` is called where the run begins, and `laps` at the end of the product and of each
+        loop.
+        """
+
+
+class _ScipyOperator:
+    """A matrix with SciPy's product: it needs no format and no compiling."""
+
+    def __init__(self, matrix: csr_array[Any]) -> None:
+        self.matrix, self.shape, self.dtype = matrix, matrix.shape, matrix.dtype
+
+    @property
+    def domain(self) -> VectorSpace:
+        return LocalSpace(self.shape[1], self.dtype)
+
+    range = domain
+
+    def matvec(self, x: Any, out: Any = None) -> Any:
+        out[:] = self.matrix @ x
+        return out
+
+
+def scipy_operator(matrix: csr_array[Any]) -> Operator:
+    """Return a matrix with SciPy's product, for some iterations before anything is built or compiled."""
+    return _ScipyOperator(matrix)

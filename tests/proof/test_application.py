@@ -1,0 +1,38 @@
+"""An application (toys/jacobi): `cost` finds it, forecasts it loop by loop, and runs it."""
+
+from __future__ import annotations
+
+import pytest
+
+from sparsecast.records import Bandwidth
+
+MATRIX = "gallery:poisson2d?n=12"
+
+
+@pytest.fixture
+def streaming(recorded, tmp_path):
+    """The recorded profile with speeds of reads: 10 GB/s."""
+    sizes = (1 << 14, 1 << 20, 1 << 26)
+    reads = [Bandwidth("read", "cpu", 1, size, size / 1e10, 0.0, "", "") for size in sizes]
+    return recorded.with_bandwidths(reads).save(tmp_path / "streaming.parquet")
+
+
+def test_it_is_found_forecast_and_run(install, document, streaming):
+    install("jacobi")
+    asked = ("cost", "jacobi", MATRIX, "--profile", streaming, "--threads", "1")
+    forecast = document(*asked)
+    assert {loop["name"] for loop in forecast["loops"]} == {"SpMV", "update"}
+    iterations = forecast["iterations"]["expected"]
+    assert iterations > 20 and forecast["measured"] is None
+    assert document(*asked, "--tolerance", "1e-3")["iterations"]["expected"] < iterations
+    measured = document(*asked, "--check")["measured"]
+    assert measured["stop"] == "converged" and measured["residual"] < 1e-6
+    assert {loop["name"] for loop in measured["loops"]} == {"SpMV", "update"}
+
+
+def test_foreign_settings_and_wrong_matrices_are_refused(install, sparsecast, streaming, tmp_path):
+    install("jacobi")
+    (tmp_path / "zero.mtx").write_text("%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 1.0\n")
+    for asked in ((MATRIX, "--damping", "0.5"), (tmp_path / "zero.mtx",)):
+        done = sparsecast("cost", "jacobi", *asked, "--profile", streaming)
+        assert done.returncode == 2 and len(done.stderr.splitlines()) == 1, done.stderr
