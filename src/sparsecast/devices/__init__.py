@@ -21,6 +21,7 @@ DEVICES: Registry[Device] = Registry(
         "format_kernels",
         "gpu",
         "naming",
+        "product_timer",
         "reference",
         "target",
     ),

@@ -1,0 +1,127 @@
+"""Products of a matrix on a device: built, checked against the reference result, and timed in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from sparsecast.devices.binding import Bound, prepared
+from sparsecast.devices.device import Device
+from sparsecast.devices.reference import ReferenceProduct
+from sparsecast.measuring.timing import Call, Effort, Timing, measure
+from sparsecast.records import Candidate
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltProduct:
+    """A Candidate that is built and checked.
+
+    Attributes
+    ----------
+    candidate : Candidate
+    bound : Bound
+    convert_s : float
+        Seconds that building it from CSR took, without compiling.
+    error : float
+        Largest relative error of a row, against the reference result.
+    call : callable
+        Computes one product, or queues it, as the device does.
+    """
+
+    candidate: Candidate
+    bound: Bound
+    convert_s: float
+    error: float
+    call: Call
+
+
+class ProductTimer:
+    """A matrix with x and y on a device.
+
+    Parameters
+    ----------
+    A : csr_array
+    like : Candidate
+        Its dtype and index width are those of all products, its threads those whose speed is watched.
+    device : Device
+
+    Attributes
+    ----------
+    A : csr_array
+        The matrix in these types.
+    x, out : as the device takes vectors
+        x is uniform in [-1, 1), the same for every matrix of as many columns.
+
+    Raises
+    ------
+    InputError
+        If the matrix has complex values and `like` has not, or more entries than its indices count.
+    DeviceError, MatrixSizeError
+        If the device is missing, or its memory is too small.
+    """
+
+    def __init__(self, A: csr_array[Any], like: Candidate, device: Device) -> None:
+        self.A, self.device, self._threads = prepared(A, like.dtype, like.index_bits), device, like.threads
+        device.require_library()
+        x = right_hand_side(self.A.shape[1], like.dtype)
+        self._reference = ReferenceProduct.of(self.A, x)
+        self.x, self.out = device.put(x), device.put(np.empty(self.A.shape[0], dtype=self.A.dtype))
+
+    def build(self, candidate: Candidate) -> BuiltProduct:
+        """Build a Candidate and check it.
+
+        Raises
+        ------
+        FormatError, MatrixSizeError
+            If its format does not suit the matrix, or does not fit in memory with what is there.
+        WrongResultError
+            If its result differs from the reference result by more than rounding.
+        """
+        self.device.warm_up(candidate)  # otherwise the conversion would be charged with compiling itself
+        bound, convert_s = self.device.bind(self.A, candidate)
+        error = self.check(bound.product, f"{candidate.format} {candidate.kernel}")
+        call = self.device.call(candidate, bound, self.x, self.out)
+        return BuiltProduct(candidate, bound, convert_s, error, call)
+
+    def call(self, candidate: Candidate, threads: int) -> Call:
+        """Return the product of a Candidate with another number of threads, unchecked."""
+        candidate = replace(candidate, threads=threads)
+        self.device.warm_up(candidate)
+        return self.device.call(candidate, self.device.bind(self.A, candidate)[0], self.x, self.out)
+
+    def check(self, product: Callable[[Any, Any], object], name: str) -> float:
+        """Return the largest relative error of what ``product(x, out)`` leaves in `out`.
+
+        Raises
+        ------
+        WrongResultError
+            If it is more than rounding explains.
+        """
+        # Filled with NaN, so that a row the kernel forgets is found out.
+        out = self.device.put(np.full(self.A.shape[0], np.nan, dtype=self.A.dtype))
+        product(self.x, out)
+        return self._reference.check(self.device.take(out), name)
+
+    def time(
+        self, calls: Mapping[Key, Call], effort: Effort, on_sample: Callable[[], None] = lambda: None
+    ) -> dict[Key, Timing]:
+        """Return the Timing of each call on the device, sampled in turn at full speed of the cores."""
+        named = {str(number): call for number, call in enumerate(calls.values())}
+        cores = self.device.core_speed(self._threads)
+        timings = measure(named, effort, on_sample, self.device.clock(), cores)
+        return dict(zip(calls, timings.values(), strict=True))
+
+
+def right_hand_side(cols: int, dtype: str) -> np.ndarray[Any, np.dtype[Any]]:
+    """Return the x that products are measured with: uniform in [-1, 1), the same every time."""
+    generator = np.random.default_rng(0)
+    x = generator.uniform(-1.0, 1.0, cols).astype(dtype)
+    if x.dtype.kind == "c":
+        x.imag = generator.uniform(-1.0, 1.0, cols)
+    return x

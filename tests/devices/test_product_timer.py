@@ -1,0 +1,52 @@
+"""Products of a matrix are built, checked against the reference result, and timed in turn."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sparsecast.devices import DEVICES
+from sparsecast.devices.cpu.processor import Processor
+from sparsecast.devices.product_timer import ProductTimer
+from sparsecast.errors import WrongResultError
+from sparsecast.matrices.gallery import gallery
+from sparsecast.measuring.timing import Effort
+from sparsecast.records import Candidate
+
+KERNELS = {name: DEVICES.get("cpu").kernels.get(name).variants[0] for name in ("csr", "ell")}
+CSR = Candidate("csr", KERNELS["csr"], "cpu", "float32", 32, 1)
+
+
+@pytest.fixture
+def timer():
+    return ProductTimer(gallery("poisson2d", n=9), CSR, DEVICES.get("cpu"))
+
+
+def test_a_product_is_built_in_the_types_of_the_question_and_timed(timer):
+    products = {
+        name: timer.build(replace(CSR, format=name, kernel=kernel)) for name, kernel in KERNELS.items()
+    }
+    assert timer.A.dtype == np.float32 and all(0 <= p.error < 1e-6 for p in products.values())
+    assert products["csr"].convert_s == 0 < products["ell"].convert_s
+    timings = timer.time({name: p.call for name, p in products.items()}, Effort(3, 1e-5))
+    assert set(timings) == set(products) and all(t.time_s > 0 for t in timings.values())
+    assert np.allclose(timer.out, timer.A @ timer.x, atol=1e-5)
+
+
+def test_a_row_that_a_product_forgets_is_found_out(timer):
+    def forgetful(x, out):
+        out[:-1] = (timer.A @ x)[:-1]
+
+    with pytest.raises(WrongResultError):
+        timer.check(forgetful, "a product")
+
+
+def test_a_wrong_kernel_is_found_out_when_it_is_built():
+    class Wrong(Processor):
+        def take(self, array):
+            return array + 1
+
+    with pytest.raises(WrongResultError):
+        ProductTimer(gallery("poisson2d", n=9), CSR, Wrong()).build(CSR)
