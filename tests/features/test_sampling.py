@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError, PaddingError
-from sparsecast.features import feature_group
+from sparsecast.features import analysis
 from sparsecast.features import sweep as sweep_module
 from sparsecast.features.analysis import structure
 from sparsecast.features.bands import DIAGONALS_AN_ENTRY
@@ -41,7 +41,7 @@ SPECIFICATIONS = (
 def quarter_of_the_sizes():
     """Sample matrices, and so many entries of them, of a quarter of the usual size: the tests stay cheap."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(feature_group, "LEAST_SAMPLED_NNZ", LEAST_SAMPLED_NNZ // 4)
+        patch.setattr(analysis, "LEAST_SAMPLED_NNZ", LEAST_SAMPLED_NNZ // 4)
         patch.setattr(sweep_module, "_SAMPLE_ENTRIES", sweep_module._SAMPLE_ENTRIES // 4)
         yield
 

@@ -9,16 +9,60 @@ estimated, and the diagonals where they are many.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numba
+import numpy as np
 from scipy.sparse import csr_array, csr_matrix, issparse
 
 from sparsecast.errors import InputError
 from sparsecast.features import FEATURES, usual_groups
-from sparsecast.features.feature_group import MatrixSource
 from sparsecast.features.structure import Structure
+from sparsecast.features.sweep import LEAST_SAMPLED_NNZ, Indices, Range, Sweep, cut, sampled_ranges, sweep
 from sparsecast.system.parallel import ENTRIES_PER_THREAD
+
+
+class MatrixSource:
+    """What feature groups are computed from: a CSR matrix of any dtype, with indices in any order.
+
+    Attributes
+    ----------
+    workers : int
+        Parts of the work that pay, at least 1. No result depends on it.
+    indptr, indices : ndarray of int32 or int64
+        Of one native type: views of the arrays of the matrix in all usual cases.
+    ranges : list of (int, int)
+        Entries that a sample consists of. It is empty where all entries are looked at, as in every matrix of
+        fewer than LEAST_SAMPLED_NNZ entries, or of fewer than it has rows and columns: maps of these would
+        take more memory than a sample is worth.
+    triangle_nnz : int or None
+        That of a matrix that was made symmetric, None where it is unknown.
+    """
+
+    def __init__(
+        self,
+        A: csr_array[Any] | csr_matrix[Any],
+        workers: int,
+        is_sampled: bool = False,
+        triangle_nnz: int | None = None,
+    ) -> None:
+        self.matrix, self.workers, self.triangle_nnz = A, workers, triangle_nnz
+        self.shape: tuple[int, int] = A.shape
+        wide = max(A.indptr.dtype.itemsize, A.indices.dtype.itemsize) > 4
+        index = np.dtype(np.int64 if wide else np.int32)
+        self.indptr: Indices = np.ascontiguousarray(A.indptr, dtype=index)
+        self.nnz = int(self.indptr[-1])
+        self.indices: Indices = np.ascontiguousarray(A.indices, dtype=index)[: self.nnz]
+        self.data = A.data[: self.nnz]
+        is_large = self.nnz >= max(LEAST_SAMPLED_NNZ, sum(self.shape))
+        self.ranges: list[Range] = sampled_ranges(self.nnz) if is_sampled and is_large else []
+
+    @cached_property
+    def sweep(self) -> Sweep:
+        """The counts of one pass over the entries, made when a group first needs them."""
+        work = cut(self.matrix, self.nnz, 1 if self.ranges else self.workers)
+        return sweep(self.indptr, self.indices, self.shape, work, self.ranges)
 
 
 def structure(

@@ -9,7 +9,8 @@ from typing import ClassVar, Self
 import numpy as np
 
 from sparsecast.features import FEATURES
-from sparsecast.features.feature_group import FeatureGroup, MatrixSource
+from sparsecast.features.analysis import MatrixSource
+from sparsecast.features.feature_group import FeatureGroup
 from sparsecast.features.sweep import BANDS, Sweep
 from sparsecast.system.integers import unsigned
 from sparsecast.system.jit import njit

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.features import FEATURES
-from sparsecast.features.feature_group import FeatureGroup, MatrixSource
+from sparsecast.features.analysis import MatrixSource
+from sparsecast.features.feature_group import FeatureGroup
 from sparsecast.features.sweep import X_LINE_COLUMNS, X_REUSE_ELEMENTS, Sweep
 
 

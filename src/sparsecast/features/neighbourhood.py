@@ -13,7 +13,8 @@ from typing import ClassVar, Self
 import numpy as np
 
 from sparsecast.features import FEATURES
-from sparsecast.features.feature_group import FeatureGroup, MatrixSource
+from sparsecast.features.analysis import MatrixSource
+from sparsecast.features.feature_group import FeatureGroup
 from sparsecast.system.jit import njit
 from sparsecast.system.parallel import balanced_parts, equal_parts, on_threads
 

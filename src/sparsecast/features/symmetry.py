@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.features import FEATURES
-from sparsecast.features.feature_group import FeatureGroup, MatrixSource
+from sparsecast.features.analysis import MatrixSource
+from sparsecast.features.feature_group import FeatureGroup
 from sparsecast.features.sweep import CHUNK, SPREAD, Indices, chunk_end, spread
 from sparsecast.system.integers import GOLDEN, unsigned
 from sparsecast.system.jit import njit

@@ -8,7 +8,8 @@ from typing import ClassVar, Self
 import numpy as np
 
 from sparsecast.features import FEATURES
-from sparsecast.features.feature_group import FeatureGroup, MatrixSource
+from sparsecast.features.analysis import MatrixSource
+from sparsecast.features.feature_group import FeatureGroup
 
 
 @FEATURES.register("column_lengths")

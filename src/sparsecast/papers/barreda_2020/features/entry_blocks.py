@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.features import FEATURES
-from sparsecast.features.feature_group import FeatureGroup, MatrixSource
+from sparsecast.features.analysis import MatrixSource
+from sparsecast.features.feature_group import FeatureGroup
 from sparsecast.system.jit import njit
 
 #: Entries of a block (Barreda et al., section 4.1).
