@@ -59,7 +59,6 @@ class Bands(FeatureGroup):
         return cls(found.half_bandwidth, shares, found.diagonals)
 
     def contradiction(self, rows: int, cols: int, nnz: int) -> str | None:
-        """Return what is wrong with the distances or their shares."""
         if not 0 <= self.half_bandwidth < max(rows, cols, 1):
             return f"the half-bandwidth is {self.half_bandwidth:,}"
         if not (nnz > 0) <= self.diagonals <= min(nnz, rows + cols):

@@ -57,7 +57,6 @@ class Blocks(FeatureGroup):
         return cls(block_fill(source.indptr, source.indices))
 
     def contradiction(self, rows: int, cols: int, nnz: int) -> str | None:
-        """Return what is wrong with the fill."""
         if len(self.fill) != len(BLOCK_SIZES):
             return f"the fill is that of {len(self.fill)} block sizes, not {len(BLOCK_SIZES)}"
         for size, fill in zip(BLOCK_SIZES, self.fill, strict=True):

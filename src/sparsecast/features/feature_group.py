@@ -64,5 +64,4 @@ class FeatureGroup(ABC):
 
     @classmethod
     def feature_names(cls) -> list[str]:
-        """Return the names of the features, in the order of the fields."""
         return [field.name for field in dataclasses.fields(cls)]  # type: ignore[arg-type]

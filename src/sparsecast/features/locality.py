@@ -44,7 +44,6 @@ class Locality(FeatureGroup):
         return cls(found.line_changes, tuple((found.reuse / max(int(found.reuse.sum()), 1)).tolist()))
 
     def contradiction(self, rows: int, cols: int, nnz: int) -> str | None:
-        """Return what is wrong with the number of line changes or their shares."""
         if not 0 <= self.line_changes <= nnz:
             return f"{self.line_changes:,} entries read another line of x"
         if len(self.reuse_histogram) != X_REUSE_ELEMENTS:

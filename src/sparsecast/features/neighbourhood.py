@@ -77,7 +77,6 @@ class Neighbourhood(FeatureGroup):
         )
 
     def contradiction(self, rows: int, cols: int, nnz: int) -> str | None:
-        """Return what is wrong with the distances."""
         widest = max(cols - 1, 0) * (1 + 1e-9)
         checks = {
             f"the mean bandwidth of the rows is {self.row_bandwidth:g}": 0 <= self.row_bandwidth <= widest,

@@ -116,7 +116,6 @@ class RowLengths(FeatureGroup):
         return found
 
     def contradiction(self, rows: int, cols: int, nnz: int) -> str | None:
-        """Return the first statement about row lengths that the others rule out."""
         levels = ROW_LENGTH_LEVELS[: len(self.rows_at_least)]
         expected = int(np.searchsorted(ROW_LENGTH_LEVELS, self.max)) + 1
         at_least, up_to = self.rows_at_least, self.entries_up_to

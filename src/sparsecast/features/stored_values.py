@@ -38,7 +38,6 @@ class StoredValues(FeatureGroup):
         return cls(sum(on_threads(lambda first, last: _count_zeros(source.data[first:last]), parts)))
 
     def contradiction(self, rows: int, cols: int, nnz: int) -> str | None:
-        """Return what is wrong with the number of zeros."""
         holds = 0 <= self.explicit_zeros <= nnz
         return None if holds else f"{self.explicit_zeros:,} stored entries are 0"
 

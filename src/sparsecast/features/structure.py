@@ -51,7 +51,6 @@ class Structure(Tabular):
         return type(self), (self.rows, self.cols, self.nnz, dict(self.groups), self.sampled_nnz)
 
     def table_rows(self) -> list[dict[str, Any]]:
-        """Return a row for each feature of each group that is known."""
         return [
             {"group": name, "feature": feature, "value": value}
             for name, group in self.groups.items()
@@ -60,11 +59,9 @@ class Structure(Tabular):
         ]
 
     def table_caption(self) -> str:
-        """Return the dimensions."""
         return f"{self.rows:,} rows, {self.cols:,} columns, {self.nnz:,} non-zeros"
 
     def lacks(self, names: Iterable[str]) -> list[str]:
-        """Return those of `names` that are not known."""
         return [name for name in names if name not in self.groups]
 
     def having(self, *groups: FeatureGroup) -> Structure:

@@ -45,7 +45,6 @@ class Symmetry(FeatureGroup):
         return cls(triangle_nnz(source.indptr, source.indices, source.data, source.shape, source.workers))
 
     def contradiction(self, rows: int, cols: int, nnz: int) -> str | None:
-        """Return what is wrong with the triangle."""
         if self.triangle_nnz is None:
             return None
         if rows != cols:

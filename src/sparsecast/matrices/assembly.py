@@ -67,7 +67,6 @@ class Header:
         return self.stored * (2 if self.mirror else 1)
 
     def value_type(self, path: Path, asked: np.dtype[Any] | None) -> np.dtype[Any]:
-        """Return the type of the values that are wanted of the file."""
         wanted = self.held if asked is None else asked
         require_imaginary(self.held, wanted, str(path))
         return wanted

@@ -55,7 +55,6 @@ class Atlas:
     order: tuple[tuple[str, str], ...]
 
     def to_bytes(self) -> bytes:
-        """Return the file that `from_bytes` reads."""
         entries = {
             name: {"digest": each.digest, "block": each.block, "structure": each.structure.to_dict()}
             for name, each in self.entries.items()
@@ -65,7 +64,6 @@ class Atlas:
 
     @classmethod
     def from_bytes(cls, stored: bytes) -> Atlas:
-        """Return the atlas that `to_bytes` stored."""
         read = json.loads(gzip.decompress(stored))
         entries = {
             name: AtlasEntry(Structure.from_dict(each["structure"]), int(each["block"]), each["digest"])
@@ -76,7 +74,6 @@ class Atlas:
 
 @cache
 def atlas() -> Atlas:
-    """Return the atlas that is shipped."""
     return Atlas.from_bytes(files("sparsecast.matrices").joinpath("atlas.json.gz").read_bytes())
 
 

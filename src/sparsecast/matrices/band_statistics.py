@@ -47,12 +47,10 @@ class BandStatistics:
         return (below or self.classes[:1])[-1].bands
 
     def to_json(self) -> str:
-        """Return the text that `from_json` reads."""
         return json.dumps(asdict(self), indent=1) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> BandStatistics:
-        """Return what `to_json` wrote."""
         read = json.loads(text)
         classes = tuple(DensityClass(**{**each, "bands": tuple(each["bands"])}) for each in read["classes"])
         return cls(read["source"], read["density"], classes)
@@ -88,7 +86,6 @@ def derive(structures: Iterable[Structure], source: dict[str, Any]) -> BandStati
 
 @cache
 def band_statistics() -> BandStatistics:
-    """Return the statistics that ship with Sparsecast."""
     return BandStatistics.from_json(
         files("sparsecast.matrices").joinpath("band_statistics.json").read_text("utf-8")
     )

@@ -135,7 +135,6 @@ def banded_matrix(
 
 
 def filled(indptr: Indices, indices: Indices, cols: int, seed: int, symmetric: bool = False) -> csr_array:
-    """Return the matrix of a pattern, with values."""
     data = np.empty(len(indices), dtype=np.float64)
     _fill_values(indptr, indices, symmetric, np.uint64(seed % 2**64), data)
     return canonical(data, indices, indptr, (len(indptr) - 1, cols))

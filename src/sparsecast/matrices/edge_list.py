@@ -44,8 +44,6 @@ _EDGE_BYTES = 3 * 24
 
 
 class _Edges(NamedTuple):
-    """Edges as they stand in a file."""
-
     ends: NDArray[np.int64]
     weights: NDArray[np.float64]
 
@@ -79,7 +77,6 @@ def read_edge_list(path: Path, asked: np.dtype[Any] | None) -> Contents:
 
 
 def _pieces(source: TextSource) -> Iterator[bytes]:
-    """Cut a text into pieces of whole lines."""
     held: list[bytes] = []
     while text := source.block():
         if b"\0" in text:
@@ -105,7 +102,6 @@ class _Lines:
         self._edges = 0
 
     def parsed(self, text: bytes) -> _Edges:
-        """Return the edges of some whole lines."""
         lines = text.translate(_SEPARATORS)
         if not self.columns or any(mark in lines for mark in _COMMENTS):
             lines = self._without_comments(lines)

@@ -97,7 +97,6 @@ def gallery_from_specification(specification: str) -> csr_array:
 
 
 def gallery_names() -> list[str]:
-    """Return the names of the gallery's matrices, sorted."""
     return sorted(_GALLERY)
 
 

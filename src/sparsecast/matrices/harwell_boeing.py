@@ -172,7 +172,6 @@ def _check_sizes(source: TextSource, header: _Header, dtype: np.dtype[Any]) -> N
 
 
 def _numbers(source: TextSource, section: _Section, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """Read the numbers of a section."""
     count, what = section.count, section.name
     numbers = np.empty(count, dtype=dtype)
     done = 0

@@ -144,7 +144,6 @@ def read_mat(path: Path, dtype: np.dtype[Any] | None) -> Contents:
 
 
 def _order(path: Path, header: bytes) -> str:
-    """Return the byte order that the file's header declares."""
     version = header[124:128]
     if header.startswith(_HDF5_SIGNATURE) or b"MATLAB 7.3" in header or version in (b"\0\2IM", b"\2\0MI"):
         raise damaged(path, "is a MATLAB file of version 7.3 (HDF5), which is not taken", "save with -v7")
@@ -183,7 +182,6 @@ def _variables(path: Path, file: BinaryIO, order: str) -> list[_Variable]:
 
 
 def _choose(path: Path, variables: list[_Variable]) -> _Variable:
-    """Return the variable that is, or holds, the matrix."""
     candidates = [one for one in variables if one.kind == _SPARSE]
     if not candidates:
         candidates = [one for one in variables if one.kind == _STRUCT and one.name == "Problem"]
@@ -230,7 +228,6 @@ def _field(elements: _Elements, holder: _Variable, name: str, order: str) -> tup
 
 
 def _matrix(path: Path, elements: _Elements, variable: _Variable, dtype: np.dtype[Any] | None) -> Contents:
-    """Build the matrix from the elements that follow its name."""
     target = variable.held if dtype is None else dtype
     require_imaginary(variable.held, target, str(path))
     if len(variable.dims) != 2:

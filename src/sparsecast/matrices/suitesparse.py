@@ -174,7 +174,6 @@ class Downloaded:
 
     @contextmanager
     def _failures(self, before: Origin | None) -> Iterator[None]:
-        """Turn what goes wrong with a download into one line."""
         from requests.exceptions import HTTPError, RequestException
 
         elsewhere = "or download it elsewhere and name its .mtx file"

@@ -62,7 +62,6 @@ def canonical(
 
 
 def starts_of(lengths: NDArray[Any], index: np.dtype[Any] | type = np.int32) -> NDArray[Any]:
-    """Return `indptr` for rows of these lengths."""
     indptr = np.zeros(len(lengths) + 1, dtype=index)
     np.cumsum(lengths, out=indptr[1:])
     return indptr
@@ -92,7 +91,6 @@ def random_bits(count: int, seed: int) -> NDArray[np.uint64]:
 
 
 def uniform(count: int, seed: int) -> NDArray[np.float64]:
-    """Return numbers uniform in (0, 1)."""
     return ((random_bits(count, seed) >> _HALF_BITS).astype(np.float64) + 0.5) * 2.0**-32
 
 

@@ -203,8 +203,6 @@ def _between(least: Whole, most: Whole, total: int) -> Whole:
 
 
 class _View(NamedTuple):
-    """Where the cells lie."""
-
     slots: int
     lack: int
     slope: float  # of the diagonal, in cells a group
@@ -226,7 +224,6 @@ class _State(NamedTuple):
 
 
 def _drawn(structure: Structure, groups: _Groups, indptr: Indices, seed: int) -> Indices:
-    """Return the columns of all entries."""
     quotas = np.zeros(X_REUSE_ELEMENTS + 1, dtype=np.int64)
     quotas[:X_REUSE_ELEMENTS] = np.rint(
         np.array(structure.locality.reuse_histogram) * structure.locality.line_changes

@@ -9,7 +9,6 @@ from sparsecast.matrices.synthesis import varied_matrix
 
 
 def varied_entries(rows: int, mean_length: int, lengths: str, reach: float) -> int:
-    """Return about the number of entries of such a matrix."""
     return rows * mean_length
 
 

@@ -108,7 +108,6 @@ def suite_matrix(
 
 
 def varied_benchmark(rows: int, mean_length: int, lengths: str, reach: float) -> SuiteMatrix:
-    """Return the matrix of a line of VARIED."""
     return suite_matrix("varied", rows, mean_length, lengths, reach)
 
 
