@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,8 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the docstrings have the types
 numpydoc_show_class_members = False
 
+# The kernel of the notebook asks for styles of a terminal that the site's lexer does not know.
+os.environ["TTY_COMPATIBLE"] = "0"
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 120
