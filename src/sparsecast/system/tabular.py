@@ -147,13 +147,7 @@ class Table:
         return [document(self.columns, row) for row in self.rows]
 
     def to_frame(self) -> Any:
-        """Return the rows as a frame of pandas.
-
-        Raises
-        ------
-        InputError
-            If pandas is not installed.
-        """
+        """Return the rows as a frame of pandas."""
         try:
             import pandas
         except ImportError as error:
