@@ -42,7 +42,7 @@ from sparsecast.models.transfer import (
     UNTRIED_FACTOR,
     Setting,
     Transfer,
-    TransferredModel,
+    TransferredForecaster,
     transfer_errors,
     widening,
 )
@@ -247,7 +247,7 @@ def transfer(profile: ProfileName = None) -> Rows:
         yield {
             "from": f"{source.dtype}, {source.threads} threads",
             "for": f"{target.dtype}, {target.threads} threads",
-            **errors_of(_pairs(TransferredModel(fits[source], carried, factor), held_out)),
+            **errors_of(_pairs(TransferredForecaster(fits[source], carried, factor), held_out)),
             "factor": factor,
             "own fit, median error": errors_of(own_fit)["median error"],
         }

@@ -13,6 +13,7 @@ MODELS: Registry[type[Model]] = Registry(
         *(
             "clusters",
             "model",
+            "forecaster",
             "conversion",
             "data_sheets",
             "fitting",

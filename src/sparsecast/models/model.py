@@ -1,23 +1,22 @@
-"""The interface of models: they learn from a training set and forecast Candidates on row blocks."""
+"""The interface of models: Forecasters that learn from a training set, and are kept."""
 
 from __future__ import annotations
 
 import inspect
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Protocol, Self
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sparsecast.errors import DeviceError, ProfileError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
-from sparsecast.formats import FORMATS
 from sparsecast.machines.machine import Machine
 from sparsecast.models.conversion import ConversionCost
+from sparsecast.models.forecaster import QUANTITIES, Forecaster, Interval, has_predicted_size
 from sparsecast.models.training import TrainingSet
-from sparsecast.records import PUBLISHED_SUITE, Candidate, Estimate, Forecast, Record
+from sparsecast.records import PUBLISHED_SUITE, Candidate, Record
 
 #: Probability that an interval is meant to hold the measurement with, from the ratios measured / forecast on
 #: matrices held out of the fit.
@@ -38,34 +37,9 @@ HELD_OUT_SUITE = "gallery"
 #: Suites of matrices as users have them, which models are scored on.
 SCORED_SUITES = (HELD_OUT_SUITE, "user")
 
-#: What models forecast: the term that a model of each quantity gives, and that Records measure.
-QUANTITIES = {"time": "time_s", "energy": "energy_j"}
 
-
-class EnergyModel(Protocol):
-    """What tells the joules of products: a model of energy, or someone's own figures with a model of time."""
-
-    def serves(self, candidate: Candidate) -> bool:
-        """Tell whether there is a forecast for a Candidate."""
-        ...
-
-    def values(self, candidate: Candidate, blocks: RowBlocks) -> NDArray[np.float64]:
-        """Return the joules of one product with each block."""
-        ...
-
-    def estimates(self, structure: Structure, candidates: Iterable[Candidate]) -> list[Estimate]:
-        """Return the joules of a product of a whole matrix in each Candidate that is served."""
-        ...
-
-    def interval(
-        self, candidate: Candidate, value: float, matrix: Structure
-    ) -> tuple[float | None, float | None]:
-        """Return the low and high end of a forecast; None where there are none."""
-        ...
-
-
-class Model(ABC):
-    """A forecaster of what one product costs, in the steps of scikit-learn.
+class Model(Forecaster):
+    """A Forecaster that learns from Records, in the steps of scikit-learn, and is kept.
 
     Hyper-parameters stand in ``__init__``, under the names of the attributes; learned state ends in ``_``.
 
@@ -96,7 +70,6 @@ class Model(ABC):
     """
 
     name: ClassVar[str]
-    quantity: ClassVar[str] = "time"
     devices: ClassVar[tuple[str, ...] | None] = None
     groups: ClassVar[tuple[str, ...]] = ("row_lengths",)
     optional_groups: ClassVar[tuple[str, ...]] = ()
@@ -144,7 +117,7 @@ class Model(ABC):
 
         def is_used(record: Record) -> bool:
             is_of_suite = record.suite == HELD_OUT_SUITE or cls.learns_from(record.suite)
-            is_warm = record.regime == "warm" and _is_predicted(record.candidate)
+            is_warm = record.regime == "warm" and has_predicted_size(record.candidate)
             return is_of_suite and is_warm and cls.measured(record) is not None
 
         return training.where(is_used).at_full_speed()
@@ -191,95 +164,7 @@ class Model(ABC):
     def _fit(self, training: TrainingSet) -> None:
         """Learn what `terms` needs, of each format whose Records suffice."""
 
-    @abstractmethod
-    def formats(self) -> list[str]:
-        """Return the formats that the Records sufficed for."""
-
-    def kernels(self, format_name: str) -> tuple[str, ...]:
-        """Return the kernels of a format that have their own fits; none if one fit is for all kernels.
-
-        On a processor, each matrix is measured with the kernel that the rule chooses; on a GPU, with all.
-        """
-        return ()
-
-    def serves(self, candidate: Candidate) -> bool:
-        """Tell whether the Records sufficed for a Candidate's device, format and kernel.
-
-        Candidates with parameters whose sizes the format does not predict are not served.
-        """
-        kernels = self.kernels(candidate.format)
-        is_known = candidate.format in self.formats() and (not kernels or candidate.kernel in kernels)
-        return is_known and candidate.device == self.device_ and _is_predicted(candidate)
-
-    @abstractmethod
-    def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, NDArray[np.float64]]:
-        """Return the terms of a Candidate that it serves, each a float array with one element a block.
-
-        The term that is called as QUANTITIES says is the forecast, above 0.
-        """
-
-    def terms_of_all(
-        self, candidates: Sequence[Candidate], blocks: RowBlocks
-    ) -> list[dict[str, NDArray[np.float64]]]:
-        """Return the terms of several Candidates: for models that find them at less cost together."""
-        return [self.terms(candidate, blocks) for candidate in candidates]
-
-    def values(self, candidate: Candidate, blocks: RowBlocks) -> NDArray[np.float64]:
-        """Return the forecast of one product with each block, in seconds or joules."""
-        return self.terms(candidate, blocks)[QUANTITIES[self.quantity]]
-
-    def estimates(self, structure: Structure, candidates: Iterable[Candidate]) -> list[Estimate]:
-        """Return what a product of a whole matrix costs in each Candidate that the model serves.
-
-        Raises
-        ------
-        FeatureError
-            If the Structure lacks a feature group that the model needs.
-        """
-        for name in self.groups:
-            structure.require(name)
-        served = [candidate for candidate in candidates if self.serves(candidate)]
-        found = [
-            {name: float(values[0]) for name, values in terms.items()}
-            for terms in self.terms_of_all(served, RowBlocks.of(structure))
-        ]
-        values = [terms.pop(QUANTITIES[self.quantity]) for terms in found]
-        ends = self.intervals(served, values, structure)
-        return [
-            Estimate(candidate, value, low, high, tuple(terms.items()))
-            for candidate, value, (low, high), terms in zip(served, values, ends, found, strict=True)
-        ]
-
-    def forecast(self, structure: Structure, candidates: Iterable[Candidate]) -> list[Forecast]:
-        """Return the Forecasts of whole-matrix Candidates, fastest first: for a model of time.
-
-        Candidates that the model does not serve are left out.
-        """
-        blocks = RowBlocks.of(structure)
-        found = [self._forecast(structure, blocks, each) for each in self.estimates(structure, candidates)]
-        return sorted(found, key=lambda forecast: forecast.time_s)
-
-    def _forecast(self, structure: Structure, blocks: RowBlocks, found: Estimate) -> Forecast:
-        candidate = found.candidate
-        widths = candidate.value_bytes, candidate.index_bytes
-        storage: Any = FORMATS.get(candidate.format)
-        stored = storage.predicted_bytes(blocks, *widths, **candidate.parameters)
-        is_timed = candidate.format in self.conversion_.coefficients_
-        return Forecast(
-            candidate=candidate,
-            nnz=structure.nnz,
-            time_s=found.value,
-            low_s=found.low,
-            high_s=found.high,
-            bytes=int(stored[0]) + (structure.rows + structure.cols) * candidate.value_bytes,
-            energy_j=None,
-            convert_s=float(self.conversion_.seconds(candidate, blocks)[0]) if is_timed else None,
-            why=found.why,
-        )
-
-    def interval(
-        self, candidate: Candidate, value: float, matrix: Structure
-    ) -> tuple[float | None, float | None]:
+    def interval(self, candidate: Candidate, value: float, matrix: Structure) -> Interval:
         """Return the low and high end of a forecast for `matrix`, or for a block of its rows.
 
         None where too few Records were held out.
@@ -289,13 +174,6 @@ class Model(ABC):
             return None, None
         low, high = self.ratios_[label]
         return value * low, value * high
-
-    def intervals(
-        self, candidates: Sequence[Candidate], values: Sequence[float], matrix: Structure
-    ) -> list[tuple[float | None, float | None]]:
-        """Return the intervals of several Candidates: for models that find them at less cost together."""
-        asked = zip(candidates, values, strict=True)
-        return [self.interval(candidate, value, matrix) for candidate, value in asked]
 
     def label(self, candidate: Candidate) -> str:
         """Return the name of a fit: a format, or a format and, after a space, one of its kernels."""
@@ -366,10 +244,6 @@ class Model(ABC):
     @abstractmethod
     def _restore(self, learned: Mapping[str, Any]) -> None:
         """Take over what `_state` gave; `machine_` and `device_` are there."""
-
-
-def _is_predicted(candidate: Candidate) -> bool:
-    return FORMATS.get(candidate.format).predicts(candidate.parameters)
 
 
 def prediction_interval(ratios: Sequence[float]) -> tuple[float, float]:
