@@ -47,10 +47,11 @@ def with_only(physics, kind, training, caches=None, cores=4):
     """Return the physics with one cost, and its training set, on a machine with these caches and cores."""
     caches = caches or training.machine.caches
     machine = dataclasses.replace(training.machine, caches=caches, cores=cores, threads=2 * cores)
-    other = LinearModel().restored(physics.to_state(), machine)
-    kinds = {*other.costs_["csr"], *(f"bytes beyond L{c.level}" for c in caches if c.level > 1)}
+    other = LinearModel().restored(physics.to_state())
+    kinds = {*physics.costs_.costs["csr"], *(f"bytes beyond L{c.level}" for c in caches if c.level > 1)}
     kinds |= {f"lines of x beyond L{c.level}" for c in caches}
-    other.costs_ = {"csr": {each: 1e-9 * (each == kind) for each in kinds}}
+    costs = {"csr": {each: 1e-9 * (each == kind) for each in kinds}}
+    other.machine_, other.costs_ = machine, dataclasses.replace(other.costs_, machine=machine, costs=costs)
     return other, dataclasses.replace(training, machine=machine)
 
 
@@ -156,7 +157,7 @@ def test_blocks_of_rows_are_forecast_as_the_whole_is(physics, training, even, wa
 
 
 def test_no_interval_becomes_one_by_being_widened(physics, training, even, way):
-    physics = LinearModel().restored(physics.to_state() | {"ratios": {}}, training.machine)
+    physics = LinearModel().restored(physics.to_state() | {"ratios_": {}})
     transferred = TransferredForecaster(physics, Transfer.to(COMPLEX, physics, training), 2.0)
     (found,) = transferred.estimates(even, [csr(way, COMPLEX)])
     assert (found.low, found.high) == (None, None)

@@ -14,6 +14,8 @@ MODELS: Registry[type[Model]] = Registry(
             "clusters",
             "model",
             "forecaster",
+            "state",
+            "work",
             "conversion",
             "data_sheets",
             "fitting",

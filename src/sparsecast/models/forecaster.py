@@ -143,7 +143,7 @@ class Forecaster(ABC):
         storage: Any = FORMATS.get(candidate.format)
         widths = candidate.value_bytes, candidate.index_bytes
         stored_bytes = storage.predicted_bytes(blocks, *widths, **candidate.parameters)
-        is_timed = candidate.format in self.conversion_.coefficients_
+        is_timed = candidate.format in self.conversion_.costs
         return Forecast(
             candidate=candidate,
             nnz=structure.nnz,

@@ -5,16 +5,16 @@ from __future__ import annotations
 import inspect
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, get_type_hints
 
 import numpy as np
 
 from sparsecast.errors import DeviceError, ProfileError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
-from sparsecast.machines.machine import Machine
 from sparsecast.models.conversion import ConversionCost
 from sparsecast.models.forecaster import QUANTITIES, Forecaster, Interval, has_predicted_size
+from sparsecast.models.state import from_plain, to_plain
 from sparsecast.models.training import TrainingSet
 from sparsecast.records import PUBLISHED_SUITE, Candidate, Record
 
@@ -41,7 +41,8 @@ SCORED_SUITES = (HELD_OUT_SUITE, "user")
 class Model(Forecaster):
     """A Forecaster that learns from Records, in the steps of scikit-learn, and is kept.
 
-    Hyper-parameters stand in ``__init__``, under the names of the attributes; learned state ends in ``_``.
+    Hyper-parameters stand in ``__init__``, under the names of the attributes. What a fit learns and a file
+    keeps is declared in the class, under names that end in ``_``, with types that `state.to_plain` takes.
 
     Attributes
     ----------
@@ -77,6 +78,7 @@ class Model(Forecaster):
     suite: ClassVar[str | None] = None
     compared: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
     version: ClassVar[int] = 1
+    ratios_: dict[str, tuple[float, float]]
 
     def fit(self, training: TrainingSet) -> Self:
         """Learn from the Records of one device, dtype and number of threads that have warm caches.
@@ -103,9 +105,10 @@ class Model(Forecaster):
                 f"{', '.join(self.devices)}; choose another model"
             )
         self._fit(used.where(lambda record: self.learns_from(record.suite)))
+        self._establish()
         if not self.formats():
             raise self.insufficient(used)
-        self.conversion_ = ConversionCost().fit(warm)
+        self.conversion_ = ConversionCost.fitted(warm)
         self.ratios_ = {
             label: prediction_interval(found) for label, found in self._ratios(used).items() if len(found) > 1
         }
@@ -196,6 +199,7 @@ class Model(Forecaster):
             other = type(self)(**self.settings())
             other.machine_, other.device_ = self.machine_, self.device_
             other._fit(published.of_groups(set(groups) - set(part)))
+            other._establish()
             for label, ratios in other._held_out_ratios(published.of_groups(part)).items():
                 found.setdefault(label, []).extend(ratios)
         return found
@@ -214,36 +218,30 @@ class Model(Forecaster):
         """Return the hyper-parameters by name."""
         return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
 
+    @classmethod
+    def _learned_types(cls) -> dict[str, Any]:
+        """Return the types of what is stored: the attributes whose declared name ends in ``_``."""
+        return {name: kind for name, kind in get_type_hints(cls).items() if name.endswith("_")}
+
     def to_state(self) -> dict[str, Any]:
         """Return what was learned as plain data: what JSON can hold."""
-        return {
-            "device": self.device_,
-            "ratios": {label: list(ends) for label, ends in self.ratios_.items()},
-            "conversion": self.conversion_.to_state(),
-            "learned": self._state(),
-        }
+        return {name: to_plain(getattr(self, name)) for name in self._learned_types()}
 
-    def restored(self, state: Mapping[str, Any], machine: Machine) -> Self:
+    def restored(self, state: Mapping[str, Any]) -> Self:
         """Take over what a model with the same hyper-parameters learned, and return self.
 
         Raises
         ------
-        KeyError, TypeError, ValueError
+        KeyError, ValueError
             If `state` is nothing that `to_state` gave.
         """
-        self.machine_, self.device_ = machine, state["device"]
-        self.ratios_ = {label: (float(low), float(high)) for label, (low, high) in state["ratios"].items()}
-        self.conversion_ = ConversionCost().restored(state["conversion"], machine)
-        self._restore(state["learned"])
+        for name, kind in self._learned_types().items():
+            setattr(self, name, from_plain(state[name], kind))
+        self._establish()
         return self
 
-    @abstractmethod
-    def _state(self) -> dict[str, Any]:
-        """Return what `_fit` learned as plain data."""
-
-    @abstractmethod
-    def _restore(self, learned: Mapping[str, Any]) -> None:
-        """Take over what `_state` gave; `machine_` and `device_` are there."""
+    def _establish(self) -> None:
+        """Find what follows from what is stored: of models that need more than that."""
 
 
 def prediction_interval(ratios: Sequence[float]) -> tuple[float, float]:

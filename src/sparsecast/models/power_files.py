@@ -20,8 +20,8 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.models.fitting import Floats
 from sparsecast.models.forecaster import AdjustedForecaster, Forecaster, Interval
-from sparsecast.models.linear import LinearModel
 from sparsecast.models.power import IDLE
+from sparsecast.models.work import ProductWork
 from sparsecast.records import Candidate
 
 #: What a file may name besides IDLE.
@@ -102,11 +102,10 @@ class GivenPower(AdjustedForecaster):
 
     def terms_of_all(self, candidates: Sequence[Candidate], blocks: RowBlocks) -> list[dict[str, Floats]]:
         """Return the joules of each Candidate, by block."""
-        counting = LinearModel()
-        counting.machine_, counting.device_ = self.machine_, self.device_
+        counting = ProductWork(self.machine_)
         joules_of_all = []
         for candidate, terms in zip(candidates, self._model.terms_of_all(candidates, blocks), strict=True):
-            work = {IDLE: terms["time_s"], **counting.work_of(candidate, blocks)}
+            work = {IDLE: terms["time_s"], **counting.of(candidate, blocks)}
             joules = sum(value * work[name] for name, value in self._joules.items() if name in work)
             joules_of_all.append({"energy_j": np.asarray(joules)})
         return joules_of_all

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,28 +113,6 @@ class Correction:
         if half is None or ends is None:
             return None, None
         return value * math.exp(half * ends[0]), value * math.exp(half * ends[1])
-
-    def to_state(self) -> dict[str, Any]:
-        """Return it as plain data."""
-        return {
-            "shares": dict(self.shares),
-            "widths": {name: list(ends) for name, ends in self.widths.items()},
-        }
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Correction:
-        """Return what `to_state` gave.
-
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            If `state` is nothing of that kind.
-        """
-        shares = {str(name): float(share) for name, share in state["shares"].items()}
-        if _ALL not in shares:
-            raise ValueError("no share for all formats")
-        widths = {str(name): (float(low), float(high)) for name, (low, high) in state["widths"].items()}
-        return cls(shares, widths)
 
 
 class ProbedForecaster(AdjustedForecaster):

@@ -27,9 +27,10 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.models.fitting import Floats
 from sparsecast.models.forecaster import AdjustedForecaster, Forecaster, Interval
-from sparsecast.models.linear import LinearModel, capacity
+from sparsecast.models.linear import LinearModel
 from sparsecast.models.model import HELD_OUT_SUITE, INTERVAL_SHARE, LEAST_RANKED
 from sparsecast.models.training import TrainingSet
+from sparsecast.models.work import capacity
 from sparsecast.records import VALUE_BYTES, Candidate, Record
 
 #: Factor by which an interval grows at both ends where a profile has no settings to try the transfer on: the
