@@ -86,9 +86,10 @@ def _rows_of_part(
     rows = []
     for record in training.records:
         if group_of(record.matrix) in part:
-            lacking = model.lacking(record.configuration)
+            question = question_of(record)
+            lacking = model.lacking(record.configuration, question)
             if lacking is None:
-                rows += _rows(model, record, question_of(record))
+                rows += _rows(model, record, question)
             else:
                 refused.setdefault(f"{name}: {_way(record.configuration)}", lacking)
     return rows

@@ -9,9 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-#: Distributed products: those of Hossain and Saule, and the one that communicates while it computes.
-ALGORITHMS = ("global-1d", "local-1d", "local-1d-overlap", "2d")
-
 #: What a micro-benchmark of a machine with ranks measures.
 MICROBENCHMARK_KINDS = (
     "fma",
@@ -31,10 +28,10 @@ class Configuration:
     Attributes
     ----------
     algorithm : str
-        One of ALGORITHMS, or ``"petsc"``.
+        One of `sparsecast.distributed.products`.
     format, remote_format : str
-        Of the entries whose x the rank owns, and of those whose x comes from other ranks. 2D and global 1D
-        have one matrix: both names are the same.
+        Of the entries whose x the rank owns, and of those whose x comes from other ranks. Both names are the
+        same where an algorithm has one matrix.
     partition : str
         Method of the Partition.
     ranks, nodes : int
