@@ -10,7 +10,7 @@ from typing import Any
 from sparsecast.api.cluster_questions import AskedMatrix, asked_matrix
 from sparsecast.api.forecasting import without_joules
 from sparsecast.api.resolving import calibrated_profile, energy_model, machine_of, model_records, training_for
-from sparsecast.benchmark.distributed_journal import kept_distributed
+from sparsecast.benchmark.journal import kept_distributed
 from sparsecast.devices.target import Target
 from sparsecast.distributed.products import PRODUCTS, default_algorithms
 from sparsecast.errors import InputError, ProfileError

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from sparsecast.api.clustering import cluster
-from sparsecast.benchmark.distributed_journal import keep_distributed
 from sparsecast.benchmark.distributed_measurement import DistributedMeasurement
+from sparsecast.benchmark.journal import keep_distributed
 from sparsecast.benchmark.rank_calibration import RankCalibration
 from sparsecast.distributed.compiling import check_ranks
 from sparsecast.distributed.nodes import Nodes, node_machine

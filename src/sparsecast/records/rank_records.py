@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from math import inf
+from typing import Any, Self
 
 #: What a micro-benchmark of a machine with ranks measures.
 MICROBENCHMARK_KINDS = (
@@ -82,6 +83,11 @@ class MicroBenchmark:
     measured_at: str
     version: str
 
+    @property
+    def impossible(self) -> dict[str, float]:
+        """Figures that nobody can have measured, by name."""
+        return {} if 0 < self.time_s < inf else {"time_s": self.time_s}
+
 
 @dataclass(frozen=True, slots=True)
 class DistributedRecord:
@@ -113,3 +119,14 @@ class DistributedRecord:
     measured_at: str
     version: str
     parts_s: Mapping[str, list[float]] = field(default_factory=dict)
+
+    @property
+    def impossible(self) -> dict[str, float]:
+        """Figures that nobody can have measured, by name."""
+        return {} if 0 < self.time_s < inf else {"time_s": self.time_s}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
+        """Return the record that `dataclasses.asdict` turned into plain data."""
+        configuration, samples_s = Configuration(**stored["configuration"]), tuple(stored["samples_s"])
+        return cls(**{**stored, "configuration": configuration, "samples_s": samples_s})
