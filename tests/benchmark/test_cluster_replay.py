@@ -119,5 +119,5 @@ def test_a_model_does_not_see_what_it_forecasts():
 
 @pytest.mark.parametrize("records", ((), RECORDS[:4], [record(k, is_oversubscribed=True) for k in range(9)]))
 def test_too_few_matrices_are_refused(records):
-    with pytest.raises(ProfileError, match="[01] groups of matrices"):
+    with pytest.raises(ProfileError, match=r"[01] groups of matrices"):
         replayed(records)
