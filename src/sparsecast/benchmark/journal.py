@@ -32,7 +32,6 @@ class Measurements:
     matrices: dict[str, MatrixEntry] = field(default_factory=dict)
 
     def add(self, problem: Problem, records: Iterable[Record]) -> None:
-        """Add the Records of a problem."""
         self.matrices[problem.specification] = _entry(problem)
         self.records += records
 

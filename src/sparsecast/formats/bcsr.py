@@ -129,7 +129,6 @@ class BCSR(StorageFormat):
 
     @classmethod
     def refuse_unsuited(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> None:
-        """Raise a PaddingError if the best square blocks would stream at least as many bytes as CSR."""
         side = best_block(blocks.matrix.blocks.fill)
         how = f"in blocks of {side} x {side}, the best of its squares"
         streamed = cls.predicted_bytes(blocks, value_bytes, index_bytes)

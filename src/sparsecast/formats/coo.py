@@ -46,7 +46,6 @@ class COO(StorageFormat):
 
     @classmethod
     def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> NDArray[np.int64]:
-        """Return the size in bytes of each block."""
         return blocks.nnz * (value_bytes + 2 * index_bytes)
 
 

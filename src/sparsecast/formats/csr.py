@@ -42,5 +42,4 @@ class CSR(StorageFormat):
 
     @classmethod
     def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> NDArray[np.int64]:
-        """Return the size in bytes of each block."""
         return blocks.nnz * (value_bytes + index_bytes) + (blocks.rows + 1) * index_bytes

@@ -82,6 +82,7 @@ class DIA(StorageFormat):
         cls.refuse_excess(nnz, stored, stored * A.data.itemsize + offsets.nbytes)
         places = np.cumsum(is_there, dtype=np.int32)
         places -= 1
+        del is_there
         data = aligned_empty(stored, A.data.dtype)
         sizes = _U64(chunk_rows), _U64(len(offsets))
         arrays = (A.indptr, A.indices, A.data, places, data, *sizes)
@@ -106,7 +107,6 @@ class DIA(StorageFormat):
 
     @classmethod
     def refuse_unsuited(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> None:
-        """Raise a PaddingError if the diagonals would stream as much as CSR."""
         how = f"on {blocks.matrix.bands.diagonals:,} diagonals"
         streamed = cls.predicted_bytes(blocks, value_bytes, index_bytes)
         cls.refuse_unless_below_csr(blocks, streamed, value_bytes, index_bytes, how)

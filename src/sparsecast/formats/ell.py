@@ -41,7 +41,6 @@ class ELL(StorageFormat):
 
     @classmethod
     def from_csr(cls, A: csr_array[Any]) -> Self:
-        """Return `A` padded to its longest row."""
         width = int(np.diff(A.indptr).max(initial=0))
         stored, nnz = A.shape[0] * width, int(A.indptr[-1])
         cls.refuse_excess(nnz, stored, stored * (A.data.itemsize + A.indices.itemsize))
@@ -49,12 +48,10 @@ class ELL(StorageFormat):
 
     @classmethod
     def stored_entries(cls, blocks: RowBlocks) -> NDArray[np.int64]:
-        """Return rows times the longest row of each block."""
         return blocks.rows * blocks.row_length_max
 
     @classmethod
     def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> NDArray[np.int64]:
-        """Return the size in bytes of each block."""
         return cls.stored_entries(blocks) * (value_bytes + index_bytes)
 
 

@@ -93,7 +93,6 @@ class HYB(StorageFormat):
 
     @classmethod
     def stored_entries(cls, blocks: RowBlocks, least_rows: int = 1) -> NDArray[np.int64]:
-        """Return rows times width plus overflow of each block."""
         width, overflow = cls.split(blocks, least_rows)
         return blocks.rows * width + overflow
 
@@ -101,7 +100,6 @@ class HYB(StorageFormat):
     def predicted_bytes(
         cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, least_rows: int = 1
     ) -> NDArray[np.int64]:
-        """Return the size in bytes of each block."""
         width, overflow = cls.split(blocks, least_rows)
         padded = blocks.rows * width * (value_bytes + index_bytes)
         return padded + overflow * (value_bytes + 2 * index_bytes)

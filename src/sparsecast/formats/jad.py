@@ -49,7 +49,6 @@ class JAD(StorageFormat):
 
     @classmethod
     def from_csr(cls, A: csr_array[Any]) -> Self:
-        """Return `A` in jagged diagonals."""
         rows, nnz = A.shape[0], int(A.indptr[-1])
         entry_bytes = A.data.itemsize + A.indices.itemsize
         cls.refuse_excess(nnz, nnz, nnz * entry_bytes + rows * A.indices.itemsize)
@@ -65,7 +64,6 @@ class JAD(StorageFormat):
 
     @classmethod
     def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> NDArray[np.int64]:
-        """Return the size in bytes of each block."""
         starts = 8 * (blocks.row_length_max + 1)
         return blocks.nnz * (value_bytes + index_bytes) + blocks.rows * index_bytes + starts
 

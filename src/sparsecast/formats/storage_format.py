@@ -123,7 +123,6 @@ class StorageFormat(ABC):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Type of the values."""
         return self.arrays["data"].dtype
 
     @property

@@ -86,12 +86,10 @@ class SymmetricCSR(StorageFormat):
 
     @classmethod
     def stored_entries(cls, blocks: RowBlocks) -> NDArray[np.int64]:
-        """Return the entries below the diagonal and a diagonal, for blocks that are symmetric matrices."""
         return cls._below(blocks) + blocks.rows
 
     @classmethod
     def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> NDArray[np.int64]:
-        """Return the size in bytes of each block that is a symmetric matrix."""
         by_rows = (blocks.rows + 1) * index_bytes + blocks.rows * value_bytes
         return cls._below(blocks) * (value_bytes + index_bytes) + by_rows
 
@@ -103,7 +101,6 @@ class SymmetricCSR(StorageFormat):
 
     @classmethod
     def refuse_unsuited(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> None:
-        """Raise a SymmetryError if the matrix is not symmetric."""
         if blocks.matrix.symmetry.triangle_nnz is None:
             _refuse("a matrix that differs from its transpose, or whose rows are not sorted")
 

@@ -89,7 +89,6 @@ class Profile(Tabular):
     microbenchmarks: tuple[MicroBenchmark, ...] = ()
 
     def table_rows(self) -> list[dict[str, Any]]:
-        """Return a row for each Record."""
         return [
             {
                 "matrix": self.matrices[r.matrix].name if r.matrix in self.matrices else r.matrix,
@@ -109,12 +108,10 @@ class Profile(Tabular):
         ]
 
     def table_caption(self) -> str:
-        """Return the machine, and how much was measured there."""
         return f"{self.name}: {len(self.records):,} records of {len(self.matrices):,} matrices"
 
     @property
     def name(self) -> str:
-        """Name of the machine."""
         return self.machine.name
 
     def structure(self, record: Record) -> Structure:
