@@ -157,7 +157,7 @@ def _rows(
         if format_name == "bcsr":
             candidate = replace(candidate, parameters=Parameters({"block": (block, block)}))
         timers = [ProductTimer(matrix, candidate, DEVICES.get(machine.device)) for matrix in matrices]
-        real, bands, ours = (timer.build(candidate).call for timer in timers)
+        real, bands, ours = (timer.call(timer.build(candidate)) for timer in timers)
         # The real matrix not twice in a row: the second time would find warmer caches than the twins do.
         calls = {"real": real, "bands": bands, "again": real, "structure": ours}
         times = {kind: timing.time_s for kind, timing in timers[0].time(calls, effort).items()}
