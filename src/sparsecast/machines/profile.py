@@ -110,7 +110,6 @@ class Profile(Tabular):
 
     @property
     def name(self) -> str:
-        """Name of the machine."""
         return self.machine.name
 
     def structure(self, record: Record) -> Structure:

@@ -155,13 +155,6 @@ class ClusterRow:
         """Relative error of the time."""
         return abs(self.forecast.time_s - self.record.time_s) / self.record.time_s
 
-    @property
-    def is_covered(self) -> bool | None:
-        """Whether the interval held the measurement; None without an interval."""
-        if self.forecast.low_s is None or self.forecast.high_s is None:
-            return None
-        return self.forecast.low_s <= self.record.time_s <= self.forecast.high_s
-
 
 @dataclass(frozen=True, slots=True)
 class ClusterScore:

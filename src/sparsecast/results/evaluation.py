@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import Any
 
 from sparsecast.matrices.problem import group_of
-from sparsecast.models.model import QUANTITIES
+from sparsecast.models.forecaster import QUANTITIES
 from sparsecast.records import Estimate, Record
 from sparsecast.results.columns import CANDIDATE, within
 from sparsecast.system.tabular import Column, Columns, Table, Tabular, keys

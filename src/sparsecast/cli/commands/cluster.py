@@ -38,7 +38,8 @@ def cluster(
         float | None, typer.Option(help="Of a node and hour, in any currency: adds the cost of products.")
     ] = None,
     algorithms: Annotated[
-        str | None, typer.Option(metavar="NAME[,NAME]", help="global-1d, local-1d, local-1d-overlap, 2d.")
+        str | None,
+        typer.Option(metavar="NAME[,NAME]", help="Such as local-1d,2d; all of ours by default."),
     ] = None,
     formats: Annotated[
         str | None, typer.Option(metavar="NAME[,NAME]", help="CSR, COO and the fastest by default.")

@@ -8,7 +8,7 @@ from sparsecast.cli.output import Output
 
 @command("doctor", Panel.MACHINES, csv=True)
 def doctor() -> Output:
-    """Look at what times and forecasts depend on here, and say for each what to do."""
+    """Check what affects times and forecasts on this machine, with a remedy for each."""
     from sparsecast import api
     from sparsecast.results.machines import DOCUMENTS, findings_table
 

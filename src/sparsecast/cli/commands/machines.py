@@ -23,7 +23,7 @@ def _overview(
     ] = None,
     figure: options.FigureOption = None,
 ) -> Output | None:
-    """Describe this machine and list the profiles at hand, import published results, or make a machine."""
+    """Describe this machine and list profiles, import published results, or estimate a machine."""
     if context.invoked_subcommand is not None:
         return None
     from sparsecast import api
@@ -55,7 +55,7 @@ def _import(
         ),
     ] = None,
 ) -> Output:
-    """Turn times that others published into a profile, to forecast for their machine."""
+    """Make a profile from published results, to forecast for their machine."""
     from sparsecast import api
     from sparsecast.results.machines import DOCUMENTS
 
@@ -86,7 +86,7 @@ def _new(
     l3: Annotated[str | None, typer.Option(metavar="B", help="L3 of all cores, such as 256MiB.")] = None,
     memory: Annotated[str | None, typer.Option(metavar="B", help="Memory, such as 80GiB.")] = None,
 ) -> Output:
-    """Make a machine that nobody measured from its data sheet; what is left out is as of --like."""
+    """Estimate an unmeasured machine from its data sheet; missing figures are those of --like."""
     from sparsecast import api
     from sparsecast.results.machines import DOCUMENTS, made_sentences
 

@@ -32,7 +32,7 @@ def measure(
         str | None,
         typer.Option(
             metavar="NAME[,NAME]",
-            help="Under mpirun: global-1d, local-1d, local-1d-overlap, 2d, petsc; all of ours by default.",
+            help="Under mpirun: algorithms, such as local-1d,2d; all of ours by default.",
         ),
     ] = None,
     formats: Annotated[

@@ -43,7 +43,7 @@ def plan(
     objective: options.ObjectiveOption = "time",
     power_model: options.PowerModelOption = None,
 ) -> Output:
-    """Find the best way of doing a number of products, conversion paid: a format for each row block."""
+    """Find the best formats of row blocks for a number of products, conversion included."""
     from sparsecast import api
     from sparsecast.reports import plan_figures
     from sparsecast.results.columns import matrix_document

@@ -33,7 +33,7 @@ def predict(
     ] = False,
     power_model: options.PowerModelOption = None,
 ) -> Output:
-    """Forecast the time of one product in every format that suits the matrix, fastest first."""
+    """Forecast the time of one product in every format that suits the matrix, from fastest to slowest."""
     from sparsecast import api
     from sparsecast.features.structure import Structure
     from sparsecast.reports import time_figures

@@ -45,7 +45,7 @@ def report(
     dtype: options.DtypeOption = None,
     model: options.ModelOption = None,
 ) -> Output:
-    """Write a page about a matrix, or about a collection, to look at and to send; no format is measured."""
+    """Write an HTML page about a matrix or a collection; no format is measured."""
     from sparsecast.reports.pages import rendering
     from sparsecast.reports.pages.drawing import drawing
 
