@@ -332,7 +332,7 @@ class _Answering:
                     self.refused[where] = too_much
 
     def _too_much(self, found: ClusterForecast) -> str | None:
-        """Return in words that a node has not the memory; None where it has, or nobody tells."""
+        """Return in words that a node has not the memory; None where it has, or the memory is unknown."""
         machine = self._asked.profile.machine
         on_node = min(self._per_node, found.configuration.ranks)
         needed = found.memory_bytes * on_node

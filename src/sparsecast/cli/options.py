@@ -113,11 +113,11 @@ ObjectiveOption = Annotated[
 ]
 MeterCommandOption = Annotated[
     str | None,
-    typer.Option(metavar="COMMAND", help="Prints the joules so far: a meter of your own."),
+    typer.Option(metavar="COMMAND", help="A command that prints the joules counted so far."),
 ]
 PowerModelOption = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Joules of your own, where nothing measured them: JSON."),
+    typer.Option(metavar="FILE", help="A JSON file of power, where no joules were measured."),
 ]
 ForecastDeviceOption = Annotated[
     str | None,
@@ -172,7 +172,7 @@ def stop(is_what_was_measured: str) -> NoReturn:
 
 
 def warn(sentences: Iterable[str]) -> None:
-    """Print warnings on standard error that nobody can miss."""
+    """Print warnings on standard error, in colour."""
     for sentence in sentences:
         screen().print(Text.assemble(("Note:", "bold yellow"), f" {sentence}"), soft_wrap=True)
 

@@ -342,7 +342,7 @@ def plan_check(made: Plan, check: PlanCheck) -> Table:
         table.add_row(way, time(measured), time(forecast), f"{measured / check.time_s:.2f} x")
     table.caption = (
         f"noise {percent(check.noise)}, converted in {time(check.convert_s)}, "
-        f"largest relative error against the oracle {check.error:.1e}"
+        f"largest relative error against the reference result {check.error:.1e}"
     )
     return table
 

@@ -44,7 +44,7 @@ def plan(
     figure: options.FigureOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Find the best way of doing a number of products, conversion paid: a format for each row block."""
+    """Find the best formats of row blocks for a number of products, conversion included."""
     from sparsecast import api
     from sparsecast.reports import documents, plan_figures, tables
 

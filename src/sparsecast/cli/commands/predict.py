@@ -32,7 +32,7 @@ def predict(
     figure: options.FigureOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Forecast the time of one product in every format that suits the matrix, fastest first."""
+    """Forecast the time of one product in every format that suits the matrix, from fastest to slowest."""
     from sparsecast import api
     from sparsecast.features.structure import Structure
     from sparsecast.reports import documents, tables, time_figures

@@ -44,7 +44,7 @@ def report(
     model: options.ModelOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Write a page about a matrix, or about a collection, to look at and to send; no format is measured."""
+    """Write an HTML page about a matrix or a collection; no format is measured."""
     from sparsecast.reports.pages import rendering
     from sparsecast.reports.pages.drawing import drawing
 

@@ -180,7 +180,7 @@ class SparsecastClusterModel(ClusterModel):
             self.beside_node_[key] = float(np.median(ratios)), float(low), float(high)
 
     def lacking(self, configuration: Configuration) -> str | None:
-        """Return why it has no forecast: messages between nodes that nobody measured."""
+        """Return why it has no forecast: unmeasured messages between nodes."""
         if configuration.nodes > 1 and not self.network_.reaches_nodes:
             return (
                 f"{configuration.nodes} nodes: expected a ping-pong between two in the profile; "

@@ -121,7 +121,7 @@ def twins_of(
     InputError
         If `dtype` is unknown.
     WrongResultError
-        If a kernel's result differs from the reference result's by more than rounding.
+        If a kernel's result differs from the reference result by more than rounding.
     """
     if dtype is not None:
         Target(machine.device, dtype, 32, threads[0])  # an unknown type is refused once

@@ -69,6 +69,9 @@ class WangModel(Model):
     suite: ClassVar[str | None] = "wang"
     compared: ClassVar[tuple[Mapping[str, Any], ...]] = ({}, {"as_printed": True})
     lengths: ClassVar[str]
+    strips_: dict[str, int]
+    grids_: dict[str, Grid]
+    measured_: int
 
     def __init__(self, as_printed: bool = False) -> None:
         self.as_printed = as_printed
@@ -93,7 +96,6 @@ class WangModel(Model):
         )
         self.measured_ = len({record.matrix for record in of_lengths.records})
         self.grids_ = {label: self._grid(of_lengths, label) for label in self.strips_}
-        self._establish()
 
     def _grid(self, records: TrainingSet, label: str) -> Grid:
         """Return the times of the matrices on the paper's grid for a kernel (section 3.1)."""
@@ -163,17 +165,6 @@ class WangModel(Model):
             beyond = self.beyond_.terms(length, strips)
             terms = {name: np.where(length > THRESHOLD, beyond[name], terms[name]) for name in terms}
         return {**terms, "time_s": above_zero(terms["time_s"], self.grids_[label].least_s())}
-
-    def _state(self) -> dict[str, Any]:
-        grids = {label: grid.to_state() for label, grid in self.grids_.items()}
-        return {"strips": self.strips_, "grids": grids, "measured": self.measured_}
-
-    def _restore(self, learned: Mapping[str, Any]) -> None:
-        self.strips_, self.measured_ = dict(learned["strips"]), learned["measured"]
-        self.grids_ = {
-            label: Grid.restored(arrays, self.as_printed) for label, arrays in learned["grids"].items()
-        }
-        self._establish()
 
 
 def register(lengths: str) -> None:

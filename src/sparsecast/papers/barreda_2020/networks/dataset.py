@@ -85,8 +85,11 @@ def joined(parts: Sequence[BlockDataset]) -> BlockDataset:
     """Return several datasets as one."""
     starts = np.cumsum([0, *(len(part.names) for part in parts[:-1])])
     matrices = [part.matrices + start for part, start in zip(parts, starts, strict=True)]
+    arrays: dict[str, Any] = {
+        name: np.concatenate([getattr(part, name) for part in parts]) for name in _ARRAYS
+    }
     return BlockDataset(
-        *(np.concatenate([getattr(part, name) for part in parts]) for name in _ARRAYS),
+        **arrays,
         matrices=np.concatenate(matrices),
         names=tuple(name for part in parts for name in part.names),
         groups=tuple(group for part in parts for group in part.groups),
@@ -181,12 +184,8 @@ def conditions_of(
     value, index = widths
     matrix_bytes = structure.nnz * (value + index) + structure.rows * (8 + value)
     caches = [cache.bytes for cache in machine.product_caches][:3]
-    sizes = [
-        structure.cols * value,
-        matrix_bytes,
-        *caches,
-        *[caches[-1] if caches else 1] * (3 - len(caches)),
-    ]
+    caches += [caches[-1] if caches else 1] * (3 - len(caches))
+    sizes = [structure.cols * value, matrix_bytes, *caches]
     scaled = [(math.log2(max(size, 1)) - 20) / 10 for size in sizes]
     return np.array(
         [

@@ -38,7 +38,7 @@ def bench(
     ] = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Rate this machine: four figures for the product, in five minutes; keep what was measured."""
+    """Rate this machine by four figures in five minutes, and keep the measurements."""
     if compare is not None:
         _compare(*compare, as_json)
         return
