@@ -49,9 +49,9 @@ QuestionArgument = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace pages that are there.")]
-AsMetOption = Annotated[
+NoDriftOption = Annotated[
     bool,
-    typer.Option("--as-met", help="Forecast for the machine as calibrated, not as it is now."),
+    typer.Option("--no-drift-correction", help="Forecast for the machine as calibrated, not as it is now."),
 ]
 KeepOption = Annotated[
     bool, typer.Option("--keep/--no-keep", help="Keep what was measured in the data folder, for the models.")
@@ -132,6 +132,9 @@ DevicesOption = Annotated[
 FigureOption = Annotated[
     Path | None,
     typer.Option("--figure", metavar="FILE.svg|png|pdf", help="Draw it there, too (docs/figures.md)."),
+]
+CsvOption = Annotated[
+    Path | None, typer.Option("--csv", metavar="FILE.csv", help="Write the table there, too.")
 ]
 DeviceOption = Annotated[str, typer.Option(metavar="DEVICE", help=f"Where the product is done. {_DEVICES}")]
 

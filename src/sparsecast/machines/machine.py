@@ -123,7 +123,6 @@ class Machine:
         return f"{_slug(self.processor) or 'machine'}-{self.threads}t-{digest}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the description as plain data, without keys whose value is missing."""
         described = dataclasses.asdict(self)
         return {key: value for key, value in described.items() if value is not None}
 

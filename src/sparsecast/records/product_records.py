@@ -106,22 +106,18 @@ class Candidate:
 
     @property
     def value_bytes(self) -> int:
-        """Size of a value."""
         return VALUE_BYTES[self.dtype]
 
     @property
     def index_bytes(self) -> int:
-        """Size of a column index."""
         return self.index_bits // 8
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the Candidate as plain data."""
         named = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         return {**named, "parameters": dict(self.parameters)}
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Candidate:
-        """Return the Candidate that `to_dict` stored."""
         return cls(**{**stored, "parameters": Parameters(stored["parameters"])})
 
 
@@ -333,7 +329,6 @@ class Bandwidth:
 
     @property
     def bandwidth_bytes_per_s(self) -> float:
-        """The bandwidth."""
         return self.bytes / self.time_s
 
 
