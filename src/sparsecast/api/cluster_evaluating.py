@@ -8,6 +8,7 @@ from sparsecast.api.cluster_questions import AskedMatrix, asked_matrix
 from sparsecast.api.clustering import training_of_ranks
 from sparsecast.api.resolving import calibrated_profile, machine_of
 from sparsecast.benchmark.cluster_replay import replay_clusters
+from sparsecast.benchmark.replay import FOLDS
 from sparsecast.distributed.distributed_product import DistributedProduct
 from sparsecast.distributed.products import PRODUCTS
 from sparsecast.machines.machine import PROCESSOR
@@ -15,9 +16,15 @@ from sparsecast.machines.profile import Profile
 from sparsecast.matrices.partitioning.distribution import Distribution
 from sparsecast.matrices.partitioning.methods import partition
 from sparsecast.matrices.problem import Problem
+from sparsecast.models.clusters import CLUSTER_MODELS
 from sparsecast.models.clusters.cluster_model import Question
 from sparsecast.records import DistributedRecord
 from sparsecast.results.cluster import ClusterEvaluation
+
+
+def cluster_fits() -> int:
+    """Return how often `replay_ranks` fits at most."""
+    return FOLDS * len(CLUSTER_MODELS.names())
 
 
 def replay_ranks(

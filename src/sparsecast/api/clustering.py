@@ -311,7 +311,7 @@ class _Answering:
                 self.refused[where] = too_much
 
     def _too_much(self, forecast: ClusterForecast) -> str | None:
-        """Return in words that a node has not the memory; None where it has, or nobody tells."""
+        """Return in words that a node has not the memory; None where it has, or the memory is unknown."""
         machine = self.asked.profile.machine
         configuration = forecast.configuration
         needed = forecast.memory_bytes * min(self.per_node, configuration.ranks)

@@ -14,10 +14,7 @@ from sparsecast.matrices.problem import group_of
 from sparsecast.models.clusters import CLUSTER_MODELS
 from sparsecast.models.clusters.cluster_model import ClusterTraining, Question
 from sparsecast.records import DistributedRecord
-from sparsecast.results.cluster import ClusterEvaluation, ClusterRow, ClusterScore
-
-#: A choice counts as good where it takes at most this share longer than the fastest.
-GOOD = 0.05
+from sparsecast.results.cluster import GOOD, ClusterEvaluation, ClusterRow, ClusterScore
 
 QuestionOf = Callable[[DistributedRecord], Question]
 

@@ -36,7 +36,6 @@ class Measurements:
     microbenchmarks: list[MicroBenchmark] = field(default_factory=list)
 
     def add(self, problem: Problem, records: Iterable[Record]) -> None:
-        """Add the Records of a problem."""
         self.matrices[problem.specification] = _entry(problem)
         self.records += records
 

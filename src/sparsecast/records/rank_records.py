@@ -1,4 +1,4 @@
-"""The data of many processes that rooms exchange: Configuration, MicroBenchmark, DistributedRecord.
+"""The data of many processes that packages exchange: Configuration, MicroBenchmark, DistributedRecord.
 
 Units are SI and stand in the name. Missing is ``None``, never 0 and never a default constant.
 """

@@ -113,7 +113,7 @@ class ClusterForecast:
     terms : tuple of (str, float)
         The model's terms and their values.
     energy_j, energy_low_j, energy_high_j : float or None
-        Joules of one product on all nodes; None where nobody tells the power of a node.
+        Joules of one product on all nodes; None where the power of a node is unknown.
     """
 
     configuration: Configuration

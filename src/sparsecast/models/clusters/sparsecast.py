@@ -181,7 +181,7 @@ class SparsecastClusterModel(ClusterModel):
         return configuration.nodes == 1 or self.network_.reaches_nodes
 
     def lacking(self, configuration: Configuration, question: Question) -> str | None:
-        """Return why it has no forecast: messages between nodes that nobody measured."""
+        """Return why it has no forecast: unmeasured messages between nodes."""
         if not self._reaches(configuration):
             return (
                 f"{configuration.nodes} nodes: expected a ping-pong between two in the profile; "
