@@ -1,4 +1,4 @@
-"""Reports of labels and forecasts of blocks: JSON documents, sentences, and pictures."""
+"""Reports of labels and forecasts of blocks: documents, sentences, and pictures."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.papers.barreda_2020.features.entry_blocks import BLOCK_ENTRIES
-from sparsecast.reports.documents import fields
 from sparsecast.reports.figures import COLOURS, drawing, scale_axis
+from sparsecast.results.columns import MATRIX
+from sparsecast.system.tabular import Column, Columns, keys
+from sparsecast.system.texts import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,21 +23,6 @@ if TYPE_CHECKING:
     from sparsecast.papers.barreda_2020.block_forecast import BlockForecast
     from sparsecast.papers.barreda_2020.label_files import BlockLabels
     from sparsecast.papers.barreda_2020.labelling import Labelling
-
-
-def labelling(done: Labelling) -> dict[str, Any]:
-    """Return the document of a run of `label`."""
-    return {
-        "matrices": len(done.labelled),
-        "blocks": done.blocks,
-        "known": done.known,
-        "refused": done.refused,
-        "left": done.left,
-        "used_s": done.used_s,
-        "labelling_s": done.labelling_s,
-        "blocks_per_s": done.blocks / done.used_s if done.labelled else None,
-        "repeat_noise": _repeat_noise(done.labelled),
-    }
 
 
 def _repeat_noise(labelled: Sequence[BlockLabels]) -> dict[str, float | None] | None:
@@ -55,8 +42,7 @@ def _repeat_noise(labelled: Sequence[BlockLabels]) -> dict[str, float | None] | 
 def labelling_sentence(done: Labelling) -> str:
     """Return in words what a run of `label` did."""
     noise = _repeat_noise(done.labelled)
-    count = len(done.labelled)
-    text = f"{count:,} {'matrix' if count == 1 else 'matrices'} labelled, {done.blocks:,} blocks; "
+    text = f"{counted(len(done.labelled), 'matrix', 'matrices')} labelled, {counted(done.blocks, 'block')}; "
     text += f"{done.known:,} had labels"
     if done.left:
         text += f"; {done.left:,} remain, and the next run begins with them"
@@ -70,10 +56,10 @@ def labelling_sentence(done: Labelling) -> str:
     )
     if noise["energy"] is None:
         return f"{text} No meter counted their joules."
-    counted = sum(len(labels.energy_nj) for labels in done.labelled)
+    blocks = sum(len(labels.energy_nj) for labels in done.labelled)
     sources = ", ".join(sorted({labels.energy_source for labels in done.labelled if labels.energy_source}))
     return (
-        f"{text} Joules of {counted:,} blocks by {sources}: counted twice they differ by "
+        f"{text} Joules of {blocks:,} blocks by {sources}: counted twice they differ by "
         f"{noise['energy']:.1%}."
     )
 
@@ -83,19 +69,6 @@ _STRETCHES, _SHADES = 64, " .:-=+*#%@"
 
 #: Stretches that a picture names: the slowest.
 _SLOWEST = 5
-
-
-def blocks(forecast: BlockForecast) -> dict[str, Any]:
-    """Return the document of a forecast block by block."""
-    return {
-        "matrix": {"name": forecast.matrix, **fields(forecast, "rows", "cols", "nnz")},
-        **fields(forecast, "profile", "network", "time_s"),
-        "block_entries": BLOCK_ENTRIES,
-        "ns_per_entry": forecast.ns.round(4).tolist(),
-        "energy_j": forecast.energy_j,
-        "nj_per_entry": None if forecast.nj is None else forecast.nj.round(4).tolist(),
-        "first_rows": forecast.first_rows.tolist(),
-    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +119,38 @@ def _shaded(parts: Sequence[Stretch], most: str, unit: str) -> list[str]:
         f"'{_SHADES[0]}' {low:.3f} {unit} an entry, '{_SHADES[-1]}' {low + span:.3f}",
         f"{most}: {'; '.join(where)}",
     ]
+
+
+_BLOCKED_MATRIX: Columns = (Column("name", value="matrix"), *MATRIX[1:])
+
+#: The documents of commands, by how they are called.
+DOCUMENTS: dict[str, Columns] = {
+    "label": (
+        Column("matrices", value=lambda done: len(done.labelled)),
+        *keys("blocks", "known", "refused"),
+        Column("left", about="matrices for which the budget did not suffice"),
+        *keys("used_s", "labelling_s"),
+        Column("blocks_per_s", value=lambda done: done.blocks / done.used_s if done.labelled else None),
+        Column(
+            "repeat_noise",
+            value=lambda done: _repeat_noise(done.labelled),
+            columns=keys("streaming", "hot", "energy"),
+            about="median difference of labels that were measured twice",
+        ),
+    ),
+    "blocks": (
+        Column("matrix", value=lambda forecast: forecast, columns=_BLOCKED_MATRIX),
+        *keys("profile", "network", "time_s"),
+        Column("block_entries", value=lambda forecast: BLOCK_ENTRIES),
+        Column("ns_per_entry", value=lambda forecast: forecast.ns.round(4).tolist()),
+        Column("energy_j", about="null without a network of energy, as nj_per_entry"),
+        Column(
+            "nj_per_entry",
+            value=lambda forecast: None if forecast.nj is None else forecast.nj.round(4).tolist(),
+        ),
+        Column("first_rows", value=lambda forecast: forecast.first_rows.tolist()),
+    ),
+}
 
 
 def draw_blocks(found: BlockForecast, path: Path) -> None:
