@@ -17,7 +17,7 @@ from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
 from sparsecast.measuring.timing import Timing
 from sparsecast.models import DEFAULT_MODEL, MODELS
-from sparsecast.models.model import LEAST_RANKED
+from sparsecast.models.intervals import LEAST_RANKED
 from sparsecast.models.probing import Correction, _Left, _share
 from sparsecast.models.store import fitted, probe_correction
 from sparsecast.models.training import TrainingSet

@@ -30,7 +30,8 @@ from sparsecast.features.structure import Structure
 from sparsecast.machines.profile import Profile, find_profile
 from sparsecast.machines.strips import strip_rows
 from sparsecast.matrices.problem import Problem
-from sparsecast.models import DEFAULT_MODEL, MODELS
+from sparsecast.models import model_for
+from sparsecast.models.forecaster import Forecaster
 from sparsecast.models.power_files import PowerFile
 from sparsecast.planning.candidates import Choice, whole_matrix
 from sparsecast.planning.drift import Drift
@@ -56,6 +57,7 @@ def predict(
     as_met: bool = False,
     probe_s: float | None = None,
     power_model: PowerFile | None = None,
+    energy_model: str | None = None,
 ) -> Prediction:
     """Forecast the product of a matrix in every format that suits it.
 
@@ -90,6 +92,8 @@ def predict(
         probe with a profile learns how to correct, which takes some seconds once.
     power_model : PowerFile, optional
         What tells energy in place of the profile's Records.
+    energy_model : str, optional
+        Name of the model that learns energy from these; without one the default, where enough have joules.
 
     Raises
     ------
@@ -100,14 +104,15 @@ def predict(
     ProfileError
         If `profile` has no Records of the device that suffice, or for a probe none of the question itself.
     """
-    name = time_model(model)  # an unknown name is refused before anything is measured
+    name = model_for("time", model)  # an unknown name is refused before anything is measured
     refuse_probe(probe_s, as_met, device, has_matrix=not isinstance(A, Structure))
     A = A if isinstance(A, Structure) else Problem.of(A)
     profile, target = question(A, profile, threads, dtype, device)
     start = perf_counter()
     fitted, probe = session(A, profile, target, name, probe_s)
     found = A if isinstance(A, Structure) else fitted.structure(A)
-    prediction = _prediction(fitted, found, fitted.trust(as_met or probe is not None), power_model)
+    energy = fitted.energy(power_model, energy_model)
+    prediction = _prediction(fitted, found, fitted.trust(as_met or probe is not None), energy)
     took = perf_counter() - start - (probe.used_s if probe else 0.0)
     notes = (*prediction.notes, probe.sentence()) if probe else prediction.notes
     return replace(prediction, predict_s=took, notes=notes, probe=probe)
@@ -117,11 +122,11 @@ def _prediction(
     fitted: Session,
     found: Structure,
     trust: tuple[Drift, tuple[str, ...]],
-    power_model: PowerFile | None = None,
+    energy: Forecaster | None,
 ) -> Prediction:
     """Return what a session forecasts for a matrix; the seconds it took are left to the caller."""
     forecasts, refused = fitted.forecasts(found)
-    forecasts = fitted.with_energy(found, forecasts, fitted.energy(power_model))
+    forecasts = fitted.with_energy(found, forecasts, energy)
     drift, notes = trust
     drifted = (drift.forecast(forecast, fitted.profile.machine) for forecast in forecasts)
     return Prediction(
@@ -145,6 +150,8 @@ def predict_table(
     device: str | None = None,
     model: str | None = None,
     as_met: bool = False,
+    power_model: PowerFile | None = None,
+    energy_model: str | None = None,
 ) -> Iterator[tuple[str, Prediction]]:
     """Forecast many matrices of which only Structures are known, in the order given.
 
@@ -154,10 +161,10 @@ def predict_table(
     ----------
     matrices : mapping of str to Structure
         At least one, by name.
-    profile, threads, dtype, device, model, as_met
+    profile, threads, dtype, device, model, as_met, power_model, energy_model
         As in `predict`, also in what is raised.
     """
-    name = time_model(model)
+    name = model_for("time", model)
     sessions: dict[Any, Session] = {}
     trust: dict[Target, tuple[Drift, tuple[str, ...]]] = {}
     for matrix, found in matrices.items():
@@ -169,20 +176,9 @@ def predict_table(
         fitted = sessions[known]
         if fitted.source not in trust:
             trust[fitted.source] = fitted.trust(as_met)
-        prediction = _prediction(fitted, found, trust[fitted.source])
+        energy = fitted.energy(power_model, energy_model)
+        prediction = _prediction(fitted, found, trust[fitted.source], energy)
         yield matrix, replace(prediction, predict_s=perf_counter() - start)
-
-
-def time_model(name: str | None) -> str:
-    """Return the model that forecasts times, `name` or the default; refuse one of something else."""
-    if name is None:
-        return DEFAULT_MODEL
-    quantity = MODELS.get(name).quantity
-    if quantity != "time":
-        raise InputError(
-            f"model '{name}' forecasts {quantity}: expected a model of time; energy comes with it"
-        )
-    return name
 
 
 def plan(
@@ -199,6 +195,7 @@ def plan(
     as_printed: bool = False,
     objective: str = "time",
     power_model: PowerFile | None = None,
+    energy_model: str | None = None,
 ) -> Plan:
     """Find the best way of doing `iterations` products with a matrix, conversion paid.
 
@@ -216,8 +213,8 @@ def plan(
     objective : str
         What is least of all products and the conversion: ``"time"``, ``"energy"``, or ``"edp"``, energy times
         time.
-    power_model : PowerFile, optional
-        What tells energy in place of the profile's Records.
+    power_model, energy_model
+        As in `predict`.
 
     Raises
     ------
@@ -228,7 +225,7 @@ def plan(
     """
     if iterations < 1:
         raise InputError(f"iterations {iterations}: expected at least 1; name the products you will do")
-    name = time_model(model)
+    name = model_for("time", model)
     refuse_probe(probe_s, as_met, device)
     _refuse_objective_for(objective, device, as_printed)
     matrix = Problem.of(A)
@@ -250,7 +247,7 @@ def plan(
     fitted, probe = session(matrix, profile, target, name, probe_s)
     found, strip = fitted.structure(matrix), strip_rows(machine, target.threads)
     statistics = strip_statistics(matrix.matrix.indptr, found, strip, as_printed)
-    energy = fitted.energy(power_model)
+    energy = fitted.energy(power_model, energy_model)
     if energy is None and objective != "time":
         raise without_joules(objective, profile)
     made = make_plan(statistics, fitted.model, target, machine, iterations, as_printed, energy, objective)

@@ -174,11 +174,16 @@ class Session:
             for f in forecasts
         ]
 
-    def energy(self, power_model: PowerFile | None = None) -> Forecaster | None:
-        """Return the fitted model of energy, or that of `power_model`; None where no joules were measured."""
+    def energy(self, power_model: PowerFile | None = None, name: str | None = None) -> Forecaster | None:
+        """Return what forecasts joules: `power_model`, or the fitted model of a name.
+
+        None where no joules were measured in this setting, and no model is named.
+        """
         if power_model is not None:
             return power_model.model(self.model)
-        return None if self.transferred_from else energy_model(self.training)
+        if self.transferred_from and name is None:
+            return None
+        return energy_model(self.training, name)
 
     @cached_property
     def correction(self) -> Correction:

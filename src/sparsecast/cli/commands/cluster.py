@@ -48,6 +48,7 @@ def cluster(
     ] = None,
     objective: options.ObjectiveOption = "time",
     power_model: options.PowerModelOption = None,
+    energy_model: options.EnergyModelOption = None,
     figure: options.FigureOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
@@ -69,6 +70,7 @@ def cluster(
         price=price,
         model=model,
         power_model=options.power_file(power_model),
+        energy_model=energy_model,
         objective=objective,
     )
     found = dataclasses.replace(found, name=name)

@@ -41,6 +41,7 @@ def plan(
     ] = False,
     objective: options.ObjectiveOption = "time",
     power_model: options.PowerModelOption = None,
+    energy_model: options.EnergyModelOption = None,
     figure: options.FigureOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
@@ -60,6 +61,7 @@ def plan(
         notes = tuple(dict.fromkeys(note for each in placements.placements for note in each.plan.notes))
     else:
         asked |= {"objective": objective, "power_model": options.power_file(power_model)}
+        asked["energy_model"] = energy_model
         made = api.plan(
             found, *profiles, **asked, device=device, as_met=as_met, probe_s=probe, as_printed=as_printed
         )

@@ -29,6 +29,7 @@ def predict(
         ),
     ] = False,
     power_model: options.PowerModelOption = None,
+    energy_model: options.EnergyModelOption = None,
     figure: options.FigureOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
@@ -48,7 +49,7 @@ def predict(
     api.refuse_probe(probe_s, as_met, device, has_matrix=not isinstance(found, Structure))
     chosen = profile_for(found, profile, threads, dtype, device)
     asked: dict[str, Any] = {"threads": threads, "dtype": dtype, "device": device, "model": model}
-    asked["power_model"] = options.power_file(power_model)
+    asked |= {"power_model": options.power_file(power_model), "energy_model": energy_model}
     with shown_parts():
         prediction = api.predict(found, chosen, **asked, as_met=as_met, probe_s=probe_s)
     options.warn(prediction.notes)

@@ -46,7 +46,7 @@ from sparsecast.models.clusters.local_work import (
 )
 from sparsecast.models.clusters.network import Network, Placement
 from sparsecast.models.fitting import nonnegative
-from sparsecast.models.model import prediction_interval
+from sparsecast.models.intervals import prediction_interval
 from sparsecast.records import VALUE_BYTES, Configuration, DistributedRecord
 
 #: Seconds of a mispredicted branch: 16 cycles at 3 GHz, as most processors of servers take.
