@@ -198,10 +198,10 @@ class Session:
         model, probe = measure_probe(asked, DEVICES.get(self.target.device), probe_s)
         return replace(self, model=model), probe
 
-    def trust(self, as_met: bool) -> tuple[Drift, tuple[str, ...]]:
+    def trust(self, drift_correction: bool) -> tuple[Drift, tuple[str, ...]]:
         """Return how the machine has drifted, and what to say of that and of the calibration."""
         records = records_for(self.profile, self.source)
-        drift = NO_DRIFT if as_met else drift_since(self.profile, self.source, records)
+        drift = drift_since(self.profile, self.source, records) if drift_correction else NO_DRIFT
         disturbance = disturbed(self.profile, records)
         calibration = f"The calibration was {disturbance.sentence()}" if disturbance else ""
         return drift, tuple(filter(None, (calibration, drift.sentence())))
