@@ -99,8 +99,8 @@ def predict(
     ------
     InputError
         If the matrix, threads, dtype, device or model cannot be, or a complex matrix is asked for as real; if
-        `probe_s` is not above 0, comes without `drift_correction`, or with a Structure or a profile that is not this
-        machine's.
+        `probe_s` is not above 0, comes without `drift_correction`, or with a Structure or another machine's
+        profile.
     ProfileError
         If `profile` has no Records of the device that suffice, or for a probe none of the question itself.
     """
