@@ -14,7 +14,7 @@ def test_twins_are_ratios_with_their_scores(recorded):
     row = TwinRow("nos3", 15_844, way, 2, 4.4e-6, again=1.01, bands=0.947, structure=1.2)
     score = TwinScore(way.format, way.threads, 1, (0.01, 0.01), (0.053, 0.06), (0.2, 0.3))
     twins = Twins((row,), (score,), {"a": "why"})
-    whole = json.loads(json.dumps(document(DOCUMENTS["bench --twins"], twins)))
+    whole = json.loads(json.dumps(document(DOCUMENTS["bench --twins FOLDER"], twins)))
     (shown,), (summed,) = whole["rows"], whole["scores"]
     assert (shown["matrix"], shown["format"], shown["block"]) == ("nos3", way.format, 2)
     assert (shown["time_s"], shown["again"], shown["bands"], shown["structure"]) == (4.4e-6, 1.01, 0.947, 1.2)

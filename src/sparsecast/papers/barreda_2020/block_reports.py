@@ -1,4 +1,4 @@
-"""Reports of labels and forecasts of blocks: documents, sentences, and pictures."""
+"""Reports of labels and forecasts of blocks: JSON documents, sentences, and pictures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from sparsecast.papers.barreda_2020.features.entry_blocks import BLOCK_ENTRIES
 from sparsecast.reports.figures import COLOURS, drawing, scale_axis
 from sparsecast.results.columns import MATRIX
 from sparsecast.system.tabular import Column, Columns, keys
-from sparsecast.system.texts import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,7 +41,8 @@ def _repeat_noise(labelled: Sequence[BlockLabels]) -> dict[str, float | None] | 
 def labelling_sentence(done: Labelling) -> str:
     """Return in words what a run of `label` did."""
     noise = _repeat_noise(done.labelled)
-    text = f"{counted(len(done.labelled), 'matrix', 'matrices')} labelled, {counted(done.blocks, 'block')}; "
+    count = len(done.labelled)
+    text = f"{count:,} {'matrix' if count == 1 else 'matrices'} labelled, {done.blocks:,} blocks; "
     text += f"{done.known:,} had labels"
     if done.left:
         text += f"; {done.left:,} remain, and the next run begins with them"
@@ -56,10 +56,10 @@ def labelling_sentence(done: Labelling) -> str:
     )
     if noise["energy"] is None:
         return f"{text} No meter counted their joules."
-    blocks = sum(len(labels.energy_nj) for labels in done.labelled)
+    counted = sum(len(labels.energy_nj) for labels in done.labelled)
     sources = ", ".join(sorted({labels.energy_source for labels in done.labelled if labels.energy_source}))
     return (
-        f"{text} Joules of {blocks:,} blocks by {sources}: counted twice they differ by "
+        f"{text} Joules of {counted:,} blocks by {sources}: counted twice they differ by "
         f"{noise['energy']:.1%}."
     )
 
@@ -121,38 +121,6 @@ def _shaded(parts: Sequence[Stretch], most: str, unit: str) -> list[str]:
     ]
 
 
-_BLOCKED_MATRIX: Columns = (Column("name", value="matrix"), *MATRIX[1:])
-
-#: The documents of commands, by how they are called.
-DOCUMENTS: dict[str, Columns] = {
-    "label": (
-        Column("matrices", value=lambda done: len(done.labelled)),
-        *keys("blocks", "known", "refused"),
-        Column("left", about="matrices for which the budget did not suffice"),
-        *keys("used_s", "labelling_s"),
-        Column("blocks_per_s", value=lambda done: done.blocks / done.used_s if done.labelled else None),
-        Column(
-            "repeat_noise",
-            value=lambda done: _repeat_noise(done.labelled),
-            columns=keys("streaming", "hot", "energy"),
-            about="median difference of labels that were measured twice",
-        ),
-    ),
-    "blocks": (
-        Column("matrix", value=lambda forecast: forecast, columns=_BLOCKED_MATRIX),
-        *keys("profile", "network", "time_s"),
-        Column("block_entries", value=lambda forecast: BLOCK_ENTRIES),
-        Column("ns_per_entry", value=lambda forecast: forecast.ns.round(4).tolist()),
-        Column("energy_j", about="null without a network of energy, as nj_per_entry"),
-        Column(
-            "nj_per_entry",
-            value=lambda forecast: None if forecast.nj is None else forecast.nj.round(4).tolist(),
-        ),
-        Column("first_rows", value=lambda forecast: forecast.first_rows.tolist()),
-    ),
-}
-
-
 def draw_blocks(found: BlockForecast, path: Path) -> None:
     """Draw the time of each block over the entries of the matrix, and joules where they are known.
 
@@ -197,3 +165,40 @@ def _draw_values(axes: Axes, found: BlockForecast, values: NDArray[np.float64]) 
         label=f"mean of each of {len(parts)} stretches",
     )
     axes.set_ylim(0, None)
+
+
+def _rounded(values: NDArray[np.float64] | None) -> list[float] | None:
+    return None if values is None else values.round(4).tolist()
+
+
+#: The documents of the commands.
+DOCUMENTS: dict[str, Columns] = {
+    "label": (
+        Column("matrices", value=lambda done: len(done.labelled)),
+        *keys("blocks", "known", "refused", "left", "used_s", "labelling_s"),
+        Column("blocks_per_s", value=lambda done: done.blocks / done.used_s if done.labelled else None),
+        Column(
+            "repeat_noise",
+            value=lambda done: _repeat_noise(done.labelled),
+            about="median relative difference of labels that were measured twice",
+        ),
+    ),
+    "blocks": (
+        Column(
+            "matrix",
+            value=lambda forecast: {
+                "name": forecast.matrix,
+                "rows": forecast.rows,
+                "cols": forecast.cols,
+                "nnz": forecast.nnz,
+            },
+            columns=MATRIX,
+        ),
+        *keys("profile", "network", "time_s"),
+        Column("block_entries", value=lambda forecast: BLOCK_ENTRIES),
+        Column("ns_per_entry", value=lambda forecast: _rounded(forecast.ns)),
+        Column("energy_j"),
+        Column("nj_per_entry", value=lambda forecast: _rounded(forecast.nj)),
+        Column("first_rows", value=lambda forecast: forecast.first_rows.tolist()),
+    ),
+}

@@ -25,15 +25,11 @@ def blocks(
 ) -> Output:
     """Show where in a matrix a product with CSR is slow: the forecast of each block of 250 entries."""
     from sparsecast import api
-    from sparsecast.papers.barreda_2020 import block_reports
     from sparsecast.papers.barreda_2020.block_forecast import block_forecast
+    from sparsecast.papers.barreda_2020.block_reports import DOCUMENTS, block_picture, draw_blocks
 
     problem = read_matrix(matrix)
     chosen = api.profile(profile) if profile else None
     forecast = block_forecast(problem, chosen, threads=threads, network=network)
-    shown = [block_reports.block_picture(forecast), *problem.notes]
-
-    def draw(path: Path) -> None:
-        block_reports.draw_blocks(forecast, path)
-
-    return Output(block_reports.DOCUMENTS["blocks"], forecast, shown, draw=draw)
+    shown = block_picture(forecast), *problem.notes
+    return Output(DOCUMENTS["blocks"], forecast, shown, draw=lambda path: draw_blocks(forecast, path))

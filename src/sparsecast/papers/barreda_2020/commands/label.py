@@ -31,7 +31,6 @@ def label(
     """Measure blocks of 250 entries on this machine; the model blocks and the networks learn from them."""
     from sparsecast.measuring.command_meter import CommandMeter
     from sparsecast.papers.barreda_2020 import block_reports, labelling
-    from sparsecast.system.tabular import lines_of
 
     screen = options.screen()
     done = labelling.label(
@@ -43,6 +42,7 @@ def label(
     )
     if done.refused and not (done.labelled or done.known or done.left):
         raise InputError(next(iter(done.refused.values())))
-    left_out = (f"Left out: {line}" for line in lines_of(done.refused))
-    shown = [block_reports.labelling_sentence(done), *left_out]
-    return Output(block_reports.DOCUMENTS["label"], done, shown, stopped="kept" if done.is_stopped else "")
+    left_out = [f"Left out: {name}: {reason}" for name, reason in done.refused.items()]
+    shown = block_reports.labelling_sentence(done), *left_out
+    stopped = "kept" if done.is_stopped else ""
+    return Output(block_reports.DOCUMENTS["label"], done, shown, stopped=stopped)

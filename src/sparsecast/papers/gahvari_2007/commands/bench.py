@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
-from sparsecast.cli.output import Output, write_text
+from sparsecast.cli.output import Output
 from sparsecast.errors import InputError
 
 
-@command("bench", Panel.MACHINES, figure=True, csv=True)
+@command("bench", Panel.MACHINES, figure=True)
 def bench(
     budget: Annotated[float, typer.Option(help="Seconds it may take, at least 60.")] = 300.0,
     threads: options.ThreadsOption = None,
@@ -52,19 +52,18 @@ def bench(
         result = rating.bench(
             budget, threads=threads, dtype=dtype, device=device, blocks=block, on_progress=on_progress
         )
-    columns = bench_reports.DOCUMENTS["bench"]
+    columns, main = bench_reports.DOCUMENTS["bench"], result.main
     if output is not None:
-        write_text(output, json.dumps(document(columns, result), allow_nan=False) + "\n")
+        _write(output, document(columns, result))
 
     def draw(path: Path) -> None:
-        if result.ratings:
-            main = result.ratings[0]
+        if main is not None:
             title = bench_figures.speed_title(main, result.machine)
             shown = bench_figures.speed_maps(main), bench_figures.series_speeds(main), main.figures
             bench_figures.draw_bench(*shown, title, path)
 
     notes = (f"- {note}" for note in result.notes)
-    shown = [bench_reports.bench_table(result), bench_reports.sentence_of(result.ratings), *notes]
+    shown = bench_reports.bench_table(result), bench_reports.sentence_of(result.ratings), *notes
     return Output(columns, result, shown, draw=draw, stopped="kept" if result.interrupted else "")
 
 
@@ -73,7 +72,7 @@ def _compare(first: Path, second: Path) -> Output:
     from sparsecast.papers.gahvari_2007.comparison import compare, read_result
 
     comparison = compare(read_result(first), read_result(second))
-    return Output(DOCUMENTS["bench --compare"], comparison, [comparison_table(comparison)])
+    return Output(DOCUMENTS["bench --compare A.json B.json"], comparison, [comparison_table(comparison)])
 
 
 def _measure_twins(folder: Path, threads: int | None, dtype: str | None, device: str) -> Output:
@@ -84,8 +83,15 @@ def _measure_twins(folder: Path, threads: int | None, dtype: str | None, device:
 
     files = matrix_files(folder)
     with counted_bar(options.screen(), "measuring", len(files)) as advance:
-        result = twins(files, threads=threads, dtype=dtype, device=device, on_matrix=advance)
-    if not result.rows and not result.interrupted:
-        raise InputError(next(iter(result.refused.values())))
-    stopped = "shown" if result.interrupted else ""
-    return Output(DOCUMENTS["bench --twins"], result, twins_tables(result), stopped=stopped)
+        measured = twins(files, threads=threads, dtype=dtype, device=device, on_matrix=advance)
+    if not measured.rows and not measured.interrupted:
+        raise InputError(next(iter(measured.refused.values())))
+    stopped = "shown" if measured.interrupted else ""
+    return Output(DOCUMENTS["bench --twins FOLDER"], measured, twins_tables(measured), stopped=stopped)
+
+
+def _write(path: Path, document: dict[str, Any]) -> None:
+    try:
+        path.write_text(json.dumps(document, allow_nan=False) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise options.unwritable(path, f" ({error.strerror})") from error
