@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 
 from sparsecast.papers.gahvari_2007.bench_reports import DOCUMENTS, twins_tables
-from sparsecast.papers.gahvari_2007.twin_comparison import TwinRow, Twins, TwinScore
+from sparsecast.papers.gahvari_2007.twin_comparison import TwinErrors, TwinRow, Twins, TwinScore
 from sparsecast.system.tabular import document
 
 
 def test_twins_are_ratios_with_their_scores(recorded):
     way = recorded.records[0].candidate
     row = TwinRow("nos3", 15_844, way, 2, 4.4e-6, again=1.01, bands=0.947, structure=1.2)
-    score = TwinScore(way.format, way.threads, 1, (0.01, 0.01), (0.053, 0.06), (0.2, 0.3))
+    errors = (TwinErrors(*pair) for pair in ((0.01, 0.01), (0.053, 0.06), (0.2, 0.3)))
+    score = TwinScore(way.format, way.threads, 1, *errors)
     twins = Twins((row,), (score,), {"a": "why"})
     whole = json.loads(json.dumps(document(DOCUMENTS["bench --twins FOLDER"], twins)))
     (shown,), (summed,) = whole["rows"], whole["scores"]
