@@ -4,36 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from types import SimpleNamespace
 
 import pytest
 
 from sparsecast.errors import InputError
 from sparsecast.operators.applications.application import PRODUCT, Iterations
-from sparsecast.records import Bandwidth, Conditions, Configuration, DistributedRecord, Forecast, Parameters
+from sparsecast.records import Bandwidth
 from sparsecast.reports.cost_figures import draw_cost, loop_shares
 from sparsecast.reports.figures import COLOURS, drawing, error_bars, format_looks, looks, scale_axis
 from sparsecast.reports.machine_figures import draw_machine, machine_picture
-from sparsecast.reports.time_figures import (
-    TimePanel,
-    TimeRow,
-    draw_times,
-    forecast_rows,
-    measured_rows,
-    rank_rows,
-    refuse_many,
-)
 from sparsecast.results.application import ApplicationCost, ApplicationRun, LoopCost
-from sparsecast.results.cluster import MeasuredProduct
-
-
-def forecast(candidate, time_s, low_s=None, high_s=None, **more):
-    return Forecast(candidate, 1000, time_s, low_s, high_s, 8000, None, None, **more)
-
-
-@pytest.fixture
-def candidate(recorded):
-    return recorded.select(format="csr", threads=1, dtype="float64")[0].candidate
 
 
 def test_looks_differ_without_colours_and_formats_look_the_same_everywhere():
@@ -62,82 +42,6 @@ def test_an_axis_is_logarithmic_where_values_are_far_apart(tmp_path, values, sca
             ax.set_xlim(1e-6, 1e-2)
         assert ax.get_xscale() == scale
     assert f">{tick}<" in (tmp_path / "a.svg").read_text()
-
-
-def test_forecasts_are_sorted_and_told_apart_where_only_parameters_differ(candidate):
-    bcsr = dataclasses.replace(candidate, format="bcsr", kernel="k")
-    items = [
-        forecast(dataclasses.replace(bcsr, parameters=Parameters({"block": block})), time_s)
-        for block, time_s in (((4, 2), 3.0), ((2, 2), 1.0))
-    ]
-    items += [
-        forecast(candidate, 2.0, 1.5, 2.5),
-        forecast(dataclasses.replace(candidate, format="ell"), 0.5, 0.45, 0.55, basis="measured"),
-        forecast(dataclasses.replace(candidate, format="dia"), 4.0, basis="corrected"),
-    ]
-    rows = forecast_rows(items)
-    assert [row.time_s for row in rows] == [None, 1.0, 2.0, 3.0, 4.0]
-    assert rows[1].label == "BCSR, k, block 2x2"
-    assert (rows[0].measured_s, rows[0].noise) == (0.5, pytest.approx(0.1))
-    assert rows[-1].label.endswith("(corrected)")
-    assert (rows[2].low_s, rows[2].high_s, rows[2].measured_s) == (1.5, 2.5, None)
-    assert rows[2].label == f"CSR, {candidate.kernel}"
-
-
-def test_measurements_without_a_forecast_and_at_several_frequencies(recorded, candidate):
-    template = recorded.select(format="csr", threads=1, dtype="float64")[0]
-    slow, fast = (
-        dataclasses.replace(template, time_s=time_s, noise=None, conditions=Conditions(frequency_hz=hz))
-        for time_s, hz in ((2.0, 1.2e9), (1.0, 2.4e9))
-    )
-    other = dataclasses.replace(template, candidate=dataclasses.replace(candidate, format="ell"), time_s=1.5)
-    rows = measured_rows([slow, other, fast], {candidate: forecast(candidate, 3.0, None, 4.0)})
-    assert [row.measured_s for row in rows] == [1.0, 1.5, 2.0]
-    assert [row.time_s for row in rows] == [3.0, None, 3.0]
-    assert rows[0].label.endswith(", 2.40 GHz") and rows[2].label.endswith(", 1.20 GHz")
-    assert rows[0].noise is None and rows[1].noise == template.noise
-
-
-def test_products_on_ranks_are_sorted_with_the_forecasts_that_there_are():
-    ways = [Configuration(name, "csr", "coo", "rows", 4, 1) for name in ("2d", "local-1d")]
-    measured = [
-        MeasuredProduct(DistributedRecord(way, "m", 9, {}, (), time_s, None, 0.1, None, False, "", ""), 0.0)
-        for way, time_s in zip(ways, (2.0, 1.0), strict=True)
-    ]
-    expected = {ways[0]: SimpleNamespace(time_s=3.0, low_s=None, high_s=4.0)}
-    assert rank_rows(measured, expected) == (
-        TimeRow("local-1d, CSR + COO, rows", "local-1d", None, None, None, 1.0, 0.1),
-        TimeRow("2d, CSR + COO, rows", "2d", 3.0, None, 4.0, 2.0, 0.1),
-    )
-
-
-def test_times_are_drawn_with_what_they_have(tmp_path):
-    path = tmp_path / "times.svg"
-    rows = (
-        TimeRow("A $b_{", "csr", 2e-6, 1e-6, None, 3e-6, None),
-        TimeRow("only forecast", "ell", 1e-5),
-        TimeRow("only measured", "of a plug-in", None, measured_s=2e-5, noise=1.5),
-    )
-    draw_times([TimePanel("matrix", rows), TimePanel("empty", ())], "title " * 30, "one product", path)
-    drawn = path.read_text()
-    for text in (
-        "A $b_{",
-        "only forecast",
-        "only measured",
-        "matrix",
-        "one product",
-        "measured, with its noise",
-    ):
-        assert f">{text}<" in drawn
-    assert "empty" not in drawn
-
-
-def test_figures_of_nothing_and_of_too_much_are_refused(tmp_path):
-    with pytest.raises(InputError, match="would show nothing: expected a time"):
-        draw_times([TimePanel("empty", ())], "", "", tmp_path / "a.svg")
-    with pytest.raises(InputError, match="would show 1,000 lines: expected at most 400"):
-        refuse_many(tmp_path / "a.svg", 1000)
-    assert not list(tmp_path.iterdir())
 
 
 def test_a_machine_shows_its_bandwidths_in_order_and_its_products(recorded, tmp_path):

@@ -186,7 +186,7 @@ def refuse_unwritable(path: Path) -> None:
 def refuse_figure(path: Path | None) -> None:
     """Raise if a figure that is asked for cannot be drawn, before anything is measured for it."""
     if path is not None:
-        from sparsecast.reports.figures import refuse_undrawable
+        from sparsecast.reports.charts.chart import refuse_undrawable
 
         refuse_unwritable(path)
         refuse_undrawable(path)

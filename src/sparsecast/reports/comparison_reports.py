@@ -1,16 +1,14 @@
-"""Comparisons of machines: the JSON document, the table, and the figure."""
+"""Comparisons of machines: the JSON document and the table."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
 from sparsecast.planning.machine_comparison import notes_of
 from sparsecast.reports.tables import energy_interval, interval, time
-from sparsecast.reports.time_figures import TimePanel, TimeRow, draw_times
 from sparsecast.results.comparison import ComparedMachine
 
 
@@ -71,25 +69,3 @@ def table(title: str, rows: Sequence[ComparedMachine], refused: Mapping[str, Map
     ties = "tie: the intervals overlap with that of the fastest, so either may be faster"
     found.caption = "\n".join([*([ties] if any(row.is_tie for row in rows) else []), *notes_of(rows), *lines])
     return found
-
-
-def panels(rows: Sequence[ComparedMachine]) -> list[TimePanel]:
-    """Return a panel for each matrix, with the time and the interval of each machine, in their order."""
-    return [
-        TimePanel(
-            matrix,
-            tuple(
-                TimeRow(
-                    f"{row.machine}, {row.format.upper()}", row.machine, row.time_s, row.low_s, row.high_s
-                )
-                for row in rows
-                if row.matrix == matrix
-            ),
-        )
-        for matrix in dict.fromkeys(row.matrix for row in rows)
-    ]
-
-
-def draw(rows: Sequence[ComparedMachine], title: str, path: Path) -> None:
-    """Draw the panels of all matrices into a file of FILE_TYPES; an InputError if it cannot be written."""
-    draw_times(panels(rows), title, f"{rows[0].products:,} products", path)

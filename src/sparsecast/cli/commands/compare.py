@@ -40,6 +40,8 @@ def compare(
     from sparsecast import api
     from sparsecast.planning.machine_comparison import prices_of
     from sparsecast.reports import comparison_reports
+    from sparsecast.reports.charts import intervals
+    from sparsecast.reports.charts.chart import render
     from sparsecast.reports.pages import rendering
     from sparsecast.reports.pages.comparison_page import MachineReport, comparison_page
     from sparsecast.reports.progress import counted_bar
@@ -63,7 +65,10 @@ def compare(
     if not rows:
         raise InputError(next(why for own in refused.values() for why in own.values()))
     if figure is not None:
-        comparison_reports.draw(rows, f"{products:,} products, forecast", figure)
+        rows_of = {
+            row.matrix: intervals.machine_rows(r for r in rows if r.matrix == row.matrix) for row in rows
+        }
+        render(intervals.times(rows_of, f"{products:,} products"), "Forecast on each machine", figure)
     if page is not None:
         held = {name: api.origin(each) or api.contents(each) for name, each in profiles.items()}
         report = MachineReport(matrices, rows, refused, held, prices, products)

@@ -87,7 +87,9 @@ def _names(text: str | None) -> list[str] | None:
 def _on_ranks(matrix: str, asked: dict[str, Any], keeps: bool, figure: Path | None, as_json: bool) -> None:
     """Measure on all ranks; rank 0 alone speaks."""
     from sparsecast import api
-    from sparsecast.reports import distributed_reports, time_figures
+    from sparsecast.reports import distributed_reports
+    from sparsecast.reports.charts import intervals
+    from sparsecast.reports.charts.chart import render
 
     with api.on_ranks() as comm:
         found = api.measure_on_ranks(comm, matrix, api.AskedProducts(**asked), keeps=keeps)
@@ -97,10 +99,8 @@ def _on_ranks(matrix: str, asked: dict[str, Any], keeps: bool, figure: Path | No
         options.warn(found.notes)
         shown = found.measured, found.forecasts, found.refused
         if figure is not None:
-            rows = time_figures.rank_rows(found.measured, found.forecasts)
-            time_figures.draw_times(
-                [time_figures.TimePanel(name, rows)], "Measured on ranks", "one product", figure
-            )
+            rows = intervals.rank_rows(found.measured, found.forecasts)
+            render(intervals.times({name: rows}, "one product"), f"Measured on ranks: {name}", figure)
         document = distributed_reports.document(found.problem.sampled_structure, name, *shown)
         options.show(as_json, document, distributed_reports.table(f"Measured: {name}", *shown))
 
@@ -143,7 +143,9 @@ def _alone(
 ) -> None:
     from sparsecast import api
     from sparsecast.machines.machine import PROCESSOR
-    from sparsecast.reports import documents, tables, time_figures
+    from sparsecast.reports import documents, tables
+    from sparsecast.reports.charts import intervals
+    from sparsecast.reports.charts.chart import render
     from sparsecast.reports.progress import counted_bar
 
     meter = None if asked.command is None else api.CommandMeter(asked.command)
@@ -174,9 +176,9 @@ def _alone(
     if meter is None and (why := api.unmetered(device)):
         options.warn([f"Energy is not measured: {why}"])
     if figure is not None:
-        rows = time_figures.measured_rows(records, forecasts)
-        panel = time_figures.TimePanel(api.machine_of(device).name, rows)
-        time_figures.draw_times([panel], f"Measured: {found.name}", "one product", figure)
+        rows = intervals.measured_rows(records, forecasts)
+        title = f"Measured: {found.name} on {api.machine_of(device).name}"
+        render(intervals.times({found.name: rows}, "one product"), title, figure)
     document = {
         "matrix": documents.matrix(found.structure, found.name),
         "measurements": [documents.measurement(r, forecasts.get(r.candidate)) for r in records],

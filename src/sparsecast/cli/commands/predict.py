@@ -35,7 +35,9 @@ def predict(
     """Forecast the time of one product in every format that suits the matrix, fastest first."""
     from sparsecast import api
     from sparsecast.features.structure import Structure
-    from sparsecast.reports import documents, tables, time_figures
+    from sparsecast.reports import documents, tables
+    from sparsecast.reports.charts import intervals
+    from sparsecast.reports.charts.chart import render
 
     options.refuse_figure(figure)
     probe_s = api.PROBE_S if probe else None
@@ -54,10 +56,8 @@ def predict(
     options.warn(prediction.notes)
     title = f"Forecast of y = A x: {name} on {prediction.profile}"
     if figure is not None:
-        panel = time_figures.TimePanel(
-            f"by the {prediction.model} model", time_figures.forecast_rows(prediction)
-        )
-        time_figures.draw_times([panel], title, "one product", figure)
+        rows = intervals.forecast_rows(prediction)
+        render(intervals.times({name: rows}, "one product"), f"{title}, model {prediction.model}", figure)
     table = tables.forecasts(title, prediction, prediction.refused)
     options.show(as_json, documents.prediction(name, prediction), table)
 
@@ -72,12 +72,14 @@ def _table(
     as_json: bool,
 ) -> None:
     from sparsecast import api
-    from sparsecast.reports import documents, tables, time_figures
+    from sparsecast.reports import documents, tables
+    from sparsecast.reports.charts import intervals
+    from sparsecast.reports.charts.chart import render
     from sparsecast.reports.progress import counted_bar
 
     structures, refused = api.read_table(path)
     if figure is not None:
-        time_figures.refuse_many(figure, len(structures))
+        intervals.refuse_many(len(structures))
     chosen = profile_for(next(iter(structures.values())), profile, **asked)
     found = {}
     with counted_bar(options.screen(), "forecasting", len(structures)) as advance:
@@ -87,7 +89,7 @@ def _table(
     document = documents.table_of_forecasts(found, refused)
     title = f"Forecasts on {chosen.name}"
     if figure is not None:
-        panels = [time_figures.TimePanel(n, time_figures.forecast_rows(own)) for n, own in found.items()]
-        time_figures.draw_times(panels, title, "one product", figure)
+        rows_of = {name: intervals.forecast_rows(prediction) for name, prediction in found.items()}
+        render(intervals.times(rows_of, "one product"), title, figure)
     options.warn(document["notes"])
     options.show(as_json, document, tables.table_of_forecasts(title, found, refused))
