@@ -55,13 +55,7 @@ def tiny_matrix(candidate: Candidate) -> csr_array[Any]:
 
 
 def prepared(A: csr_array[Any], dtype: str, index_bits: int) -> csr_array[Any]:
-    """Return `A` with values and indices of the given types; `A` itself if it has them.
-
-    Raises
-    ------
-    InputError
-        If `A` is complex and `dtype` is not, or larger than such indices can count.
-    """
+    """Return `A` with values and indices of the given types; `A` itself if it has them."""
     index_dtype = np.dtype(f"int{index_bits}")
     largest = max(A.shape[1], int(A.indptr[-1]))
     if largest > np.iinfo(index_dtype).max:

@@ -12,11 +12,6 @@ def parse_device(text: str) -> tuple[str, int]:
     """Return the name and the number of a device: of ``"cuda:1"``, ``("cuda", 1)``.
 
     A name without a number is number 0. Whether the device is there, `Device.describe` tells.
-
-    Raises
-    ------
-    InputError
-        If it is something else.
     """
     name, colon, number = text.partition(":")
     known = DEVICES.names()
@@ -39,14 +34,7 @@ def threads_text(device: str, threads: int) -> str:
 
 
 def parse_devices(text: str) -> dict[str, str]:
-    """Return the device of each name in a list: of ``"cpu,cuda:1"``, cpu and cuda by these names.
-
-    Raises
-    ------
-    InputError
-        If one is no such name, or two are of one device: a plan says which device it is for, not which
-        number.
-    """
+    """Return the device of each name in a list: of ``"cpu,cuda:1"``, cpu and cuda by these names."""
     devices = {name: parse_device(name)[0] for name in text.split(",")}
     if len(set(devices.values())) < len(text.split(",")):
         raise InputError(

@@ -24,8 +24,6 @@ class BuiltProduct:
 
     Attributes
     ----------
-    candidate : Candidate
-    bound : Bound
     convert_s : float
         Seconds that building it from CSR took, without compiling.
     error : float
@@ -46,10 +44,8 @@ class ProductTimer:
 
     Parameters
     ----------
-    A : csr_array
     like : Candidate
         Its dtype and index width are those of all products, its threads those whose speed is watched.
-    device : Device
 
     Attributes
     ----------

@@ -86,11 +86,6 @@ class ReferenceProduct:
             Result of a kernel.
         what : str
             The kernel's name, for the message.
-
-        Raises
-        ------
-        WrongResultError
-            If the error of a row exceeds two roundings for each of its entries.
         """
         errors = self.errors(y)
         allowed = _ROUNDINGS_PER_ENTRY * (self.row_lengths + 1.0) * float(np.finfo(y.dtype).eps)

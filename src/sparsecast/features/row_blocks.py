@@ -89,7 +89,6 @@ class StripStatistics:
     power of two, the maximum over that many strips from each strip on); the mode is the fullest level
     of a difference of prefix histograms, exact below 64 and to an eighth of an octave above, and exact for
     the whole matrix.
-
     """
 
     bounds: Integers  # first row of each strip, and the number of rows

@@ -86,7 +86,6 @@ class BCSR(StorageFormat):
 
         Parameters
         ----------
-        A : csr_array
         block : (int, int), optional
             Rows and columns of a block, each one of BLOCK_SIDES; without it, `best_block` chooses.
 

@@ -79,7 +79,6 @@ class DIA(StorageFormat):
 
         Parameters
         ----------
-        A : csr_array
         chunk_rows : int, optional
             Rows of a chunk, one of CHUNKS, else an InputError is raised. By default as many as make
             CHUNK_BYTES.

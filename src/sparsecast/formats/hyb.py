@@ -87,7 +87,6 @@ class HYB(StorageFormat):
 
         Parameters
         ----------
-        blocks : RowBlocks
         least_rows : int
             Rows that a column needs at least: LEAST_ROWS_ON_GPUS there.
         """

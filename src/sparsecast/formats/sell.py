@@ -86,7 +86,6 @@ class SELL(StorageFormat):
 
         Parameters
         ----------
-        A : csr_array
         sigma : int, optional
             Rows of a sorting window: 1, or a multiple of CHUNK_ROWS. By default `best_window`.
 

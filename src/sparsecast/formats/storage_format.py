@@ -107,10 +107,8 @@ class StorageFormat(ABC):
 
         Parameters
         ----------
-        blocks : RowBlocks
         streamed : int64 array of shape (b,)
             Bytes of the arrays that a product of each block reads.
-        value_bytes, index_bytes : int
         how : str
             What the format would make of the matrix, for the message.
         """

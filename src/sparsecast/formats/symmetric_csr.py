@@ -58,13 +58,7 @@ class SymmetricCSR(StorageFormat):
 
     @classmethod
     def from_csr(cls, A: csr_array[Any]) -> Self:
-        """Return `A` as its lower triangle, having compared every entry above the diagonal with it.
-
-        Raises
-        ------
-        SymmetryError
-            If `A` is not square, not symmetric, or its rows are not sorted or hold duplicates.
-        """
+        """Return `A` as its lower triangle, having compared every entry above the diagonal with it."""
         rows, cols = A.shape
         if rows != cols:
             raise SymmetryError(

@@ -293,13 +293,6 @@ def find_profile(wanted: str | Path | None = None, here: Machine | None = None) 
     """Return a profile by name or path; without either, that of this machine.
 
     `here` is this machine; without it, the one without devices that is detected.
-
-    Raises
-    ------
-    UnknownNameError
-        If no profile has that name; the message lists those that exist.
-    ProfileError
-        If there is none for this machine, or the file is not usable.
     """
     if wanted is None:
         return _own_profile(here or machines.detect())

@@ -21,12 +21,6 @@ def quantity(what: str, text: str, unit: str) -> float:
         What it is of, for the refusal.
     text : str
         A number above 0, perhaps with a prefix, decimal or binary, and the unit.
-    unit : str
-
-    Raises
-    ------
-    InputError
-        If `text` is something else.
     """
     found = _TEXT.fullmatch(text)
     value = math.nan

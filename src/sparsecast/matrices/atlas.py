@@ -83,11 +83,6 @@ def atlas_matrix(name: str, size: str) -> csr_array:
     A third has the first rows of the twin; columns beyond a third are folded back, so that rows keep their
     lengths. A triple has the twin three times on its diagonal. The mirrored one has one triangle of the twin,
     that with more entries, and its mirror image.
-
-    Raises
-    ------
-    InputError
-        If there is no such entry or size, or none that is mirrored: of a matrix that is not symmetric.
     """
     entry = _entry(name)
     if entry is None or size not in SIZES:

@@ -57,13 +57,7 @@ class BandStatistics:
 
 
 def derive(structures: Iterable[Structure], source: dict[str, Any]) -> BandStatistics:
-    """Return the statistics of a corpus of square matrices with entries, in which each weighs the same.
-
-    Raises
-    ------
-    InputError
-        If there is no matrix, or one is not square or without entries.
-    """
+    """Return the statistics of a corpus of square matrices with entries, in which each weighs the same."""
     found = list(structures)
     if not found:
         raise InputError("0 matrices: expected at least one square matrix with entries; name more files")

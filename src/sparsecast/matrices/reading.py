@@ -127,11 +127,6 @@ def matrix_files(folder: str | os.PathLike[str]) -> list[Path]:
     """Return the files in a folder whose names are those of matrix files, by name.
 
     Edge lists are none of them: most texts in a folder are no graphs.
-
-    Raises
-    ------
-    InputError
-        If it is no folder, or has none.
     """
     path = Path(folder)
     if not path.is_dir():

@@ -52,13 +52,7 @@ def read_structure(path: Path) -> tuple[str, Structure]:
 
 
 def counted_structure(text: str) -> Structure:
-    """Return the Structure of ``counts:rows=R&cols=C&nnz=N``: three counts, and no feature group.
-
-    Raises
-    ------
-    InputError
-        If it is something else, or no matrix has such counts.
-    """
+    """Return the Structure of ``counts:rows=R&cols=C&nnz=N``: three counts, and no feature group."""
     pairs = re.findall(r"(?:^|&)(\w+)=([0-9]{1,15})(?=&|$)", text.removeprefix(COUNTS_PREFIX))
     counts = {name: int(value) for name, value in pairs}
     if sorted(counts) != sorted(_COUNTS) or text.count("=") != len(_COUNTS):

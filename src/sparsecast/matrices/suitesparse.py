@@ -51,7 +51,6 @@ class Origin:
 
     Attributes
     ----------
-    address : str
     downloaded_at : str
         In UTC, as ISO 8601.
     archive_sha256, matrix_sha256 : str
@@ -79,13 +78,7 @@ class Downloaded:
 
     @classmethod
     def named(cls, text: str) -> Downloaded:
-        """Return the matrix that ``suitesparse:GROUP/NAME`` names; nothing is read or downloaded.
-
-        Raises
-        ------
-        MatrixFileError
-            If the text has another form.
-        """
+        """Return the matrix that ``suitesparse:GROUP/NAME`` names; nothing is read or downloaded."""
         found = _KNOWN_NAME.fullmatch(text.removeprefix(PREFIX))
         if found is None:
             raise _error(text, f"expected {PREFIX}GROUP/NAME, such as {PREFIX}HB/1138_bus", "name both")

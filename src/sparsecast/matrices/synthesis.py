@@ -37,13 +37,7 @@ def csr_bytes(rows: int, nnz: int, index_bytes: int = 4, value_bytes: int = 8) -
 
 
 def require_memory(wanted_bytes: int, what: str) -> None:
-    """Refuse `what`, a matrix in the user's words, before anything is allocated for it.
-
-    Raises
-    ------
-    MatrixSizeError
-        If `wanted_bytes`, the predicted peak of the arrays, are more than the memory available now.
-    """
+    """Refuse `what`, a matrix in the user's words, before anything is allocated for it."""
     available = free_bytes()
     if wanted_bytes > available:
         raise MatrixSizeError(

@@ -82,7 +82,6 @@ def twin(structure: Structure, block: int = 1, *, seed: int) -> csr_array:
         Of the real matrix.
     block : int
         Side of the blocks whose fill is kept, 1 or one of BLOCK_SIZES: so many rows share their columns.
-    seed : int
 
     Returns
     -------

@@ -24,13 +24,7 @@ def computed_dtype(held: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def require_imaginary(held: np.dtype[Any], asked: np.dtype[Any] | str, what: str) -> None:
-    """Refuse a real type for complex values of `what`: their imaginary parts would be lost.
-
-    Raises
-    ------
-    InputError
-        If `held` is complex and `asked` is not; a real matrix may be asked for as complex.
-    """
+    """Refuse a real type for complex values of `what`: their imaginary parts would be lost."""
     if held.kind == "c" and np.dtype(asked).kind != "c":
         wanted = " or ".join(name for name in DTYPES if np.dtype(name).kind == "c")
         raise InputError(

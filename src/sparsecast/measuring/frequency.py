@@ -41,13 +41,7 @@ class Frequencies:
 
     @contextmanager
     def at(self, hz: float) -> Iterator[None]:
-        """Hold all cores at a frequency; afterwards they have the ranges of before.
-
-        Raises
-        ------
-        DeviceError
-            If the system has no frequencies, does not permit to set them, or cores cannot have this one.
-        """
+        """Hold all cores at a frequency; afterwards they have the ranges of before."""
         before = self._ranges(hz)
         try:
             try:

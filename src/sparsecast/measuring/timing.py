@@ -51,7 +51,6 @@ class Effort:
 
     Attributes
     ----------
-    samples : int
     sample_s : float
         Seconds that the beta - alpha calls of one sample should take together, at least one call.
     most_s : float
@@ -159,7 +158,6 @@ def measure(
     ----------
     calls : mapping of str to callable
         Already warmed up as their users will find them (compiled, checked).
-    effort : Effort
     on_sample : callable
         Called as often as `effort` has samples of each callable, for progress.
     clock : Clock, optional

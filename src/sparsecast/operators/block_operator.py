@@ -206,12 +206,6 @@ class BlockOperator(LinearOperator):
         -------
         array of shape (rows,) or (rows, 1)
             Of the operator's dtype; of the complex type of its precision where x is complex.
-
-        Raises
-        ------
-        InputError
-            If `x` holds no numbers or has another shape. If `out` has another shape or dtype, is not a NumPy
-            array, is read-only, shares memory with `x`, or is given with a complex `x` for a real matrix.
         """
         x = _numbers(x, "x")
         rows, cols = self.shape

@@ -37,8 +37,6 @@ class Configuration:
         have one matrix: both names are the same.
     partition : str
         Method of the Partition.
-    ranks, nodes : int
-    dtype : str
     index_bits : int
         Of the column indices of the local matrices: 32 or 64.
     """
@@ -72,7 +70,6 @@ class MicroBenchmark:
     time_s : float
         Seconds a call until the last rank is done; one way for a ping-pong; of one fused multiply-add for
         ``"fma"``.
-    noise : float or None
     is_oversubscribed : bool
         Whether more ranks than cores ran.
     """

@@ -1,4 +1,4 @@
-"""JSON documents: the keys that programs rely on (docs/design.md, section 4)."""
+"""JSON documents: the keys that programs rely on (docs/reference/documents.md)."""
 
 from __future__ import annotations
 

@@ -111,8 +111,6 @@ class _CallOfPart:
 
     Parameters
     ----------
-    context : numba's target context
-    part : numba.types.Dispatcher
     kinds : tuple
         Numba's types of its arguments.
     """
@@ -160,11 +158,6 @@ def share(
     scratch : array, optional
         Memory for what the parts tell each other, which the kernel takes after `arrays`. Only the caller that
         has the pool uses this one; every other caller gets its own.
-
-    Raises
-    ------
-    InputError
-        If Numba's pool has fewer threads than there are parts.
     """
     threads = len(starts) - 1
     limit = int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]

@@ -106,13 +106,7 @@ class Registry(Generic[T]):
         return plugins
 
     def register(self, name: str) -> Callable[[T], T]:
-        """Return a decorator that enters an implementation under `name`.
-
-        Raises
-        ------
-        ValueError
-            If `name` is taken by another implementation.
-        """
+        """Return a decorator that enters an implementation under `name`."""
 
         def enter(implementation: T) -> T:
             if name in self._members:

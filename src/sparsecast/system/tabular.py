@@ -29,13 +29,7 @@ class Tabular:
         """Return what the table is of."""
 
     def to_frame(self) -> Any:
-        """Return the rows as a frame of pandas.
-
-        Raises
-        ------
-        InputError
-            If pandas is not installed.
-        """
+        """Return the rows as a frame of pandas."""
         try:
             import pandas
         except ImportError as error:

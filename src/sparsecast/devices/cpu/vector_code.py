@@ -89,7 +89,6 @@ class VectorCode:
 
     Parameters
     ----------
-    builder : llvmlite.ir.IRBuilder
     number : llvmlite.ir.Type
         Of the lanes: float or double.
     lanes : int

@@ -80,13 +80,7 @@ def device_uuid() -> str:
 
 
 def numba_cuda() -> Any:
-    """Return the module ``numba.cuda`` of the package numba-cuda, after a driver and a device were found.
-
-    Raises
-    ------
-    DeviceError
-        If the package, the driver or a device is missing.
-    """
+    """Return the module ``numba.cuda`` of the package numba-cuda, after a driver and a device were found."""
     # Numba has a module of that name of its own, which is no longer developed.
     if importlib.util.find_spec("numba_cuda") is None:
         raise DeviceError(
@@ -110,11 +104,6 @@ def detect_gpu(index: int | None = None) -> GPU:
     ----------
     index : int, optional
         As the driver counts those that CUDA_VISIBLE_DEVICES leaves; by default the current one.
-
-    Raises
-    ------
-    DeviceError
-        If the package, the driver or that device is missing, or the device is too old.
     """
     cuda = numba_cuda()
     if importlib.import_module("numba").config.ENABLE_CUDASIM:

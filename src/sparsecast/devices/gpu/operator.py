@@ -91,15 +91,6 @@ class DeviceOperator(BlockOperator):
             returned. Without it, an array is allocated, which on a device may wait for all that it does.
         stream : optional
             For x on the device: as in a DeviceProduct.
-
-        Returns
-        -------
-        array, or device array of numba.cuda
-
-        Raises
-        ------
-        InputError
-            If `x` or `out` is of another shape or dtype, lies elsewhere than the other or shares its memory.
         """
         if out is not None and is_device_array(x) != is_device_array(out):
             raise InputError("only one of x and out is on the device: expected both there, or none; copy one")

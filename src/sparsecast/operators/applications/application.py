@@ -38,7 +38,6 @@ class VectorLoop:
 
     Attributes
     ----------
-    name : str
     moved : float
         Entries of vectors that are moved for each entry of one: read, written, and read before others
         overwrite them.
@@ -59,7 +58,6 @@ class Laps:
     ----------
     time_s : dict of str to float
         Seconds of each loop together.
-    runs : Counter
     """
 
     time_s: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
@@ -84,7 +82,6 @@ class Iterations:
 
     Attributes
     ----------
-    expected, low, high : int
     why : str
         What they come from, in a sentence.
     tried : int
@@ -132,7 +129,6 @@ class Application(ABC):
 
     Attributes
     ----------
-    name : str
     settings : tuple of str
         Keywords of the constructor, each with a default.
     matrix : csr_array

@@ -62,7 +62,6 @@ class Solution:
     ----------
     x : float array of shape (rows,)
         In parts where the vectors of the operator are.
-    iterations : int
     residuals : tuple of float
         Norm of b - A x after each iteration, as the recurrence has it, over that of b; the first is 1.
     stop : str
@@ -185,11 +184,6 @@ def conjugate_gradients(
         Called after each with its number and the relative residual.
     lap : callable
         Called at the end of each loop, with its name.
-
-    Raises
-    ------
-    InputError
-        If `tolerance` or `most` cannot be, or b is not finite.
     """
     most = most_iterations(op.shape[0]) if most is None else most
     refuse_settings(tolerance, most)

@@ -51,7 +51,6 @@ class PageRank:
     ----------
     ranks : float array of shape (nodes,)
         Of each node; they sum to 1. In parts where the vectors of the operator are.
-    iterations : int
     residuals : tuple of float
         Sum of the absolute changes of the ranks in each iteration.
     stop : str

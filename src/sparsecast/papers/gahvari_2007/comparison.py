@@ -15,7 +15,7 @@ from sparsecast.papers.gahvari_2007.summary import FIGURES
 
 Document = Mapping[str, Any]
 
-#: The figures of a result that can be compared (docs/design.md, section 4).
+#: The figures of a result that can be compared (docs/reference/documents.md).
 COMPARED = FIGURES[:4]
 
 
