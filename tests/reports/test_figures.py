@@ -8,12 +8,9 @@ import math
 import pytest
 
 from sparsecast.errors import InputError
-from sparsecast.operators.applications.application import PRODUCT, Iterations
 from sparsecast.records import Bandwidth
-from sparsecast.reports.cost_figures import draw_cost, loop_shares
 from sparsecast.reports.figures import COLOURS, drawing, error_bars, format_looks, looks, scale_axis
 from sparsecast.reports.machine_figures import draw_machine, machine_picture
-from sparsecast.results.application import ApplicationCost, ApplicationRun, LoopCost
 
 
 def test_looks_differ_without_colours_and_formats_look_the_same_everywhere():
@@ -64,30 +61,3 @@ def test_a_machine_shows_its_bandwidths_in_order_and_its_products(recorded, tmp_
     nothing = machine_picture(dataclasses.replace(recorded, records=(), bandwidths=()))
     with pytest.raises(InputError, match="would show nothing: expected a profile with bandwidths"):
         draw_machine(nothing, "", tmp_path / "n.svg")
-
-
-@pytest.fixture
-def cost():
-    loops = (
-        LoopCost(PRODUCT, 6e-6, 5e-6, None),
-        LoopCost("L0", 30e-6, 10e-6, 60e-6, is_once=True),
-        LoopCost("L1", 1e-6, None, 2e-6),
-    )
-    return ApplicationCost("cg", "p", Iterations(10, 10, 10, 0, "told"), None, loops, None, ())
-
-
-def test_shares_of_loops_count_their_runs_and_a_loop_that_was_not_timed_has_none(cost, tmp_path):
-    shares = {each.name: each for each in loop_shares(cost)}
-    assert list(shares) == [PRODUCT, "L0", "L1"]
-    assert [each.share for each in shares.values()] == pytest.approx([0.6, 0.3, 0.1])
-    assert (shares[PRODUCT].low, shares[PRODUCT].high) == (pytest.approx(0.5), None)
-    assert all(each.measured_share is None for each in shares.values())
-    run = ApplicationRun(5, "converged", 1.0, {PRODUCT: 6e-6, "L0": 10e-6}, 0.0)
-    measured = {each.name: each for each in loop_shares(cost, run)}
-    assert measured[PRODUCT].measured_s == pytest.approx(30e-6)
-    assert measured[PRODUCT].measured_share == pytest.approx(0.75)
-    assert measured["L1"].measured_s is None
-    draw_cost(tuple(measured.values()), "cg on m", tmp_path / "c.svg")
-    drawn = (tmp_path / "c.svg").read_text()
-    for text in ("60 %, 60 µs", "75 %, 30 µs", "L1", "measured", "share of the run, %"):
-        assert f">{text}<" in drawn

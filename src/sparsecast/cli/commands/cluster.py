@@ -54,6 +54,8 @@ def cluster(
     """Forecast one product on many ranks: which algorithm, format, partition and how many ranks."""
     from sparsecast import api
     from sparsecast.reports import cluster_reports
+    from sparsecast.reports.charts.chart import render
+    from sparsecast.reports.charts.scaling import scaling
 
     counts = _numbers(ranks)
     options.refuse_figure(figure)
@@ -74,8 +76,7 @@ def cluster(
     found = dataclasses.replace(found, name=name)
     options.warn(found.notes)
     if figure is not None:
-        lines = cluster_reports.scalings(found.choices)
-        cluster_reports.draw(lines, f"{found.name} on {found.profile}", figure)
+        render(scaling(found.choices), f"{found.name} on {found.profile}", figure)
     options.show(
         as_json,
         cluster_reports.document(found),

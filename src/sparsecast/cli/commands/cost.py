@@ -42,7 +42,9 @@ def cost(
 ) -> None:
     """Forecast time and energy of a whole run before it starts, loop by loop."""
     from sparsecast import api
-    from sparsecast.reports import application_reports, cost_figures
+    from sparsecast.reports import application_reports
+    from sparsecast.reports.charts.chart import render
+    from sparsecast.reports.charts.shares import shares
     from sparsecast.reports.progress import counted_bar
 
     options.refuse_figure(figure)
@@ -71,7 +73,7 @@ def cost(
     if figure is not None:
         title = f"{application} on {found.name}: {cost.iterations.expected:,} iterations expected"
         counted = "" if run is None else f", {run.iterations:,} done"
-        cost_figures.draw_cost(cost_figures.loop_shares(cost, run), title + counted, figure)
+        render(shares(cost, run), title + counted, figure)
     document = application_reports.document(found.name, cost, run)
     table = application_reports.table(f"{application} on {found.name}", cost, run)
     options.show(as_json, document, table, *application_reports.sentences(cost, run))

@@ -51,7 +51,9 @@ def evaluate(
         return
     from sparsecast import api
     from sparsecast.benchmark.replay import FOLDS
-    from sparsecast.reports import documents, evaluation_figures, row_files, tables
+    from sparsecast.reports import documents, row_files, tables
+    from sparsecast.reports.charts.chart import render
+    from sparsecast.reports.charts.scores import agreements
     from sparsecast.reports.progress import counted_bar, timed_bar
 
     if bool(matrices) == replay:
@@ -81,7 +83,7 @@ def evaluate(
         row_files.write_rows(result.rows, rows)
     if figure is not None and result.rows:
         title = f"Forecast against measurement: {result.profile}"
-        evaluation_figures.draw_forecasts(evaluation_figures.forecast_panels(result), title, figure)
+        render(agreements(result), title, figure)
     if result.taken_over:
         options.screen().print(
             f"{result.taken_over} of the matrices were measured within the last hour: their kept Records "

@@ -18,7 +18,6 @@ from sparsecast.errors import InputError
 if TYPE_CHECKING:
     from sparsecast.machines.profile import Profile
     from sparsecast.matrices.problem import Problem
-    from sparsecast.reports.pages.drawing import Draw
 
 
 @command("report", Panel.MEASUREMENTS)
@@ -46,7 +45,6 @@ def report(
 ) -> None:
     """Write a page about a matrix, or about a collection, to look at and to send; no format is measured."""
     from sparsecast.reports.pages import rendering
-    from sparsecast.reports.pages.drawing import drawing
 
     rendering.refuse_undrawable()
     question: dict[str, Any] = {"iterations": iterations, "threads": threads, "dtype": dtype, "model": model}
@@ -54,24 +52,22 @@ def report(
     if models is not None and not is_collection:
         raise InputError(f"--models {models} for one matrix: expected a collection; name its --model")
     names = None if models is None or models == "all" else models.split(",")
-    with drawing() as draw:  # before all that takes its time, so that it is ready then
-        asked = _Asked(output, force, profile, question, names, draw)
-        if is_collection:
-            _of_collection(matrices, asked, as_json)
-        else:
-            _of_matrix(matrices[0], asked, as_json)
+    asked = _Asked(output, force, profile, question, names)
+    if is_collection:
+        _of_collection(matrices, asked, as_json)
+    else:
+        _of_matrix(matrices[0], asked, as_json)
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """The options, those of a forecast in `question`; and what draws charts."""
+    """The options, those of a forecast in `question`."""
 
     output: Path | None
     force: bool
     profile: str | None
     question: dict[str, Any]
     models: list[str] | None
-    draw: Draw
 
     def path(self, name: str) -> Path:
         """Return where the page goes that is named so by default."""
@@ -97,7 +93,7 @@ def _of_matrix(matrix: str, asked: _Asked, as_json: bool) -> None:
     with shown_parts():
         report = api.matrix_report(found, chosen, **asked.question)
     options.warn(report.prediction.notes)
-    written = rendering.write(matrix_page(report, asked.draw), path)
+    written = rendering.write(matrix_page(report), path)
     document = {"matrix": found.name, "profile": chosen.name, "path": str(path), "bytes": written}
     options.show(as_json, document, f"{path}: {written / 1e6:.1f} MB; open it in a browser.")
 
@@ -127,14 +123,14 @@ def _of_collection(matrices: list[str], asked: _Asked, as_json: bool) -> None:
     reports = {}
     with counted_bar(options.screen(), "writing pages", len(problems)) as advance:
         for name, report in api.matrix_reports(problems, chosen, refused, **asked.question):
-            rendering.write(matrix_page(report, asked.draw), paths[name])
+            rendering.write(matrix_page(report), paths[name])
             reports[name] = report.released()
             advance()
     with counted_bar(options.screen(), "fitting", fits) as advance:
         scored: dict[str, Any] = {"model": asked.question["model"], "models": asked.models}
         found = api.collection_report(matrices, reports, chosen, refused, **scored, on_fold=advance)
     links = {name: quote(f"{folder.name}/{paths[name].name}") for name in reports}
-    written = rendering.write(collection_page(found, links, asked.draw), path)
+    written = rendering.write(collection_page(found, links), path)
     unmeasured = found.unmeasured
     document = {
         "matrices": [

@@ -24,7 +24,16 @@ Spec = dict[str, Any]
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#B8A800", "#777777", "#7B4FA3")
 
 #: Beside the colours, for those who see none.
-_SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "triangle-left", "stroke")
+_SHAPES = (
+    "circle",
+    "square",
+    "triangle-up",
+    "diamond",
+    "triangle-down",
+    "cross",
+    "triangle-left",
+    "triangle-right",
+)
 
 #: Of lines that explain a chart: an axis of equality, a cache, a roof.
 GREY = "#777777"
@@ -35,8 +44,8 @@ FILE_TYPES = (".png", ".svg", ".pdf")
 #: Sizes of a chart without its axes, in pixels, and of a line of a chart with names.
 WIDTH, HEIGHT, LINE = 560, 300, 26
 
-#: Letters of a line of a title, and pixels of a file for each pixel of a chart.
-_TITLE_LETTERS, _SCALE = 90, 2.0
+#: Letters of a line of a title, pixels of one of its letters, and of a file for each pixel of a chart.
+_TITLE_LETTERS, _LETTER, _SCALE = 90, 7, 2.0
 
 #: Quantities whose largest is so many times the smallest have a logarithmic axis.
 _WIDE = 8.0
@@ -56,7 +65,14 @@ _CONFIG: Spec = {
         "gridOpacity": 0.35,
     },
     "concat": {"spacing": 30},
-    "legend": {"labelFontSize": 12, "titleFontSize": 12, "labelLimit": 400, "columns": 4, "orient": "bottom"},
+    "legend": {
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "labelLimit": 400,
+        "columns": 4,
+        "orient": "bottom",
+        "symbolOpacity": 1,
+    },
     "title": {"anchor": "start", "fontSize": 13, "frame": "group", "offset": 10},
     "view": {"stroke": None},
 }
@@ -72,7 +88,7 @@ class Chart:
 
     def complete(self, title: str = "", background: str | None = None) -> Spec:
         """Return the specification with its style; transparent without a background."""
-        lines = textwrap.wrap(title, _TITLE_LETTERS, break_on_hyphens=False)
+        lines = _wrapped(title, _TITLE_LETTERS)
         named = {"title": {"text": lines, "frame": "bounds"}} if lines else {}
         return {**self.spec, **named, "config": _CONFIG, "background": background}
 
@@ -143,9 +159,16 @@ def write_bytes(data: bytes, path: Path) -> None:
         ) from error
 
 
+def _wrapped(text: str, letters: int) -> list[str]:
+    """Return the lines of a title; a percent sign stays with its number."""
+    return textwrap.wrap(text.replace(" %", "\u00a0%"), letters, break_on_hyphens=False)
+
+
 def panels(name: str, caption: str, charts: Sequence[Chart], columns: int, **more: Any) -> Chart:
     """Return charts beside and below each other, each under its caption."""
-    shown = [{**chart.spec, "title": chart.caption} for chart in charts]
+    shown = [
+        {**chart.spec, "title": _wrapped(chart.caption, chart.spec["width"] // _LETTER)} for chart in charts
+    ]
     return Chart(name, caption, {"concat": shown, "columns": columns, **more})
 
 
@@ -179,6 +202,17 @@ def _ticks(least: float, most: float) -> list[float]:
     return [float(f"{digit}e{power}") for power in range(first, last + 1) for digit in digits]
 
 
+def counts_axis(field: str, title: str, counts: Iterable[int]) -> Spec:
+    """Return the encoding of numbers of ranks, products and the like: powers of 2, each number named."""
+    named = sorted(set(counts))
+    shown = named[:: math.ceil(len(named) / 12)]
+    scale = (
+        {"type": "log", "base": 2, "nice": False, "padding": _PADDING} if len(named) > 1 else {"zero": False}
+    )
+    ticks = {"values": shown, "format": ",", "grid": False}
+    return {"field": field, "type": "quantitative", "title": title, "scale": scale, "axis": ticks}
+
+
 def look(field: str, names: Iterable[str], title: str | None = None, known: Sequence[str] = ()) -> Spec:
     """Return the encodings that tell things apart: a colour and a shape for each of their names.
 
@@ -207,3 +241,9 @@ def tooltip(texts: Mapping[str, str], **numbers: str) -> list[Spec]:
             for field, title in numbers.items()
         ),
     ]
+
+
+def zoom() -> list[Spec]:
+    """Return what lets a reader move and zoom a chart: by the wheel with Ctrl, else nobody could scroll."""
+    select = {"type": "interval", "zoom": "wheel![event.ctrlKey]"}
+    return [{"name": "zoom", "select": select, "bind": "scales"}]

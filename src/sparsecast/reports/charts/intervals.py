@@ -20,6 +20,9 @@ _MOST_LINES = 400
 #: Where the title and the axis of a panel leave least of it.
 _LEAST_HEIGHT = 60
 
+#: Of forecast and measured, and of what else rows may be.
+_SHAPES = ("circle", "diamond", "square")
+
 Row = dict[str, Any]
 
 
@@ -151,7 +154,13 @@ def times(rows_of: Mapping[str, Sequence[Row]], title: str) -> Chart:
 
 
 def intervals(
-    name: str, caption: str, rows: Sequence[Row], title: str, unit: str, also: Mapping[str, str] | None = None
+    name: str,
+    caption: str,
+    rows: Sequence[Row],
+    title: str,
+    unit: str,
+    texts: Mapping[str, str] | None = None,
+    **numbers: str,
 ) -> Chart:
     """Return values along an axis, each with a bar from the low to the high end of its interval.
 
@@ -161,49 +170,52 @@ def intervals(
         Of `row`; those of one label share a line.
     title, unit : str
         Of the axis.
-    also : mapping of str to str
+    texts, **numbers : mapping of str to str, and str
         Further fields of the rows that a tooltip shows, with what they are called.
     """
     y: Spec = {"field": "label", "type": "nominal", "sort": None, "title": None}
-    kinds = list(dict.fromkeys(row["what"] for row in rows))
+    kinds = sorted({row["what"] for row in rows})
     labels = dict.fromkeys(row["label"] for row in rows)
-    numbers = [number for row in rows for number in (row["value"], row["low"], row["high"])]
+    values = [number for row in rows for number in (row["value"], row["low"], row["high"])]
     groups = [row["format"] for row in rows]
     known = {group.lower() for group in groups} <= set(FORMATS.names())
     encoding = {
         "y": y,
         "color": {**(format_look(groups) if known else look("format", groups))["color"], "legend": None},
         "tooltip": tooltip(
-            {"label": "", "what": "", **(also or {})}, value=f"{title}, {unit}", low="from", high="to"
+            {"label": "", "what": "", **(texts or {})},
+            value=f"{title}, {unit}",
+            low="from",
+            high="to",
+            **numbers,
         ),
     }
-    if len(kinds) > 1:
+    is_paired = len(rows) > len(labels)
+    if is_paired:
         encoding["yOffset"] = {"field": "what", "sort": kinds}
     shape = {
         "field": "what",
         "title": None,
-        "scale": {
-            "domain": kinds,
-            "range": ["diamond" if kind == "measured" else "circle" for kind in kinds],
-        },
+        "scale": {"domain": kinds, "range": _SHAPES[: len(kinds)]},
+        **({} if len(kinds) > 1 else {"legend": None}),
     }
     layers: list[Spec] = [
         {
             "transform": [{"filter": "isValid(datum.low) && isValid(datum.high)"}],
             "mark": {"type": "rule", "strokeWidth": 5, "opacity": 0.4},
-            "encoding": {**encoding, "x": axis("low", title, numbers, unit), "x2": {"field": "high"}},
+            "encoding": {**encoding, "x": axis("low", title, values, unit), "x2": {"field": "high"}},
         },
         {
             "transform": [{"filter": "isValid(datum.value)"}],
             "mark": {"type": "point", "filled": True, "size": 80, "opacity": 1},
             "encoding": {
                 **encoding,
-                "x": axis("value", title, numbers, unit),
-                "shape": {**shape, **({} if len(kinds) > 1 else {"legend": None})},
+                "x": axis("value", title, values, unit),
+                "shape": shape,
             },
         },
     ]
-    height = max(_LEAST_HEIGHT, LINE * len(labels) * (1.3 if len(kinds) > 1 else 1))
+    height = max(_LEAST_HEIGHT, LINE * len(labels) * (1.3 if is_paired else 1))
     return Chart(
         name, caption, {"data": {"values": list(rows)}, "width": WIDTH, "height": height, "layer": layers}
     )

@@ -6,13 +6,12 @@ Satyanarayan, Moritz, Wongsuphasawat and Heer (2017) describe the language.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from sparsecast.records import Bandwidth, Forecast, Record, product_flops
-from sparsecast.reports.figures import COLOURS
+from sparsecast.reports.charts.chart import COLOURS, Chart
 from sparsecast.reports.tables import size
 from sparsecast.results.prediction import Prediction
 
@@ -23,20 +22,6 @@ _WIDTH, _HEIGHT, _LOW, _ROW = 560, 300, 180, 26
 
 #: Width of a chart that stands beside another one.
 _HALF = 420
-
-#: What all charts look like.
-_CONFIG = {
-    "axis": {
-        "labelLimit": 240,
-        "labelFontSize": 12,
-        "titleFontSize": 12,
-        "labelSeparation": 6,
-        "grid": True,
-        "gridOpacity": 0.35,
-    },
-    "legend": {"labelFontSize": 12, "titleFontSize": 12},
-    "view": {"stroke": None},
-}
 
 #: In a tooltip: three digits of a number; and fields without a unit that are no counts.
 _MEASURE = {"type": "quantitative", "format": ".3~g"}
@@ -55,22 +40,11 @@ _APART = 1.4
 _BARS = 40
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
-    """A chart with what it shows in words."""
-
-    name: str
-    caption: str
-    spec: Spec
-
-
 def framed(name: str, caption: str, height: int, **spec: Any) -> Chart:
     """Return a chart of the usual width, or of that in `spec`, and so many pixels high."""
     whole = {
         "width": _WIDTH,
         "height": height,
-        "background": None,
-        "config": _CONFIG,
         **spec,
     }
     return Chart(name, caption, whole)

@@ -9,8 +9,8 @@ from typing import Any
 
 from sparsecast.planning.machine_comparison import notes_of
 from sparsecast.reports import tables
+from sparsecast.reports.charts.chart import Chart
 from sparsecast.reports.pages import charts
-from sparsecast.reports.pages.charts import Chart
 from sparsecast.reports.pages.rendering import page
 from sparsecast.results.comparison import ComparedMachine
 

@@ -11,9 +11,8 @@ import numpy as np
 from sparsecast.models.model import INTERVAL_SHARE
 from sparsecast.records import Forecast
 from sparsecast.reports import tables
-from sparsecast.reports.figures import COLOURS
+from sparsecast.reports.charts.chart import COLOURS
 from sparsecast.reports.pages import charts
-from sparsecast.reports.pages.drawing import Draw, drawn
 from sparsecast.reports.pages.rendering import page, rows_of
 from sparsecast.reports.pages.spy import Spy, spy
 from sparsecast.results.prediction import Prediction
@@ -40,8 +39,8 @@ _BLOCKS_SHOWN = 40
 _SPY_PIXELS, _LEAST_PIXELS = 380, 60
 
 
-def matrix_page(found: MatrixReport, draw: Draw = drawn) -> str:
-    """Return the page as HTML; `draw` gives a chart as SVG.
+def matrix_page(found: MatrixReport) -> str:
+    """Return the page as HTML.
 
     Raises
     ------
@@ -67,7 +66,6 @@ def matrix_page(found: MatrixReport, draw: Draw = drawn) -> str:
     return page(
         "matrix.html",
         shown,
-        draw,
         title=found.problem.name,
         subtitle=f"y = A x in {found.target.dtype} on {prediction.profile}, model {prediction.model}",
         answer=answer,
