@@ -8,10 +8,11 @@ from itertools import count
 import numpy as np
 import pytest
 
-from sparsecast.benchmark.measurement import Instruments, measure_candidates, right_hand_side
+from sparsecast.benchmark.measurement import Instruments, measure_candidates
 from sparsecast.devices.binding import Bound
 from sparsecast.devices.cpu.processor import Processor
 from sparsecast.devices.cuda.driver import driver_errors
+from sparsecast.devices.product_timer import right_hand_side
 from sparsecast.devices.target import Target
 from sparsecast.errors import DeviceError, InputError, MatrixSizeError, WrongResultError
 from sparsecast.features.analysis import structure

@@ -125,7 +125,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from sparsecast.benchmark.measurement import Instruments, measure_candidates, right_hand_side
+from sparsecast.benchmark.measurement import Instruments, measure_candidates
+from sparsecast.devices.product_timer import right_hand_side
 from sparsecast.errors import MatrixSizeError, WrongResultError
 from sparsecast.devices.gpu import launching
 from sparsecast.devices.binding import Bound

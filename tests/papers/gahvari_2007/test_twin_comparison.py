@@ -9,6 +9,8 @@ import pytest
 from scipy.io import mmwrite
 from scipy.sparse import csr_array
 
+from sparsecast.devices import product_timer
+from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.errors import InputError, WrongResultError
 from sparsecast.machines.machine import detect
 from sparsecast.matrices.synthesis import block_matrix, varied_matrix
@@ -82,14 +84,14 @@ def test_ctrl_c_keeps_the_matrices_before(folder, monkeypatch):
 
 def test_a_wrong_kernel_is_not_measured(folder, monkeypatch):
     monkeypatch.setattr(
-        twin_comparison, "right_hand_side", lambda cols, dtype: np.full(cols, np.inf, dtype=dtype)
+        product_timer, "right_hand_side", lambda cols, dtype: np.full(cols, np.inf, dtype=dtype)
     )
     with pytest.raises(WrongResultError, match="csr"):
-        monkeypatch.setattr(twin_comparison.ReferenceProduct, "of", _of_ones)
+        monkeypatch.setattr(ReferenceProduct, "of", _of_ones)
         twins_of([folder / "plain.mtx"], (1,), detect(), effort=EFFORT)
 
 
-def _of_ones(A, x, real=twin_comparison.ReferenceProduct.of):
+def _of_ones(A, x, real=ReferenceProduct.of):
     return real(A, np.ones_like(x))
 
 

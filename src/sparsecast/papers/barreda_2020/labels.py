@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from sparsecast.benchmark.measurement import right_hand_side
 from sparsecast.devices.binding import prepared
+from sparsecast.devices.product_timer import right_hand_side
 from sparsecast.devices.target import Target
 from sparsecast.errors import InputError
 from sparsecast.features.row_blocks import RowBlocks

@@ -13,10 +13,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from sparsecast.benchmark.measurement import prepare, right_hand_side
 from sparsecast.devices import DEVICES
-from sparsecast.devices.binding import prepared
-from sparsecast.devices.reference import ReferenceProduct
+from sparsecast.devices.product_timer import ProductTimer
 from sparsecast.devices.target import Target
 from sparsecast.errors import InputError, PaddingError
 from sparsecast.features.row_blocks import RowBlocks
@@ -160,11 +158,10 @@ def _rows(
     """Measure a matrix, its banded twin and ours."""
     problem = twins[0]
     blocks = RowBlocks.of(problem.structure)
-    x = right_hand_side(problem.structure.cols, target.dtype)
     rows = []
     for format_name in ("csr", "bcsr") if block > 1 else ("csr",):
         candidate = target.candidate(format_name, blocks, machine)
-        real, bands, own = (_product(each.matrix, candidate, block, x) for each in twins)
+        real, bands, own = (_product(each.matrix, candidate, block) for each in twins)
         # The real matrix not twice in a row: the second time would find warmer caches than the twins do.
         timings = measure({"real": real, "bands": bands, "again": real, "structure": own}, effort)
         times = {kind: timing.time_s for kind, timing in timings.items()}
@@ -183,13 +180,12 @@ def _block(structure: Structure, value_bytes: int) -> int:
     return best_block(structure.blocks.fill)
 
 
-def _product(A: csr_array[Any], candidate: Candidate, block: int, x: np.ndarray[Any, Any]) -> Call:
-    """Return a product with `A`, checked against the oracle."""
+def _product(A: csr_array[Any], candidate: Candidate, block: int) -> Call:
+    """Return a product with `A`, checked against the reference result."""
     if candidate.format == "bcsr":
         candidate = replace(candidate, parameters=Parameters({"block": (block, block)}))
-    ready, device = prepared(A, candidate.dtype, candidate.index_bits), DEVICES.get(candidate.device)
-    item = prepare(ready, candidate, x, ReferenceProduct.of(ready, x), device)
-    return device.call(candidate, item.bound, x, np.empty(A.shape[0], ready.dtype))
+    timer = ProductTimer(A, candidate, DEVICES.get(candidate.device))
+    return timer.call(timer.build(candidate))
 
 
 def _scores(rows: Sequence[TwinRow]) -> tuple[TwinScore, ...]:
