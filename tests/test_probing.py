@@ -189,8 +189,6 @@ def test_the_correction_leaves_smaller_errors_and_narrower_intervals(own):
         correction = Correction.learned(MODELS.get(name)(), training)
         assert all(0 < share < 2 for share in correction.shares.values())
         assert all(low < 0 < high for low, high in correction.widths.values())
-    again = Correction.from_state(correction.to_state())
-    assert again == correction
 
 
 def test_a_stored_correction_is_read_and_a_damaged_one_learned_anew(own, data_folder, monkeypatch):

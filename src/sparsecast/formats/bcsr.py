@@ -141,6 +141,11 @@ class BCSR(StorageFormat):
         return np.asarray(np.rint(blocks.nnz * (fill / side**2)).astype(np.int64))
 
     @classmethod
+    def row_end_work(cls, blocks: RowBlocks) -> dict[str, NDArray[Any]]:
+        """Return the small dense blocks: their sizes differ where as many entries are stored."""
+        return {"blocks": cls.stored_blocks(blocks)}
+
+    @classmethod
     def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> NDArray[np.int64]:
         """Return the size in bytes of each block, exact where `stored_entries` is and rows are sorted."""
         bookkeeping = cls.stored_blocks(blocks) * best_block(blocks.matrix.blocks.fill)

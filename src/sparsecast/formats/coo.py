@@ -31,6 +31,7 @@ class COO(StorageFormat):
     """
 
     name: ClassVar[str] = "coo"
+    divides_rows: ClassVar[bool] = True
 
     rows: NDArray[Any]
     cols: NDArray[Any]

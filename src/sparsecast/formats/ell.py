@@ -37,6 +37,7 @@ class ELL(StorageFormat):
     """
 
     name: ClassVar[str] = "ell"
+    counts_row_ends: ClassVar[bool] = False
     unstreamed: ClassVar[tuple[str, ...]] = ("row_lengths",)
 
     indices: NDArray[Any]

@@ -45,6 +45,7 @@ class SymmetricCSR(StorageFormat):
     """
 
     name: ClassVar[str] = "symmetric_csr"
+    counts_row_ends: ClassVar[bool] = False
     benchmark_kinds: ClassVar[tuple[str, ...]] = ("symmetric", "mirrored")
     unstreamed: ClassVar[tuple[str, ...]] = ("on_diagonal",)
     predicted_from_rows: ClassVar[bool] = False

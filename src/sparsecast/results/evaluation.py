@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sparsecast.matrices.problem import group_of
-from sparsecast.models.model import QUANTITIES
+from sparsecast.models.forecaster import QUANTITIES
 from sparsecast.records import Estimate, Record
 from sparsecast.system.tabular import Tabular
 

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from sparsecast.benchmark.evaluation import worst_of
 from sparsecast.features.row_blocks import RowBlocks
-from sparsecast.models.linear import capacity
+from sparsecast.models.work import capacity
 from sparsecast.reports import tables
 from sparsecast.reports.charts import scores
 from sparsecast.reports.charts.chart import Chart
