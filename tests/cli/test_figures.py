@@ -13,10 +13,10 @@ MATRIX = "gallery:poisson2d?n=12"
 def test_each_command_draws_what_it_shows(run, calibrated, tmp_path):
     path = tmp_path / "figure.svg"
     for line, texts in (
-        (("structure", MATRIX), (MATRIX, "row lengths")),
+        (("structure", MATRIX), ("entries of a row",)),
         (("predict", MATRIX, "--threads", "1"), ("one product",)),
         (("plan", MATRIX, "--threads", "1"), ("conversion and all products", "products", "column")),
-        (("machines",), ("measured speed", "CSR", "COO")),
+        (("machines",), ("FLOP per byte", "CSR", "COO")),
     ):
         asked = run(*line, "--figure", path, "--json")
         assert asked.status == 0, asked.err

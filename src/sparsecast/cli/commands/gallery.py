@@ -24,11 +24,11 @@ def gallery(
     from sparsecast.reports import tables
 
     if draw:
-        from sparsecast.reports.figures import refuse_undrawable
-        from sparsecast.reports.gallery_figure import draw_gallery
+        from sparsecast.reports.charts.chart import refuse_undrawable, render
+        from sparsecast.reports.charts.patterns import gallery_patterns
 
         refuse_undrawable(out)
-        draw_gallery(out)
+        render(gallery_patterns(), "The gallery", out)
         options.show(as_json, {"figure": str(out)}, f"{out} shows the gallery.")
         return
     listed = {name: (gallery_parameters(name), gallery_summary(name)) for name in gallery_names()}

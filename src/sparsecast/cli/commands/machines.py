@@ -29,12 +29,14 @@ def command(
         return
     from sparsecast import api
     from sparsecast.machines.profile import Profile
-    from sparsecast.reports import documents, machine_figures, tables
+    from sparsecast.reports import documents, tables
+    from sparsecast.reports.charts import rooflines
+    from sparsecast.reports.charts.chart import render
 
     options.refuse_figure(figure)
     if figure is not None:
         drawn = api.profile(profile)
-        machine_figures.draw_machine(machine_figures.machine_picture(drawn), drawn.name, figure)
+        render(rooflines.machine(drawn), drawn.name, figure)
     elif profile is not None:
         raise InputError(f"--profile {profile} without --figure: expected a file to draw it in; name one")
     here, known = api.machines()

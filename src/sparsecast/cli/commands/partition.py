@@ -33,7 +33,9 @@ def partition(
 ) -> None:
     """Partition a matrix among ranks, and show what each stores and exchanges in a product."""
     from sparsecast import api
-    from sparsecast.reports import documents, partition_figures, tables
+    from sparsecast.reports import documents, tables
+    from sparsecast.reports.charts import patterns
+    from sparsecast.reports.charts.chart import render
 
     count = _asked_ranks(ranks, method, partition)
     if out is not None and method is None:
@@ -51,8 +53,8 @@ def partition(
         api.keep_partition(found, compared.partitions[0].partition, out)
     title = f"{found.name} on {compared.distribution.ranks:,} ranks"
     if figure is not None:
-        patterns = [partition_figures.pattern(found.matrix, each.partition) for each in compared.partitions]
-        partition_figures.draw_patterns(patterns, title, figure)
+        shown = [estimate.partition for estimate in compared.partitions]
+        render(patterns.partitions(found.matrix, shown), title, figure)
     value_bytes = found.matrix.dtype.itemsize
     document = documents.partitions(found.name, compared, value_bytes)
     document["notes"] = [*compared.notes, *found.notes]

@@ -46,7 +46,9 @@ def plan(
 ) -> None:
     """Find the best way of doing a number of products, conversion paid: a format for each row block."""
     from sparsecast import api
-    from sparsecast.reports import documents, plan_figures, tables
+    from sparsecast.reports import documents, tables
+    from sparsecast.reports.charts import plans
+    from sparsecast.reports.charts.chart import render
 
     options.refuse_figure(figure)
     api.refuse_probe(probe, as_met, device)
@@ -73,8 +75,8 @@ def plan(
     }
     products = f"{iterations:,} products: {found.name}"
     if figure is not None:
-        picture = plan_figures.plan_picture(found.matrix, made, checked, placements)
-        plan_figures.draw_plan(picture, f"Plan for {products}, on {on}", figure)
+        chart = plans.plan(found.matrix, made, checked, placements)
+        render(chart, f"Plan for {products}, on {on}", figure)
     shown: list[Table | str] = []
     if placements is not None:
         document |= documents.placements(placements)

@@ -15,14 +15,14 @@ def structure(
 ) -> None:
     """Show what the models read of a matrix."""
     from sparsecast import api
-    from sparsecast.reports import documents, structure_figures, tables
+    from sparsecast.reports import documents, tables
+    from sparsecast.reports.charts import patterns
+    from sparsecast.reports.charts.chart import render
 
     options.refuse_figure(figure)
     found = read_matrix(matrix)
     known = api.shared_structure(found)
     if figure is not None:
-        structure_figures.draw_structure(
-            structure_figures.structure_picture(found.matrix), found.name, figure
-        )
+        render(patterns.structure(found.matrix), found.name, figure)
     document = documents.structure(found.name, known, found.notes)
     options.show(as_json, document, tables.structure(found.name, known), *found.notes)

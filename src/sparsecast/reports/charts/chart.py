@@ -54,13 +54,14 @@ _WIDE = 8.0
 _PADDING = 8
 
 #: The label of a number on an axis.
-_NUMBER = "format(datum.value, '.3~s')"
+_NUMBER = "format(datum.value, abs(datum.value) < 1 ? '.3~g' : '.3~s')"
 
 _CONFIG: Spec = {
     "axis": {
         "labelLimit": 320,
         "labelFontSize": 12,
         "titleFontSize": 12,
+        "labelFlush": False,
         "labelSeparation": 6,
         "gridOpacity": 0.35,
     },
@@ -73,14 +74,14 @@ _CONFIG: Spec = {
         "orient": "bottom",
         "symbolOpacity": 1,
     },
-    "title": {"anchor": "start", "fontSize": 13, "frame": "group", "offset": 10},
+    "title": {"anchor": "start", "fontSize": 13, "subtitleFontSize": 12, "frame": "group", "offset": 10},
     "view": {"stroke": None},
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart with what it shows in words; a notebook draws it where vl-convert is installed."""
+    """A chart, with what it shows in words; a notebook draws it where vl-convert is installed."""
 
     name: str
     caption: str
@@ -88,8 +89,8 @@ class Chart:
 
     def complete(self, title: str = "", background: str | None = None) -> Spec:
         """Return the specification with its style; transparent without a background."""
-        lines = _wrapped(title, _TITLE_LETTERS)
-        named = {"title": {"text": lines, "frame": "bounds"}} if lines else {}
+        text, subtitle = (_wrapped(words, _TITLE_LETTERS) for words in (title, self.caption))
+        named = {"title": {"text": text, "subtitle": subtitle, "frame": "bounds"}} if title else {}
         return {**self.spec, **named, "config": _CONFIG, "background": background}
 
     def _repr_svg_(self) -> str:
@@ -164,23 +165,38 @@ def _wrapped(text: str, letters: int) -> list[str]:
     return textwrap.wrap(text.replace(" %", "\u00a0%"), letters, break_on_hyphens=False)
 
 
-def panels(name: str, caption: str, charts: Sequence[Chart], columns: int, **more: Any) -> Chart:
-    """Return charts beside and below each other, each under its caption."""
-    shown = [
-        {**chart.spec, "title": _wrapped(chart.caption, chart.spec["width"] // _LETTER)} for chart in charts
-    ]
-    return Chart(name, caption, {"concat": shown, "columns": columns, **more})
+def titled(chart: Chart) -> Spec:
+    """Return the specification of a chart among others, with its caption above."""
+    return {**chart.spec, "title": _wrapped(chart.caption, chart.spec["width"] // _LETTER)}
+
+
+def panels(name: str, caption: str, charts: Sequence[Chart], columns: int) -> Chart:
+    """Return charts of the same things beside and below each other, each under its caption."""
+    return Chart(name, caption, {"concat": [titled(chart) for chart in charts], "columns": columns})
+
+
+def beside(name: str, *columns: Sequence[Chart]) -> Chart:
+    """Return columns of charts of different things, each chart with its caption and its own colours."""
+    resolve = {"scale": {"color": "independent", "shape": "independent"}}
+    parts = [{"vconcat": [titled(chart) for chart in charts], "resolve": resolve} for charts in columns]
+    return Chart(name, "", {"hconcat": parts, "resolve": resolve})
 
 
 def axis(
-    field: str, title: str, values: Iterable[float | None] | None = None, unit: str = "", **more: Any
+    field: str,
+    title: str,
+    values: Iterable[float | None] = (),
+    unit: str = "",
+    *,
+    is_log: bool | None = None,
 ) -> Spec:
     """Return the encoding of numbers along an axis: from 0, or logarithmic where the values are far apart.
 
     Its labels have SI prefixes, and the unit behind them.
     """
-    positive = [value for value in values or () if value is not None and value > 0]
-    is_log = bool(positive) and max(positive) > _WIDE * min(positive)
+    positive = [value for value in values if value is not None and value > 0]
+    if is_log is None:
+        is_log = bool(positive) and max(positive) > _WIDE * min(positive)
     scale = {"type": "log", "nice": False, "padding": _PADDING} if is_log else {"zero": True}
     label = f"replace(format(datum.value, '.3~s'), /([^0-9]*)$/, ' $1{unit}')" if unit else _NUMBER
     ticks = {"values": _ticks(min(positive), max(positive))} if is_log else {}
@@ -190,16 +206,36 @@ def axis(
         "title": title,
         "scale": scale,
         "axis": {"labelExpr": label, **ticks},
-        **more,
     }
 
 
 def _ticks(least: float, most: float) -> list[float]:
     """Return the ticks of a logarithmic axis: powers of ten, and some between them where these are few."""
     decades = math.log10(most / least)
-    digits = (1, 2, 3, 5) if decades < 1.2 else (1, 2, 5) if decades < 2 else (1, 3) if decades < 3 else (1,)
+    digits = (
+        tuple(range(1, 10))
+        if decades < 0.7
+        else (1, 2, 3, 5)
+        if decades < 1.2
+        else (1, 2, 5)
+        if decades < 2
+        else (1, 3)
+        if decades < 3
+        else (1,)
+    )
     first, last = math.floor(math.log10(least)), math.ceil(math.log10(most))
     return [float(f"{digit}e{power}") for power in range(first, last + 1) for digit in digits]
+
+
+def log_from_0(field: str, title: str, most: int) -> Spec:
+    """Return the encoding of counts that may be 0 along an axis: logarithmic where they are many."""
+    encoding = axis(field, title)
+    encoding["axis"]["tickMinStep"] = 1
+    if most > 2 * _WIDE:
+        powers = [10**power for power in range(math.floor(math.log10(most)) + 1)]
+        encoding["scale"] = {"type": "symlog", "nice": False, "domainMin": 0}
+        encoding["axis"] = {**encoding["axis"], "values": [0, *powers]}
+    return encoding
 
 
 def counts_axis(field: str, title: str, counts: Iterable[int]) -> Spec:

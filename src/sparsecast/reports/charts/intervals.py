@@ -184,7 +184,7 @@ def intervals(
         "color": {**(format_look(groups) if known else look("format", groups))["color"], "legend": None},
         "tooltip": tooltip(
             {"label": "", "what": "", **(texts or {})},
-            value=f"{title}, {unit}",
+            value=f"{title}, {unit}" if unit else title,
             low="from",
             high="to",
             **numbers,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sparsecast.reports.charts.chart import Chart
 
 #: What draws a page: Python packages, and what they are imported as.
-_LIBRARIES = {"jinja2": "jinja2", "vl-convert-python": "vl_convert", "Pillow": "PIL"}
+_LIBRARIES = {"jinja2": "jinja2", "vl-convert-python": "vl_convert"}
 
 
 def refuse_undrawable() -> None:
