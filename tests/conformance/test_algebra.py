@@ -157,19 +157,3 @@ def test_a_unit_vector_picks_a_column(kernel, case):
     for j in range(A.shape[1]):
         y = multiply(kernel, A, np.eye(A.shape[1])[j])
         assert y is None or np.array_equal(y, dense[:, j])
-
-
-@pytest.mark.parametrize("name", FORMATS.names())
-@every_number
-@given(data=st.data())
-@settings(max_examples=60)
-def test_any_matrix_survives_the_round_trip(name, dtype, data):
-    A = data.draw(matrices(dtype))
-    try:
-        again = FORMATS.get(name).from_csr(A).to_csr()
-    except FormatError:
-        return
-    assert again.shape == A.shape
-    assert again.indptr.tolist() == A.indptr.tolist()
-    assert again.indices.tolist() == A.indices.tolist()
-    assert again.data.tobytes() == A.data.tobytes()

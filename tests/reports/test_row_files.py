@@ -6,8 +6,9 @@ import pyarrow.parquet
 import pytest
 
 from sparsecast.errors import InputError
-from sparsecast.reports.documents import evaluation_row
-from sparsecast.reports.row_files import COLUMNS, refuse_other_kind, write_rows
+from sparsecast.reports.row_files import refuse_other_kind, write_rows
+from sparsecast.results.evaluation import EVALUATION_ROW
+from sparsecast.system.tabular import document
 
 
 def test_rows_are_written_with_the_keys_of_the_document(evaluation, tmp_path):
@@ -16,8 +17,8 @@ def test_rows_are_written_with_the_keys_of_the_document(evaluation, tmp_path):
     lines = pyarrow.parquet.read_table(path).to_pylist()
     assert len(lines) == len(evaluation.rows) == 20
     for line, row in zip(lines, evaluation.rows, strict=True):
-        expected = evaluation_row(row)
-        assert set(line) == set(COLUMNS) >= set(expected)
+        expected = document(EVALUATION_ROW, row)
+        assert set(line) == set(expected)
         known = {name: value for name, value in line.items() if value is not None and name != "parameters"}
         assert known == {k: v for k, v in expected.items() if v is not None and k != "parameters"}
     assert {line["predicted_s"] for line in lines if line["model"] == "joules"} == {None}

@@ -4,7 +4,7 @@ Energy is power times time (decision 36), for each node: its idle power while th
 ranks compute or wait for messages, and the joules of the work. Rows, entries, mispredicted rows and lines of
 x are those of the whole matrix, as a node has them: they are the same however many nodes share them. Bytes
 from beyond a cache are counted for a node's share of the matrix, because it may fit where the whole does not.
-What the network draws is nobody's here (decision 38).
+Network energy is not counted (decision 38).
 """
 
 from __future__ import annotations

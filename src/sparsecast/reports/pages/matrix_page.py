@@ -72,7 +72,7 @@ def matrix_page(found: MatrixReport) -> str:
         is_measured=bool(found.measured),
         refused=[(name.upper(), reason) for name, reason in prediction.refused.items()],
         iterations=f"{plan.iterations:,}" if plan else "",
-        plan_sentences=tables.plan_sentences(plan, prediction.profile) if plan else [found.unplanned],
+        plan_sentences=plan.sentences(prediction.profile) if plan else [found.unplanned],
         plan_rows=_plan_rows(found),
         machine_rows=machine_rows(found),
         trust_rows=trust_rows(found),
