@@ -107,7 +107,7 @@ def test_machines_keep_their_order():
         ComparedMachine("m", name, "csr", "k", 10, time_s, None, None, None, None)
         for name, time_s in (("a", 2.0), ("b", 1.0))
     ]
-    assert [(row["label"], row["value"]) for row in machine_rows(compared)] == [
+    assert [(row["label"], row["value"]) for row in machine_rows(compared, "m")] == [
         ("a, CSR", 2.0),
         ("b, CSR", 1.0),
     ]

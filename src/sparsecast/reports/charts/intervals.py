@@ -88,11 +88,12 @@ def rank_rows(
     return rows
 
 
-def machine_rows(compared: Iterable[ComparedMachine]) -> list[Row]:
+def machine_rows(compared: Iterable[ComparedMachine], matrix: str) -> list[Row]:
     """Return the rows of a matrix on several machines, in their order."""
     return [
         row(f"{m.machine}, {m.format.upper()}", m.machine, "forecast", m.time_s, m.low_s, m.high_s)
         for m in compared
+        if m.matrix == matrix
     ]
 
 

@@ -6,12 +6,11 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sparsecast.planning.machine_comparison import notes_of
 from sparsecast.reports import tables
 from sparsecast.reports.charts.chart import Chart
 from sparsecast.reports.charts.intervals import Row, intervals, row
 from sparsecast.reports.pages.rendering import page
-from sparsecast.results.comparison import ComparedMachine
+from sparsecast.results.comparison import ComparedMachine, notes_of
 
 _HEAD = "machine", "format", "time", "interval", "over the fastest", "energy", "price"
 

@@ -10,9 +10,10 @@ from sparsecast.records import Forecast
 from sparsecast.reports import tables
 from sparsecast.reports.charts import intervals, patterns, plans, rooflines
 from sparsecast.reports.charts.chart import Chart
-from sparsecast.reports.pages.rendering import page, rows_of
+from sparsecast.reports.pages.rendering import page
 from sparsecast.results.prediction import Prediction
 from sparsecast.results.reports import MatrixReport
+from sparsecast.results.structure import structure_table
 
 _FORECAST_HEAD = (
     "format",
@@ -66,7 +67,7 @@ def matrix_page(found: MatrixReport) -> str:
         subtitle=f"y = A x in {found.target.dtype} on {prediction.profile}, model {prediction.model}",
         answer=answer,
         notes=prediction.notes,
-        features=rows_of(tables.structure("", found.structure)),
+        features=structure_table("", found.structure).cells(),
         forecast_head=_FORECAST_HEAD,
         forecast_rows=[_forecast_row(each, found) for each in prediction],
         is_measured=bool(found.measured),
