@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 
-from sparsecast.models.model import INTERVAL_SHARE
+from sparsecast.models.intervals import INTERVAL_SHARE
 from sparsecast.records import Forecast
 from sparsecast.reports import tables
 from sparsecast.reports.charts import intervals, patterns, plans, rooflines
