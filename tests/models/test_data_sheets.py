@@ -96,7 +96,7 @@ def test_a_made_profile_is_marked_and_counts_as_measured_nowhere():
     assert {record.suite for record in made.records} == {"data sheet"}
     assert {record.energy_j for record in made.records} == {None}
     again = Machine.from_dict(made.machine.to_dict())
-    assert again == made.machine and "nobody measured" in again.made.sentence("next")
+    assert again == made.machine and "was not measured" in again.made.sentence("next")
     with pytest.raises(ProfileError, match="itself from a data sheet: expected a machine that was measured"):
         sheet_of_measured(made)
     with pytest.raises(ProfileError, match="has no data sheet"):
