@@ -148,7 +148,8 @@ class Made:
         """Return in words that the machine of this name was not measured."""
         return (
             f"{name} is estimated from a data sheet, like {self.like}: it was not measured. The model "
-            f"sparsecast gives intervals that contain the errors for {self.left_out} measured machines, each left out once"
+            f"sparsecast gives intervals that contain the errors for {self.left_out} measured machines, each "
+            f"left out once"
         )
 
     @classmethod
