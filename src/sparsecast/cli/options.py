@@ -119,6 +119,10 @@ PowerModelOption = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="A JSON file of power, where no joules were measured."),
 ]
+EnergyModelOption = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="The model that forecasts joules, where Records have some."),
+]
 ForecastDeviceOption = Annotated[
     str | None,
     typer.Option(metavar="DEVICE", help=f"Where the product is done; the profile's, or the CPU. {_DEVICES}"),

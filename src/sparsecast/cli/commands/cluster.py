@@ -53,6 +53,7 @@ def cluster(
     ] = None,
     objective: options.ObjectiveOption = "time",
     power_model: options.PowerModelOption = None,
+    energy_model: options.EnergyModelOption = None,
 ) -> Output:
     """Forecast one product on many ranks: which algorithm, format, partition and how many ranks."""
     from sparsecast import api
@@ -72,6 +73,7 @@ def cluster(
         price=price,
         model=model,
         power_model=options.power_file(power_model),
+        energy_model=energy_model,
         objective=objective,
     )
     answer = dataclasses.replace(answer, name=name)

@@ -42,6 +42,7 @@ def plan(
     ] = False,
     objective: options.ObjectiveOption = "time",
     power_model: options.PowerModelOption = None,
+    energy_model: options.EnergyModelOption = None,
 ) -> Output:
     """Find the best formats of row blocks for a number of products, conversion included."""
     from sparsecast import api
@@ -50,7 +51,7 @@ def plan(
     from sparsecast.results.plan import DOCUMENTS
     from sparsecast.system.texts import counted
 
-    api.refuse_probe(probe, no_drift_correction, device)
+    api.refuse_probe(probe, not no_drift_correction, device)
     problem = read_matrix(matrix)
     profiles = profiles_for(problem, profile, threads, dtype, device)
     asked: dict[str, Any] = {"iterations": iterations, "threads": threads, "dtype": dtype, "model": model}
@@ -61,7 +62,8 @@ def plan(
         notes = dict.fromkeys(note for each in placements.placements for note in each.plan.notes)
     else:
         asked |= {"objective": objective, "power_model": options.power_file(power_model)}
-        asked |= {"as_met": no_drift_correction, "probe_s": probe, "as_printed": as_printed}
+        asked |= {"energy_model": energy_model, "drift_correction": not no_drift_correction}
+        asked |= {"probe_s": probe, "as_printed": as_printed}
         chosen, machine = api.plan(problem, *profiles, **asked, device=device), profiles[0].name
         notes = dict.fromkeys(chosen.notes)
     checked = api.check(problem, chosen, device=device) if check else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sparsecast.models.model import INTERVAL_SHARE
+from sparsecast.models.intervals import INTERVAL_SHARE
 from sparsecast.reports.evaluation_figures import noise_band
 from sparsecast.reports.figures import COLOURS
 from sparsecast.reports.pages.charts import Chart, Spec, axis, format_colours, framed, tooltip, zoom

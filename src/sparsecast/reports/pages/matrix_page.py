@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsecast.models.model import INTERVAL_SHARE
+from sparsecast.models.intervals import INTERVAL_SHARE
 from sparsecast.records import Forecast
 from sparsecast.reports import tables
 from sparsecast.reports.figures import COLOURS
