@@ -61,7 +61,7 @@ ProfileOption = Annotated[
     typer.Option(
         metavar="NAME|PATH",
         autocompletion=completing.profiles,
-        help="Forecast for this machine instead of the one at hand.",
+        help="Profile of the machine to forecast for; this machine's by default.",
     ),
 ]
 ThreadsOption = Annotated[int | None, typer.Option(help="Threads; all of the machine's by default.")]

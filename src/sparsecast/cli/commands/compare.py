@@ -22,7 +22,7 @@ def compare(
     ],
     machines: Annotated[
         str | None,
-        typer.Option(metavar="NAME|PATH[,NAME|PATH]", help="Profiles to compare; all at hand by default."),
+        typer.Option(metavar="NAME|PATH[,NAME|PATH]", help="Profiles to compare; all by default."),
     ] = None,
     products: Annotated[int, typer.Option(min=1, help="Products that will be done.")] = 1000,
     price: Annotated[

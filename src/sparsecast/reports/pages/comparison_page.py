@@ -89,7 +89,7 @@ def _answer(own: Sequence[ComparedMachine]) -> str:
     if ties:
         return f"{said}. A tie with {', '.join(ties)}: the intervals overlap, so either may be faster."
     if first.low_s is None:
-        return f"{said}. Nobody knows its interval, so no tie can be told."
+        return f"{said}. Its interval is unknown, so ties are unknown, too."
     return f"{said}. No other interval overlaps with its own." if len(own) > 1 else f"{said}."
 
 

@@ -164,7 +164,7 @@ def trust_rows(found: MatrixReport) -> list[tuple[str, str]]:
     return [
         ("learned from", f"{trust.records:,} {what} of {trust.matrices:,} matrices"),
         ("noise of these", "unknown" if trust.noise is None else f"{100 * trust.noise:.1f} % in the median"),
-        ("newest", "nobody wrote it down" if trust.age_days is None else f"{trust.age_days:.1f} days ago"),
+        ("newest", "unknown" if trust.age_days is None else f"{trust.age_days:.1f} days ago"),
         ("drift since then", trust.drift),
         ("intervals", meant if has_interval else "none: too few were held out"),
         ("measured here", _measured_here(found)),
