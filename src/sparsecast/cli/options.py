@@ -57,7 +57,7 @@ ProfileOption = Annotated[
     typer.Option(
         metavar="NAME|PATH",
         autocompletion=completing.profiles,
-        help="Forecast for this machine instead of the one at hand.",
+        help="Profile of the machine to forecast for; this machine's by default.",
     ),
 ]
 ThreadsOption = Annotated[int | None, typer.Option(help="Threads; all of the machine's by default.")]
@@ -175,7 +175,7 @@ def refuse_unwritable(path: Path) -> None:
 def refuse_figure(path: Path | None) -> None:
     """Raise if a figure that is asked for cannot be drawn, before anything is measured for it."""
     if path is not None:
-        from sparsecast.reports.figures import refuse_undrawable
+        from sparsecast.reports.charts.chart import refuse_undrawable
 
         refuse_unwritable(path)
         refuse_undrawable(path)
