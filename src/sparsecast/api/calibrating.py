@@ -22,6 +22,7 @@ from sparsecast.devices.target import Target
 from sparsecast.errors import ProfileError
 from sparsecast.machines.machine import Machine, detect
 from sparsecast.machines.profile import Profile, find_profile, known_profiles, missing_profiles
+from sparsecast.machines.profile import user_path as user_path
 from sparsecast.results.machines import Machines
 
 #: Seconds of the calibration that a question starts by itself if the machine is not calibrated. Compiling, 20

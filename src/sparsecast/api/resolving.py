@@ -18,6 +18,7 @@ from sparsecast.features.analysis import structure as structure_of
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile, find_profile, user_path
+from sparsecast.matrices.gallery import gallery_matrices as gallery_matrices
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.reading import collected
 from sparsecast.matrices.structure_files import COUNTS_PREFIX, counted_structure, read_structure
