@@ -12,7 +12,7 @@ from scipy.io import mmwrite
 from scipy.sparse import csr_array, random_array
 
 import sparsecast as sc
-from sparsecast.api.resolving import target_of, training_for
+from sparsecast.api.targets import target_of, training_for
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.models.linear import LinearModel
