@@ -12,17 +12,11 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from sparsecast.api.calibrating import own_profile
-from sparsecast.api.resolving import (
-    calibrated_profile,
-    machine_of,
-    model_records,
-    require_own,
-    structure,
-    target_of,
-)
+from sparsecast.api.matrices import structure
 from sparsecast.api.session import Session, question, session, sources
+from sparsecast.api.targets import calibrated_profile, model_records, require_own, target_of
 from sparsecast.devices import DEVICES
-from sparsecast.devices.naming import parse_device, parse_devices
+from sparsecast.devices.naming import machine_of, parse_device, parse_devices
 from sparsecast.devices.target import Target
 from sparsecast.errors import InputError, MatrixSizeError, ProfileError
 from sparsecast.features.row_blocks import RowBlocks
@@ -32,12 +26,13 @@ from sparsecast.machines.strips import strip_rows
 from sparsecast.matrices.problem import Problem
 from sparsecast.models import model_for
 from sparsecast.models.forecaster import Forecaster
-from sparsecast.models.power_files import PowerFile
+from sparsecast.models.power_files import PowerFile as PowerFile
 from sparsecast.planning.candidates import Choice, whole_matrix
 from sparsecast.planning.drift import Drift
 from sparsecast.planning.dynamic_programme import strip_statistics
 from sparsecast.planning.placement import compare
-from sparsecast.planning.plan import make_plan, refuse_objective
+from sparsecast.planning.plan import make_plan
+from sparsecast.planning.plan import refuse_objective as refuse_objective
 from sparsecast.planning.transfer import transfer_s
 from sparsecast.results.plan import Placement, Placements, Plan
 from sparsecast.results.prediction import Prediction
