@@ -76,19 +76,6 @@ def _format_of(nodeid: str) -> str | None:
     return found[1] if found and re.search("/(conformance|formats|devices/cpu)/test_", path) else None
 
 
-@pytest.fixture(autouse=True)
-def own_core(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Give the simulator of a slow test the core of its test process: two would share one otherwise."""
-    number = os.environ.get("PYTEST_XDIST_WORKER", "").removeprefix("gw")
-    if not (number and request.node.get_closest_marker("slow") and hasattr(os, "sched_setaffinity")):
-        yield
-        return
-    cores = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {sorted(cores)[int(number) % len(cores)]})
-    yield
-    os.sched_setaffinity(0, cores)
-
-
 @pytest.fixture(scope="session")
 def recorded_path() -> Path:
     """The file of the profile recorded on a real machine."""
