@@ -93,7 +93,7 @@ def extra_memory(call: Callable[[], Any], source: StorageFormat | csr_array[Any]
 
 @experiment(PANEL)
 def conversions(matrices: Matrices = None, dtype: str = "float64", rounds: int = 5) -> Rows:
-    """Time building each format from CSR, and CSR from it, in products of CSR, with one thread and with all.
+    """Time building each format from CSR, in products of CSR, with one thread and with all.
 
     Memory is the highest beyond what was there before, less the arrays that stay, over the bytes of both
     formats: the goal is a tenth. It counts NumPy's arrays alone. A format that does not suit is left out.
@@ -106,15 +106,13 @@ def conversions(matrices: Matrices = None, dtype: str = "float64", rounds: int =
     for problem in named(matrices, defaults):
         A = problem.matrix.astype(dtype)
         calls: dict[str, Callable[[], Any]] = {}
-        sources: dict[str, StorageFormat | csr_array[Any]] = {}
         for name in sorted(set(FORMATS.names()) - {"csr"}):
             try:
-                built = FORMATS.get(name).from_csr(A)
+                FORMATS.get(name).from_csr(A)
             except InputError as error:
                 print(f"left out: {error}", file=sys.stderr)
                 continue
-            calls[f"{name} from CSR"], sources[f"{name} from CSR"] = partial(FORMATS.get(name).from_csr, A), A
-            calls[f"{name} to CSR"], sources[f"{name} to CSR"] = built.to_csr, built
+            calls[name] = partial(FORMATS.get(name).from_csr, A)
         products = {}
         for threads in (1, most_threads()):
             numba.set_num_threads(threads)
@@ -125,7 +123,7 @@ def conversions(matrices: Matrices = None, dtype: str = "float64", rounds: int =
                 "matrix": problem.name,
                 "conversion": name,
                 **{f"products, {threads} threads": values[name] for threads, values in products.items()},
-                "memory share": extra_memory(call, sources[name]),
+                "memory share": extra_memory(call, A),
             }
 
 

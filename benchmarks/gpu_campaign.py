@@ -38,7 +38,7 @@ from gpu_graphs import beside_graph
 from gpu_peers import beside_peers, mean_ratio
 from gpu_scope import SIMULATOR, SMALL, TINY, Scope
 from sparsecast.benchmark.journal import Measurements
-from sparsecast.benchmark.measurement import Instruments, measure_candidates, right_hand_side
+from sparsecast.benchmark.measurement import Instruments, measure_candidates
 from sparsecast.benchmark.replay import replay
 from sparsecast.benchmark.run import LEAST_BUDGET_S, Calibration
 from sparsecast.devices.bandwidths import measure_bandwidths
@@ -48,6 +48,7 @@ from sparsecast.devices.cuda.meter import NvmlMeter
 from sparsecast.devices.cuda.nvidia import NvidiaGPU
 from sparsecast.devices.gpu.clock import EventClock
 from sparsecast.devices.gpu.launching import SIMULATED
+from sparsecast.devices.product_timer import right_hand_side
 from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.devices.target import Target
 from sparsecast.errors import DeviceError, InputError, ProfileError

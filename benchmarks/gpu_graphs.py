@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparsecast.benchmark.measurement import right_hand_side
 from sparsecast.devices.binding import prepared
+from sparsecast.devices.product_timer import right_hand_side
 from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.timing import measure

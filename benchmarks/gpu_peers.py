@@ -12,8 +12,8 @@ from scipy.sparse import csr_array
 
 from nvmath_peers import NVMATH_PEERS, MissingPeerError, Peer
 from sparsecast.api import read_matrix
-from sparsecast.benchmark.measurement import right_hand_side
 from sparsecast.devices.binding import prepared
+from sparsecast.devices.product_timer import right_hand_side
 from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.errors import FormatError, InputError, MatrixSizeError
 from sparsecast.matrices.problem import Problem

@@ -14,9 +14,9 @@ import sparsecast as sc
 from sparsecast import api
 from sparsecast.api import calibrating
 from sparsecast.benchmark import run as benchmark_run
-from sparsecast.benchmark.measurement import right_hand_side
 from sparsecast.devices.binding import prepared
 from sparsecast.devices.cpu.processor import Processor
+from sparsecast.devices.product_timer import right_hand_side
 from sparsecast.devices.reference import ReferenceProduct
 from sparsecast.devices.target import Target
 from sparsecast.errors import DeviceError, InputError, MatrixSizeError, ProfileError

@@ -167,22 +167,21 @@ def test_ranks_sum_to_1_and_follow_a_renumbering(operator, edges, weights, seed)
 
 
 @pytest.mark.parametrize(
-    ("A", "value"),
+    "A",
     [
-        (csr_array((3, 4)), "3 rows and 4 columns"),
-        (csr_array((0, 0)), "0 rows and 0 columns"),
-        (graph([(0, 1)], 2, [-2.5]), "-2.5"),
-        (graph([(0, 1)], 2, [np.nan]), "NaN"),
-        (graph([(0, 1)], 2, [np.inf]), "infinite"),
-        (graph([(0, 1)], 2) * 1j, "complex"),
-        (graph([(0, 1), (0, 0)], 2, [1.7e308, 1.6e308]), "node 0 sum to inf"),
-        (graph([(1, 1)], 2, [5e-324]), "node 1 sum to 4.94066e-324"),
+        csr_array((3, 4)),
+        csr_array((0, 0)),
+        graph([(0, 1)], 2, [-2.5]),
+        graph([(0, 1)], 2, [np.nan]),
+        graph([(0, 1)], 2, [np.inf]),
+        graph([(0, 1)], 2) * 1j,
+        graph([(0, 1), (0, 0)], 2, [1.7e308, 1.6e308]),
+        graph([(1, 1)], 2, [5e-324]),
     ],
 )
-def test_a_matrix_that_is_no_graph_is_refused(A, value):
-    with pytest.raises(InputError, match=value) as caught, np.errstate(over="ignore"):
+def test_a_matrix_that_is_no_graph_is_refused(A):
+    with pytest.raises(InputError), np.errstate(over="ignore"):
         links(csr_array(A))
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -48,22 +48,11 @@ def in_blocks(A, r, c):
     ]
 
 
-def same(A, B):
-    return (
-        A.shape == B.shape
-        and A.indptr.tolist() == B.indptr.tolist()
-        and A.indices.tolist() == B.indices.tolist()
-        and A.data.tobytes() == B.data.tobytes()
-    )
-
-
 def test_a_small_matrix_in_blocks_by_hand():
     B = BCSR.from_csr(dense([[1, 0, 0, 2], [0, 3, 0, 4], [0, 0, 5, 0]]), (2, 2))
     assert B.starts.tolist() == [0, 2, 3]
     assert B.columns.tolist() == [0, 2, 2]
     assert B.data.reshape(3, 2, 2).tolist() == [[[1, 0], [0, 3]], [[0, 2], [0, 4]], [[5, 0], [0, 0]]]
-    assert B.present.tolist() == [[0b01, 0b10], [0b10, 0b10], [0b01, 0b00]]
-    assert len(B.order) == 0
 
 
 def test_the_last_column_of_blocks_ends_with_the_matrix():
@@ -82,7 +71,6 @@ def test_blocks_are_those_of_the_dense_matrix(block):
     inside = [k for k, (j, _) in enumerate(flat) if j + block[1] <= 75]
     values = B.data.reshape(-1, *block)
     assert all(np.array_equal(values[k], flat[k][1]) for k in inside)
-    assert same(B.to_csr(), A)
 
 
 @pytest.mark.parametrize("block", SOME_SIZES)
@@ -90,13 +78,12 @@ def test_blocks_are_those_of_the_dense_matrix(block):
 def test_any_size_takes_any_shape_and_reads_nothing_beyond_x(block, shape):
     A = dense(np.arange(1.0, 1 + np.prod(shape)).reshape(shape))
     B = BCSR.from_csr(A, block)
-    assert same(B.to_csr(), A)
     assert (B.columns + block[1] <= max(shape[1], block[1])).all()
     assert len(B.starts) == -(-shape[0] // block[0]) + 1
 
 
 @pytest.mark.parametrize("block", SOME_SIZES)
-def test_unsorted_rows_take_the_blocks_of_sorted_ones_and_come_back_as_they_were(block):
+def test_unsorted_rows_take_the_blocks_of_sorted_ones(block):
     A = crowded(70, 75)
     mixed = A.copy()
     generator = np.random.default_rng(0)
@@ -107,31 +94,16 @@ def test_unsorted_rows_take_the_blocks_of_sorted_ones_and_come_back_as_they_were
     of_sorted, of_mixed = BCSR.from_csr(A, block), BCSR.from_csr(mixed, block)
     assert of_mixed.data.tobytes() == of_sorted.data.tobytes()
     assert of_mixed.columns.tolist() == of_sorted.columns.tolist()
-    assert len(of_mixed.order) == A.nnz and len(of_sorted.order) == 0
-    assert same(of_mixed.to_csr(), mixed)
-
-
-def test_duplicates_stand_in_blocks_of_the_same_column():
-    A = csr_array((np.array([1.0, 2, 4, 8]), np.array([3, 3, 3, 0]), np.array([0, 3, 4])), shape=(2, 4))
-    B = BCSR.from_csr(A, (2, 2))
-    assert B.columns.tolist() == [0, 2, 2, 2]
-    assert B.data.reshape(-1, 4).sum(axis=1).tolist() == [8, 1, 2, 4]
-    assert same(B.to_csr(), A)
 
 
 @pytest.mark.parametrize("entries", ([3, 3, 5], [3, 9, 5], [5, 4, 3], [3, 5, 5]))
-def test_a_row_is_full_only_with_every_column_once(entries):
-    columns = np.array([entries], dtype=np.int32).ravel()
-    A = csr_array((np.array([1.0, 2, 4]), columns, np.array([0, 3], dtype=np.int32)), shape=(1, 12))
+def test_entries_of_one_column_are_summed(entries):
+    A = csr_array((np.array([1.0, 2, 4]), np.array(entries), np.array([0, 3])), shape=(1, 12))
     B = BCSR.from_csr(A, (1, 3))
-    assert same(B.to_csr(), A)
-    assert B.data.sum() == 7.0
-
-
-def test_explicit_zeros_are_entries_and_padding_is_none():
-    A = dense([[1, 2], [3, 4]])
-    A.data[[0, 3]] = 0.0, -0.0
-    assert same(BCSR.from_csr(A, (4, 4)).to_csr(), A)
+    summed = np.zeros(12)
+    np.add.at(summed, entries, [1.0, 2, 4])
+    assert B.columns.tolist() == sorted({column // 3 * 3 for column in entries})
+    assert B.data[B.data != 0].tolist() == summed[summed != 0].tolist()
 
 
 def test_threads_change_nothing():
@@ -143,7 +115,6 @@ def test_threads_change_nothing():
         for threads in (1, int(numba.config.NUMBA_NUM_THREADS)):
             numba.set_num_threads(threads)
             found.append(BCSR.from_csr(A, (2, 2)))
-            assert same(found[-1].to_csr(), A)
     finally:
         numba.set_num_threads(before)
     first, second = found
@@ -244,9 +215,3 @@ def test_a_matrix_without_blocks_has_no_candidate_and_hears_the_bytes(dtype):
 def test_a_matrix_of_blocks_has_a_candidate():
     choice = whole_matrix(structure(gallery("elasticity3d", n=6)), Target("cpu", "float64", 32, 1), detect())
     assert "bcsr" in {candidate.format for candidate in choice.candidates}
-
-
-def test_the_bookkeeping_is_a_byte_for_each_row_of_a_block():
-    B = BCSR.from_csr(gallery("elasticity3d", n=6))
-    assert B.present.nbytes == 3 * len(B.columns)
-    assert B.traffic() == B.nbytes - B.present.nbytes + 8 * sum(B.shape)

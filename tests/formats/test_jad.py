@@ -79,8 +79,8 @@ def test_product_of_several_blocks(kind):
 
 def test_large_matrices_are_converted_in_parts():
     A = varied_matrix(120_000, 8, "uniform", 0.01, seed=4)
-    again = JAD.from_csr(A).to_csr()
-    assert np.array_equal(again.indices, A.indices) and np.array_equal(again.data, A.data)
+    A.data[:] = np.round(8 * A.data)
+    products_agree(A)
 
 
 def test_what_exceeds_memory_is_refused(monkeypatch):

@@ -1,33 +1,25 @@
-"""Measure Candidates on a matrix: build them, check them against the oracle, time them in turn."""
+"""Measure Candidates on a matrix: build them, check them against the reference result, time them in turn."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any
-
-import numpy as np
-from scipy.sparse import csr_array
 
 from sparsecast.devices import DEVICES
-from sparsecast.devices.binding import Bound, prepared
 from sparsecast.devices.device import Device
-from sparsecast.devices.reference import ReferenceProduct
+from sparsecast.devices.product_timer import BuiltProduct, ProductTimer
 from sparsecast.errors import FormatError, InputError, MatrixSizeError
 from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.disturbance import waited_for_cores
 from sparsecast.measuring.energy import Meter, energy_of
 from sparsecast.measuring.surroundings import Surroundings
-from sparsecast.measuring.timing import Call, Effort, Timing, measure
+from sparsecast.measuring.timing import Effort, Timing
 from sparsecast.records import Candidate, Record
 from sparsecast.system.version import VERSION
 
 #: Told which Candidate is left out, and why.
 LeftOut = Callable[[Candidate, InputError], None]
-
-#: Key of the product with one thread among the timings.
-_ALONE = "alone"
 
 
 @dataclass(frozen=True)
@@ -43,38 +35,6 @@ class Instruments:
     meter: Meter | None = None
     surroundings: Surroundings = field(default_factory=Surroundings)
     idle_w: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A Candidate that is built and checked."""
-
-    candidate: Candidate
-    bound: Bound
-    convert_s: float
-    error: float
-
-
-def right_hand_side(cols: int, dtype: str) -> np.ndarray[Any, np.dtype[Any]]:
-    """Return the x that products are measured with: uniform in [-1, 1), the same every time."""
-    generator = np.random.default_rng(0)
-    x = generator.uniform(-1.0, 1.0, cols).astype(dtype)
-    if x.dtype.kind == "c":
-        x.imag = generator.uniform(-1.0, 1.0, cols)
-    return x
-
-
-def prepare(
-    A: csr_array[Any], candidate: Candidate, x: Any, reference: ReferenceProduct, device: Device
-) -> Prepared:
-    """Build a Candidate and check it against the oracle; `x` is where the device computes."""
-    device.warm_up(candidate)  # otherwise the conversion would be charged with compiling itself
-    bound, convert_s = device.bind(A, candidate)
-    # Filled with NaN, so that a row the kernel forgets is found out.
-    out = device.put(np.full(A.shape[0], np.nan, dtype=A.dtype))
-    bound.product(x, out)
-    error = reference.check(device.take(out), f"{candidate.format} {candidate.kernel}")
-    return Prepared(candidate, bound, convert_s, error)
 
 
 def measure_candidates(
@@ -104,7 +64,7 @@ def measure_candidates(
     Raises
     ------
     WrongResultError
-        If a kernel's result differs from the oracle's by more than rounding.
+        If a kernel's result differs from the reference result by more than rounding.
     DeviceError
         If the device cannot be found, or is lost: nothing is returned then.
     MatrixSizeError
@@ -116,70 +76,65 @@ def measure_candidates(
     used = instruments or Instruments(DEVICES.get(first.device))
     device, surroundings = used.device, used.surroundings
     with device.errors():
-        clock = device.clock()
-        A = prepared(problem.matrix, first.dtype, first.index_bits)
-        x = right_hand_side(A.shape[1], first.dtype)
-        ready = _all_prepared(A, candidates, x, device, on_left_out)
-        placed, out = device.put(x), device.put(np.empty(A.shape[0], dtype=A.dtype))
-        calls = {str(i): device.call(each.candidate, each.bound, placed, out) for i, each in enumerate(ready)}
-        if not calls:
+        timer = ProductTimer(problem.matrix, first, device)
+        products = _built(timer, candidates, on_left_out)
+        if not products:
             return []
 
         def watch() -> None:
             surroundings.look()
             on_sample()
 
-        csr = next((i for i, each in enumerate(ready) if _is_parallel_csr(each.candidate)), None)
-        alone = {} if csr is None else {_ALONE: _alone(A, ready[csr].candidate, placed, out, device)}
+        calls = {product.candidate: timer.call(product) for product in products}
+        csr = next((candidate for candidate in calls if _is_parallel_csr(candidate)), None)
+        alone = None if csr is None else replace(csr, threads=1)
         surroundings.begin()
-        timings = measure(calls | alone, effort, watch, clock, device.core_speed(first.threads))
+        timings = timer.time(
+            calls if alone is None else {**calls, alone: timer.unchecked(alone)}, effort, watch
+        )
         conditions = replace(
             surroundings.conditions(), idle_w=used.idle_w, frequency_hz=device.frequency_hz()
         )
-        if csr is not None:
-            waited = waited_for_cores(timings[str(csr)], timings[_ALONE], conditions)
+        if csr is not None and alone is not None:
+            waited = waited_for_cores(timings[csr], timings[alone], conditions)
             conditions = replace(conditions, waited_for_cores=waited)
         records = []
-        for key, item in zip(calls, ready, strict=True):
-            energy_j = energy_of(calls[key], used.meter, clock) if used.meter else None
+        for product in products:
+            timing = timings[product.candidate]
+            energy_j = energy_of(calls[product.candidate], used.meter, device.clock()) if used.meter else None
             if energy_j is not None:
                 on_sample()
-            record = record_of(problem, suite, device, item, timings[key])
-            source = used.meter.source if used.meter and energy_j is not None else None
-            seen = replace(conditions, slow_share=timings[key].slow_share)
-            records.append(replace(record, energy_j=energy_j, energy_source=source, conditions=seen))
+            records.append(
+                replace(
+                    record_of(problem, suite, device, product, timing),
+                    energy_j=energy_j,
+                    energy_source=used.meter.source if used.meter and energy_j is not None else None,
+                    conditions=replace(conditions, slow_share=timing.slow_share),
+                )
+            )
     return records
 
 
-def _all_prepared(
-    A: csr_array[Any], candidates: Sequence[Candidate], x: Any, device: Device, on_left_out: LeftOut
-) -> list[Prepared]:
+def _built(timer: ProductTimer, candidates: Sequence[Candidate], on_left_out: LeftOut) -> list[BuiltProduct]:
     """Build and check every Candidate that suits the matrix and fits."""
-    reference, placed, ready = ReferenceProduct.of(A, x), device.put(x), []
+    products = []
     for candidate in candidates:
         try:
-            with device.errors():  # before a candidate that does not fit after all is left out
-                ready.append(prepare(A, candidate, placed, reference, device))
+            with timer.device.errors():  # before a candidate that does not fit after all is left out
+                products.append(timer.build(candidate))
         except (FormatError, MatrixSizeError) as error:
             on_left_out(candidate, error)
-    return ready
+    return products
 
 
 def _is_parallel_csr(candidate: Candidate) -> bool:
     return candidate.format == "csr" and candidate.threads > 1
 
 
-def _alone(A: csr_array[Any], candidate: Candidate, x: Any, out: Any, device: Device) -> Call:
-    """Return the same product with one thread, to check one in parallel."""
-    candidate = replace(candidate, threads=1)
-    device.warm_up(candidate)
-    return device.call(candidate, device.bind(A, candidate)[0], x, out)
-
-
-def record_of(problem: Problem, suite: str, device: Device, item: Prepared, timing: Timing) -> Record:
+def record_of(problem: Problem, suite: str, device: Device, product: BuiltProduct, timing: Timing) -> Record:
     """Return the Record of what was built and timed."""
     return Record(
-        candidate=item.candidate,
+        candidate=product.candidate,
         matrix=problem.specification,
         nnz=int(problem.matrix.nnz),
         suite=suite,
@@ -188,13 +143,13 @@ def record_of(problem: Problem, suite: str, device: Device, item: Prepared, timi
         spread=timing.spread,
         noise=timing.noise,
         regime=device.regime,
-        error=item.error,
-        convert_s=item.convert_s,
-        stored_bytes=item.bound.matrix.nbytes,
-        traffic_bytes=item.bound.matrix.traffic(),
+        error=product.error,
+        convert_s=product.convert_s,
+        stored_bytes=product.bound.matrix.nbytes,
+        traffic_bytes=product.bound.matrix.traffic(),
         energy_j=None,
         energy_source=None,
         measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
         version=VERSION,
-        kernel_version=device.kernels.get(item.candidate.format).version,
+        kernel_version=device.kernels.get(product.candidate.format).version,
     )

@@ -6,19 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 
-import numpy as np
-
 from sparsecast.benchmark.journal import USER_SUITE
-from sparsecast.benchmark.measurement import Prepared, prepare, record_of, right_hand_side
-from sparsecast.devices.binding import prepared
+from sparsecast.benchmark.measurement import record_of
 from sparsecast.devices.device import Device
-from sparsecast.devices.reference import ReferenceProduct
+from sparsecast.devices.product_timer import BuiltProduct, ProductTimer
 from sparsecast.errors import FormatError, MatrixSizeError, ProfileError
 from sparsecast.features.structure import Structure
 from sparsecast.matrices.problem import Problem
-from sparsecast.measuring.timing import Effort, Timing, measure
-from sparsecast.models.model import Model
-from sparsecast.models.probing import PROBED, Correction, ProbedModel
+from sparsecast.measuring.timing import Effort, Timing
+from sparsecast.models.forecaster import Forecaster
+from sparsecast.models.probing import PROBED, Correction, ProbedForecaster
 from sparsecast.records import Candidate, Forecast, Record
 from sparsecast.results.prediction import Probe
 
@@ -31,57 +28,39 @@ _LEAST_PRODUCTS = 8
 
 @dataclass
 class Bench:
-    """Builds Candidates of one matrix, checks each against the oracle, and times them in turn.
+    """Builds Candidates of one matrix, checks each, and times them in turn.
 
     `compiling_s` are the seconds that compiling took, or loading what was compiled before.
     """
 
     problem: Problem
-    device: Device
-    like: Candidate
+    timer: ProductTimer
     compiling_s: float = 0.0
-    _ready: dict[Candidate, Prepared] = field(default_factory=dict)
+    _products: dict[Candidate, BuiltProduct] = field(default_factory=dict)
     _timings: dict[Candidate, Timing] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self._A = prepared(self.problem.matrix, self.like.dtype, self.like.index_bits)
-        x = right_hand_side(self._A.shape[1], self.like.dtype)
-        self._reference = ReferenceProduct.of(self._A, x)
-        self._x = self.device.put(x)
-        self._out = self.device.put(np.empty(self._A.shape[0], dtype=self._A.dtype))
 
     def measure(self, new: Candidate, known: Candidate | None = None) -> None:
         """Build a Candidate and take samples of it, in turn with one that was measured before.
 
-        Raises
-        ------
-        FormatError, MatrixSizeError
-            If it does not suit the matrix, or does not fit.
-        WrongResultError
-            If its result is wrong.
+        It raises as `ProductTimer.build` does.
         """
         start = perf_counter()
-        self.device.warm_up(new)
+        self.timer.device.warm_up(new)
         self.compiling_s += perf_counter() - start
-        self._ready[new] = prepare(self._A, new, self._x, self._reference, self.device)
+        self._products[new] = self.timer.build(new)
         together = [new] if known is None else [known, new]
-        calls = {
-            str(number): self.device.call(each, self._ready[each].bound, self._x, self._out)
-            for number, each in enumerate(together)
-        }
-        cores = self.device.core_speed(new.threads)
-        timings = measure(calls, PROBE_EFFORT, clock=self.device.clock(), cores=cores)
-        for each, timing in zip(together, timings.values(), strict=True):
-            if each not in self._timings or timing.time_s < self._timings[each].time_s:
-                self._timings[each] = timing
+        calls = {candidate: self.timer.call(self._products[candidate]) for candidate in together}
+        for candidate, timing in self.timer.time(calls, PROBE_EFFORT).items():
+            if candidate not in self._timings or timing.time_s < self._timings[candidate].time_s:
+                self._timings[candidate] = timing
 
     def records(self) -> list[Record]:
         """Return what was measured, fastest first."""
-        found = [
-            record_of(self.problem, USER_SUITE, self.device, self._ready[each], timing)
-            for each, timing in self._timings.items()
+        records = [
+            record_of(self.problem, USER_SUITE, self.timer.device, self._products[candidate], timing)
+            for candidate, timing in self._timings.items()
         ]
-        return sorted(found, key=lambda record: record.time_s)
+        return sorted(records, key=lambda record: record.time_s)
 
 
 @dataclass(frozen=True)
@@ -91,11 +70,11 @@ class Question:
     problem: Problem
     structure: Structure
     candidates: Sequence[Candidate]
-    model: Model
+    model: Forecaster
     correction: Correction
 
 
-def probe(asked: Question, device: Device, seconds: float) -> tuple[ProbedModel, Probe]:
+def probe(asked: Question, device: Device, seconds: float) -> tuple[ProbedForecaster, Probe]:
     """Measure CSR, correct the forecasts by it, and measure those whose intervals still overlap.
 
     The fastest comes first. Another one is measured while the forecast of its conversion and of its
@@ -117,12 +96,12 @@ def probe(asked: Question, device: Device, seconds: float) -> tuple[ProbedModel,
         )
     start = perf_counter()
     with device.errors():
-        bench = Bench(asked.problem, device, csr)
+        bench = Bench(asked.problem, ProductTimer(asked.problem.matrix, csr, device))
         bench.measure(csr)
     unmeasurable: set[Candidate] = set()
     while True:
         records = bench.records()
-        corrected = ProbedModel(asked.model, asked.structure, asked.correction, records)
+        corrected = ProbedForecaster(asked.model, asked.structure, asked.correction, records)
         used_s = perf_counter() - start - bench.compiling_s
         left_s = seconds - used_s
         open_ = [

@@ -143,7 +143,6 @@ class Budget:
 
     @property
     def used_s(self) -> float:
-        """Seconds since the start."""
         return perf_counter() - self._start_s
 
     def estimate_s(self, matrix: SuiteMatrix) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,21 +22,14 @@ Key = TypeVar("Key", bound=Hashable)
 class BuiltProduct:
     """A Candidate that is built and checked.
 
-    Attributes
-    ----------
-    convert_s : float
-        Seconds that building it from CSR took, without compiling.
-    error : float
-        Largest relative error of a row, against the reference result.
-    call : callable
-        Computes one product, or queues it, as the device does.
+    `convert_s` are the seconds that building it from CSR took, without compiling; `error` is the largest
+    relative error of a row.
     """
 
     candidate: Candidate
     bound: Bound
     convert_s: float
     error: float
-    call: Call
 
 
 class ProductTimer:
@@ -52,14 +45,6 @@ class ProductTimer:
     A : csr_array
         The matrix in these types.
     x, out : as the device takes vectors
-        x is uniform in [-1, 1), the same for every matrix of as many columns.
-
-    Raises
-    ------
-    InputError
-        If the matrix has complex values and `like` has not, or more entries than its indices count.
-    DeviceError, MatrixSizeError
-        If the device is missing, or its memory is too small.
     """
 
     def __init__(self, A: csr_array[Any], like: Candidate, device: Device) -> None:
@@ -82,23 +67,19 @@ class ProductTimer:
         self.device.warm_up(candidate)  # otherwise the conversion would be charged with compiling itself
         bound, convert_s = self.device.bind(self.A, candidate)
         error = self.check(bound.product, f"{candidate.format} {candidate.kernel}")
-        call = self.device.call(candidate, bound, self.x, self.out)
-        return BuiltProduct(candidate, bound, convert_s, error, call)
+        return BuiltProduct(candidate, bound, convert_s, error)
 
-    def call(self, candidate: Candidate, threads: int) -> Call:
-        """Return the product of a Candidate with another number of threads, unchecked."""
-        candidate = replace(candidate, threads=threads)
+    def call(self, product: BuiltProduct) -> Call:
+        """Return what is timed."""
+        return self.device.call(product.candidate, product.bound, self.x, self.out)
+
+    def unchecked(self, candidate: Candidate) -> Call:
+        """Return what is timed of a Candidate whose result is not looked at."""
         self.device.warm_up(candidate)
         return self.device.call(candidate, self.device.bind(self.A, candidate)[0], self.x, self.out)
 
     def check(self, product: Callable[[Any, Any], object], name: str) -> float:
-        """Return the largest relative error of what ``product(x, out)`` leaves in `out`.
-
-        Raises
-        ------
-        WrongResultError
-            If it is more than rounding explains.
-        """
+        """Return the largest relative error of `product`; a WrongResultError if it is more than rounding."""
         # Filled with NaN, so that a row the kernel forgets is found out.
         out = self.device.put(np.full(self.A.shape[0], np.nan, dtype=self.A.dtype))
         product(self.x, out)

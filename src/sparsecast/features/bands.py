@@ -75,7 +75,7 @@ def _diagonals(found: Sweep, source: MatrixSource) -> int:
     most = int(DIAGONALS_AN_ENTRY * source.nnz / source.shape[0])
     if found.diagonals <= most:
         is_known = np.zeros(sum(source.shape), dtype=np.uint8)
-        counted = int(_count_diagonals(unsigned(source.indptr), unsigned(source.indices), is_known, most))
+        counted = int(count_diagonals(unsigned(source.indptr), unsigned(source.indices), is_known, most))
         if counted <= most:
             return counted
     # They grow with a power of the entries, as from the first half of the sample to the whole.
@@ -85,7 +85,7 @@ def _diagonals(found: Sweep, source: MatrixSource) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _count_diagonals(indptr, indices, is_known, most):  # type: ignore[no-untyped-def]
+def count_diagonals(indptr, indices, is_known, most):  # type: ignore[no-untyped-def]
     """Count the diagonals, until they are more than `most`; `is_known` has an element for each, all 0.
 
     Most rows of a mesh have the diagonals of the row before: many rows are compared with those at once.

@@ -126,7 +126,6 @@ class StripStatistics:
 
     @property
     def strips(self) -> int:
-        """Number of strips."""
         return len(self.bounds) - 1
 
     def blocks(self, first: Integers, last: Integers) -> RowBlocks:

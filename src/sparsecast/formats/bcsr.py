@@ -15,10 +15,9 @@ from sparsecast.features.blocks import BLOCK_SIZES, block_fill
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.storage_format import StorageFormat
-from sparsecast.system.integers import unsigned
 from sparsecast.system.jit import njit
 from sparsecast.system.memory import aligned_empty
-from sparsecast.system.parallel import balanced_parts, in_parts, on_threads
+from sparsecast.system.parallel import balanced_parts, in_parts
 
 #: What a block may be high and wide: the sizes of OSKI's register blocking that Gahvari et al. (2007) use.
 BLOCK_SIDES = (1, 2, 3, 4, 6, 8)
@@ -54,22 +53,13 @@ class BCSR(StorageFormat):
     starts : integer array of shape (block rows + 1,)
         The first block of each row of blocks, and their number.
     columns : integer array of shape (blocks,)
-        First column of each block, ascending within a row of blocks. Duplicate entries of the matrix
-        stand in blocks of the same column, one after the other, which no forecast sees: many of them are
-        better summed first.
+        First column of each block, ascending within a row of blocks.
     data : array of shape (blocks * r * c,)
         The blocks' values, each block row by row.
-    present : uint8 array of shape (blocks, r)
-        For each row of each block, bits that tell entries from padding: r bytes a block, for r c
-        values. Only `to_csr` reads it.
-    order : integer array of shape (nnz,) or (0,)
-        Where the matrix had each entry, in the order of ascending columns; empty where it had them so.
-        Only `to_csr` reads it.
     """
 
     name: ClassVar[str] = "bcsr"
     benchmark_kinds: ClassVar[tuple[str, ...]] = ("blocks",)
-    unstreamed: ClassVar[tuple[str, ...]] = ("present", "order")
     predicted_from_rows: ClassVar[bool] = False
     pads_with_own_columns: ClassVar[bool] = False
 
@@ -77,8 +67,6 @@ class BCSR(StorageFormat):
     starts: NDArray[Any]
     columns: NDArray[Any]
     data: NDArray[Any]
-    present: NDArray[np.uint8]
-    order: NDArray[Any]
 
     @classmethod
     def from_csr(cls, A: csr_array[Any], block: tuple[int, int] | None = None) -> Self:
@@ -94,41 +82,34 @@ class BCSR(StorageFormat):
         InputError
             If `block` is none of the sizes.
         """
+        A = A if A.has_sorted_indices else A.sorted_indices()
         nnz = int(A.indptr[-1])
         indices = A.indices[:nnz]
         if block is None:
             side = best_block(block_fill(A.indptr, indices))
             block = side, side
         r, c = _checked(block)
-        rows = _Rows(A.indptr, indices, A.shape, (r, c))
-        starts = rows.count()
+        block_rows = -(-A.shape[0] // r)
+        bounds = balanced_parts(A.indptr[np.minimum(np.arange(block_rows + 1) * r, A.shape[0])])
+        starts = np.zeros(block_rows + 1, dtype=indices.dtype)
+        in_parts(_count_blocks, (A.indptr, indices, *_sized(r, c), starts), bounds)
+        np.cumsum(starts, out=starts)
         blocks = int(starts[-1])
         stored = blocks * r * c
-        size = stored * A.data.itemsize + blocks * (A.indices.itemsize + r) + starts.nbytes
-        cls.refuse_excess(nnz, stored, size + rows.order.nbytes)
-        columns = np.empty(blocks, dtype=A.indices.dtype)
+        cls.refuse_excess(nnz, stored, stored * A.data.itemsize + blocks * indices.itemsize + starts.nbytes)
+        columns = np.empty(blocks, dtype=indices.dtype)
         data = aligned_empty(stored, A.data.dtype)
-        present = np.empty((blocks, r), dtype=np.uint8)
-        rows.fill(A.data, starts, (columns, data, present))
-        return cls(A.shape, nnz, (r, c), starts, columns, data, present, rows.order)
-
-    def to_csr(self) -> csr_array[Any]:
-        """Return the matrix without its padding, each entry where it was."""
-        indptr = np.zeros(self.shape[0] + 1, dtype=self.starts.dtype)
-        bounds = balanced_parts(self.starts.astype(np.int64) * (self.block[0] * self.block[1]))
-        in_parts(_count_rows, (self.starts, self.present, indptr), bounds)
-        A = self.empty_csr(indptr)
-        blocks = (self.starts, self.columns, self.data, self.present, self.order)
-        in_parts(_unblock, (*blocks, indptr, A.indices, A.data), bounds)
-        return A
+        edge = np.uint64(max(A.shape[1] - c, 0))
+        arrays = (A.indptr, indices, A.data, *_sized(r, c), starts, edge, columns, data)
+        in_parts(_fill_blocks, arrays, bounds)
+        return cls(A.shape, nnz, (r, c), starts, columns, data)
 
     @classmethod
     def stored_entries(cls, blocks: RowBlocks) -> NDArray[np.int64]:
         """Return the values in blocks of the size that `best_block` chooses for the whole matrix.
 
-        Exact for a whole matrix whose fill the Structure counted in full (up to 65,536 entries) and whose
-        rows hold no duplicates; otherwise an estimate, which takes the fill of a row block for that of
-        the matrix.
+        Exact for a whole matrix whose fill the Structure counted in full (up to 65,536 entries); otherwise
+        an estimate, which takes the fill of a row block for that of the matrix.
         """
         side = best_block(blocks.matrix.blocks.fill)
         return cls.stored_blocks(blocks) * side**2
@@ -141,23 +122,21 @@ class BCSR(StorageFormat):
         return np.asarray(np.rint(blocks.nnz * (fill / side**2)).astype(np.int64))
 
     @classmethod
-    def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> NDArray[np.int64]:
-        """Return the size in bytes of each block, exact where `stored_entries` is and rows are sorted."""
-        bookkeeping = cls.stored_blocks(blocks) * best_block(blocks.matrix.blocks.fill)
-        return np.asarray(bookkeeping + cls._streamed_bytes(blocks, value_bytes, index_bytes))
+    def row_end_work(cls, blocks: RowBlocks) -> dict[str, NDArray[Any]]:
+        """Return the small dense blocks: their sizes differ where as many entries are stored."""
+        return {"blocks": cls.stored_blocks(blocks)}
 
     @classmethod
-    def _streamed_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> NDArray[np.int64]:
+    def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> NDArray[np.int64]:
         side = best_block(blocks.matrix.blocks.fill)
         indices = cls.stored_blocks(blocks) - (-blocks.rows // side) + 1
         return np.asarray(cls.stored_entries(blocks) * value_bytes + indices * index_bytes)
 
     @classmethod
     def refuse_unsuited(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> None:
-        """Raise a PaddingError if the best square blocks would stream at least as many bytes as CSR."""
         side = best_block(blocks.matrix.blocks.fill)
         how = f"in blocks of {side} x {side}, the best of its squares"
-        streamed = cls._streamed_bytes(blocks, value_bytes, index_bytes)
+        streamed = cls.predicted_bytes(blocks, value_bytes, index_bytes)
         cls.refuse_unless_below_csr(blocks, streamed, value_bytes, index_bytes, how)
 
 
@@ -200,125 +179,68 @@ def _sized(r: int, c: int) -> tuple[Any, Any]:
     return np.empty(r, dtype=np.int8), np.empty(c, dtype=np.int8)
 
 
-class _Rows:
-    """The rows of a CSR matrix, merged into rows of blocks."""
-
-    def __init__(
-        self, indptr: NDArray[Any], indices: NDArray[Any], shape: tuple[int, int], block: tuple[int, int]
-    ) -> None:
-        self.order, self._index = np.empty(0, dtype=indices.dtype), indices.dtype
-        self._rows, self._block, self._cols = (unsigned(indptr), unsigned(indices)), block, shape[1]
-        self._size = _sized(*block)
-        self._block_rows = -(-shape[0] // block[0])
-        first_rows = np.minimum(np.arange(self._block_rows + 1) * block[0], shape[0])
-        self._bounds = balanced_parts(indptr[first_rows])
-
-    def count(self) -> NDArray[Any]:
-        """Return the first block of each row of blocks, and the number of blocks."""
-        starts = np.zeros(self._block_rows + 1, dtype=self._index)
-
-        def count(first: int, last: int) -> bool:
-            return bool(_count_blocks(self._rows, self._order, *self._size, first, last, starts))
-
-        if not all(on_threads(count, self._bounds)):
-            self.order = np.empty(len(self._rows[1]), dtype=self._index)
-            rows = len(self._rows[0]) - 1
-            ends = np.minimum(self._bounds * self._block[0], rows)
-            on_threads(lambda first, last: sort_columns(*self._rows, first, last, self.order), ends)
-            on_threads(count, self._bounds)
-        np.cumsum(starts, out=starts)
-        return starts
-
-    def fill(self, data: NDArray[Any], starts: NDArray[Any], out: tuple[NDArray[Any], ...]) -> None:
-        """Write the columns, values and bits of the blocks."""
-        columns, values, present = out
-        flat = unsigned(columns), values, present.reshape(-1)
-        edge = np.uint64(max(self._cols - self._block[1], 0))
-
-        def fill(first: int, last: int) -> None:
-            _fill_blocks(self._rows, self._order, *self._size, first, last, data, starts, edge, flat)
-
-        on_threads(fill, self._bounds)
-
-    @property
-    def _order(self) -> NDArray[Any] | None:
-        return self.order if len(self.order) else None
-
-
 @njit(nogil=True, cache=True)
-def _entry(order, k):  # type: ignore[no-untyped-def]
-    return k if order is None else np.uint64(order[k])
-
-
-@njit(nogil=True, cache=True)
-def _enter(rows, order, first_row, heads):  # type: ignore[no-untyped-def]
+def _enter(indptr, indices, first_row, heads):  # type: ignore[no-untyped-def]
     """Point `heads` at the first entries of a block row's rows; return the rows and the least column."""
-    indptr, indices = rows
     height = min(np.uint64(len(heads)), np.uint64(len(indptr)) - _ONE - first_row)
     least = _NO_COLUMN
     for row in range(height):
         heads[row] = indptr[first_row + row]
         if heads[row] < np.uint64(indptr[first_row + row + _ONE]):
-            least = min(least, np.uint64(indices[_entry(order, heads[row])]))
+            least = min(least, np.uint64(indices[heads[row]]))
     return height, least
 
 
 @njit(nogil=True, cache=True)
-def _is_full(indices, order, k, end, start, c):  # type: ignore[no-untyped-def]
+def _is_full(indices, k, end, start, c):  # type: ignore[no-untyped-def]
     """Tell whether the entries from `k` on fill a row of the block at column `start`: most often they do."""
     if k + c > end:
         return False
     differing = _ZERO
     for column in range(c):
-        differing |= np.uint64(indices[_entry(order, k + column)]) ^ (start + column)
+        differing |= np.uint64(indices[k + column]) ^ (start + column)
     return differing == _ZERO
 
 
 @njit(nogil=True, cache=True)
-def _count_blocks(rows, order, height, width, first, last, starts):  # type: ignore[no-untyped-def]
-    """Write the blocks of each block row behind its place in `starts`; tell whether all rows ascend.
+def _count_blocks(indptr, indices, height, width, starts, first, last):  # type: ignore[no-untyped-def]
+    """Write the blocks of each block row behind its place in `starts`.
 
     Each step takes the block of the least column that no block has yet, and from every row the entries in
     it. The block's size is in the types of the tuples `height` and `width`, so that the compiler sees it.
     """
-    indptr, indices = rows
     r, c = np.uint64(len(height)), np.uint64(len(width))
     heads = np.empty(len(height), dtype=np.uint64)
-    descents = _ZERO
-    for i in range(np.uint64(first), np.uint64(last)):
-        within, least = _enter(rows, order, i * r, heads)
+    for i in range(first, last):
+        within, least = _enter(indptr, indices, i * r, heads)
         count = _ZERO
         while least != _NO_COLUMN:
             start = least // c * c
             beyond, least = start + c, _NO_COLUMN
             for row in range(within):
-                k, end, after = heads[row], np.uint64(indptr[i * r + row + _ONE]), _ZERO
-                if _is_full(indices, order, k, end, start, c):
-                    k, after = k + c, beyond
+                k, end = heads[row], np.uint64(indptr[i * r + row + _ONE])
+                if _is_full(indices, k, end, start, c):
+                    k += c
                 while k < end:
-                    column = np.uint64(indices[_entry(order, k)])
-                    # A column for the second time goes into another block of the same columns.
-                    if column >= beyond or column < after:
-                        if column + _ONE < after:
-                            descents += _ONE
+                    column = np.uint64(indices[k])
+                    if column >= beyond:
                         least = min(least, column)
                         break
-                    k, after = k + _ONE, column + _ONE
+                    k += _ONE
                 heads[row] = k
             count += _ONE
         starts[i + _ONE] = count
-    return descents == _ZERO
 
 
 @njit(nogil=True, cache=True)
-def _fill_blocks(rows, order, height, width, first, last, data, starts, edge, out):  # type: ignore[no-untyped-def]
+def _fill_blocks(  # type: ignore[no-untyped-def]
+    indptr, indices, data, height, width, starts, edge, columns, values, first, last
+):
     """Write the blocks that `_count_blocks` counted; none begins beyond column `edge`."""
-    indptr, indices = rows
-    columns, values, present = out
     r, c = np.uint64(len(height)), np.uint64(len(width))
     heads = np.empty(len(height), dtype=np.uint64)
-    for i in range(np.uint64(first), np.uint64(last)):
-        within, least = _enter(rows, order, i * r, heads)
+    for i in range(first, last):
+        within, least = _enter(indptr, indices, i * r, heads)
         block = np.uint64(starts[i])
         while least != _NO_COLUMN:
             start = least // c * c
@@ -327,62 +249,19 @@ def _fill_blocks(rows, order, height, width, first, last, data, starts, edge, ou
             columns[block] = shifted
             for place in range(block * r * c, (block + _ONE) * r * c):
                 values[place] = 0
-            present[block * r : (block + _ONE) * r] = 0
             for row in range(within):
-                k, end, after = heads[row], np.uint64(indptr[i * r + row + _ONE]), _ZERO
-                target, bits = (block * r + row) * c, _ZERO
-                if shifted == start and _is_full(indices, order, k, end, start, c):
+                k, end = heads[row], np.uint64(indptr[i * r + row + _ONE])
+                target = (block * r + row) * c
+                if shifted == start and _is_full(indices, k, end, start, c):
                     for j in range(c):
-                        values[target + j] = data[_entry(order, k + j)]
-                    k, after, bits = k + c, beyond, (_ONE << c) - _ONE
+                        values[target + j] = data[k + j]
+                    k += c
                 while k < end:
-                    at = _entry(order, k)
-                    column = np.uint64(indices[at])
-                    if column >= beyond or column < after:
+                    column = np.uint64(indices[k])
+                    if column >= beyond:
                         least = min(least, column)
                         break
-                    values[target + column - shifted] = data[at]
-                    bits |= _ONE << (column - shifted)
-                    k, after = k + _ONE, column + _ONE
+                    values[target + column - shifted] += data[k]
+                    k += _ONE
                 heads[row] = k
-                present[block * r + row] = bits
             block += _ONE
-
-
-@njit(nogil=True, cache=True)
-def sort_columns(indptr, indices, first, last, order):  # type: ignore[no-untyped-def]
-    """Write the order of ascending columns of rows `first` to `last`, of equal ones as they stand."""
-    for i in range(first, last):
-        start, end = np.int64(indptr[i]), np.int64(indptr[i + 1])
-        order[start:end] = start + np.argsort(indices[start:end], kind="mergesort")
-
-
-@njit(nogil=True, cache=True)
-def _count_rows(starts, present, indptr, first, last):  # type: ignore[no-untyped-def]
-    """Write the entries of each row behind its place in `indptr`."""
-    r, rows = np.uint64(present.shape[1]), np.uint64(len(indptr) - 1)
-    for i in range(first, last):
-        for k in range(starts[i], starts[i + _ONE]):
-            for row in range(min(r, rows - i * r)):
-                bits = present[k, row]
-                while bits:
-                    bits &= bits - np.uint8(1)
-                    indptr[i * r + row + _ONE] += _ONE
-
-
-@njit(nogil=True, cache=True)
-def _unblock(starts, columns, values, present, order, indptr, indices, data, first, last):  # type: ignore[no-untyped-def]
-    """Write the entries of the block rows `first` to `last` where the matrix had them."""
-    r, rows = np.uint64(present.shape[1]), np.uint64(len(indptr) - 1)
-    c = np.uint64(len(values) // max(present.size, 1))
-    for i in range(first, last):
-        for row in range(min(r, rows - i * r)):
-            position = np.uint64(indptr[i * r + row])
-            for k in range(np.uint64(starts[i]), np.uint64(starts[i + _ONE])):
-                bits = np.uint64(present[k, row])
-                for column in range(c):
-                    if bits >> column & _ONE:
-                        at = np.uint64(order[position]) if len(order) else position
-                        indices[at] = columns[k] + column
-                        data[at] = values[(k * r + row) * c + column]
-                        position += _ONE

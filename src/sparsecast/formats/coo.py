@@ -13,10 +13,9 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.storage_format import StorageFormat
 from sparsecast.system.jit import njit
-from sparsecast.system.parallel import balanced_parts, equal_parts, in_parts, threads_for
+from sparsecast.system.parallel import balanced_parts, in_parts
 
-_U64 = np.uint64
-_ONE = _U64(1)
+_ONE = np.uint64(1)
 
 
 @FORMATS.register("coo")
@@ -31,6 +30,7 @@ class COO(StorageFormat):
     """
 
     name: ClassVar[str] = "coo"
+    divides_rows: ClassVar[bool] = True
 
     rows: NDArray[Any]
     cols: NDArray[Any]
@@ -45,15 +45,8 @@ class COO(StorageFormat):
         in_parts(_expand_rows, (A.indptr, rows), balanced_parts(A.indptr))
         return cls(A.shape, nnz, rows, A.indices, A.data)
 
-    def to_csr(self) -> csr_array[Any]:
-        """Return the matrix with row pointers; columns and values are shared, not copied."""
-        indptr = np.full(self.shape[0] + 1, self.nnz, dtype=self.rows.dtype)
-        in_parts(_find_first_entries, (self.rows, indptr), equal_parts(self.nnz, threads_for(self.nnz)))
-        return csr_array((self.data, self.cols, indptr), shape=self.shape)
-
     @classmethod
     def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> NDArray[np.int64]:
-        """Return the size in bytes of each block."""
         return blocks.nnz * (value_bytes + 2 * index_bytes)
 
 
@@ -62,13 +55,3 @@ def _expand_rows(indptr, rows, first, last):  # type: ignore[no-untyped-def]
     for i in range(first, last):
         for k in range(indptr[i], indptr[i + _ONE]):
             rows[k] = i
-
-
-@njit(nogil=True, cache=True)
-def _find_first_entries(rows, indptr, first, last):  # type: ignore[no-untyped-def]
-    """Write the first entry of each row that begins among these entries, and of the empty rows before it."""
-    reached = _U64(rows[first - _ONE]) + _ONE if first > 0 else _U64(0)
-    for k in range(first, last):
-        while reached <= rows[k]:
-            indptr[reached] = k
-            reached += _ONE

@@ -40,11 +40,15 @@ class CSR(StorageFormat):
         arrays = (np.ascontiguousarray(array) for array in (A.indptr, A.indices, A.data))
         return cls(A.shape, int(A.indptr[-1]), *arrays)
 
-    def to_csr(self) -> csr_array[Any]:
-        """Return the matrix; nothing is copied."""
-        return csr_array((self.data, self.indices, self.indptr), shape=self.shape)
-
     @classmethod
     def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> NDArray[np.int64]:
-        """Return the size in bytes of each block."""
         return blocks.nnz * (value_bytes + index_bytes) + (blocks.rows + 1) * index_bytes
+
+    @classmethod
+    def row_end_work(cls, blocks: RowBlocks) -> dict[str, NDArray[Any]]:
+        """Return the mispredicted ends of rows, or the rows where the kernel masks their ends instead."""
+        is_masked = blocks.is_mispredicted
+        return {
+            "mispredicted": np.where(is_masked, 0, blocks.mispredicted_rows),
+            "masked rows": np.where(is_masked, blocks.rows, 0),
+        }

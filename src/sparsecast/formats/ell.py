@@ -32,42 +32,28 @@ class ELL(StorageFormat):
     ----------
     indices : integer array of shape (rows, width)
     data : array of shape (rows, width)
-    row_lengths : integer array of shape (rows,)
-        Entries of each row that are not padding; only `to_csr` reads it.
     """
 
     name: ClassVar[str] = "ell"
-    unstreamed: ClassVar[tuple[str, ...]] = ("row_lengths",)
+    counts_row_ends: ClassVar[bool] = False
 
     indices: NDArray[Any]
     data: NDArray[Any]
-    row_lengths: NDArray[Any]
 
     @classmethod
     def from_csr(cls, A: csr_array[Any]) -> Self:
-        """Return `A` padded to its longest row."""
-        row_lengths = np.diff(A.indptr)
-        width = int(row_lengths.max(initial=0))
+        width = int(np.diff(A.indptr).max(initial=0))
         stored, nnz = A.shape[0] * width, int(A.indptr[-1])
         cls.refuse_excess(nnz, stored, stored * (A.data.itemsize + A.indices.itemsize))
-        return cls(A.shape, nnz, *padded_rows(A, width), row_lengths)
-
-    def to_csr(self) -> csr_array[Any]:
-        """Return the matrix without its padding."""
-        A = self.empty_csr(np.pad(self.row_lengths, (1, 0)))
-        arrays = (A.indptr, A.indices, A.data, self.indices, self.data)
-        in_parts(_take_rows, arrays, equal_parts(self.shape[0], threads_for(self.data.size)))
-        return A
+        return cls(A.shape, nnz, *padded_rows(A, width))
 
     @classmethod
     def stored_entries(cls, blocks: RowBlocks) -> NDArray[np.int64]:
-        """Return rows times the longest row of each block."""
         return blocks.rows * blocks.row_length_max
 
     @classmethod
     def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> NDArray[np.int64]:
-        """Return the size in bytes of each block."""
-        return cls.stored_entries(blocks) * (value_bytes + index_bytes) + blocks.rows * index_bytes
+        return cls.stored_entries(blocks) * (value_bytes + index_bytes)
 
 
 def padded_rows(A: csr_array[Any], width: int) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -92,12 +78,3 @@ def _pad_rows(indptr, indices, data, padded_indices, padded_data, first, last): 
         for j in range(length, width):
             padded_indices[i, j] = filler
             padded_data[i, j] = 0
-
-
-@njit(nogil=True, cache=True)
-def _take_rows(indptr, indices, data, padded_indices, padded_data, first, last):  # type: ignore[no-untyped-def]
-    for i in range(first, last):
-        start = _U64(indptr[i])
-        for j in range(_U64(indptr[i + _ONE]) - start):
-            indices[start + j] = padded_indices[i, j]
-            data[start + j] = padded_data[i, j]

@@ -39,19 +39,15 @@ class HYB(StorageFormat):
     ----------
     indices, data : arrays of shape (rows, width)
         The ELL part, padded as in ELL.
-    row_lengths : integer array of shape (rows,)
-        Entries of each row, both parts together; only `to_csr` reads it.
     overflow_rows, overflow_cols, overflow_data : arrays of shape (overflow,)
         The COO part, in the order of the rows.
     """
 
     name: ClassVar[str] = "hyb"
-    unstreamed: ClassVar[tuple[str, ...]] = ("row_lengths",)
     predicted_parameters: ClassVar[tuple[str, ...]] = ("least_rows",)
 
     indices: NDArray[Any]
     data: NDArray[Any]
-    row_lengths: NDArray[Any]
     overflow_rows: NDArray[Any]
     overflow_cols: NDArray[Any]
     overflow_data: NDArray[Any]
@@ -68,15 +64,7 @@ class HYB(StorageFormat):
         padded = padded_rows(A, width)
         beyond = np.empty(overflow, dtype=A.indices.dtype), *cls.empty(overflow, A)
         _collect_overflow(A, width, beyond)
-        return cls(A.shape, int(A.indptr[-1]), *padded, row_lengths, *beyond)
-
-    def to_csr(self) -> csr_array[Any]:
-        """Return the matrix: of each row the ELL part without padding, then its overflow."""
-        A = self.empty_csr(np.pad(self.row_lengths, (1, 0)))
-        arrays = (A.indptr, A.indices, A.data, self.indices, self.data)
-        overflow = (self.overflow_rows, self.overflow_cols, self.overflow_data)
-        in_parts(_join, (*arrays, *overflow), balanced_parts(A.indptr))
-        return A
+        return cls(A.shape, int(A.indptr[-1]), *padded, *beyond)
 
     @classmethod
     def split(cls, blocks: RowBlocks, least_rows: int = 1) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -104,8 +92,20 @@ class HYB(StorageFormat):
         return found
 
     @classmethod
+    def row_end_work(cls, blocks: RowBlocks, least_rows: int = 1) -> dict[str, NDArray[Any]]:
+        """Return the entries of the COO part, and the rows that have some."""
+        width, overflow = cls.split(blocks, least_rows)
+        beyond = np.minimum(overflow, _rows_longer_than(blocks, width))
+        return {"overflow entries": overflow, "overflow rows": beyond}
+
+    @classmethod
+    def longest_row_work(cls, blocks: RowBlocks, least_rows: int = 1) -> dict[str, NDArray[Any]]:
+        """Return the width of the ELL part, and the entries of the COO part."""
+        width, overflow = cls.split(blocks, least_rows)
+        return {"longest row": width, "overflow entries": overflow}
+
+    @classmethod
     def stored_entries(cls, blocks: RowBlocks, least_rows: int = 1) -> NDArray[np.int64]:
-        """Return rows times width plus overflow of each block."""
         width, overflow = cls.split(blocks, least_rows)
         return blocks.rows * width + overflow
 
@@ -113,10 +113,14 @@ class HYB(StorageFormat):
     def predicted_bytes(
         cls, blocks: RowBlocks, value_bytes: int, index_bytes: int, least_rows: int = 1
     ) -> NDArray[np.int64]:
-        """Return the size in bytes of each block."""
         width, overflow = cls.split(blocks, least_rows)
         padded = blocks.rows * width * (value_bytes + index_bytes)
-        return padded + overflow * (value_bytes + 2 * index_bytes) + blocks.rows * index_bytes
+        return padded + overflow * (value_bytes + 2 * index_bytes)
+
+
+def _rows_longer_than(blocks: RowBlocks, width: NDArray[np.int64]) -> NDArray[np.int64]:
+    level = np.minimum(np.searchsorted(blocks.levels, width) + 1, blocks.rows_at_least.shape[1] - 1)
+    return np.take_along_axis(blocks.rows_at_least, level[:, None], axis=1)[:, 0]
 
 
 def threshold(row_lengths: NDArray[Any], least_rows: int = 1) -> int:
@@ -163,22 +167,4 @@ def _copy_overflow(indptr, indices, data, rows, cols, values, width, position, f
             rows[position] = i
             cols[position] = indices[k]
             values[position] = data[k]
-            position += _ONE
-
-
-@njit(nogil=True, cache=True)
-def _join(  # type: ignore[no-untyped-def]
-    indptr, indices, data, ell_indices, ell_data, rows, cols, values, first, last
-):
-    width = _U64(ell_indices.shape[1])
-    position = _U64(np.searchsorted(rows, first))
-    for i in range(first, last):
-        start = _U64(indptr[i])
-        length = _U64(indptr[i + _ONE]) - start
-        for j in range(min(length, width)):
-            indices[start + j] = ell_indices[i, j]
-            data[start + j] = ell_data[i, j]
-        for j in range(width, length):
-            indices[start + j] = cols[position]
-            data[start + j] = values[position]
             position += _ONE

@@ -41,6 +41,7 @@ class JAD(StorageFormat):
     """
 
     name: ClassVar[str] = "jad"
+    counts_row_ends: ClassVar[bool] = False
 
     diagonal_starts: NDArray[np.int64]
     indices: NDArray[Any]
@@ -49,7 +50,6 @@ class JAD(StorageFormat):
 
     @classmethod
     def from_csr(cls, A: csr_array[Any]) -> Self:
-        """Return `A` in jagged diagonals."""
         rows, nnz = A.shape[0], int(A.indptr[-1])
         entry_bytes = A.data.itemsize + A.indices.itemsize
         cls.refuse_excess(nnz, nnz, nnz * entry_bytes + rows * A.indices.itemsize)
@@ -63,20 +63,8 @@ class JAD(StorageFormat):
         in_parts(_fill_diagonals, arrays, _bounds(diagonal_starts, rows))
         return cls(A.shape, nnz, diagonal_starts, indices, data, permutation)
 
-    def to_csr(self) -> csr_array[Any]:
-        """Return the matrix with its rows in their order."""
-        rows = self.shape[0]
-        indptr = np.zeros(rows + 1, dtype=self.permutation.dtype)
-        indptr[1:][self.permutation] = sorted_lengths(self.diagonal_starts, rows)
-        A = self.empty_csr(indptr)
-        own = self.permutation, self.diagonal_starts, self.indices, self.data
-        arrays = (indptr, A.indices, A.data, *own)
-        in_parts(_empty_diagonals, arrays, _bounds(self.diagonal_starts, rows))
-        return A
-
     @classmethod
     def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> NDArray[np.int64]:
-        """Return the size in bytes of each block."""
         starts = 8 * (blocks.row_length_max + 1)
         return blocks.nnz * (value_bytes + index_bytes) + blocks.rows * index_bytes + starts
 
@@ -114,16 +102,3 @@ def _fill_diagonals(  # type: ignore[no-untyped-def]
             k = diagonal_starts[j] + place
             diagonal_indices[k] = indices[start + j]
             diagonal_data[k] = data[start + j]
-
-
-@njit(nogil=True, cache=True)
-def _empty_diagonals(  # type: ignore[no-untyped-def]
-    indptr, indices, data, permutation, diagonal_starts, diagonal_indices, diagonal_data, first, last
-):
-    for place in range(first, last):
-        row = permutation[place]
-        start = indptr[row]
-        for j in range(indptr[row + _ONE] - start):
-            k = diagonal_starts[j] + place
-            indices[start + j] = diagonal_indices[k]
-            data[start + j] = diagonal_data[k]

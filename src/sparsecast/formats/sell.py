@@ -64,13 +64,12 @@ class SELL(StorageFormat):
         Entry j of the chunk's row i is at the chunk's start + j * CHUNK_ROWS + i.
     permutation : integer array of shape (rows,), or (0,) with sigma = 1
         The row of the matrix that each stored row is.
-    row_lengths : integer array of shape (rows,)
-        Entries of each row of the matrix that are not padding; only `to_csr` reads it.
     """
 
     name: ClassVar[str] = "sell"
+    counts_row_ends: ClassVar[bool] = False
+    has_slices: ClassVar[bool] = True
     benchmark_kinds: ClassVar[tuple[str, ...]] = ("blocks", "symmetric")
-    unstreamed: ClassVar[tuple[str, ...]] = ("row_lengths",)
     predicted_within: ClassVar[float] = 0.1
 
     sigma: int
@@ -78,7 +77,6 @@ class SELL(StorageFormat):
     indices: NDArray[Any]
     data: NDArray[Any]
     permutation: NDArray[Any]
-    row_lengths: NDArray[Any]
 
     @classmethod
     def from_csr(cls, A: csr_array[Any], sigma: int | None = None) -> Self:
@@ -107,15 +105,7 @@ class SELL(StorageFormat):
         indices, data = cls.empty(stored, A)
         arrays = (A.indptr, A.indices, A.data, permutation, chunk_starts, indices, data)
         in_parts(_fill_chunks, arrays, balanced_parts(chunk_starts))
-        return cls(A.shape, nnz, sigma, chunk_starts, indices, data, permutation, row_lengths)
-
-    def to_csr(self) -> csr_array[Any]:
-        """Return the matrix without its padding, its rows in their order."""
-        A = self.empty_csr(np.pad(self.row_lengths, (1, 0)))
-        own = self.permutation, self.chunk_starts, self.indices, self.data
-        arrays = (A.indptr, A.indices, A.data, *own)
-        in_parts(_empty_chunks, arrays, balanced_parts(self.chunk_starts))
-        return A
+        return cls(A.shape, nnz, sigma, chunk_starts, indices, data, permutation)
 
     @classmethod
     def stored_entries(cls, blocks: RowBlocks) -> Integers:
@@ -140,8 +130,8 @@ class SELL(StorageFormat):
         # Where even the worst order pads little, the rows stay in theirs.
         is_sorted &= _most_entries(blocks) > (1.0 + PADDING_ABOVE_LEAST) * stored
         chunk_starts = 8 * (_chunks(blocks) + 1)
-        per_row = blocks.rows * index_bytes * (1 + is_sorted)
-        return np.asarray(stored * (value_bytes + index_bytes) + chunk_starts + per_row)
+        permutation = blocks.rows * index_bytes * is_sorted
+        return np.asarray(stored * (value_bytes + index_bytes) + chunk_starts + permutation)
 
 
 def _chunks(blocks: RowBlocks) -> Integers:
@@ -282,19 +272,4 @@ def _fill_chunks(  # type: ignore[no-untyped-def]
             while k < end:
                 chunked_indices[k] = filler
                 chunked_data[k] = 0
-                k += _CHUNK
-
-
-@njit(nogil=True, cache=True)
-def _empty_chunks(  # type: ignore[no-untyped-def]
-    indptr, indices, data, permutation, chunk_starts, chunked_indices, chunked_data, first, last
-):
-    rows, in_order = _U64(len(indptr) - 1), len(permutation) == 0
-    for chunk in range(first, last):
-        for place in range(chunk * _CHUNK, min((chunk + _ONE) * _CHUNK, rows)):
-            row = place if in_order else _U64(permutation[place])
-            k = chunk_starts[chunk] + place - chunk * _CHUNK
-            for entry in range(indptr[row], indptr[row + _ONE]):
-                indices[entry] = chunked_indices[k]
-                data[entry] = chunked_data[k]
                 k += _CHUNK

@@ -39,8 +39,6 @@ class StorageFormat(ABC):
     benchmark_kinds: ClassVar[tuple[str, ...]] = ()
     #: Whether `from_csr` has something to do: not for CSR itself.
     is_converted: ClassVar[bool] = True
-    #: Arrays that no kernel reads (bookkeeping for `to_csr`), so that a product does not stream them.
-    unstreamed: ClassVar[tuple[str, ...]] = ()
     #: How far `stored_entries` and `predicted_bytes` may lie from the truth, as a share of it: above 0 where
     #: the size depends on the order of the rows, which RowBlocks do not tell. The bytes may then miss by one
     #: index a row in addition, for a permutation that there is or is not.
@@ -51,6 +49,14 @@ class StorageFormat(ABC):
     #: Whether padding reads x in a column of its own row, or in column 0, so that an x that is not finite
     #: reaches no other rows.
     pads_with_own_columns: ClassVar[bool] = True
+
+    #: Whether threads share the entries of one row. If not, all wait for the thread with the longest row.
+    divides_rows: ClassVar[bool] = False
+    #: Whether a thread does rows in slices, each as long as its longest row.
+    has_slices: ClassVar[bool] = False
+    #: Whether the ends of rows are work of their own for a processor. Without such a cost, forecasts rank
+    #: padded formats better.
+    counts_row_ends: ClassVar[bool] = True
 
     #: Parameters of `from_csr` that `stored_entries` and `predicted_bytes` take too. Of a matrix built
     #: with others, nothing can be predicted.
@@ -76,10 +82,6 @@ class StorageFormat(ABC):
             allocated then.
         """
 
-    @abstractmethod
-    def to_csr(self) -> csr_array[Any]:
-        """Return the matrix as CSR, with the entries in the order in which `from_csr` read them."""
-
     @classmethod
     def stored_entries(cls, blocks: RowBlocks) -> NDArray[np.int64]:
         """Return the entries stored for each block, without building it: by default nothing is padded."""
@@ -89,6 +91,19 @@ class StorageFormat(ABC):
     @abstractmethod
     def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> NDArray[np.int64]:
         """Return the size in bytes that each block would have, without building it."""
+
+    @classmethod
+    def row_end_work(cls, blocks: RowBlocks) -> dict[str, NDArray[Any]]:
+        """Return the kinds of work that the ends of rows are for a processor, or what stands in their place.
+
+        By default each row whose length is not foreseen is a mispredicted branch.
+        """
+        return {"mispredicted": blocks.mispredicted_rows} if cls.counts_row_ends else {}
+
+    @classmethod
+    def longest_row_work(cls, blocks: RowBlocks) -> dict[str, NDArray[Any]]:
+        """Return the entries of each block that one warp or thread of a GPU goes through by itself."""
+        return {} if cls.divides_rows else {"longest row": blocks.row_length_max}
 
     @classmethod
     def can_hold(cls, blocks: RowBlocks) -> NDArray[np.bool_]:
@@ -129,7 +144,6 @@ class StorageFormat(ABC):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Type of the values."""
         return self.arrays["data"].dtype
 
     @property
@@ -138,22 +152,13 @@ class StorageFormat(ABC):
         return sum(array.nbytes for array in self.arrays.values())
 
     def traffic(self) -> int:
-        """Return the bytes streamed by one product: what the kernel reads, x once, y once."""
-        streamed = sum(array.nbytes for name, array in self.arrays.items() if name not in self.unstreamed)
-        return streamed + (self.shape[0] + self.shape[1]) * self.dtype.itemsize
+        """Return the bytes streamed by one product: the arrays, x once, y once."""
+        return self.nbytes + (self.shape[0] + self.shape[1]) * self.dtype.itemsize
 
     @staticmethod
     def empty(shape: int | tuple[int, ...], like: csr_array[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return new arrays for columns and values, of the types of a matrix."""
         return aligned_empty(shape, like.indices.dtype), aligned_empty(shape, like.data.dtype)
-
-    def empty_csr(self, indptr: NDArray[Any]) -> csr_array[Any]:
-        """Return a matrix for `to_csr` to fill, from the entries of each row behind its place in `indptr`."""
-        np.cumsum(indptr, out=indptr)
-        made = csr_array(self.shape, dtype=self.dtype)
-        made.indptr, made.indices = indptr, np.empty(self.nnz, dtype=indptr.dtype)
-        made.data = np.empty(self.nnz, dtype=self.dtype)
-        return made
 
     @classmethod
     def refuse_padding(cls, nnz: int, stored: int, size_bytes: int) -> None:

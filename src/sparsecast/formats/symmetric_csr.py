@@ -40,13 +40,11 @@ class SymmetricCSR(StorageFormat):
         0 where the matrix has no entry.
         A row without an entry there reads an x that it need not have: where that is not finite, the row
         is NaN.
-    on_diagonal : bool array of shape (rows,)
-        Where the matrix has an entry on the diagonal, be it 0; only `to_csr` reads it.
     """
 
     name: ClassVar[str] = "symmetric_csr"
+    counts_row_ends: ClassVar[bool] = False
     benchmark_kinds: ClassVar[tuple[str, ...]] = ("symmetric", "mirrored")
-    unstreamed: ClassVar[tuple[str, ...]] = ("on_diagonal",)
     predicted_from_rows: ClassVar[bool] = False
     pads_with_own_columns: ClassVar[bool] = False
 
@@ -54,7 +52,6 @@ class SymmetricCSR(StorageFormat):
     indices: NDArray[Any]
     data: NDArray[Any]
     diagonal: NDArray[Any]
-    on_diagonal: NDArray[np.bool_]
 
     @classmethod
     def from_csr(cls, A: csr_array[Any]) -> Self:
@@ -80,16 +77,7 @@ class SymmetricCSR(StorageFormat):
         cls.refuse_excess(nnz, below + rows, below * entry_bytes)
         triangle = cls.empty(below, A)
         in_parts(_copy_below, (*matrix, starts, *triangle), bounds)
-        return cls(A.shape, nnz, starts, *triangle, diagonal, on_diagonal)
-
-    def to_csr(self) -> csr_array[Any]:
-        """Return the whole matrix."""
-        indptr = np.zeros(self.shape[0] + 1, dtype=self.starts.dtype)
-        _count_rows(self.starts, self.indices, self.on_diagonal, indptr)
-        A = self.empty_csr(indptr)
-        triangle = self.starts, self.indices, self.data, self.diagonal, self.on_diagonal
-        _mirror(*triangle, indptr[:-1].copy(), A.indices, A.data)
-        return A
+        return cls(A.shape, nnz, starts, *triangle, diagonal)
 
     @classmethod
     def can_hold(cls, blocks: RowBlocks) -> NDArray[np.bool_]:
@@ -99,13 +87,11 @@ class SymmetricCSR(StorageFormat):
 
     @classmethod
     def stored_entries(cls, blocks: RowBlocks) -> NDArray[np.int64]:
-        """Return the entries below the diagonal and a diagonal, for blocks that are symmetric matrices."""
         return cls._below(blocks) + blocks.rows
 
     @classmethod
     def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> NDArray[np.int64]:
-        """Return the size in bytes of each block that is a symmetric matrix."""
-        by_rows = (blocks.rows + 1) * index_bytes + blocks.rows * (value_bytes + 1)
+        by_rows = (blocks.rows + 1) * index_bytes + blocks.rows * value_bytes
         return cls._below(blocks) * (value_bytes + index_bytes) + by_rows
 
     @staticmethod
@@ -116,7 +102,6 @@ class SymmetricCSR(StorageFormat):
 
     @classmethod
     def refuse_unsuited(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> None:
-        """Raise a SymmetryError if the matrix is not symmetric."""
         if blocks.matrix.symmetry.triangle_nnz is None:
             _refuse("a matrix that differs from its transpose, or whose rows are not sorted")
 
@@ -219,31 +204,3 @@ def _copy_below(  # type: ignore[no-untyped-def]
         for place in range(np.uint64(starts[i]), np.uint64(starts[i + _ONE])):
             triangle_indices[place] = indices[place + shift]
             triangle_data[place] = data[place + shift]
-
-
-@njit(nogil=True, cache=True)
-def _count_rows(starts, triangle_indices, on_diagonal, indptr):  # type: ignore[no-untyped-def]
-    for i in range(len(on_diagonal)):
-        indptr[i + 1] += starts[i + 1] - starts[i] + on_diagonal[i]
-        for place in range(starts[i], starts[i + 1]):
-            indptr[triangle_indices[place] + 1] += 1
-
-
-@njit(nogil=True, cache=True)
-def _mirror(  # type: ignore[no-untyped-def]
-    starts, triangle_indices, triangle_data, diagonal, on_diagonal, heads, indices, data
-):
-    """Write each entry into its row and its mirror image into the row of its column, rows ascending."""
-    for i in range(len(starts) - 1):
-        for place in range(starts[i], starts[i + 1]):
-            column = triangle_indices[place]
-            indices[heads[i]] = column
-            data[heads[i]] = triangle_data[place]
-            heads[i] += 1
-            indices[heads[column]] = i
-            data[heads[column]] = triangle_data[place]
-            heads[column] += 1
-        if on_diagonal[i]:
-            indices[heads[i]] = i
-            data[heads[i]] = diagonal[i]
-            heads[i] += 1

@@ -47,6 +47,12 @@ class Cache:
     shared_by: int
 
 
+def shared_caches(sheet: DataSheet) -> tuple[Cache, ...]:
+    """Return the caches of a data sheet, each as one that all cores share."""
+    sizes = (2, sheet.l2_bytes), (3, sheet.l3_bytes)
+    return tuple(Cache(level, size, 1) for level, size in sizes if size)
+
+
 @dataclass(frozen=True, slots=True)
 class Machine:
     """What a machine is made of.
@@ -117,7 +123,6 @@ class Machine:
         return f"{_slug(self.processor) or 'machine'}-{self.threads}t-{digest}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the description as plain data, without keys whose value is missing."""
         described = dataclasses.asdict(self)
         return {key: value for key, value in described.items() if value is not None}
 

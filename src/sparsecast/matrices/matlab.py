@@ -101,7 +101,6 @@ class _Elements:
         return kind, self._content[first : first + length]
 
     def numbers(self, *expected: int) -> npt.NDArray[Any]:
-        """Return the next element as an array of numbers in this machine's byte order."""
         kind, content = self.next(*(expected or _NUMBERS))
         stored = np.dtype(f"{self._order}{_NUMBERS[kind]}")
         return np.frombuffer(content, dtype=stored).astype(stored.newbyteorder("="), copy=False)

@@ -33,7 +33,6 @@ class CommandMeter:
         self._read()
 
     def joules(self) -> float | None:
-        """Return what the command prints now, None where it prints no number."""
         try:
             return self._read()
         except MeterError:

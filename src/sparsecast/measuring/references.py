@@ -160,7 +160,6 @@ class ReferenceMonitor:
         return True
 
     def time(self) -> None:
-        """Time all references now."""
         for level, reference in self._references.items():
             is_full = self._cores is None or self._cores.wait(_MOST_S)[0]
             found = self._clock_s(), reference.seconds(self._clock)

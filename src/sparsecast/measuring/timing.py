@@ -138,7 +138,6 @@ class HostClock:
     least_calls = 0
 
     def seconds(self, call: Call, times: int) -> float:
-        """Return the seconds that so many calls take together."""
         start = perf_counter()
         for _ in range(times):
             call()
@@ -189,7 +188,6 @@ class _Patience:
     left_s: float
 
     def wait(self) -> tuple[bool, float]:
-        """Wait for full speed; return whether it was reached, and the seconds used."""
         is_full, used_s = self.cores.wait(self.left_s)
         self.left_s -= used_s
         return is_full, used_s
@@ -244,7 +242,6 @@ class _Series:
         return waited_s
 
     def timing(self) -> Timing:
-        """Return the summary; where every run of alpha calls was disturbed, plain means bound the time."""
         alpha, alpha_s = self.alpha, low(self._alpha_s)
         if alpha_s >= min(self._beta_s):
             alpha, alpha_s = 0, 0.0

@@ -65,27 +65,21 @@ class LocalSpace:
     dtype: np.dtype[Any]
 
     def zeros(self) -> NDArray[Any]:
-        """Return zeros."""
         return np.zeros(self.size, dtype=self.dtype)
 
     def host_zeros(self) -> NDArray[Any]:
-        """Return zeros."""
         return np.zeros(self.size, dtype=self.dtype)
 
     def arrays(self, x: NDArray[Any]) -> Sequence[NDArray[Any]]:
-        """Return the vector itself: it is whole."""
         return (x,)
 
     def dot(self, x: NDArray[Any], y: NDArray[Any]) -> Any:
-        """Return the inner product of two vectors: the sum of conj(x) y."""
         return np.vdot(x, y)
 
     def norm(self, x: NDArray[Any]) -> float:
-        """Return the Euclidean norm of a vector."""
         return float(np.linalg.norm(x))
 
     def total(self, own: float) -> float:
-        """Return the sum itself: the vectors are whole."""
         return own
 
 

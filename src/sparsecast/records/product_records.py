@@ -1,4 +1,4 @@
-"""The data that rooms exchange: Candidate, Record, Bandwidth, Estimate, Forecast.
+"""The data that packages exchange: Candidate, Record, Bandwidth, Estimate, Forecast.
 
 Units are SI and stand in the name. Missing is ``None``, never 0 and never a default constant.
 """
@@ -106,22 +106,18 @@ class Candidate:
 
     @property
     def value_bytes(self) -> int:
-        """Size of a value."""
         return VALUE_BYTES[self.dtype]
 
     @property
     def index_bytes(self) -> int:
-        """Size of a column index."""
         return self.index_bits // 8
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the Candidate as plain data."""
         named = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         return {**named, "parameters": dict(self.parameters)}
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Candidate:
-        """Return the Candidate that `to_dict` stored."""
         return cls(**{**stored, "parameters": Parameters(stored["parameters"])})
 
 
@@ -190,7 +186,7 @@ class Record:
     regime : str
         ``"warm"`` or ``"cold"`` caches.
     error : float or None
-        Largest over the rows of abs(y - oracle) / sum of abs(a x), checked before the time is believed.
+        Largest over the rows of abs(y - reference) / sum of abs(a x), checked before the time counts.
     convert_s : float or None
         Seconds to build the format from CSR, 0 for CSR itself; on a device with the transfer, CSR's too.
     stored_bytes, traffic_bytes : int
@@ -333,7 +329,6 @@ class Bandwidth:
 
     @property
     def bandwidth_bytes_per_s(self) -> float:
-        """The bandwidth."""
         return self.bytes / self.time_s
 
 

@@ -43,19 +43,15 @@ class Processor(Device):
     may_read_energy: ClassVar[bool] = True
 
     def describe(self, index: int | None = None) -> Machine:
-        """Return this machine."""
         return detect()
 
     def threads(self, machine: Machine, asked: int | None) -> int:
-        """Return the threads that share the rows, by default all of the machine's."""
         return machine.checked_threads(asked)
 
     def threads_text(self, threads: int) -> str:
-        """Return ``"1 thread"``, ``"2 threads"``."""
         return f"{threads} thread{'s' if threads > 1 else ''}"
 
     def clock(self) -> HostClock:
-        """Return the clock of the host."""
         return HostClock()
 
     def meter(self) -> Meter | None:
@@ -68,7 +64,6 @@ class Processor(Device):
             return None  # energy is then not measured, which a Record says by None
 
     def unmetered(self) -> str:
-        """Return why a counter that is there cannot be read; empty where none is, or it can."""
         from sparsecast.measuring.meters import processor_meter
 
         try:
@@ -78,7 +73,6 @@ class Processor(Device):
         return ""
 
     def frequency_hz(self) -> float | None:
-        """Return the mean frequency of the cores, None where the system does not tell it."""
         from sparsecast.measuring.frequency import Frequencies
 
         return Frequencies().mean_hz()
@@ -91,7 +85,6 @@ class Processor(Device):
         return ReferenceMonitor(references(sizes, threads), cores=self.core_speed(threads))
 
     def core_speed(self, threads: int) -> CoreSpeed:
-        """Return what tells whether so many cores run at full speed."""
         from sparsecast.measuring.core_speed import core_speed
 
         return core_speed(threads)
@@ -107,13 +100,11 @@ class Processor(Device):
         return [*sorted(within), min(beyond, _MOST_BEYOND_BYTES)]
 
     def bandwidth_calls(self, size_bytes: int, threads: int) -> dict[str, Call]:
-        """Return the read of an array by so many threads."""
         from sparsecast.measuring.memory_read import memory_read
 
         return {"read": memory_read(size_bytes, threads)}
 
     def bind(self, A: csr_array[Any], candidate: Candidate) -> tuple[Bound, float]:
-        """Return the bound candidate, and the seconds to build its format: 0 for CSR itself."""
         bound, took_s = super().bind(A, candidate)
         return bound, took_s if bound.matrix.is_converted else 0.0
 

@@ -22,15 +22,12 @@ class NvidiaGPU(GPUDevice):
     name: ClassVar[str] = "cuda"
 
     def describe(self, index: int | None = None) -> Machine:
-        """Return this machine with its GPU of that number, and compute on that from now on."""
         return replace(detect(), device=self.name, gpu=detect_gpu(index))
 
     def require_library(self) -> None:
-        """Raise a DeviceError if numba-cuda, the driver or a device is missing."""
         numba_cuda()
 
     def meter(self) -> Meter | None:
-        """Return the energy counter of the GPU, None where there is none that can be read."""
         from sparsecast.devices.cuda.meter import NvmlMeter
 
         try:
@@ -39,5 +36,4 @@ class NvidiaGPU(GPUDevice):
             return None  # energy is then not measured, which a Record says by None
 
     def errors(self) -> AbstractContextManager[None]:
-        """Return a context that turns errors of the driver into ours, in one line."""
         return driver_errors()

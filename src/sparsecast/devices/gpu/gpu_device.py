@@ -75,7 +75,6 @@ class GPUDevice(Device):
 
     @property
     def regime(self) -> str:
-        """``"cold"`` where copies are used in turn, else ``"warm"``."""
         return "cold" if self.cold_bytes else "warm"
 
     def threads(self, machine: Machine, asked: int | None) -> int:
@@ -87,7 +86,6 @@ class GPUDevice(Device):
         return 1
 
     def clock(self) -> Clock:
-        """Return the clock of the GPU."""
         from sparsecast.devices.gpu.clock import EventClock
 
         self.require_library()
@@ -99,7 +97,6 @@ class GPUDevice(Device):
         return sorted({*_TRANSFER_BYTES, 4 * machine.gpu.l2_bytes})
 
     def bandwidth_calls(self, size_bytes: int, threads: int) -> dict[str, Call]:
-        """Return the read and the copy of an array on the GPU, and transfers of up to 256 MiB."""
         from sparsecast.devices.gpu import clock
 
         calls = {"read": clock.device_read(size_bytes), "copy": clock.device_copy(size_bytes)}
@@ -131,7 +128,6 @@ class GPUDevice(Device):
         return min(on_gpu, here, INT32_MAX)
 
     def calibrated(self, chosen: Sequence[Candidate]) -> list[Candidate]:
-        """Return the Candidates in every variant of their kernels."""
         return [
             replace(candidate, kernel=variant)
             for candidate in chosen
@@ -150,13 +146,11 @@ class GPUDevice(Device):
         return bound, perf_counter() - start
 
     def put(self, array: np.ndarray[Any, Any]) -> Any:
-        """Return a copy on the GPU."""
         from sparsecast.devices.gpu.launching import upload
 
         return upload("vectors", array)[0]
 
     def take(self, array: Any) -> np.ndarray[Any, Any]:
-        """Return a copy on the host, after all that is queued."""
         return np.asarray(array.copy_to_host())
 
     def call(self, candidate: Candidate, bound: Bound, x: Any, out: Any) -> Call:
@@ -180,7 +174,6 @@ class GPUDevice(Device):
         return _in_turn(used)
 
     def operator_type(self) -> type[BlockOperator]:
-        """Return that of operators that take vectors on the GPU as they are, and queue all blocks at once."""
         from sparsecast.devices.gpu.operator import DeviceOperator
 
         return DeviceOperator

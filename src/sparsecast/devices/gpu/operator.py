@@ -32,15 +32,12 @@ class DeviceSpace(LocalSpace):
     """
 
     def zeros(self) -> DeviceArray:
-        """Return a new vector of zeros on the device."""
         return upload("a vector", np.zeros(self.size, dtype=self.dtype))[0]
 
     def dot(self, x: DeviceArray, y: DeviceArray) -> Any:
-        """Return the sum of conj(x) y."""
         return super().dot(_on_host(x), _on_host(y))
 
     def norm(self, x: DeviceArray) -> float:
-        """Return the Euclidean norm of a vector."""
         return super().norm(_on_host(x))
 
 
@@ -66,12 +63,10 @@ class DeviceOperator(BlockOperator):
 
     @property
     def domain(self) -> DeviceSpace:
-        """The space of x on the device."""
         return DeviceSpace(self.shape[1], self.dtype)
 
     @property
     def range(self) -> DeviceSpace:
-        """The space of y on the device."""
         return DeviceSpace(self.shape[0], self.dtype)
 
     def dot(self, x: Any) -> Any:

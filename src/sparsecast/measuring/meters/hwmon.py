@@ -23,7 +23,6 @@ class HwmonMeter(ProcessorMeter):
 
     @classmethod
     def is_present(cls) -> bool:
-        """Tell whether there is a counter of a socket."""
         return bool(cls._counters())
 
     @classmethod
@@ -42,7 +41,6 @@ class HwmonMeter(ProcessorMeter):
             ) from error
 
     def joules(self) -> float | None:
-        """Return the joules of all sockets since the system began, None where one does not answer."""
         try:
             return self._read()
         except (OSError, ValueError):

@@ -64,7 +64,6 @@ class PerfMeter(ProcessorMeter):
         self._counters += [(_open_event(kind, config, processor), joules) for processor in sockets]
 
     def joules(self) -> float | None:
-        """Return the joules since the meter was made; None if an event cannot be read any more."""
         if not self._counters:
             return None
         try:
@@ -75,7 +74,6 @@ class PerfMeter(ProcessorMeter):
             return None
 
     def close(self) -> None:
-        """Close the events."""
         while self._counters:
             os.close(self._counters.pop()[0])
 

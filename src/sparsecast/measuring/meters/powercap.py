@@ -54,7 +54,6 @@ class PowercapMeter(ProcessorMeter):
         self._counters = [_Counter(zone) for zone in self.root.glob(_ZONES) if _domain(zone) in _COUNTED]
 
     def joules(self) -> float | None:
-        """Return the joules of packages and memory since the meter was made; None if one cannot be read."""
         try:
             return sum(counter.joules() for counter in self._counters)
         except MeterError:

@@ -128,7 +128,6 @@ class ConjugateGradients(Application):
         return Iterations(min(expected, max(rows, tried + 1)), tried + 1, min(high, most), why, tried)
 
     def run(self, op: Operator, most: int, on_iteration: OnIteration, laps: Laps) -> Solution:
-        """Solve for an x of ones, and time the loops."""
         ones = op.domain.host_zeros()
         for array in op.domain.arrays(ones):
             array[:] = 1

@@ -105,7 +105,6 @@ class PageRankOfGraph(Application):
         return Iterations(tried + round(math.sqrt(low * high)), tried + low, tried + high, why, tried)
 
     def run(self, op: Operator, most: int, on_iteration: OnIteration, laps: Laps) -> PageRank:
-        """Return the ranks, and time the loops."""
         laps.start()
         return self.ranked(op, most, on_iteration, laps)
 

@@ -27,7 +27,6 @@ class Loops:
         return [loop(*numbers, *arrays) for arrays in zip(*map(self.space.arrays, vectors), strict=True)]
 
     def total(self, loop: Callable[..., float], *arguments: Any) -> float:
-        """Return the sum of what a loop returns, over all arrays and processes."""
         return self.space.total(sum(self.run(loop, *arguments)))
 
     def totals(self, loop: Callable[..., tuple[float, ...]], *arguments: Any) -> list[float]:

@@ -33,10 +33,6 @@ class ShortCSR(StorageFormat):
         cls.refuse_excess(nnz, nnz, A.indptr.nbytes + nnz * (2 + A.data.itemsize))
         return cls(A.shape, nnz, A.indptr, A.indices[:nnz].astype(np.uint16), A.data[:nnz])
 
-    def to_csr(self) -> csr_array[Any]:
-        wide = self.indices.astype(self.indptr.dtype)
-        return csr_array((self.data, wide, self.indptr), shape=self.shape)
-
     @classmethod
     def stored_entries(cls, blocks: RowBlocks) -> NDArray[np.int64]:
         return blocks.nnz
