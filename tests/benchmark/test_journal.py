@@ -109,7 +109,6 @@ def test_a_record_that_nobody_can_have_measured_is_refused_with_its_line(written
     lines = [json.loads(each) for each in written.read_text().splitlines()]
     lines[line]["record"][name] = value
     written.write_text("".join(json.dumps(each) + "\n" for each in lines))
-    number = line + 1 if line > 0 else len(lines)
     with pytest.raises(ProfileError):
         read_journal(written)
 

@@ -419,7 +419,7 @@ def test_a_real_calibration_of_the_indispensable_matrices_serves_the_models(reco
     for name in MODELS.names():
         if MODELS.get(name).quantity != "time":
             continue  # no meter counted anything here
-        if suite := MODELS.get(name).suite:
+        if MODELS.get(name).suite:
             with pytest.raises(ProfileError):
                 MODELS.get(name)().fit(TrainingSet.of(profile))
             continue

@@ -51,37 +51,6 @@ def test_is_registered_under_its_own_name_and_frozen(name, build):
         built.nnz = 0
 
 
-<<<<<<< HEAD
-def test_round_trip_changes_nothing(matrices, in_type, build, typed_format):
-    name, dtype, bits = typed_format
-    for what, given in matrices.items():
-        A = in_type(given, dtype, bits)
-        built = build(name, A)
-        if built is None:
-            continue
-        again = built.to_csr()
-        nnz = int(A.indptr[-1])
-        assert again.shape == A.shape == built.shape and built.nnz == nnz, what
-        assert built.dtype == again.dtype == np.dtype(dtype), what
-        assert again.indices.dtype == again.indptr.dtype == A.indices.dtype, what
-        assert np.array_equal(again.indptr, A.indptr), what
-        assert np.array_equal(again.indices, A.indices[:nnz]), what
-        assert again.data.tobytes() == A.data[:nnz].tobytes(), what
-
-
-@every_format
-@pytest.mark.parametrize("dtype", ("float64", "complex128"))
-def test_round_trip_keeps_values_that_are_not_finite_and_the_sign_of_zero(
-    matrices, in_type, build, name, dtype
-):
-    A = in_type(matrices["symmetric: dense"], dtype).copy()
-    for row, value in enumerate((np.nan, np.inf, -np.inf, -0.0, 0.0)):
-        A[row, row + 7] = A[row + 7, row] = A[row + 9, row + 9] = value
-    assert build(name, A).to_csr().data.tobytes() == A.data.tobytes()
-
-
-=======
->>>>>>> main
 @every_format
 def test_conversions_in_threads_make_the_same_arrays(matrices, build, name, monkeypatch):
     alone = {what: build(name, A) for what, A in matrices.items()}
@@ -157,17 +126,10 @@ def test_stored_entries_are_those_of_the_values(matrices, build, name):
         assert 2 * values >= built.nnz, what  # of a symmetric matrix a format may hold one triangle
 
 
-<<<<<<< HEAD
-def test_traffic_counts_values_x_and_y_and_no_bookkeeping(matrices, in_type, build, typed_format):
+def test_traffic_counts_arrays_x_and_y(matrices, in_type, build, typed_format):
     name, dtype, bits = typed_format
     for what, given in matrices.items():
         A = in_type(given, dtype, bits)
-=======
-@every_format
-@every_type
-def test_traffic_counts_arrays_x_and_y(in_pairs, build, name, dtype):
-    for what, A, _ in in_pairs(name, dtype):
->>>>>>> main
         built = build(name, A)
         if built is None:
             continue

