@@ -233,11 +233,6 @@ def test_any_sparse_matrix_of_scipy_is_taken(recorded, kind):
     assert np.allclose(sc.compile(A, made) @ np.ones(40), A @ np.ones(40))
 
 
-def test_whole_numbers_are_computed_in_double_precision(recorded):
-    A = sc.gallery("banded", n=40).astype(np.int32)
-    check(A.astype(float), sc.compile(A, sc.plan(A, recorded)))
-
-
 @pytest.mark.parametrize("wrong", [np.eye(3), [[1, 2]], "cant.mtx", None, np.eye(3) * 1j])
 def test_what_is_no_sparse_matrix_is_refused(recorded, wrong):
     for question in (sc.predict, sc.plan, sc.structure):
@@ -407,16 +402,6 @@ def test_machines_lists_what_can_be_used_and_what_cannot(own):
     assert api.contents(Profile(here, ())) == "no records"
 
 
-def test_entries_counted_with_64_bits_promote_columns_of_32(recorded):
-    A = sc.gallery("poisson2d", n=30)
-    wide = scipy.sparse.csr_array(A.shape)
-    wide.indptr, wide.indices, wide.data = A.indptr.astype(np.int64), A.indices, A.data
-    planned = sc.plan(wide, recorded, threads=1)
-    assert {block.candidate.index_bits for block in planned.blocks} == {64}
-    x = np.random.default_rng(0).uniform(-1, 1, 900)
-    np.testing.assert_allclose(sc.compile(wide, planned) @ x, A @ x, rtol=1e-13, atol=1e-14)
-
-
 def test_formats_that_the_model_does_not_know_are_named(recorded):
     A = sc.gallery("poisson2d", n=30)
     table = sc.predict(A, recorded, threads=1, model="guo")
@@ -478,12 +463,6 @@ def test_a_device_that_is_too_small_is_left_out_with_its_reason(recorded, gpu_pr
     assert list(found.refused) == ["cuda"] and "expected" in found.refused["cuda"]
     with pytest.raises(MatrixSizeError):
         api.place(A, "cuda", (small,))
-
-
-def test_transfers_that_were_never_measured_are_not_guessed(recorded, gpu_profile):
-    silent = dataclasses.replace(gpu_profile, bandwidths=())
-    with pytest.raises(ProfileError):
-        api.place(sc.gallery("poisson2d", n=9), "cpu,cuda", (recorded, silent), threads=1)
 
 
 def test_a_model_with_kernels_of_its_own_forecasts_them(gpu_profile):
@@ -550,21 +529,6 @@ def test_a_plan_is_built_and_checked_on_the_device_that_is_named(gpu_profile, mo
     assert selected == [1, 1]
 
 
-def test_measuring_candidates_stays_on_the_current_device(gpu_profile, monkeypatch):
-    described = []
-
-    def current(index):
-        described.append(index)
-        raise DeviceError("no device: expected to get this far")
-
-    monkeypatch.setattr("sparsecast.devices.cuda.nvidia.detect_gpu", current)
-    A = sc.gallery("poisson2d", n=9)
-    for device in (None, "cuda:1", "cpu"):
-        with pytest.raises(DeviceError):
-            sc.measure(A, sc.predict(A, gpu_profile), **({"device": device} if device else {}))
-    assert described == [None, 1, None], "only a number that is named is switched to"
-
-
 def test_a_plan_whose_blocks_exceed_the_memory_is_none(gpu_profile):
     A = sc.gallery("poisson2d", n=60)
     faster = tuple(
@@ -586,13 +550,6 @@ def test_a_plan_whose_blocks_exceed_the_memory_is_none(gpu_profile):
     planned = sc.plan(A, dataclasses.replace(gpu_profile, machine=machine), iterations=10**9)
     size = sum(int(target.format_bytes(b.candidate.format, blocks)[0]) for b in planned.blocks)
     assert len(planned.blocks) == 1 and size <= csr
-
-
-def test_a_question_about_no_device_starts_nothing(short_calibration):
-    for ask in (sc.predict, sc.plan):
-        with pytest.raises(InputError):
-            ask(sc.gallery("poisson2d", n=9), device="")
-    assert short_calibration == []
 
 
 @pytest.fixture

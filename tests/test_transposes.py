@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-import scipy.linalg
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, diags_array, eye_array
@@ -76,7 +75,6 @@ RECTANGULAR["wide complex"] = csr_array((RECTANGULAR["tall"] * (1 + 0.5j)).T)
 RECTANGULAR["wide complex"].data.imag[::3] = 1
 ALL = SQUARE | RECTANGULAR
 
-every_square = pytest.mark.parametrize("kind", SQUARE)
 every_kind = pytest.mark.parametrize("kind", ALL)
 every_blocking = pytest.mark.parametrize("blocks", (1, 4))
 
@@ -268,42 +266,10 @@ def test_adjoints_are_adjoint_and_linear_exactly(found, factor):
 # Sums, multiples, products and powers
 
 
-@every_square
-@every_blocking
-def test_compositions_and_their_adjoints(kind, blocks):
-    A, other = SQUARE[kind], SQUARE["general"]
-    op, second = operator(A, blocks), operator(other, 3)
-    dense, dense2 = A.toarray(), other.toarray()
-    identity = solvers.aslinearoperator(eye_array(49, format="csr"))
-    for found, expected in (
-        (op + second, dense + dense2),
-        (op - second, dense - dense2),
-        (-op, -dense),
-        (2 * op, 2 * dense),
-        (op * (1 + 2j), (1 + 2j) * dense),
-        (op / 4, dense / 4),
-        (op @ second, dense @ dense2),
-        (op**3, dense @ dense @ dense),
-        (op**0, np.eye(49)),
-        (op.T @ op.H + 2j * identity, dense.T @ dense.conj().T + 2j * np.eye(49)),
-    ):
-        for dtype in (float, complex):
-            x = vector(49, dtype)
-            X = np.stack((x, x[::-1]), axis=1)
-            close = {"rtol": 1e-11, "atol": 1e-11}
-            np.testing.assert_allclose(found @ x, expected @ x, **close)
-            np.testing.assert_allclose(found @ X, expected @ X, **close)
-            np.testing.assert_allclose(found.H @ x, expected.conj().T @ x, **close)
-            np.testing.assert_allclose(found.T @ x, expected.T @ x, **close)
-            np.testing.assert_allclose(found.T @ X, expected.T @ X, **close)
-            np.testing.assert_allclose(found.rmatmat(X), expected.conj().T @ X, **close)
-            np.testing.assert_allclose(found.H.H @ x, expected @ x, **close)
-
-
 # SciPy's solvers
 
 
-SYSTEMS = ("cg", "cgs", "bicg", "bicgstab", "gmres", "lgmres", "minres", "qmr", "gcrotmk", "tfqmr")
+SYSTEMS = ("cg", "bicg", "gmres", "minres", "qmr")
 #: Of solvers that do not take every matrix, the kinds that they take.
 TAKEN = {"cg": ("symmetric", "hermitian"), "minres": ("symmetric",)}
 
@@ -332,45 +298,6 @@ def test_least_squares(solver, kind, blocks):
     x = solve(operator(A, blocks), b, atol=1e-13, btol=1e-13, **{limit: 1000})[0]
     expected = np.linalg.lstsq(A.toarray(), b)[0]
     np.testing.assert_allclose(x, expected, rtol=1e-6, atol=1e-7)
-
-
-@pytest.mark.parametrize("solver", ("arpack", "propack", "lobpcg"))
-@every_kind
-@every_blocking
-def test_singular_values(solver, kind, blocks):
-    A = ALL[kind]
-    U, found, V = solvers.svds(operator(A, blocks), k=3, solver=solver, rng=0, maxiter=500)
-    expected = np.linalg.svd(A.toarray(), compute_uv=False)[:3]
-    np.testing.assert_allclose(np.sort(found)[::-1], expected, rtol=1e-6)
-    if solver != "lobpcg":  # which squares the condition
-        np.testing.assert_allclose(A.toarray() @ V.conj().T, U * found, atol=1e-6)
-
-
-@every_square
-@every_blocking
-def test_eigenvalues(kind, blocks):
-    A = SQUARE[kind]
-    op, dense, v0 = operator(A, blocks), A.toarray(), vector(49, A.dtype)
-    largest = np.sort(np.abs(np.linalg.eigvals(dense)))[:-5:-1]
-    found = solvers.eigs(op, k=4, v0=v0, return_eigenvectors=False)
-    np.testing.assert_allclose(np.sort(np.abs(found))[::-1], largest, rtol=1e-8)
-    if kind in TAKEN["cg"]:
-        found = solvers.eigsh(op, k=4, v0=v0, return_eigenvectors=False)
-        np.testing.assert_allclose(np.sort(found)[::-1], largest, rtol=1e-8)
-        X = np.stack([vector(49, A.dtype, seed) for seed in range(3)], axis=1)
-        found, _ = solvers.lobpcg(op, X, tol=1e-8, maxiter=200)
-        np.testing.assert_allclose(np.sort(found)[::-1], largest[:3], rtol=1e-7)
-
-
-@every_square
-@every_blocking
-def test_exponentials_and_norms(kind, blocks):
-    A, op = SQUARE[kind], operator(SQUARE[kind], blocks)
-    b = vector(49, A.dtype)
-    found = solvers.expm_multiply(op, b, traceA=A.trace())
-    np.testing.assert_allclose(found, scipy.linalg.expm(A.toarray()) @ b, rtol=1e-9, atol=1e-9)
-    norm = np.abs(A.toarray()).sum(axis=0).max()
-    assert norm / 3 <= solvers.onenormest(op) <= norm * (1 + 1e-12)
 
 
 # Spaces

@@ -141,14 +141,6 @@ def test_matrices_beyond_their_share_of_memory_are_left_out(run, measured, monke
     assert measured == []
 
 
-def test_complex_values_need_more_memory(run, measured, monkeypatch):
-    # Three values and 36 bytes an entry: 60 bytes in float64 and complex64, 84 in complex128.
-    monkeypatch.setattr("psutil.virtual_memory", lambda: type("Memory", (), {"available": 4 * 60 * 4020}))
-    for dtype in ("float64", "complex64", "complex128"):
-        run(targets=(dataclasses.replace(SETTING, dtype=dtype),)).run()
-    assert measured == NAMES * 2
-
-
 def test_progress_never_passes_its_end(run, measured):
     seen = []
     run(on_progress=lambda done_s, total_s, item: seen.append((done_s, total_s, item))).run()
@@ -178,14 +170,6 @@ def test_ctrl_c_keeps_what_was_measured(run, measured, monkeypatch, path, after)
     assert profile_matrices(profile) == NAMES[:after]
     assert Profile.load(path) == profile
     assert not path.with_suffix(".journal").exists()
-
-
-def test_ctrl_c_in_the_progress_keeps_what_was_measured_too(run, measured):
-    def press(done_s, total_s, item):
-        if item == NAMES[2]:
-            raise KeyboardInterrupt
-
-    assert profile_matrices(run(on_progress=press).run()) == NAMES[:2]
 
 
 class Killed(BaseException):
@@ -224,43 +208,6 @@ def test_figures_are_those_of_this_run_and_not_of_a_killed_one(run, measured, su
     (rating,) = ratings(taken.records, taken.machine)
     assert rating.dtype == "float64"
     assert {r.candidate.dtype for r in profile.records if r.suite == SUITE} == {"float64", "float32"}
-
-
-def test_nothing_is_compiled_for_what_does_not_fit_in_time(run, measured, suites, monkeypatch):
-    compiled = []
-    monkeypatch.setattr(
-        benchmark_run, "compiled_in_turn", lambda wanted, processes: compiled.append(wanted) or []
-    )
-    taken = run(budget_s=60.0, rating=Gahvari((UNBLOCKED,)), targets=(SETTING,))
-    taken._budget.end_s = 20.0
-    taken.run()
-    assert (measured, compiled) == ([], [])
-
-
-@pytest.mark.parametrize("lost", [1, 40, 2000])
-def test_a_torn_last_line_counts_for_nothing_and_hurts_nothing(killed_run, run, measured, path, lost):
-    journal = path.with_suffix(".journal")
-    text = journal.read_text()
-    journal.write_text(text[: max(len(text) - lost, text.rstrip("\n").rfind("\n") + 2)])
-    assert profile_matrices(run().run()) == NAMES
-    assert set(NAMES[3:]) <= set(measured)
-
-
-def test_a_run_killed_twice_is_taken_up_again(killed_run, run, measured, monkeypatch, path):
-    journal = path.with_suffix(".journal")
-    journal.write_text(journal.read_text()[:-30])
-    with monkeypatch.context() as patch:
-        breaking_off(patch, 1, Killed)
-        with pytest.raises(Killed):
-            run().run()
-    assert profile_matrices(run().run()) == NAMES
-
-
-def test_another_calibration_replaces_the_old_times(run, measured, path):
-    first = run().run()
-    again = run().run()
-    assert measured == NAMES * 2
-    assert len(again.records) == len(first.records)
 
 
 def test_a_device_that_is_lost_leaves_what_was_measured_in_the_journal(run, measured, path, monkeypatch):
@@ -318,15 +265,6 @@ def test_a_damaged_profile_is_not_written_over(run, measured, path):
     assert measured == []
 
 
-def test_another_machines_profile_is_not_written_over(run, measured, path, recorded):
-    other = Profile(dataclasses.replace(recorded.machine, processor="other"), ())
-    before = other.save(path).read_bytes()
-    with pytest.raises(ProfileError):
-        run().run()
-    assert path.read_bytes() == before
-    assert measured == []
-
-
 @pytest.mark.parametrize("budget_s", [-1.0, 0.0, LEAST_BUDGET_S - 0.1, float("nan"), float("-inf")])
 def test_a_budget_that_is_too_small_is_refused_with_the_least(run, budget_s):
     with pytest.raises(InputError):
@@ -347,19 +285,6 @@ def test_two_calibrations_at_once_are_one_too_many(run, measured, path):
     ):
         run().run()
     assert measured == []
-
-
-def test_a_profile_that_cannot_be_saved_leaves_its_journal(run, measured, path, monkeypatch):
-    def full(self, target=None):
-        raise StorageError("full")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Profile, "save", full)
-        with pytest.raises(StorageError):
-            run().run()
-    measured.clear()
-    assert profile_matrices(run().run()) == NAMES
-    assert measured == [], "everything was in the journal"
 
 
 def test_suites_of_papers_come_in_turn_after_what_is_held_out(run, measured, small_suite, monkeypatch):
@@ -491,12 +416,6 @@ def test_a_quick_calibration_has_no_time_for_it(run, measured, suites):
     assert suites == []
 
 
-def test_threads_are_measured_together_and_types_in_turn(run, measured, suites):
-    two = dataclasses.replace(SETTING, threads=2)
-    run(targets=(two, SETTING, SINGLE), rating=Gahvari((UNBLOCKED,))).run()
-    assert [suite.targets for suite in suites] == [[two, SETTING], [SINGLE]]
-
-
 @pytest.mark.parametrize(("budget_s", "kept"), [(60.0, 1), (149.0, 1), (150.0, 2), (float("inf"), 2)])
 def test_a_small_budget_rates_the_most_wanted_settings_only(run, budget_s, kept):
     taken = run(budget_s=budget_s, targets=(SETTING, SINGLE), rating=Gahvari())
@@ -518,17 +437,6 @@ def test_the_largest_problem_follows_from_memory_and_it_is_said(run, measured, s
     assert suites[0].dimensions == (512, 1024, 2048, 4096)
     assert taken.rating.range_ends["float64"] >= 1 << 20
     assert taken.notes[0].startswith("float64: memory suffices for dimensions up to 4,096 of ")
-
-
-def test_ctrl_c_in_the_synthetic_suite_keeps_what_was_measured(run, measured, suites, path):
-    def press(done_s, total_s, item):
-        if suites:
-            raise KeyboardInterrupt
-
-    taken = run(rating=Gahvari((UNBLOCKED,)), on_progress=press)
-    assert profile_matrices(taken.run()) == [Point(UNBLOCKED, 512, 29).name]
-    assert taken.interrupted
-    assert Profile.load(path).records == tuple(taken.records)
 
 
 def test_a_measurement_beyond_the_budget_is_given_up(run, measured, monkeypatch, clock):

@@ -161,12 +161,6 @@ def test_mat_with_damaged_imaginary_parts(refusal, tmp_path, imaginary, words):
         assert load(path).data.imag.tolist() == [98, 97]
 
 
-def test_mat_of_the_collection_with_complex_values(tmp_path):
-    matrix = sample() * (1 - 2j)
-    savemat(tmp_path / "a.mat", {"Problem": {"name": "HB/a", "A": matrix}}, do_compression=True)
-    np.testing.assert_array_equal(load(tmp_path / "a.mat").toarray(), matrix.toarray())
-
-
 def test_npz_duplicates_zeros_and_order(tmp_path):
     path = npz_of(
         tmp_path / "a.npz",
@@ -180,13 +174,6 @@ def test_npz_duplicates_zeros_and_order(tmp_path):
     np.testing.assert_array_equal(held.indices, [0, 1, 2, 1])
     np.testing.assert_array_equal(held.data, [2, 0, 4, np.inf])
     assert (facts.duplicates, facts.explicit_zeros, facts.nonfinite) == (1, 1, 1)
-
-
-def test_npz_narrows_indices(tmp_path):
-    matrix = sample()
-    matrix.indices, matrix.indptr = matrix.indices.astype(np.int64), matrix.indptr.astype(np.int64)
-    sparse.save_npz(tmp_path / "a.npz", matrix)
-    assert load(tmp_path / "a.npz").indices.dtype == np.int32
 
 
 @pytest.mark.parametrize(
@@ -238,15 +225,6 @@ def test_npz_objects_are_never_loaded(refusal, tmp_path):
     np.savez(path, **csr_parts(data=trap), allow_pickle=True)
     assert "Python objects, which are never loaded" in refusal(path)
     assert not (tmp_path / "sprung").exists()
-
-
-def test_cut_npz(refusal, tmp_path):
-    path = tmp_path / "a.npz"
-    sparse.save_npz(path, sample(shape=(60, 60)))
-    whole = path.read_bytes()
-    for length in (0, 3, 50, len(whole) // 2, len(whole) - 30, len(whole) - 1):
-        path.write_bytes(whole[:length])
-        refusal(path)
 
 
 def npy_claiming(shape: tuple[int, ...], content: bytes = b"") -> bytes:

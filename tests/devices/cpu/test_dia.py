@@ -35,7 +35,7 @@ def between_guards(size, dtype, guard):
     return buffer, buffer[128 : 128 + size]
 
 
-@pytest.mark.parametrize("chunk_rows, dtype", zip(CHUNKS, cycle(DTYPES)))
+@pytest.mark.parametrize("chunk_rows, dtype", list(zip(CHUNKS, cycle(DTYPES))))
 def test_diagonals_that_enter_and_leave_within_a_chunk(chunk_rows, dtype):
     threads = (1, LIMIT)[CHUNKS.index(chunk_rows) % 2]
     for rows, cols in SHAPES:
