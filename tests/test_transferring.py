@@ -93,27 +93,12 @@ def test_published_results_answer_for_nothing_else(double, A):
         sc.predict(A, published, dtype="float32")
 
 
-def test_a_plan_says_what_it_is_from(double, A):
-    made = sc.plan(A, double, dtype="complex128", threads=2)
-    assert made.transferred_from == Setting("float64", 1)
-    assert any("Forecast from cpu float64 1 thread" in note for note in made.notes)
-    assert made.low_s < made.time_s < made.high_s
-    assert {(b.candidate.dtype, b.candidate.threads) for b in made.blocks} == {("complex128", 2)}
-
-
 def test_a_table_is_answered_too(double, A):
     structures = {"a": sc.structure(A), "b": sc.structure(sc.gallery("banded", n=500))}
     found = dict(api.predict_table(structures, double, dtype="complex64", threads=1))
     assert {each.transferred_from for each in found.values()} == {Setting("float64", 1)}
     whole = sc.predict(A, double, dtype="complex64", threads=1)
     assert [f.time_s for f in found["a"]] == pytest.approx([f.time_s for f in whole])
-
-
-def test_matrices_of_which_less_is_known_are_answered_too(double):
-    counted = api.read_question("counts:rows=5000&cols=5000&nnz=60000")[1]
-    found = sc.predict(counted, double, dtype="complex128", threads=1)
-    assert found.transferred_from == Setting("float64", 1)
-    assert any("without" in note for note in found.notes) and len(found) > 0
 
 
 def test_a_probe_and_measurements_keep_to_what_was_measured(double, A):

@@ -115,24 +115,6 @@ def test_every_loop_is_timed_as_often_as_it_runs(operator):
     assert {loop.name for loop in loops(0.5, divides=False)} | {PRODUCT} == {"L0", *laps.runs}
 
 
-def test_single_precision(operator):
-    A = rmat().astype(np.float32)
-    made = links(A)
-    found = pagerank(operator(made.matrix, "float32"), made.dangling, made.inverse_weight, epsilon=1e-5)
-    assert found.ranks.dtype == np.float32
-    np.testing.assert_allclose(found.ranks, oracle(rmat()), rtol=2e-4)
-
-
-def test_values_that_are_alike_are_not_copied():
-    A = rmat()
-    A.data[:] = 0.5
-    made = links(A)
-    assert np.shares_memory(made.matrix.data, A.data)
-    np.testing.assert_array_equal(made.matrix.toarray(), A.toarray().T)
-    np.testing.assert_array_equal(made.inverse_weight[made.dangling], 0)
-    assert links(weighted()).inverse_weight is None
-
-
 @pytest.mark.parametrize("name", ("unsorted", "duplicates", "spare room in the arrays", "explicit zeros"))
 def test_awkward_arrays(operator, matrices, name):
     A = matrices[name]

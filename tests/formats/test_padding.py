@@ -82,26 +82,6 @@ def test_hyb_threshold_is_the_rule_of_bell_and_garland_on_the_levels(lengths):
     assert threshold(np.array(lengths, dtype=np.int32)) == expected
 
 
-@pytest.mark.parametrize(
-    "lengths, width",
-    [
-        ([], 0),
-        ([0, 0, 0], 0),
-        ([9], 9),
-        ([5, 0, 0], 5),
-        ([5, 0, 0, 0], 0),
-        ([5, 5, 0, 0], 5),
-        ([1, 2, 3], 3),
-        ([70, 70, 70], 64),
-        ([127, 1, 1], 120),
-        ([128, 1, 1], 128),
-    ],
-)
-def test_hyb_threshold_on_known_rows(lengths, width):
-    assert threshold(np.array(lengths, dtype=np.int32)) == width
-    assert widest_level_that_a_third_of_the_rows_reaches(lengths) == width
-
-
 @given(row_lengths, st.integers(1, 9))
 def test_hyb_split_of_strips_is_that_of_the_rows(lengths, strip_rows):
     indptr = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))

@@ -107,35 +107,12 @@ def test_lengths_have_the_spread_asked_for(lengths, spread):
         assert found.max() <= 500 * (1 + spread * 3**0.5) + 2
 
 
-@pytest.mark.parametrize("mean", (4, 64))
-def test_binomial_lengths_have_their_own_deviation(mean):
-    found = np.diff(banded_matrix(20_000, mean, lengths="binomial", seed=3).indptr)
-    assert found.mean() == mean
-    assert found.std() == pytest.approx(math.sqrt(mean), rel=0.03)
-    # Of 4 throws a row in the mean, exp(-4) of the rows get none.
-    assert np.mean(found == 0) == pytest.approx(math.exp(-mean), abs=0.003)
-    with pytest.raises(InputError):
-        banded_matrix(100, mean, lengths="binomial", spread=0.1, seed=3)
-
-
-def test_fixed_lengths_differ_by_at_most_one_block():
-    assert set(np.diff(banded_matrix(1_000, 7.5, seed=0).indptr)) == {7, 8}
-    assert set(np.diff(banded_matrix(1_000, 24.5, block=(2, 2), seed=0).indptr)) == {24, 26}
-
-
 def test_places_within_a_band_are_spread_evenly():
     A = banded_matrix(20_000, 12, bands=[1] + [0] * 9, seed=1)
     away = (A.indices - rows_of(A))[(rows_of(A) > 2_000) & (rows_of(A) < 18_000)]
     counts, _ = np.histogram(away, bins=20, range=(-2_000, 2_000))
     assert counts.max() < 1.1 * counts.min()
     assert abs(A.data.mean()) < 0.01 and A.data.std() == pytest.approx(3**-0.5, rel=0.01)
-
-
-def test_a_seed_is_a_matrix():
-    one, same, other = (banded_matrix(500, 9, lengths="power", seed=seed) for seed in (3, 3, 4))
-    assert np.array_equal(one.indices, same.indices) and np.array_equal(one.data, same.data)
-    assert one.nnz == other.nnz and not np.array_equal(one.indptr, other.indptr)
-    assert not np.isin(one.data, other.data).any()
 
 
 @pytest.mark.parametrize(

@@ -73,13 +73,6 @@ def test_poisson_is_the_sum_of_second_differences():
     np.testing.assert_array_equal(gallery("poisson3d", n=n).toarray(), solid.toarray())
 
 
-def test_poisson_of_27_points_has_26_and_minus_one():
-    A = gallery("poisson3d", n=5, points=27)
-    assert set(A.data) == {26.0, -1.0}
-    assert A.nnz == 13**3
-    assert A[[62], :].nnz == 27
-
-
 @pytest.mark.parametrize("n", [1, 2, 9])
 def test_helmholtz_is_the_sum_of_second_differences_that_let_waves_out(n):
     k = 2 * np.pi / 7
@@ -175,11 +168,6 @@ def test_circuit_has_short_rows_and_a_few_very_long_ones():
     assert gallery("circuit", n=1).nnz == 1
 
 
-def test_seeds_matter():
-    for name in ("random", "rmat", "circuit"):
-        assert (gallery(name, **SMALL[name]) != gallery(name, **SMALL[name], seed=1)).nnz > 0
-
-
 def test_specifications():
     assert gallery_from_specification("poisson3d?n=3&points=27").nnz == 7**3
     assert (gallery_from_specification("rmat?scale=3") != gallery("rmat", scale=3, degree=16)).nnz == 0
@@ -216,12 +204,6 @@ def test_refusals_are_one_line(specification):
     assert isinstance(caught.value, UnknownNameError) == is_unknown
 
 
-@pytest.mark.parametrize("value", [2.0, "3", True, None])
-def test_values_that_are_not_integers_are_refused(value):
-    with pytest.raises(InputError):
-        gallery("poisson2d", n=value)
-
-
 @pytest.mark.parametrize(
     "specification",
     [
@@ -240,14 +222,3 @@ def test_values_that_are_not_integers_are_refused(value):
 def test_what_does_not_fit_is_refused_before_allocation(specification):
     with pytest.raises(MatrixSizeError):
         gallery_from_specification(specification)
-
-
-def test_available_memory_decides(monkeypatch):
-    monkeypatch.setattr("psutil.virtual_memory", lambda: type("Memory", (), {"available": 2000}))
-    assert gallery("poisson2d", n=3).nnz == 33
-    assert gallery("helmholtz2d", n=2).nnz == 12
-    with pytest.raises(MatrixSizeError):
-        gallery("helmholtz2d", n=5)  # whose 105 values are twice as large
-    assert gallery("poisson2d", n=5).nnz == 105
-    with pytest.raises(MatrixSizeError):
-        gallery("poisson2d", n=30)

@@ -110,14 +110,6 @@ def test_a_device_without_a_counter_is_refused_in_one_line(monkeypatch):
         NvmlMeter(UUID)
 
 
-def test_the_current_device_is_metered_whatever_its_number(monkeypatch):
-    monkeypatch.setitem(sys.modules, "pynvml", nvml([0, 1000]))
-    monkeypatch.setattr("sparsecast.devices.cuda.meter.device_uuid", lambda: UUID)
-    assert NvmlMeter().joules() == 1.0
-    with pytest.raises(DeviceError):
-        NvmlMeter("GPU-other")
-
-
 def test_nvml_finds_a_device_by_what_names_it():
     pynvml = pytest.importorskip("pynvml", reason="nvidia-ml-py is missing")
     assert callable(pynvml.nvmlDeviceGetHandleByUUID)

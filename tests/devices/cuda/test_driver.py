@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from contextlib import nullcontext
 from importlib.machinery import ModuleSpec
@@ -98,16 +97,6 @@ def test_our_own_faults_stay_what_they_are(error):
     assert raised.value is error
 
 
-def test_the_packages_raise_errors_of_these_names():
-    pytest.importorskip("numba_cuda", reason="numba-cuda is missing")
-    driver = importlib.import_module("numba.cuda.cudadrv.driver")
-    assert driver.CudaAPIError.__name__ == CudaAPIError.__name__
-    error = driver.CudaAPIError(719, "Call to cuLaunchKernel results in CUDA_ERROR_LAUNCH_FAILED")
-    assert str(error) == LOST
-    utils = pytest.importorskip("cuda.core._utils.cuda_utils", reason="cuda.core is missing")
-    assert utils.CUDAError.__name__ == CUDAError.__name__
-
-
 def test_the_uuid_is_that_of_the_current_device(cuda):
     uuid = "GPU-01234567-89ab-cdef-0123-456789abcdef"
     cuda.current_context = lambda: SimpleNamespace(device=SimpleNamespace(uuid=uuid))
@@ -122,13 +111,6 @@ def test_a_device_is_described_in_si_units(cuda):
 def test_without_a_number_the_current_device_stays_the_current_one(cuda):
     assert detect_gpu() == H200
     assert cuda.selected == [1]
-
-
-def test_the_driver_knows_the_attributes_that_are_asked():
-    driver = pytest.importorskip("cuda.bindings.driver", reason="the names are those of cuda-bindings")
-    asked = [name for name in vars(Gpu) if name.isupper()]
-    assert len(asked) == 7
-    assert all(hasattr(driver.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}") for name in asked)
 
 
 @pytest.mark.parametrize("index", (2, -1))

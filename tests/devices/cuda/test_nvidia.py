@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
-import numpy as np
 import pytest
 
 from sparsecast.devices import DEVICES
-from sparsecast.devices.gpu.gpu_device import SOON_ENTRIES
 from sparsecast.devices.target import Target
 from sparsecast.features.analysis import structure
 from sparsecast.machines.gpu import GPU
@@ -58,14 +56,6 @@ def test_every_relationship_of_guo_has_the_points_that_memory_admits():
             assert all(found), f"{name} with {length} a row"
 
 
-def test_what_takes_the_host_long_to_make_comes_last_and_the_smallest_of_it_first():
-    entries = [matrix.entries for matrix in matrices(MACHINE)]
-    soon = [each <= SOON_ENTRIES for each in entries]
-    assert soon == sorted(soon, reverse=True) and not all(soon)
-    later = entries[sum(soon) :]
-    assert later == sorted(later)
-
-
 @pytest.mark.parametrize(
     "change, most",
     [
@@ -86,18 +76,6 @@ def test_strips_are_those_of_each_kernel_on_this_device():
             rows = int(matrix.name.split("rows=")[1].split("&")[0])
             assert rows % guo_strip(DEVICE, name) == 0
     assert 2 * guo_strip(DEVICE, "csr") == wang_strip(DEVICE, "csr-vector")
-
-
-def test_row_lengths_are_distributed_over_wangs_strips():
-    found = [matrix for matrix in matrices(MACHINE) if matrix.suite == "row lengths"]
-    small = min((matrix for matrix in found if "normal" in matrix.name), key=lambda matrix: matrix.entries)
-    A = small.problem.matrix
-    assert A.shape[0] % wang_strip(DEVICE, "csr-vector") == 0
-    assert A.nnz == small.entries
-    assert len(set(np.diff(A.indptr))) > 3
-    # Uniform columns: as many in each tenth of them.
-    shares = np.histogram(A.indices, 10, (0, A.shape[1]))[0] / A.nnz
-    assert np.abs(shares - 0.1).max() < 0.02
 
 
 def test_candidates_are_all_variants_of_the_formats_that_suit():
