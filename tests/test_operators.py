@@ -49,16 +49,6 @@ def test_row_blocks_in_all_formats_give_the_whole_product(A, x, blocks):
     assert len(op.blocks) == blocks and op.shape == A.shape and op.dtype == A.dtype
 
 
-def test_many_blocks_of_a_large_matrix():
-    A = gallery("circuit", n=5000)
-    x = np.random.default_rng(0).uniform(-1, 1, 5000)
-    out = np.full(5000, np.nan)
-    csr = Candidate("csr", "unrolled", "cpu", "float64", 32, 1)
-    blocks = [RowProduct(i, i + 10, bind(row_slice(A, i, i + 9), csr).product) for i in range(0, 5000, 10)]
-    assert BlockOperator(A.shape, A.dtype, blocks).matvec(x, out) is out
-    np.testing.assert_allclose(out, A @ x, rtol=1e-12, atol=1e-13)
-
-
 def test_a_column_gives_a_column(A, x):
     column = operator(A, 3).matvec(x[:, None])
     assert column.shape == (60, 1)
@@ -212,13 +202,6 @@ def test_out_that_shares_memory_with_x_is_refused():
     assert (memory == 1).all()
 
 
-def test_out_beside_x_in_one_array_is_taken():
-    A = gallery("poisson2d", n=5)
-    memory = np.ones(50)
-    operator(A).matvec(memory[:25], memory[25:])
-    assert np.array_equal(memory[25:], A @ memory[:25])
-
-
 @pytest.mark.parametrize("shape", ((0, 0), (0, 4), (4, 0), (4, 4)))
 def test_a_matrix_without_entries(shape):
     A = csr_array(shape)
@@ -270,13 +253,6 @@ def test_several_vectors_of_another_shape_or_place_are_refused(A):
 def test_an_out_that_is_no_array_is_refused_in_one_line(A, x, out):
     with pytest.raises(InputError):
         operator(A).matvec(x, out)
-
-
-def test_columns_beyond_32_bits_are_never_narrowed():
-    wide = csr_array((np.ones(1), np.array([2**32 + 5]), np.array([0, 0, 1])), shape=(2, 2**33))
-    assert prepared(wide, "float32", 64).indices.tolist() == [2**32 + 5]
-    with pytest.raises(InputError):
-        prepared(wide, "float64", 32)
 
 
 @pytest.mark.parametrize("kind", ("text", "objects"))

@@ -181,25 +181,6 @@ def test_an_operator_without_a_transpose_says_so_in_one_line():
             ask()
 
 
-def test_out_of_transposed_products_is_written_and_returned():
-    for A in RECTANGULAR.values():
-        op, (rows, cols) = operator(A, 3), A.shape
-        out, several = np.empty(cols, A.dtype), np.empty((cols, 2), A.dtype)
-        assert op.rmatvec(np.ones(rows), out) is out
-        np.testing.assert_allclose(out, A.T.conj() @ np.ones(rows), rtol=1e-13)
-        assert op.rmatmat(np.eye(rows, 2), out=several) is several
-        assert op.T.matvec(np.ones(rows), out=out) is out
-        np.testing.assert_allclose(out, A.T @ np.ones(rows), rtol=1e-13)
-
-
-def test_a_column_and_other_types_are_taken_as_in_matvec():
-    A = prepared(RECTANGULAR["tall"], "float32", 32)
-    op, x = operator(A, 2), np.arange(60)
-    assert op.rmatvec(x).dtype == np.float32 and op.rmatvec(x[:, None]).shape == (45, 1)
-    assert np.array_equal(op.rmatvec(x), op.rmatvec(x.astype(float)))
-    assert op.rmatvec(x + 1j).dtype == np.complex64
-
-
 @pytest.mark.parametrize(
     ("call", "x", "out"),
     [

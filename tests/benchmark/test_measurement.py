@@ -130,17 +130,6 @@ def test_a_wrong_kernel_is_found_out_before_it_is_timed(subject):
         )
 
 
-def test_a_row_that_the_kernel_forgets_is_found_out(subject):
-    class Forgetful(Processor):
-        def bind(self, A, candidate):
-            bound, convert_s = super().bind(A, candidate)
-            return Bound(bound.matrix, lambda x, out: bound.product(x, np.empty_like(out))), convert_s
-
-    chosen = whole_matrix(subject.structure, SETTING, detect()).candidates[:1]
-    with pytest.raises(WrongResultError):
-        measure_candidates(subject, "user", chosen, EFFORT, instruments=Instruments(Forgetful()))
-
-
 def test_a_format_that_does_not_suit_is_left_out():
     A = gallery("arrow", n=2000, dense_rows=1)
     even = whole_matrix(structure(gallery("banded", n=300)), SETTING, detect()).candidates

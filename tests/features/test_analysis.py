@@ -177,18 +177,6 @@ def test_matrices_without_entries(shape):
     assert sum(found.locality.reuse_histogram) == 0.0
 
 
-def test_rows_longer_than_the_histogram_of_lengths():
-    lengths = np.array([0, 1023, 1024, 5000, 3, 1024, 70_000, 70_000, 65_000])
-    indptr = np.concatenate(([0], np.cumsum(lengths)))
-    A = csr_array(
-        (np.ones(indptr[-1]), indptr[-1] - 1 - np.arange(indptr[-1]), indptr), shape=(9, indptr[-1])
-    )
-    found = dataclasses.asdict(structure(A).row_lengths)
-    expected = row_length_oracle(lengths.tolist())
-    for key, value in expected.items():
-        assert found[key] == pytest.approx(value, rel=1e-12), key
-
-
 def test_arrays_longer_than_the_entries_and_csr_matrix():
     A = csr_matrix(np.array([[1.0, 0.0, 2.0], [0.0, 0.0, 3.0]]))
     A.indices = np.append(A.indices, np.int32(0))

@@ -17,7 +17,6 @@ from sparsecast.features import sweep as sweep_module
 from sparsecast.features.analysis import structure
 from sparsecast.features.bands import DIAGONALS_AN_ENTRY
 from sparsecast.features.row_blocks import RowBlocks
-from sparsecast.features.structure import Structure
 from sparsecast.features.sweep import LEAST_SAMPLED_NNZ, SAMPLE_RANGES, cut, sampled_ranges, sweep
 from sparsecast.formats.dia import DIA
 from sparsecast.matrices.gallery import gallery_from_specification
@@ -168,15 +167,6 @@ def test_one_entry_outside_of_the_sample_that_mirrors_none_is_found(matrices):
 def test_samples_are_the_same_every_time_and_with_any_threads(matrices):
     for A in matrices.values():
         assert sampled(A) == sampled(A.copy(), threads=3)
-
-
-def test_a_stored_structure_says_that_it_is_of_a_sample(matrices):
-    A = matrices["rmat?scale=15"]
-    found, exact = sampled(A), structure(A)
-    assert Structure.from_dict(json.loads(json.dumps(found.to_dict()))) == found != exact
-    assert found.having(exact.bands).sampled_nnz == found.sampled_nnz == found.to_dict()["sampled_nnz"]
-    assert "sampled_nnz" not in exact.to_dict()  # as all that were stored before there were samples
-    assert Structure.from_dict(exact.to_dict()).sampled_nnz is None
 
 
 @pytest.mark.parametrize(

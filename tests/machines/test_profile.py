@@ -77,12 +77,6 @@ def test_new_records_replace_old_ones_of_the_same_thing(recorded):
     assert set(rest) <= set(merged.records)
 
 
-def test_streams_survive_the_file_and_the_records_that_come_after_them(recorded, tmp_path):
-    with_them = recorded.with_bandwidths([STREAM]).with_records(recorded.records[:1], [])
-    assert with_them.bandwidths == (STREAM,) and recorded.bandwidths == ()
-    assert Profile.load(with_them.save(tmp_path / "s.parquet")) == with_them
-
-
 def test_the_matrices_are_a_table_of_their_own_in_the_metadata(recorded, saved):
     stored = json.loads(pyarrow.parquet.read_schema(saved).metadata[b"sparsecast_matrices"])
     assert {entry["specification"] for entry in stored} == {record.matrix for record in recorded.records}
@@ -103,15 +97,6 @@ def test_records_of_two_versions_of_a_kernel_stay_beside_each_other(recorded):
     first = recorded.records[0]
     newer = dataclasses.replace(first, kernel_version=first.kernel_version + 1)
     assert {first, newer} <= set(recorded.with_records([newer], []).records)
-
-
-def test_new_streams_replace_old_ones_of_the_same_thing(recorded):
-    others = [dataclasses.replace(STREAM, **other) for other in ({"kind": "read"}, {"device": "cpu"})]
-    others += [dataclasses.replace(STREAM, **other) for other in ({"threads": 2}, {"bytes": 4})]
-    again = dataclasses.replace(STREAM, time_s=1e-3, measured_at="later")
-    merged = recorded.with_bandwidths([STREAM, *others]).with_bandwidths([again])
-    assert merged.bandwidths == (again, *others)
-    assert merged.records == recorded.records
 
 
 @pytest.mark.parametrize(

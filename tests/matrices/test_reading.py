@@ -133,23 +133,6 @@ def test_complex_equals_scipy(tmp_path_factory, coo, symmetry):
     assert any("diagonal" in note for note in facts.notes) == strange.get(symmetry, False)
 
 
-@pytest.mark.parametrize("symmetry", ["general", "symmetric", "skew-symmetric", "hermitian"])
-@pytest.mark.parametrize("size", [1, 2, 3, 40])
-def test_complex_array_equals_scipy(tmp_path, symmetry, size):
-    dense = np.random.default_rng(size).integers(-1, 2, (2, size, size)).astype(float)
-    lower = np.tril(dense[0] + 1j * dense[1], -1)
-    mirrored = {"general": dense[1].T, "symmetric": lower.T, "skew-symmetric": -lower.T}
-    whole = lower + mirrored.get(symmetry, lower.conj().T)
-    if symmetry != "skew-symmetric":
-        whole += np.eye(size)
-    path = tmp_path / "a.mtx"
-    mmwrite(path, whole, symmetry=symmetry)
-    assert f"complex {symmetry}" in path.read_text()
-    matrix = load(path)
-    assert_canonical(matrix)
-    assert_same(matrix, sparse.coo_array(whole))
-
-
 @pytest.mark.parametrize("symmetry", ["general", "symmetric", "skew-symmetric"])
 @pytest.mark.parametrize("size", [1, 2, 3, 40])
 def test_array_equals_scipy(tmp_path, symmetry, size):
@@ -163,17 +146,6 @@ def test_array_equals_scipy(tmp_path, symmetry, size):
     assert_canonical(held)
     assert_same(held, sparse.coo_array(dense))
     assert facts.notes == ("is a dense array: its zeros are not stored",)
-
-
-def test_a_symmetric_file_with_scattered_duplicates_is_symmetric_in_every_bit(tmp_path):
-    rng = np.random.default_rng(5)
-    rows, cols = np.sort(rng.integers(1, 31, (2, 4000)), axis=0)[::-1]
-    lines = [
-        f"{i} {j} {value!r}" for i, j, value in zip(rows, cols, rng.normal(size=4000).tolist(), strict=True)
-    ]
-    head = "%%MatrixMarket matrix coordinate real symmetric\n30 30 4000\n"
-    matrix = load(write(tmp_path, head + "\n".join(lines) + "\n"))
-    np.testing.assert_array_equal(matrix.toarray(), matrix.toarray().T)
 
 
 @pytest.mark.parametrize("suffix", [".mtx", ".mtx.gz"])
@@ -423,15 +395,6 @@ def test_paths(refusal, tmp_path):
         load("a\0b.mtx")
     os.mkfifo(tmp_path / "pipe.mtx")
     assert "not a regular file" in refusal(tmp_path / "pipe.mtx")
-
-
-def test_denied(refusal, tmp_path, monkeypatch):
-    def deny(*arguments, **keywords):
-        raise PermissionError(13, "Permission denied")
-
-    path = write(tmp_path, REAL + "0 0 0\n")
-    monkeypatch.setattr(Path, "open", deny)
-    assert "Permission denied" in refusal(path)
 
 
 @pytest.mark.parametrize("name", ["a.xyz", "a", "a.npz.gz", "a.gz", "a.mtx.bz2"])

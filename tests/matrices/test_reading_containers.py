@@ -161,21 +161,6 @@ def test_mat_with_damaged_imaginary_parts(refusal, tmp_path, imaginary, words):
         assert load(path).data.imag.tolist() == [98, 97]
 
 
-def test_npz_duplicates_zeros_and_order(tmp_path):
-    path = npz_of(
-        tmp_path / "a.npz",
-        **csr_parts(
-            indptr=np.array([0, 4, 5]),
-            indices=np.array([2, 0, 2, 1, 1]),
-            data=np.array([1.0, 2, 3, 0, np.inf]),
-        ),
-    )
-    held, facts = read_file(path)
-    np.testing.assert_array_equal(held.indices, [0, 1, 2, 1])
-    np.testing.assert_array_equal(held.data, [2, 0, 4, np.inf])
-    assert (facts.duplicates, facts.explicit_zeros, facts.nonfinite) == (1, 1, 1)
-
-
 @pytest.mark.parametrize(
     "changes",
     [
@@ -259,12 +244,6 @@ def test_mat_round_trip(tmp_path, compressed):
     np.testing.assert_array_equal(held.toarray(), matrix.toarray())
     assert held.has_canonical_format
     assert facts.notes == ()
-
-
-def test_mat_of_the_collection(tmp_path):
-    matrix = sample()
-    savemat(tmp_path / "a.mat", {"Problem": {"name": "HB/a", "A": matrix, "id": 7.0}})
-    np.testing.assert_array_equal(load(tmp_path / "a.mat").toarray(), matrix.toarray())
 
 
 def test_mat_dense(tmp_path):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gzip
-import warnings
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,8 +12,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import sparse
-from scipy.io import hb_write
 
 from sparsecast.errors import MatrixFileError, MatrixSizeError
 from sparsecast.matrices.reading import load, read_file
@@ -163,30 +160,6 @@ def test_real_formats(tmp_path, edit, texts):
     expected = [known[t.strip()] if t.strip() in known else float(t) for t in texts]
     # By rows: entries 1 and 4, then 3, 2, 5.
     np.testing.assert_array_equal(matrix.data, [expected[k] for k in (0, 3, 2, 1, 4)])
-
-
-@settings(max_examples=30, deadline=None)
-@given(rows=st.integers(1, 30), cols=st.integers(1, 30), density=st.floats(0.01, 1), seed=st.integers(0, 99))
-def test_what_scipy_writes(tmp_path_factory, rows, cols, density, seed):
-    matrix = sparse.random_array((rows, cols), density=density, rng=np.random.default_rng(seed), format="csc")
-    if not matrix.nnz:
-        return
-    path = tmp_path_factory.mktemp("hb") / "a.hb"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        hb_write(path, matrix)
-    found = load(path)
-    assert found.shape == matrix.shape
-    np.testing.assert_allclose(found.toarray(), matrix.toarray(), rtol=1e-14)
-
-
-def test_more_cards_than_are_read_at_once(tmp_path):
-    count = 90_000
-    pointers = [f"{k:8d}" for k in range(1, count + 2)]
-    values = [f"{k}.0" for k in range(count)]
-    sections = (pointers, pointers[:-1], values)
-    matrix = load(write(tmp_path, cards("RUA", (count, count), count, sections, ("(I8)", "(I8)", "(F9.1)"))))
-    np.testing.assert_array_equal(matrix.diagonal(), np.arange(count))
 
 
 def test_empty(tmp_path):

@@ -203,30 +203,6 @@ def test_values_that_are_not_finite_stay_in_their_rows(kernel):
     ReferenceProduct.of(A, x).check(y, "-".join(kernel))
 
 
-@every_kernel
-@pytest.mark.parametrize("strange", (np.nan, np.inf))
-@pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
-def test_x_that_is_not_finite_reaches_only_the_rows_that_read_it(kernel, strange):
-    A, x = gallery("circuit", n=60), np.random.default_rng(1).uniform(0.5, 1.0, 60)
-    x[[17, 41]] = strange
-    y = product_of(bound(kernel, A), 60, x)
-    pattern = csr_array((np.ones(A.nnz), A.indices, A.indptr), shape=A.shape)
-    readers = pattern @ (~np.isfinite(x)).astype(float) > 0
-    assert not np.isfinite(y[readers]).any()
-    if FORMATS.get(kernel[0]).pads_with_own_columns:
-        assert np.array_equal(~np.isfinite(y), readers)
-
-
-@every_kernel
-def test_repeated_products_have_the_same_bits(matrices, kernel):
-    tiled = kernel in TILED  # only there threads of several blocks meet in one row
-    A = matrices["long rows at both ends"] if tiled else gallery("poisson2d", n=6)
-    x = np.random.default_rng(1).uniform(-1, 1, A.shape[1])
-    products = [bound(kernel, A) for _ in range(2)]
-    results = {product_of(product, A.shape[0], x).tobytes() for product in products * 2}
-    assert len(results) == 1
-
-
 @pytest.mark.parametrize("r, c", [(1, 1), (1, 8), (8, 1), (2, 3), (3, 2), (4, 6), (6, 6), (6, 8), (8, 8)])
 def test_block_sizes_of_bcsr(r, c):
     for rows, cols in ((35, 40), (5, 3)):
@@ -245,14 +221,6 @@ def test_every_window_of_sell(matrices, sigma):
         x = whole_numbers(A.shape[1], "float64")
         product = bound(("sell", "chunks"), A, SELL.from_csr(A, sigma=sigma))
         assert np.array_equal(product_of(product, A.shape[0], x), exact_product(A, x)), what
-
-
-@every_kernel
-def test_the_bytes_on_the_device_are_at_least_those_a_product_streams(kernel):
-    A = gallery("poisson2d", n=9)
-    built = FORMATS.get(kernel[0]).from_csr(A)
-    vectors = sum(A.shape) * 8
-    assert bound(kernel, A).nbytes >= built.traffic() - vectors
 
 
 # The operator
