@@ -141,7 +141,7 @@ def test_a_matrix_without_entries_is_probed(own, shape):
         {"probe_s": -1.0},
         {"probe_s": math.nan},
         {"probe_s": math.inf},
-        {"probe_s": 1.0, "as_met": True},
+        {"probe_s": 1.0, "drift_correction": False},
     ],
 )
 def test_a_probe_that_cannot_be_is_refused(own, changes):

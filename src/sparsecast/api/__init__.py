@@ -14,14 +14,15 @@ from sparsecast.api.calibrating import (
     calibrate,
     calibration,
     machines,
+    machines_at_hand,
     own_profile,
     profile,
 )
-from sparsecast.api.checkup import checkup, next_steps
 from sparsecast.api.cluster_evaluating import cluster_fits, replay_ranks
 from sparsecast.api.clustering import cluster
 from sparsecast.api.collecting import collection_report, first_readable, matrix_reports
 from sparsecast.api.comparing import compare, profiles_to_compare
+from sparsecast.api.doctor import checkup, next_steps
 from sparsecast.api.evaluating import chosen_models, evaluate, fits_of, replay
 from sparsecast.api.executing import (
     check,
@@ -44,22 +45,25 @@ from sparsecast.api.forecasting import (
     threads_of,
     uncalibrated_devices,
 )
-from sparsecast.api.partitioning import distribute, keep_partition, kept_partition, partition, partitions
-from sparsecast.api.publishing import import_machine, is_table, new_machine, read_table, told_figures
-from sparsecast.api.ranks import AskedProducts, measure_on_ranks, on_ranks, rank_calibration
-from sparsecast.api.reporting import matrix_report
-from sparsecast.api.resolving import (
-    contents,
-    machine_of,
+from sparsecast.api.matrices import (
+    is_table,
     named_problems,
-    origin,
     read_matrix,
     read_question,
+    read_table,
     shared_structure,
     structure,
 )
-from sparsecast.api.trust import disturbances
+from sparsecast.api.other_machines import import_machine, new_machine, told_figures
+from sparsecast.api.partitioning import distribute, keep_partition, kept_partition, partition, partitions
+from sparsecast.api.ranks import AskedProducts, measure_on_ranks, on_ranks, rank_calibration
+from sparsecast.api.reporting import matrix_report
+from sparsecast.api.targets import contents, disturbances, origin
+from sparsecast.devices.naming import machine_of
+from sparsecast.machines.profile import user_path
+from sparsecast.matrices.gallery import gallery_matrices
 from sparsecast.measuring.command_meter import CommandMeter
+from sparsecast.planning.machine_comparison import prices_of
 
 __all__ = [
     "PROBE_S",
@@ -87,6 +91,7 @@ __all__ = [
     "first_readable",
     "fits_of",
     "forecasts_at_hand",
+    "gallery_matrices",
     "held_frequency",
     "import_machine",
     "is_table",
@@ -94,6 +99,7 @@ __all__ = [
     "kept_partition",
     "machine_of",
     "machines",
+    "machines_at_hand",
     "matrix_report",
     "matrix_reports",
     "measure",
@@ -113,6 +119,7 @@ __all__ = [
     "plan",
     "predict",
     "predict_table",
+    "prices_of",
     "profile",
     "profiles_to_compare",
     "rank_calibration",
@@ -129,4 +136,5 @@ __all__ = [
     "told_figures",
     "uncalibrated_devices",
     "unmetered",
+    "user_path",
 ]

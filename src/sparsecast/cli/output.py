@@ -7,7 +7,7 @@ import inspect
 import json
 import sys
 import typing
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -57,7 +57,7 @@ class Output:
             self.draw(figure)
         shown = list(self.shown)
         if csv is not None:
-            _write(csv, next(item for item in shown if isinstance(item, Table)).to_csv())
+            write_text(csv, next(item for item in shown if isinstance(item, Table)).to_csv())
         if as_json:
             print(json.dumps(document(self.columns, self.item), allow_nan=False))
         else:
@@ -123,14 +123,15 @@ def _rich(table: Table) -> rich.table.Table:
     """Return a table for the terminal, with columns of numbers aligned to the right."""
     drawn = rich.table.Table()
     for column in table.shown:
-        is_text = all(isinstance(column.of(row), str | None) for row in table.rows)
+        is_text = all(isinstance(column.of(row), str | Mapping | None) for row in table.rows)
         drawn.add_column(column.heading, justify="left" if is_text else "right", no_wrap=not is_text)
     for cells in table.cells()[: table.most or None]:
         drawn.add_row(*cells)
     return drawn
 
 
-def _write(path: Path, text: str) -> None:
+def write_text(path: Path, text: str) -> None:
+    """Write a file that is asked for; an InputError if it cannot be written."""
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:

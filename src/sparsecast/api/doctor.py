@@ -1,0 +1,213 @@
+"""What `sparsecast doctor` looks at, and what `sparsecast` alone says to do next."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numba
+import psutil
+
+from sparsecast.api.targets import age_days, calibrated_profile, contents, disturbances
+from sparsecast.devices import DEVICES
+from sparsecast.errors import InputError, MeterError, ProfileError
+from sparsecast.machines import storage
+from sparsecast.machines.machine import Machine, detect
+from sparsecast.measuring.meters import processor_meter
+from sparsecast.results.machines import Finding
+from sparsecast.system.compilation import lost_kernels
+from sparsecast.system.memory import free_bytes
+
+#: Below /sys: the rule by which Linux chooses the frequency of the first core.
+GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+
+#: A profile is old after so many days: kernels, compilers and the machine's firmware change.
+OLD_DAYS = 90
+
+#: Running threads besides this one, averaged over a minute, from which on times are disturbed.
+_BUSY = 0.5
+
+#: Seconds in which a program is looked at, and the part of a thread from which on it is named.
+_LOOK_S, _NAMED = 0.3, 0.2
+
+
+def checkup() -> list[Finding]:
+    """Look at everything that times, forecasts and devices depend on here; nothing is measured or changed."""
+    machine = detect()
+    checks: list[Callable[[Machine], Iterator[Finding]]] = [
+        _processor,
+        _governor,
+        _busy,
+        _memory,
+        _folder,
+        _kernels,
+        _calibration,
+        _gpu,
+        _meter,
+        _mpi,
+        _packages,
+    ]
+    return [finding for check in checks for finding in check(machine)]
+
+
+def _processor(machine: Machine) -> Iterator[Finding]:
+    yield Finding("processor", f"{machine.processor}, {machine.cores} cores")
+    known = psutil.cpu_count() or machine.threads
+    less = machine.threads < known
+    remedy = (
+        "forecasts are for these: start without taskset, or outside of the container, for all" if less else ""
+    )
+    limit = int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
+    if limit < machine.threads:
+        remedy = f"products take {limit} at most, by NUMBA_NUM_THREADS: unset it, or name --threads {limit}"
+    yield Finding("threads", f"{machine.threads} of {known} may be used", remedy)
+
+
+def _governor(machine: Machine) -> Iterator[Finding]:
+    try:
+        rule = GOVERNOR.read_text().strip()
+    except OSError:
+        told = "the system does not tell its rule, as on most virtual machines"
+        yield Finding("frequency", told, "if times vary: ask who runs the host for a fixed frequency")
+        return
+    slow = rule not in ("performance", "schedutil")
+    yield Finding("frequency", rule, "cpupower frequency-set -g performance, as root" if slow else "")
+
+
+def _busy(machine: Machine) -> Iterator[Finding]:
+    if not hasattr(os, "getloadavg"):
+        yield Finding("other programs", "the system does not tell")
+        return
+    load = os.getloadavg()[0]
+    now = _busy_programs()
+    named = f"; now {', '.join(now)}" if now else ""
+    remedy = "end other programs before you calibrate or measure" if load > _BUSY or now else ""
+    yield Finding("other programs", f"{load:.1f} threads ran in the last minute{named}", remedy)
+
+
+def _busy_programs() -> list[str]:
+    """Return other programs that compute now, the busiest first: name, process and threads."""
+
+    def used_s() -> dict[tuple[str, int], float]:
+        found = ((each.pid, each.info) for each in psutil.process_iter(["name", "cpu_times"]))
+        times = {(own["name"], pid): own["cpu_times"] for pid, own in found if pid != os.getpid()}
+        return {program: each.user + each.system for program, each in times.items() if each is not None}
+
+    before, start = used_s(), time.perf_counter()
+    time.sleep(_LOOK_S)
+    after, seconds = used_s(), time.perf_counter() - start
+    threads = {each: (after[each] - before[each]) / seconds for each in after if each in before}
+    busy = sorted((each for each, own in threads.items() if own > _NAMED), key=lambda each: -threads[each])
+    return [f"{name} (process {pid}) takes {threads[name, pid]:.1f}" for name, pid in busy[:3]]
+
+
+def _memory(machine: Machine) -> Iterator[Finding]:
+    free, whole = free_bytes(), machine.memory_bytes
+    remedy = "matrices larger than this are refused: end what takes it" if free < 0.2 * whole else ""
+    yield Finding("memory", f"{free / 2**30:.1f} of {whole / 2**30:.1f} GiB are free", remedy)
+
+
+def _folder(machine: Machine) -> Iterator[Finding]:
+    folder = storage.home()
+    try:
+        storage.ensure_writable(folder)
+        existing = next(each for each in (folder, *folder.parents) if each.exists())
+        free = shutil.disk_usage(existing).free
+        yield Finding("data folder", f"{folder}, {free / 2**30:.1f} GiB free")
+    except InputError as error:
+        yield Finding("data folder", str(folder), str(error))
+
+
+def _kernels(machine: Machine) -> Iterator[Finding]:
+    lost = lost_kernels()
+    found = "each process compiles anew" if lost else "kept for the next process"
+    yield Finding("compiled kernels", found, lost)
+
+
+def _calibration(machine: Machine) -> Iterator[Finding]:
+    try:
+        profile = calibrated_profile(machine)
+    except ProfileError as error:
+        yield Finding("calibration", "cannot be used", str(error))
+        return
+    age = age_days(profile.records)
+    if age is None:
+        yield Finding("calibration", "none yet", "sparsecast calibrate")
+        return
+    found = f"{contents(profile)}; {age:.0f} days old"
+    disturbed = "; ".join(f"{what} was {each.sentence()}" for what, each in disturbances(profile).items())
+    remedy = disturbed or ("sparsecast calibrate, it is old" if age > OLD_DAYS else "")
+    yield Finding("calibration", found, remedy)
+
+
+def _gpu(machine: Machine) -> Iterator[Finding]:
+    devices = [DEVICES.get(name) for name in DEVICES.names()]
+    for device in (device for device in devices if device.kind == "GPU"):
+        try:
+            described = device.describe()
+            yield Finding("GPU", described.gpu.name if described.gpu else described.name)
+        except InputError as error:
+            yield Finding("GPU", "none that can be used", f"if there is one: {error}")
+
+
+def _meter(machine: Machine) -> Iterator[Finding]:
+    try:
+        meter = processor_meter()
+    except MeterError as error:
+        yield Finding("energy", "its counters cannot be read", str(error))
+        return
+    if meter is None:
+        remedy = "name a command by --meter-command, or measure time only; virtual machines have no counters"
+        yield Finding("energy", "nothing counts it here", remedy)
+    else:
+        yield Finding("energy", f"counted by {meter.source}, in steps of about {1e3 * meter.step_s:g} ms")
+
+
+def _mpi(machine: Machine) -> Iterator[Finding]:
+    if importlib.util.find_spec("mpi4py") is None:
+        yield Finding("MPI", "mpi4py is not installed", "pip install 'sparsecast[mpi]', for many ranks")
+        return
+    run = shutil.which("mpirun")
+    remedy = "" if run else "put the mpirun of your MPI library on PATH"
+    yield Finding("MPI", f"mpi4py, and {run or 'no mpirun'}", remedy)
+
+
+def _packages(machine: Machine) -> Iterator[Finding]:
+    for module, package, why in (
+        ("matplotlib", "report", "figures"),
+        ("vl_convert", "report", "pages"),
+        ("pymetis", "mpi", "METIS partitions"),
+    ):
+        is_there = importlib.util.find_spec(module) is not None
+        remedy = "" if is_there else f"pip install 'sparsecast[{package}]'"
+        yield Finding(why, "can be made" if is_there else f"{module} is not installed", remedy)
+
+
+def next_steps() -> list[str]:
+    """Return in at most ten lines what to do next, given what is here."""
+    machine = detect()
+    try:
+        age = age_days(calibrated_profile(machine).records)
+    except ProfileError as error:
+        return [str(error), "", "sparsecast doctor    looks at this machine"]
+    example = "gallery:poisson3d?n=60"
+    steps = [
+        (f"sparsecast predict '{example}'", "forecasts a product in every format"),
+        (f"sparsecast plan '{example}' --check", "finds the best way, and measures it"),
+        (f"sparsecast report '{example}'", "writes a page to look at and to send"),
+        ("sparsecast gallery", "lists matrices to try; your own are files"),
+        ("sparsecast doctor", "looks at what disturbs times here"),
+        ("sparsecast --help", "lists all commands"),
+    ]
+    if age is None:
+        first = f"{machine.name} has not been calibrated yet."
+        steps.insert(0, ("sparsecast calibrate", "measures this machine once, for five minutes"))
+    else:
+        old = ": calibrate again" if age > OLD_DAYS else ""
+        first = f"{machine.name} was calibrated {age:.0f} days ago{old}."
+    width = max(len(command) for command, _ in steps) + 3
+    return [first, "", *(f"{command:<{width}}{what}" for command, what in steps)]

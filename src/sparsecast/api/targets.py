@@ -1,0 +1,194 @@
+"""What a question is about: the target, and the Records of a profile that answer it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from sparsecast.benchmark.journal import AGAIN_SUITE, with_kept
+from sparsecast.devices import DEVICES
+from sparsecast.devices.naming import parse_device, threads_text
+from sparsecast.devices.target import Target
+from sparsecast.errors import InputError, ProfileError
+from sparsecast.features.structure import Structure
+from sparsecast.machines.machine import Machine
+from sparsecast.machines.profile import Profile, find_profile, user_path
+from sparsecast.matrices.problem import Problem
+from sparsecast.matrices.values import require_imaginary
+from sparsecast.measuring.disturbance import Disturbance, disturbance
+from sparsecast.models import MODELS, model_for
+from sparsecast.models.model import Model
+from sparsecast.models.store import fitted
+from sparsecast.models.training import TrainingSet
+from sparsecast.records import RATING_SUITES, Candidate, Record
+
+
+def asked_machine(profile: Profile, device: str | None) -> Machine:
+    """Return the machine of a profile as `device` asks for it: its GPU, or its processor."""
+    own = profile.machine.device
+    if device in (None, own) or (own in DEVICES.names() and parse_device(str(device))[0] == own):
+        return profile.machine
+    raise ProfileError(
+        f"device '{device}' of profile {profile.name}: expected {profile.machine.device}, its device; "
+        f"name that, or another profile"
+    )
+
+
+_SECONDS_A_DAY = 86_400
+
+
+def target_of(A: Any, machine: Machine, threads: int | None, dtype: str | None) -> Target:
+    """Return what all candidates of a question about a sparse matrix or Structure share.
+
+    Raises
+    ------
+    InputError
+        If the machine that is asked about cannot do that.
+    """
+    threads = threads_on(machine, threads)
+    if isinstance(A, Structure):
+        index_bits = 32 if max(A.nnz, A.rows, A.cols) < 2**31 else 64
+        return _target(machine, "float64" if dtype is None else dtype, index_bits, threads)
+    matrix = Problem.of(A).matrix
+    # SciPy counts more than 2**31 - 1 entries with 64 bits, the columns may still have 32.
+    index_bytes = max(matrix.indptr.itemsize, matrix.indices.itemsize)
+    target = _target(machine, matrix.dtype.name if dtype is None else dtype, 8 * index_bytes, threads)
+    require_imaginary(matrix.dtype, target.dtype, f"a {matrix.dtype} matrix")
+    return target
+
+
+def stored_target(machine: Machine, dtype: str, threads: int | None) -> Target:
+    """Return the target of a question about the Records of a machine, without a matrix."""
+    return _target(machine, dtype, 32, threads_on(machine, threads))
+
+
+def _target(machine: Machine, dtype: str, index_bits: int, threads: int) -> Target:
+    is_published = machine.published_as is not None
+    return Target(machine.device, dtype, index_bits, threads, is_published)
+
+
+def threads_on(machine: Machine, asked: int | None) -> int:
+    """Return the threads of the Candidates of a machine, for those asked for.
+
+    Raises
+    ------
+    InputError
+        If it has not as many, or its results are published, which do not say how many they had.
+    """
+    if machine.published_as is None:
+        return DEVICES.get(machine.device).threads(machine, asked)
+    if asked not in (None, 1):
+        raise InputError(
+            f"threads {asked} of the published results {machine.name}: expected none, because they do not "
+            f"say how many they had; leave --threads out"
+        )
+    return 1
+
+
+def calibrated_profile(machine: Machine) -> Profile:
+    """Return this machine's profile, or an empty one if it has none."""
+    return find_profile(here=machine) if user_path(machine.name).exists() else Profile(machine, ())
+
+
+def require_own(profile_name: str, machine: Machine) -> None:
+    """Raise an InputError if a profile is not that of `machine`, where the measurement will run."""
+    if profile_name != machine.name:
+        raise InputError(
+            f"forecasts for {profile_name}: expected this machine, {machine.name}, where it is measured; "
+            f"use its own profile"
+        )
+
+
+def model_records(profile: Profile, target: Target) -> list[Record]:
+    """Return a target's Records that models may be fitted to.
+
+    These are not those of the five-minute benchmark, nor what was measured again for the noise alone.
+    """
+    own = profile.select(device=target.device, dtype=target.dtype, threads=target.threads)
+    if profile.machine.published_as is not None:
+        return own  # of kernels of others, which no version of ours replaces
+    is_current = DEVICES.get(target.device).is_current
+    return [r for r in own if r.suite not in (*RATING_SUITES, AGAIN_SUITE) and is_current(r)]
+
+
+def records_for(profile: Profile, target: Target) -> list[Record]:
+    """Return the Records to forecast a target from.
+
+    Raises
+    ------
+    ProfileError
+        If there are none.
+    """
+    records = model_records(profile, target)
+    if not records:
+        raise ProfileError(
+            f"profile {profile.name} has no records for {described(target)}: "
+            f"it has {contents(profile)}; calibrate for it, or ask for what it has"
+        )
+    return records
+
+
+def training_for(profile: Profile, target: Target) -> TrainingSet:
+    """Return the training set for a target: the Records of a profile, some at least, and the kept ones."""
+    records_for(profile, target)
+    whole = with_kept(profile)
+    return TrainingSet.of(whole, model_records(whole, target))
+
+
+def energy_model(training: TrainingSet, name: str | None = None) -> Model | None:
+    """Return a fitted model of energy; None where none is named, and too few Records have joules for it."""
+    model = MODELS.get(model_for("energy", name))()
+    try:
+        return fitted(model, training)
+    except ProfileError:
+        if name is not None:
+            raise
+        return None
+
+
+def contents(profile: Profile) -> str:
+    """Return in words what a profile has Records and micro-benchmarks for."""
+    counts = Counter(described(record.candidate) for record in profile.records)
+    held = [f"{key} ({count} records)" for key, count in counts.items()] or ["no records"]
+    if profile.microbenchmarks:
+        held.append(f"{len(profile.microbenchmarks)} micro-benchmarks of ranks")
+    return ", ".join(held)
+
+
+def origin(profile: Profile) -> str:
+    """Return in words where a profile is from that was not measured here; empty where nobody said."""
+    machine = profile.machine
+    if machine.made:
+        return machine.made.sentence(machine.name)
+    return f"published: {machine.source}" if machine.source else ""
+
+
+def described(about: Target | Candidate) -> str:
+    """Return in words the device, the type of the values and the threads."""
+    return f"{about.device} {about.dtype} {threads_text(about.device, about.threads)}".rstrip()
+
+
+def disturbances(profile: Profile) -> dict[str, Disturbance]:
+    """Return what disturbed the Records of a profile, for each device and number of threads that it has."""
+    found = {}
+    for device, threads in dict.fromkeys((r.candidate.device, r.candidate.threads) for r in profile.records):
+        own = disturbed(profile, profile.select(device=device, threads=threads))
+        if own is not None:
+            found[f"{device} {threads_text(device, threads)}".rstrip()] = own
+    return found
+
+
+def disturbed(profile: Profile, records: Sequence[Record]) -> Disturbance | None:
+    """Return what disturbed some Records of one number of threads, None if nothing did."""
+    if not records:
+        return None
+    threads = records[0].candidate.threads
+    return disturbance([record.conditions for record in records], threads, profile.machine.threads)
+
+
+def age_days(records: Sequence[Record]) -> float | None:
+    """Return the days since the newest of some Records; None where no time of measurement is known."""
+    dates = [datetime.fromisoformat(record.measured_at) for record in records if record.measured_at]
+    return (datetime.now(UTC) - max(dates)).total_seconds() / _SECONDS_A_DAY if dates else None

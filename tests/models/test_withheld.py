@@ -1,0 +1,85 @@
+"""Questions that know less than the Records: a model that learned with as little, and its intervals."""
+
+from __future__ import annotations
+
+import math
+from statistics import fmean
+
+import pytest
+
+from sparsecast import api
+from sparsecast.errors import FeatureError
+from sparsecast.features.analysis import structure
+from sparsecast.features.structure import Structure
+from sparsecast.matrices.gallery import gallery
+from sparsecast.models.training import TrainingSet
+from sparsecast.models.withheld import ROW_ORDER, Withheld, with_even_rows
+
+MATRIX = gallery("circuit", n=20000)
+WHOLE = structure(MATRIX, threads=1)
+COUNTS = Structure(WHOLE.rows, WHOLE.cols, WHOLE.nnz)
+
+
+def without(*names):
+    groups = {name: group for name, group in WHOLE.groups.items() if name not in names}
+    return Structure(WHOLE.rows, WHOLE.cols, WHOLE.nnz, groups)
+
+
+@pytest.fixture
+def asked(recorded, data_folder):
+    """Forecasts of a Structure from the recorded profile."""
+    return lambda found, **named: api.predict(found, recorded, threads=1, drift_correction=False, **named)
+
+
+def widths(found):
+    return {f.candidate.format: math.log(f.high_s / f.low_s) for f in found if f.low_s and f.high_s}
+
+
+def test_a_whole_structure_is_forecast_as_its_matrix(asked):
+    whole, matrix = asked(WHOLE), asked(MATRIX)
+    assert [f.time_s for f in whole] == [f.time_s for f in matrix]
+    assert whole.notes == matrix.notes
+
+
+def test_intervals_are_those_of_held_out_matrices_of_which_as_little_is_known(asked, recorded):
+    notes = asked(without("locality")).notes
+    assert any("without locality" in note for note in notes)
+    exact, blind = widths(asked(WHOLE)), widths(asked(COUNTS))
+    common = exact.keys() & blind.keys()
+    assert {"csr", "coo"} <= common
+    assert fmean(blind[name] for name in common) > fmean(exact[name] for name in common)
+
+
+def test_counts_alone_stand_for_even_rows_and_that_is_said(asked):
+    found = asked(COUNTS)
+    assert found.structure == COUNTS  # what was known, not what was assumed
+    assert any("row lengths" in note and "equally long" in note for note in found.notes)
+    assert {"csr", "coo", "ell"} <= {f.candidate.format for f in found}
+    assert {"bcsr", "dia"} & set(found.refused)
+
+
+def test_the_training_set_loses_what_the_question_lacks(recorded):
+    training = TrainingSet.of(recorded)
+    withheld = Withheld.of(without("locality", "bands"), training)
+    assert withheld.names == {"locality", "bands"}
+    less = withheld.training(training)
+    assert all(less.structure(r).lacks(["locality", "bands"]) for r in less.records)
+    assert less.fingerprint != training.fingerprint
+    assert less.having(["locality"]).records == ()  # not computed again from the matrices
+    assert Withheld.of(WHOLE, training).training(training) is training
+    assert ROW_ORDER in Withheld.of(COUNTS, training).names
+
+
+@pytest.mark.parametrize(("rows", "nnz"), [(0, 0), (3, 0), (3, 7), (10, 10)])
+def test_even_rows_are_rows_that_a_matrix_can_have(rows, nnz):
+    found = with_even_rows(Structure(rows, 10, nnz)).checked()
+    lengths = found.row_lengths
+    assert lengths.max - lengths.min <= 1 and lengths.changes is None
+
+
+def test_what_the_model_cannot_do_without_is_said(asked, monkeypatch):
+    from sparsecast.models import DEFAULT_MODEL, MODELS
+
+    monkeypatch.setattr(MODELS.get(DEFAULT_MODEL), "groups", ("row_lengths", "locality"))
+    with pytest.raises(FeatureError):
+        asked(COUNTS)
