@@ -57,7 +57,8 @@ def cluster(
 ) -> Output:
     """Forecast one product on many ranks: which algorithm, format, partition and how many ranks."""
     from sparsecast import api
-    from sparsecast.reports import cluster_reports
+    from sparsecast.reports.charts.chart import render
+    from sparsecast.reports.charts.scaling import scaling
     from sparsecast.results.cluster import DOCUMENTS
 
     counts = _numbers(ranks)
@@ -79,8 +80,7 @@ def cluster(
     answer = dataclasses.replace(answer, name=name)
 
     def draw(path: Path) -> None:
-        lines = cluster_reports.scalings(answer.choices)
-        cluster_reports.draw(lines, f"{name} on {answer.profile}", path)
+        render(scaling(answer.choices), f"{name} on {answer.profile}", path)
 
     return Output(DOCUMENTS["cluster"], answer, [answer.table(), *answer.sentences()], answer.notes, draw)
 

@@ -46,7 +46,8 @@ def plan(
 ) -> Output:
     """Find the best formats of row blocks for a number of products, conversion included."""
     from sparsecast import api
-    from sparsecast.reports import plan_figures
+    from sparsecast.reports.charts import plans
+    from sparsecast.reports.charts.chart import render
     from sparsecast.results.columns import matrix_document
     from sparsecast.results.plan import DOCUMENTS
     from sparsecast.system.texts import counted
@@ -76,8 +77,8 @@ def plan(
         shown.append(checked.table(chosen))
 
     def draw(path: Path) -> None:
-        picture = plan_figures.plan_picture(problem.matrix, chosen, checked, placements)
-        plan_figures.draw_plan(picture, f"Plan for {products}, on {machine}", path)
+        chart = plans.plan(problem.matrix, chosen, checked, placements)
+        render(chart, f"Plan for {products}, on {machine}", path)
 
     item = {"matrix": matrix_document(problem.name, problem.sampled_structure), "plan": chosen}
     item |= {"check": checked, "placements": placements}

@@ -37,7 +37,8 @@ def predict(
     """Forecast the time of one product in every format that suits the matrix, from fastest to slowest."""
     from sparsecast import api
     from sparsecast.features.structure import Structure
-    from sparsecast.reports import time_figures
+    from sparsecast.reports.charts import intervals
+    from sparsecast.reports.charts.chart import render
     from sparsecast.results.columns import matrix_document
     from sparsecast.results.prediction import DOCUMENTS
 
@@ -56,9 +57,8 @@ def predict(
     title = f"Forecast of y = A x: {name} on {prediction.profile}"
 
     def draw(path: Path) -> None:
-        rows = time_figures.forecast_rows(prediction)
-        panel = time_figures.TimePanel(f"by the {prediction.model} model", rows)
-        time_figures.draw_times([panel], title, "one product", path)
+        chart = intervals.times({name: intervals.forecast_rows(prediction)}, "one product")
+        render(chart, f"{title}, model {prediction.model}", path)
 
     item = {"matrix": matrix_document(name, prediction.structure), "prediction": prediction}
     return Output(DOCUMENTS["predict"], item, [prediction.table(title)], prediction.notes, draw)
@@ -66,7 +66,8 @@ def predict(
 
 def _table(path: str, profile: str | None, asked: dict[str, Any], how: dict[str, Any]) -> Output:
     from sparsecast import api
-    from sparsecast.reports import time_figures
+    from sparsecast.reports.charts import intervals
+    from sparsecast.reports.charts.chart import render
     from sparsecast.reports.progress import counted_bar
     from sparsecast.results.prediction import DOCUMENTS, TableForecasts
 
@@ -81,10 +82,7 @@ def _table(path: str, profile: str | None, asked: dict[str, Any], how: dict[str,
     table = forecasts.table()
 
     def draw(figure: Path) -> None:
-        panels = [
-            time_figures.TimePanel(name, time_figures.forecast_rows(prediction))
-            for name, prediction in predictions.items()
-        ]
-        time_figures.draw_times(panels, table.title, "one product", figure)
+        rows_of = {name: intervals.forecast_rows(own) for name, own in predictions.items()}
+        render(intervals.times(rows_of, "one product"), table.title, figure)
 
     return Output(DOCUMENTS["predict TABLE.csv"], forecasts, [table], forecasts.notes, draw)
