@@ -41,8 +41,8 @@ def import_machine(
         If the name cannot be, or the file has another layout or times that cannot be.
     """
     paths = [path] if isinstance(path, str | Path) else path
-    found = import_published([Path(each) for each in paths], name, machine)
-    return found, found.profile.save()
+    imported = import_published([Path(file) for file in paths], name, machine)
+    return imported, imported.profile.save()
 
 
 def told_figures(texts: Mapping[str, str | None], cores: int | None = None) -> dict[str, float]:
@@ -53,14 +53,14 @@ def told_figures(texts: Mapping[str, str | None], cores: int | None = None) -> d
     InputError
         If a text is something else, or in another unit by what it would mean.
     """
-    found = {name: quantity(name, text, _UNITS[name]) for name, text in texts.items() if text is not None}
+    figures = {name: quantity(name, text, _UNITS[name]) for name, text in texts.items() if text is not None}
     for name, least in _LEAST.items():
-        if name in found and found[name] < least:
+        if name in figures and figures[name] < least:
             text, unit = texts[name], _UNITS[name]
             raise InputError(
                 f"{name} {text}: expected at least {least:g} {unit}; write the unit, such as {text}G{unit}"
             )
-    return found if cores is None else {**found, "cores": cores}
+    return figures if cores is None else {**figures, "cores": cores}
 
 
 def new_machine(name: str, like: str | Path, figures: Mapping[str, float]) -> tuple[Profile, Path]:
