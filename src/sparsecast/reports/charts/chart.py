@@ -177,7 +177,7 @@ def panels(name: str, caption: str, charts: Sequence[Chart], columns: int) -> Ch
 
 def beside(name: str, *columns: Sequence[Chart]) -> Chart:
     """Return columns of charts of different things, each chart with its caption and its own colours."""
-    resolve = {"scale": {"color": "independent", "shape": "independent"}}
+    resolve = {"scale": dict.fromkeys(("color", "shape", "strokeDash"), "independent")}
     parts = [{"vconcat": [titled(chart) for chart in charts], "resolve": resolve} for charts in columns]
     return Chart(name, "", {"hconcat": parts, "resolve": resolve})
 
