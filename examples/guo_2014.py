@@ -123,7 +123,7 @@ def times_chart(caption: str, found: list[Tried]) -> Chart:
         "x": {"field": "place", "type": "ordinal", "title": "matrices, by their measured time"},
         "y": axis("time_s", "one product", [row["time_s"] for row in rows], "s"),
         **look("what", SHOWN),
-        "tooltip": tooltip({"matrix": "matrix", "what": ""}, time_s="time, s"),
+        "tooltip": tooltip({"matrix": "matrix", "what": "kind"}, time_s="time, s"),
     }
     spec = {
         "data": {"values": rows},

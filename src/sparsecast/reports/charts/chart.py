@@ -36,7 +36,7 @@ _SHAPES = (
 )
 
 #: Of lines that explain a chart: an axis of equality, a cache, a roof.
-GREY = "#777777"
+GREY = "#6E6E6E"
 
 #: Kinds of files that a chart is drawn into.
 FILE_TYPES = (".png", ".svg", ".pdf")
