@@ -66,7 +66,7 @@ from .partitioning import kept_partition as kept_partition
 from .partitioning import partition as partition
 from .partitioning import partitions as partitions
 from .partitioning import usable_method as usable_method
-from .ranks import AskedProducts as AskedProducts
+from .ranks import ProductOptions as ProductOptions
 from .ranks import measure_on_ranks as measure_on_ranks
 from .ranks import on_ranks as on_ranks
 from .ranks import rank_calibration as rank_calibration
