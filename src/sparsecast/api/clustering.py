@@ -18,7 +18,7 @@ from sparsecast.distributed.products import PRODUCTS, default_algorithms
 from sparsecast.errors import InputError, ProfileError
 from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
-from sparsecast.machines.machine import PROCESSOR
+from sparsecast.machines.machine import PROCESSOR as PROCESSOR
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.partitioning.distributing import distribute
 from sparsecast.matrices.partitioning.distribution import Distribution

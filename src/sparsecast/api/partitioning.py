@@ -7,6 +7,8 @@ from typing import Any
 
 from sparsecast.matrices.partitioning import distributing, methods, storage
 from sparsecast.matrices.partitioning.distribution import Distribution
+from sparsecast.matrices.partitioning.methods import checked_ranks as checked_ranks
+from sparsecast.matrices.partitioning.methods import usable_method as usable_method
 from sparsecast.matrices.partitioning.partition import Partition
 from sparsecast.matrices.problem import Problem
 from sparsecast.planning.partition_comparison import compared, partitioned

@@ -18,6 +18,7 @@ from sparsecast.benchmark.rank_calibration import RankCalibration
 from sparsecast.distributed.compiling import check_ranks
 from sparsecast.distributed.nodes import Nodes, node_machine
 from sparsecast.distributed.processes import in_step, together, told_text, world
+from sparsecast.distributed.processes import started_ranks as started_ranks
 from sparsecast.distributed.products import PRODUCTS, default_algorithms
 from sparsecast.errors import InputError
 from sparsecast.formats import FORMATS
