@@ -56,7 +56,7 @@ from sparsecast.api.matrices import (
 )
 from sparsecast.api.other_machines import import_machine, new_machine, told_figures
 from sparsecast.api.partitioning import distribute, keep_partition, kept_partition, partition, partitions
-from sparsecast.api.ranks import AskedProducts, measure_on_ranks, on_ranks, rank_calibration
+from sparsecast.api.ranks import ProductOptions, measure_on_ranks, on_ranks, rank_calibration
 from sparsecast.api.reporting import matrix_report
 from sparsecast.api.targets import contents, disturbances, origin
 from sparsecast.devices.naming import machine_of
@@ -68,8 +68,8 @@ from sparsecast.planning.machine_comparison import prices_of
 __all__ = [
     "PROBE_S",
     "QUICK_BUDGET_S",
-    "AskedProducts",
     "CommandMeter",
+    "ProductOptions",
     "application_cost",
     "application_question",
     "calibrate",

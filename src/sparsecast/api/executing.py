@@ -177,7 +177,6 @@ def _built_transpose(transpose: csr_array[Any], made: Plan, planned: Plan | None
 
 
 def _are_equal(A: csr_array[Any], B: csr_array[Any]) -> bool:
-    """Tell whether two matrices have the same arrays."""
     return A.shape == B.shape and all(
         np.array_equal(getattr(A, name), getattr(B, name)) for name in ("indptr", "indices", "data")
     )

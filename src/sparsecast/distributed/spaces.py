@@ -68,8 +68,8 @@ class DistributedSpace:
         InputError
             On this rank, if it is complex in a space of real vectors.
         """
-        own = np.vdot(x, y)
-        if own.dtype.kind == "c" and self.dtype.kind != "c":
+        local = np.vdot(x, y)
+        if local.dtype.kind == "c" and self.dtype.kind != "c":
             raise InputError(
                 f"vectors are complex on rank {self.comm.rank}: expected {self.dtype}, as their space; "
                 f"multiply real and imaginary parts apart"
@@ -77,17 +77,17 @@ class DistributedSpace:
         # One type on all ranks, whatever their vectors have: MPI would wait for ever, or add other bytes.
         sent = np.zeros(1, dtype=np.result_type(self.dtype, np.float64))
         if self.counts:
-            sent[0] = own
-        return self._summed(sent).astype(np.result_type(own, self.dtype))[0]
+            sent[0] = local
+        return self._summed(sent).astype(np.result_type(local, self.dtype))[0]
 
     def norm(self, x: NDArray[Any]) -> float:
         """Return the Euclidean norm of the whole vector on every rank; collective."""
-        own = float(np.linalg.norm(x)) ** 2 if self.counts else 0.0
-        return float(np.sqrt(self._summed(np.array([own]))[0]))
+        local = float(np.linalg.norm(x)) ** 2 if self.counts else 0.0
+        return float(np.sqrt(self._summed(np.array([local]))[0]))
 
-    def total(self, own: float) -> float:
+    def total(self, local: float) -> float:
         """Return the sum over the parts of what each rank has summed over its own; collective."""
-        return float(self._summed(np.array([own if self.counts else 0.0]))[0])
+        return float(self._summed(np.array([local if self.counts else 0.0]))[0])
 
     def scatter(self, x: NDArray[Any] | None) -> NDArray[Any]:
         """Return this rank's part of a vector that rank 0 has, in the order of the matrix; collective.
@@ -105,9 +105,9 @@ class DistributedSpace:
         whole = in_step(self.comm, lambda: self._whole(x) if self.comm.rank == 0 else None)
         dtype = told_text(self.comm, whole.dtype.name if whole is not None else "")
         if whole is None:
-            own = np.empty(self.size, dtype=dtype)
-            receive(self.comm, own, 0)
-            return own
+            local = np.empty(self.size, dtype=dtype)
+            receive(self.comm, local, 0)
+            return local
         pieces = [whole[self.bounds[part] : self.bounds[part + 1]] for part in self.parts]
         for rank in range(1, self.comm.size):
             send(self.comm, np.ascontiguousarray(pieces[rank]), rank)
@@ -163,7 +163,7 @@ class DistributedSpace:
             )
         return array
 
-    def _summed(self, own: NDArray[Any]) -> NDArray[Any]:
-        total = np.empty_like(own)
-        self.comm.Allreduce(own, total)
+    def _summed(self, local: NDArray[Any]) -> NDArray[Any]:
+        total = np.empty_like(local)
+        self.comm.Allreduce(local, total)
         return total

@@ -91,7 +91,7 @@ def _on_ranks(matrix: str, asked: dict[str, Any], keeps: bool) -> Output | None:
     from sparsecast.results.cluster import DOCUMENTS
 
     with api.on_ranks() as comm:
-        done = api.measure_on_ranks(comm, matrix, api.AskedProducts(**asked), keeps=keeps)
+        done = api.measure_on_ranks(comm, matrix, api.ProductOptions(**asked), keeps=keeps)
     if done is None:
         return None
 

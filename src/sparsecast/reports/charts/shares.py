@@ -24,7 +24,7 @@ def shares(cost: ApplicationCost, run: ApplicationRun | None = None) -> Chart:
         "y": y,
         "yOffset": {"field": "what", "sort": kinds},
         "tooltip": tooltip(
-            {"loop": "loop", "what": ""}, share="share, %", low="from, %", high="to, %", time_s="time, s"
+            {"loop": "loop", "what": "kind"}, share="share, %", low="from, %", high="to, %", time_s="time, s"
         ),
     }
     ends = [row["high"] or row["share"] for row in rows]
