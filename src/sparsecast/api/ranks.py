@@ -41,13 +41,7 @@ def on_ranks() -> Iterator[Any]:
 
 
 def rank_calibration(comm: Any, budget_s: float) -> RankCalibration:
-    """Return the calibration of the ranks of a communicator, whose micro-benchmarks join the profile.
-
-    Raises
-    ------
-    RanksError
-        If the budget cannot be.
-    """
+    """Return the calibration of the ranks of a communicator, whose micro-benchmarks join the profile."""
     machine = node_machine()
     nodes = Nodes.of(comm, machine)
     return in_step(comm, lambda: RankCalibration(comm, machine, nodes, budget_s))
