@@ -34,17 +34,12 @@ from sparsecast.machines.profile import Profile
 from sparsecast.models import MODELS
 from sparsecast.models.model import HELD_OUT_SUITE
 from sparsecast.models.training import TrainingSet
+from sparsecast.papers import published
 from sparsecast.records import Record
 from sparsecast.reports.charts.chart import Chart, log_from_0, look, panels, refuse_undrawable, render
 
-#: Section 4 and figures 8 to 10: mean errors on 30 matrices, on a GeForce GTX 540M, of CSR with a thread
-#: a row (as on a processor), ELL and JAD. "wang-fixed" is the model of its reference 16.
-OF_THE_PAPER = {
-    "wang-normal": {"csr": 0.0352, "ell": 0.0326, "jad": 0.0394},
-    "wang-uniform": {"csr": 0.0321, "ell": 0.0353, "jad": 0.0428},
-    "wang-binomial": {},
-    "wang-fixed": {"csr": 0.0544, "ell": 0.0579, "jad": 0.0597},
-}
+#: Mean errors; "wang-fixed" is the model of its reference 16.
+OF_THE_PAPER = published("wang_2017")["mean_errors"]
 
 
 def measured_profile(threads: int | None) -> Profile:

@@ -40,11 +40,6 @@ def replay_ranks(
         for matrices that can be made or read again.
     on_fold : callable
         Called after each fit.
-
-    Raises
-    ------
-    ProfileError
-        If there are no micro-benchmarks, or too few records.
     """
     profile = profile or calibrated_profile(machine_of(PROCESSOR))
     return replay_clusters(training_of_ranks(profile), _questions(profile), on_fold)

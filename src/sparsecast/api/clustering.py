@@ -18,7 +18,7 @@ from sparsecast.distributed.products import PRODUCTS, default_algorithms
 from sparsecast.errors import InputError, ProfileError
 from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
-from sparsecast.machines.machine import PROCESSOR
+from sparsecast.machines.machine import PROCESSOR as PROCESSOR
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.partitioning.distributing import distribute
 from sparsecast.matrices.partitioning.distribution import Distribution
@@ -162,13 +162,7 @@ def _power(
     energy_model: str | None,
     objective: str,
 ) -> ClusterPower | None:
-    """Return what a node draws: as a file says, or as Records with joules do; None where nothing tells.
-
-    Raises
-    ------
-    ProfileError
-        If an objective needs joules, and there are none.
-    """
+    """Return what a node draws: as a file says, or as Records with joules do; None where nothing tells."""
     machine = problem.profile.machine
     if power_model is not None:
         return ClusterPower(machine, power_model.joules)
@@ -185,13 +179,7 @@ def _power(
 
 
 def training_of_ranks(profile: Profile) -> ClusterTraining:
-    """Return what models of many ranks learn from: micro-benchmarks, and what was kept of the machine.
-
-    Raises
-    ------
-    ProfileError
-        If there are no micro-benchmarks, or the journal of kept records is damaged.
-    """
+    """Return what models of many ranks learn from: micro-benchmarks, and what was kept of the machine."""
     if not profile.microbenchmarks:
         raise ProfileError(
             f"profile {profile.name} has no micro-benchmarks of ranks: expected some; {ADD_MICROBENCHMARKS}"

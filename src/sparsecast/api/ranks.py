@@ -18,6 +18,7 @@ from sparsecast.benchmark.rank_calibration import RankCalibration
 from sparsecast.distributed.compiling import check_ranks
 from sparsecast.distributed.nodes import Nodes, node_machine
 from sparsecast.distributed.processes import in_step, together, told_text, world
+from sparsecast.distributed.processes import started_ranks as started_ranks
 from sparsecast.distributed.products import PRODUCTS, default_algorithms
 from sparsecast.errors import InputError
 from sparsecast.formats import FORMATS
@@ -40,13 +41,7 @@ def on_ranks() -> Iterator[Any]:
 
 
 def rank_calibration(comm: Any, budget_s: float) -> RankCalibration:
-    """Return the calibration of the ranks of a communicator, whose micro-benchmarks join the profile.
-
-    Raises
-    ------
-    RanksError
-        If the budget cannot be.
-    """
+    """Return the calibration of the ranks of a communicator, whose micro-benchmarks join the profile."""
     machine = node_machine()
     nodes = Nodes.of(comm, machine)
     return in_step(comm, lambda: RankCalibration(comm, machine, nodes, budget_s))

@@ -61,13 +61,7 @@ class DistributedSpace:
         return (x,)
 
     def dot(self, x: NDArray[Any], y: NDArray[Any]) -> Any:
-        """Return the inner product of the whole vectors, the sum of conj(x) y, on every rank; collective.
-
-        Raises
-        ------
-        InputError
-            On this rank, if it is complex in a space of real vectors.
-        """
+        """Return the inner product of the whole vectors, the sum of conj(x) y, on every rank; collective."""
         local = np.vdot(x, y)
         if local.dtype.kind == "c" and self.dtype.kind != "c":
             raise InputError(
@@ -96,11 +90,6 @@ class DistributedSpace:
         ----------
         x : array of shape (n,), or None
             Read on rank 0 alone.
-
-        Raises
-        ------
-        RanksError
-            If the `x` of rank 0 has another shape or holds no numbers.
         """
         whole = in_step(self.comm, lambda: self._whole(x) if self.comm.rank == 0 else None)
         dtype = told_text(self.comm, whole.dtype.name if whole is not None else "")
@@ -114,15 +103,9 @@ class DistributedSpace:
         return np.array(pieces[0])
 
     def gather(self, y: NDArray[Any]) -> NDArray[Any] | None:
-        """Return the whole vector on rank 0, in the order of the matrix, None elsewhere; collective.
-
-        Raises
-        ------
-        RanksError
-            If `y` is not the part of some rank, or of another dtype there than on rank 0.
-        """
+        """Return the whole vector on rank 0, in the order of the matrix, None elsewhere; collective."""
         y = in_step(self.comm, lambda: self._own(y))
-        agree(self.comm, {"y of type": y.dtype.name}, {"y of type": "convert it"})
+        agree(self.comm, "y of type", y.dtype.name, "convert it")
         if self.comm.rank:
             if self.counts:
                 send(self.comm, np.ascontiguousarray(y), 0)

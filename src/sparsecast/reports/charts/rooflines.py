@@ -26,7 +26,7 @@ from sparsecast.reports.charts.chart import (
     tooltip,
     zoom,
 )
-from sparsecast.reports.tables import size
+from sparsecast.system.texts import size
 
 #: Pixels of a chart beside another one.
 _HALF = 440

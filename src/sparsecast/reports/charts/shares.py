@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from sparsecast.reports.charts.chart import COLOURS, GREY, WIDTH, Chart, Spec, axis, tooltip
-from sparsecast.reports.tables import time
 from sparsecast.results.application import ApplicationCost, ApplicationRun
+from sparsecast.system.texts import time
 
 #: Pixels of a bar.
 _BAR = 22

@@ -6,11 +6,11 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sparsecast.reports import tables
 from sparsecast.reports.charts.chart import Chart
 from sparsecast.reports.charts.intervals import Row, intervals, row
 from sparsecast.reports.pages.rendering import page
 from sparsecast.results.comparison import ComparedMachine, Comparison, notes_of
+from sparsecast.system import texts
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def _answer(compared: Sequence[ComparedMachine]) -> str:
     if not compared:
         return "No machine has a forecast."
     first = compared[0]
-    sentence = f"Fastest: {first.machine} in {first.format.upper()}, {tables.time(first.time_s)}"
+    sentence = f"Fastest: {first.machine} in {first.format.upper()}, {texts.time(first.time_s)}"
     ties = [row.machine for row in compared if row.is_tie]
     if ties:
         return f"{sentence}. A tie with {', '.join(ties)}: the intervals overlap, so either may be faster."

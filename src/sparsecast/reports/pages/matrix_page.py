@@ -7,13 +7,13 @@ import shlex
 
 from sparsecast.models.intervals import INTERVAL_SHARE
 from sparsecast.records import Forecast
-from sparsecast.reports import tables
 from sparsecast.reports.charts import intervals, patterns, plans, rooflines
 from sparsecast.reports.charts.chart import Chart
 from sparsecast.reports.pages.rendering import page
 from sparsecast.results.prediction import Prediction
 from sparsecast.results.reports import MatrixReport
 from sparsecast.results.structure import structure_table
+from sparsecast.system import texts
 
 _FORECAST_HEAD = (
     "format",
@@ -54,9 +54,9 @@ def matrix_page(report: MatrixReport) -> str:
         caption = "Speed over FLOP per byte; dashed: reads in order, from arrays of several sizes."
         shown.append(rooflines.roofline(points, report.roofs, caption))
     fastest = prediction[0]
-    span = tables.interval(fastest.low_s, fastest.high_s)
+    span = texts.interval(fastest.low_s, fastest.high_s)
     answer = (
-        f"Fastest: {fastest.candidate.format.upper()}, {tables.time(fastest.time_s)} a product "
+        f"Fastest: {fastest.candidate.format.upper()}, {texts.time(fastest.time_s)} a product "
         f"({span}) with {report.target.threads} thread{'s' * (report.target.threads != 1)}."
     )
     plan = report.plan
@@ -94,15 +94,15 @@ def _forecast_row(forecast: Forecast, report: MatrixReport) -> tuple[str, ...]:
     return (
         forecast.candidate.format.upper(),
         forecast.candidate.kernel,
-        tables.time(forecast.time_s),
-        tables.interval(forecast.low_s, forecast.high_s),
-        tables.time(record.time_s) if record else "not measured",
+        texts.time(forecast.time_s),
+        texts.interval(forecast.low_s, forecast.high_s),
+        texts.time(record.time_s) if record else "not measured",
         f"{100 * (forecast.time_s / record.time_s - 1):+.0f} %" if record else "-",
         f"{forecast.gflops:.2f}",
-        tables.size(forecast.bytes),
-        "nothing" if forecast.convert_s == 0 else tables.time(forecast.convert_s),
+        texts.size(forecast.bytes),
+        "nothing" if forecast.convert_s == 0 else texts.time(forecast.convert_s),
         _pays_from(forecast, report.prediction),
-        tables.energy(forecast.energy_j),
+        texts.energy(forecast.energy_j),
     )
 
 
@@ -126,8 +126,8 @@ def _plan_rows(report: MatrixReport) -> list[tuple[str, ...]]:
             f"{block.first_row:,} to {block.last_row:,}",
             block.candidate.format.upper(),
             block.candidate.kernel,
-            tables.time(block.time_s),
-            tables.time(block.convert_s),
+            texts.time(block.time_s),
+            texts.time(block.convert_s),
         )
         for block in blocks[:_BLOCKS_SHOWN]
     ]
@@ -138,18 +138,18 @@ def _plan_rows(report: MatrixReport) -> list[tuple[str, ...]]:
 def machine_rows(report: MatrixReport) -> list[tuple[str, str]]:
     """Return what the machine is."""
     machine = report.profile.machine
-    caches = ", ".join(f"L{cache.level} {tables.size(cache.bytes)}" for cache in machine.caches)
+    caches = ", ".join(f"L{cache.level} {texts.size(cache.bytes)}" for cache in machine.caches)
     rows = [
         ("name", report.prediction.profile),
         ("processor", machine.processor),
         ("cores and threads", f"{machine.cores} and {machine.threads}"),
         ("caches", caches or "unknown"),
-        ("memory", tables.size(machine.memory_bytes)),
+        ("memory", texts.size(machine.memory_bytes)),
     ]
     if report.roofs:
         largest = report.roofs[-1]
-        speed = f"{tables.size(largest.bandwidth_bytes_per_s)}/s"
-        rows.append(("reads in order", f"{speed} from an array of {tables.size(largest.bytes)}"))
+        speed = f"{texts.size(largest.bandwidth_bytes_per_s)}/s"
+        rows.append(("reads in order", f"{speed} from an array of {texts.size(largest.bytes)}"))
     return rows
 
 
