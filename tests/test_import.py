@@ -10,7 +10,7 @@ import pytest
 
 import sparsecast as sc
 
-HEAVY = ("numba", "scipy", "numpy", "pyarrow", "typer", "rich", "pandas", "matplotlib", "torch")
+HEAVY = ("numba", "scipy", "numpy", "pyarrow", "typer", "rich", "pandas", "vl_convert", "torch")
 
 
 def modules_after(statement):

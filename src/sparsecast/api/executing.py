@@ -24,6 +24,7 @@ from sparsecast.errors import InputError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.machine import PROCESSOR, Machine, detect
 from sparsecast.matrices.problem import Problem
+from sparsecast.measuring.command_meter import CommandMeter as CommandMeter
 from sparsecast.measuring.energy import Meter, idle_power_w
 from sparsecast.measuring.frequency import Frequencies
 from sparsecast.measuring.surroundings import Surroundings
