@@ -156,10 +156,7 @@ class Structure(Tabular):
     def from_dict(cls, stored: Mapping[str, Any]) -> Structure:
         """Return the Structure that `to_dict` stored, without groups that are not known here in that version.
 
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            If `stored` is something else.
+        A KeyError, TypeError, ValueError or msgspec.ValidationError says that it is something else.
         """
         known = set(FEATURES.names()) & set(stored)
         read = {name: FEATURES.get(name).from_dict(stored[name]) for name in known}

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -89,11 +87,3 @@ class Made:
             f"{name} is from a data sheet, like {self.like}: nobody measured it. The model sparsecast gives "
             f"intervals that hold what {self.left_out} measured machines, each left out once, were off by"
         )
-
-    @classmethod
-    def from_dict(cls, described: Mapping[str, Any]) -> Made:
-        """Return what the attributes describe, lists for tuples as in JSON."""
-        values: dict[str, Any] = dict(described)
-        for name in ("over_start", "low", "high"):
-            values[name] = tuple(values[name])
-        return cls(**values)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+
+from filelock import FileLock
 
 #: The variable that tells processes that we start of the folder of this one.
 _PASSING = "SPARSECAST_KERNEL_FOLDER"
@@ -67,21 +67,6 @@ def _can_be_written(folder: Path) -> bool:
     return existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)
 
 
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder, which ends with the process that holds it."""
-    with (folder / "sparsecast.lock").open("a") as stream:
-        _lock(stream.fileno())
-        yield
-
-
-if os.name == "nt":
-    import msvcrt
-
-    def _lock(descriptor: int) -> None:
-        msvcrt.locking(descriptor, msvcrt.LK_LOCK, 1)  # type: ignore[attr-defined]
-else:
-    import fcntl
-
-    def _lock(descriptor: int) -> None:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+def locked(folder: Path) -> FileLock:
+    """Return the lock of a folder, which ends with the process that holds it."""
+    return FileLock(folder / "sparsecast.lock")
