@@ -103,12 +103,6 @@ def test_a_second_read_needs_neither_the_network_nor_pooch(collection, monkeypat
     assert sc.load("suitesparse:HB/small").nnz == 3
 
 
-def test_without_pooch_one_line_says_what_to_install(collection, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pooch", None)
-    with pytest.raises(MatrixFileError):
-        sc.load("suitesparse:HB/small")
-
-
 def test_without_a_network_one_line_says_so(collection, monkeypatch, data_folder):
     monkeypatch.setenv("SPARSECAST_SUITESPARSE", "http://127.0.0.1:1")
     with pytest.raises(MatrixFileError):
