@@ -33,7 +33,7 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.matrices.problem import Problem
 from sparsecast.models import DEFAULT_MODEL, MODELS
-from sparsecast.models.linear import LinearModel
+from sparsecast.models.linear import LinearModel, WorkCosts
 from sparsecast.models.model import HELD_OUT_SUITE
 from sparsecast.models.probing import PROBED, Correction
 from sparsecast.models.sparsecast import SparsecastModel
@@ -42,10 +42,11 @@ from sparsecast.models.transfer import (
     UNTRIED_FACTOR,
     Setting,
     Transfer,
-    TransferredModel,
+    TransferredForecaster,
     transfer_errors,
     widening,
 )
+from sparsecast.models.work import ProductWork
 from sparsecast.records import Candidate, Estimate
 
 PANEL = "Forecasts"
@@ -81,22 +82,21 @@ class WithoutTrees(LinearModel):
         return True
 
 
-class _Bytes(LinearModel):
-    def _work(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Any]:
+class _Bytes(ProductWork):
+    def of(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Any]:
         storage: Any = FORMATS.get(candidate.format)
         size = storage.predicted_bytes(blocks, candidate.value_bytes, candidate.index_bytes)
         return {"start": np.ones(len(blocks.rows)), "bytes": np.asarray(size, dtype=float)}
 
 
+class _ByteCosts(WorkCosts):
+    work = _Bytes
+
+
 class WithoutCostModel(SparsecastModel):
     """One cost for each byte of a format, and the trees."""
 
-    name = "without the linear cost model"
-
-    def _physics(self) -> LinearModel:
-        physics = _Bytes()
-        physics.machine_, physics.device_ = self.machine_, self.device_
-        return physics
+    name, physics_class = "without the linear cost model", _ByteCosts
 
 
 class WithSlowRecords(SparsecastModel):
@@ -247,7 +247,7 @@ def transfer(profile: ProfileName = None) -> Rows:
         yield {
             "from": f"{source.dtype}, {source.threads} threads",
             "for": f"{target.dtype}, {target.threads} threads",
-            **errors_of(_pairs(TransferredModel(fits[source], carried, factor), held_out)),
+            **errors_of(_pairs(TransferredForecaster(fits[source], carried, factor), held_out)),
             "factor": factor,
             "own fit, median error": errors_of(own_fit)["median error"],
         }

@@ -22,10 +22,8 @@ from numpy.typing import NDArray
 
 from experiment import Rows, experiment, geometric_mean
 from sparsecast import models
-from sparsecast.benchmark.made_machines import made_profile
 from sparsecast.benchmark.published import (
     FIVE,
-    GPUS,
     OPTIONAL,
     REQUIRED,
     import_published,
@@ -40,7 +38,7 @@ from sparsecast.machines.data_sheet import DataSheet
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import PUBLISHED_PREFIX, group_of
 from sparsecast.models import MODELS
-from sparsecast.models.data_sheets import Law, Learned, Products, kind_of
+from sparsecast.models.data_sheets import Law, Learned, Products, kind_of, made_profile
 from sparsecast.models.model import Model
 from sparsecast.models.power import PowerModel
 from sparsecast.models.sparsecast import SparsecastModel
@@ -215,7 +213,7 @@ def published_gpus(ginkgo: Ginkgo) -> Rows:
     Strip models are fitted to matrices of their kind, whose row lengths hardly deviate; the linear model to
     every matrix of these groups. Errors are means, as in the paper, whose own stand beside them.
     """
-    profiles = {name: profile for name, profile in published_profiles(ginkgo).items() if name in GPUS}
+    profiles = {name: profile for name, profile in published_profiles(ginkgo).items() if profile.machine.gpu}
     groups = sorted({group_of(record.matrix) for profile in profiles.values() for record in profile.records})
     held_out = set(groups[1::2])
     for name, profile in profiles.items():

@@ -139,17 +139,18 @@ def scale_study(profile: str = "xeon-gold-6154-edr", rows: int = 2**24) -> Rows:
     hubs are left out. For each algorithm in CSR: the fewest ranks within a twentieth of its best time, the
     time there and on the most ranks, and the term that is largest on these.
     """
+    from sparsecast.distributed.products import PRODUCTS, default_algorithms
     from sparsecast.matrices.partitioning.estimates import estimated_distribution
     from sparsecast.models.clusters.cluster_model import ClusterTraining, Question
     from sparsecast.models.clusters.sparsecast import SparsecastClusterModel
     from sparsecast.planning.cluster_choice import choices, enough_ranks
-    from sparsecast.records import ALGORITHMS, Configuration
+    from sparsecast.records import Configuration
 
     machine = api.profile(profile).machine
     model = SparsecastClusterModel().fit(ClusterTraining(machine, api.profile(profile).microbenchmarks))
     for kind, (length, mesh) in KINDS.items():
-        for algorithm in ALGORITHMS:
-            is_2d = algorithm == "2d"
+        for algorithm in default_algorithms():
+            is_2d = PRODUCTS.get(algorithm).is_2d
             method, dimension = ("uniform-2d", None) if is_2d else ("metis", mesh)
             counts = [2**k for k in range(17)] + [100_000]
             forecasts = []

@@ -244,7 +244,7 @@ def shipped_machines(
         if not check:
             folder = Path(profiles.__file__).parent / "profiles"
             path = small.save(folder / f"{small.name}{profiles.SUFFIX}", is_packed=True)
-            yield f"{path.name}: {path.stat().st_size / 1e3:.0f} kB, {small.table_caption()}"
+            yield f"{path.name}: {path.stat().st_size / 1e3:.0f} kB, {small.table().title}"
             continue
         groups = sorted({group_of(matrix) for matrix in whole.matrices}, key=_digest)
         held_out = set(groups[::PARTS])

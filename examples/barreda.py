@@ -83,10 +83,10 @@ def train_all(epochs: int, most: int) -> None:
         print(f"{kind} labels, {whose} network, split by {split}: {len(blocks):,} blocks", flush=True)
         plan = replace(PAPER_PLAN, epochs=epochs)
         architecture = ARCHITECTURES[whose]
-        found = train_network(
+        card = train_network(
             blocks, kind, path, architecture=architecture, split=split, plan=plan, on_epoch=say
         )
-        show(kind, whose, split, found.card)
+        show(kind, whose, split, card)
 
 
 def show(kind: str, whose: str, split: str, card: ModelCard) -> None:

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 
 import sparsecast as sc
 from sparsecast.api.resolving import calibrated_profile, machine_of, model_records, read_matrix, stored_target
-from sparsecast.benchmark.published import GPUS, published_profiles
+from sparsecast.benchmark.published import published_profiles
 from sparsecast.errors import InputError, ProfileError, SparsecastError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
@@ -194,7 +194,7 @@ def published(table: Path) -> dict[str, list[Tried]]:
     """Try the models on the results of others, of Ginkgo's own kernels."""
     shown = {}
     for name, profile in published_profiles(table).items():
-        if name not in GPUS:
+        if profile.machine.gpu is None:
             continue
         alike = [
             record

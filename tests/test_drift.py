@@ -61,7 +61,9 @@ def test_forecasts_and_plans_follow_the_machine_unless_asked_as_met(own, ratio):
             assert getattr(each, name) == pytest.approx(
                 ratio * getattr(before[each.candidate], name), rel=1e-3
             )
-    assert met.notes == () and f"{ratio:.2f} in L2" in now.notes[0] and "--as-met" in now.notes[0]
+    assert (
+        met.notes == () and f"{ratio:.2f} in L2" in now.notes[0] and "--no-drift-correction" in now.notes[0]
+    )
     plans = [sc.plan(A, profile, threads=1, as_met=as_met) for as_met in (True, False)]
     assert plans[1].time_s == pytest.approx(ratio * plans[0].time_s, rel=1e-3)
     assert plans[1].convert_s == pytest.approx(ratio * plans[0].convert_s, rel=1e-3)

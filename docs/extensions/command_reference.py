@@ -26,13 +26,13 @@ def _sections(command: Any, name: str, parent: Any) -> Iterator[str]:
     """Yield the text of a command, then of the commands in it."""
     context = command.make_context(name, [], parent=parent, resilient_parsing=True)
     yield _section(command, context)
-    for each in getattr(command, "commands", {}).values():
-        yield from _sections(each, each.name, context)
+    for subcommand in getattr(command, "commands", {}).values():
+        yield from _sections(subcommand, subcommand.name, context)
 
 
 def _section(command: Any, context: Any) -> str:
     usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
-    rows = [record for each in command.params if (record := each.get_help_record(context))]
+    rows = [record for parameter in command.params if (record := parameter.get_help_record(context))]
     parts = [f"## {context.command_path}", f"```text\n{usage}\n```", _sentences(command.help)]
     if rows:
         cells = [f"| {_code(names)} | {_sentences(what)} |" for names, what in rows]

@@ -68,17 +68,19 @@ class Block:
 
 def blocks(page: str) -> Iterator[Block]:
     """Yield the blocks of a page that are code."""
-    said: dict[str, str] = {}
+    directives: dict[str, str] = {}
     for token in MarkdownIt("commonmark").parse(page):
         line = (token.map or (0, 0))[0] + 1
         if token.type == "html_block":
-            said = dict(_DIRECTIVE.findall(token.content))
+            directives = dict(_DIRECTIVE.findall(token.content))
         elif token.type == "code_block":
             raise BlockError(f"line {line}: a block by indentation: expected a fence with its language")
         elif token.type == "fence":
             if not token.info.startswith("{"):  # a directive of the site
-                yield Block(token.info, token.content, line, said.get("file"), said.get("not run"))
-            said = {}
+                yield Block(
+                    token.info, token.content, line, directives.get("file"), directives.get("not run")
+                )
+            directives = {}
 
 
 def run_page(path: Path, writes: bool) -> str:
@@ -138,10 +140,10 @@ def _session(block: Block, namespace: dict[str, Any]) -> None:
     """Run an interactive session, with its results compared."""
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     test = doctest.DocTestParser().get_doctest(block.text, namespace, "block", None, 0)
-    said: list[str] = []
-    doctest.DocTestRunner(optionflags=flags).run(test, out=said.append, clear_globs=False)
-    if said:
-        raise BlockError("".join(said))
+    failures: list[str] = []
+    doctest.DocTestRunner(optionflags=flags).run(test, out=failures.append, clear_globs=False)
+    if failures:
+        raise BlockError("".join(failures))
     namespace.update(test.globs)
 
 
@@ -174,16 +176,16 @@ def _commands(text: str) -> Iterator[tuple[str, str]]:
     first, *rest = re.split(r"^\$ ", text, flags=re.MULTILINE)
     if first.strip() or not rest:
         raise BlockError(f"{text.splitlines()[0]!r}: expected a command after '$ '")
-    for each in rest:
-        lines = each.splitlines(keepends=True)
+    for part in rest:
+        lines = part.splitlines(keepends=True)
         count = 1 + sum(1 for _ in itertools.takewhile(lambda line: line.endswith("\\\n"), lines))
         yield "".join(lines[:count]).strip(), "".join(lines[count:])
 
 
 def refuse_unknown(command: str) -> None:
     """Raise if a command of Sparsecast has arguments or options that do not exist."""
-    for each in re.split(r"&&|[;|>]\s", command.replace("\\\n", " ")):
-        words = shlex.split(each, comments=True)
+    for part in re.split(r"&&|[;|>]\s", command.replace("\\\n", " ")):
+        words = shlex.split(part, comments=True)
         if "sparsecast" in words and "--help" not in words:
             _parse(words[words.index("sparsecast") + 1 :])
 
@@ -205,13 +207,13 @@ def alike(want: str, got: str) -> bool:
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     if doctest.OutputChecker().check_output(want, got, flags):
         return True
-    wanted, found = (_NUMBER.findall(text) for text in (want, got))
-    if "..." in want or len(wanted) != len(found):
+    wanted, printed = (_NUMBER.findall(text) for text in (want, got))
+    if "..." in want or len(wanted) != len(printed):
         return False
     words = [_NUMBER.sub("#", _FILLING.sub(" ", text)).split() for text in (want, got)]
     return words[0] == words[1] and all(
         math.isclose(_value(one), _value(other), rel_tol=TOLERANCE)
-        for one, other in zip(wanted, found, strict=True)
+        for one, other in zip(wanted, printed, strict=True)
     )
 
 
@@ -249,8 +251,8 @@ def main() -> int:
         return 2
     with ProcessPoolExecutor(max_workers=2) as pool:
         outcomes = list(pool.map(_outcome, pages, itertools.repeat(writes)))
-    for _, said in outcomes:
-        print(said)
+    for _, report in outcomes:
+        print(report)
     return 0 if all(good for good, _ in outcomes) else 1
 
 

@@ -25,7 +25,7 @@ class UnknownNameError(InputError):
 
 
 class FeatureError(InputError):
-    """A structure lacks features that a question needs, and nobody can compute them."""
+    """A structure lacks features that a question needs, and they cannot be computed."""
 
 
 class FormatError(InputError):
@@ -77,7 +77,7 @@ class StorageError(InputError):
 
 
 class WrongResultError(SparsecastError):
-    """A kernel's result differs from the oracle's by more than rounding explains."""
+    """A kernel's result differs from the reference result by more than rounding explains."""
 
 
 def remedy_for(name: str, known: Iterable[str], otherwise: str, likeness: float = 0.6) -> str:

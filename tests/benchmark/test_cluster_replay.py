@@ -9,9 +9,10 @@ import pytest
 from sparsecast.benchmark.cluster_replay import replay_clusters
 from sparsecast.errors import ProfileError
 from sparsecast.machines.machine import Cache, Machine
+from sparsecast.matrices.partitioning.distribution import Distribution
 from sparsecast.matrices.partitioning.estimates import estimated_distribution
 from sparsecast.models.clusters import CLUSTER_MODELS
-from sparsecast.models.clusters.cluster_model import ClusterTraining, LocalTime, Question, distribution_of
+from sparsecast.models.clusters.cluster_model import ClusterTraining, LocalTime, Question
 from sparsecast.records import Configuration, DistributedRecord, MicroBenchmark
 
 MACHINE = Machine("made up", "none", 2, 2, (Cache(3, 2**20, 2),), (), 10**10, "none")
@@ -57,7 +58,7 @@ def record(number, algorithm="local-1d", name="csr", ranks=2, is_oversubscribed=
 
 def question_of(found):
     """Return what a perfect node model says."""
-    distribution = distribution_of(found)
+    distribution = Distribution.from_dict(found.distribution)
     local = {
         name: LocalTime(seconds * float(distribution.nnz.max()), None, None, 1)
         for name, seconds in ENTRY_S.items()
@@ -118,5 +119,5 @@ def test_a_model_does_not_see_what_it_forecasts():
 
 @pytest.mark.parametrize("records", ((), RECORDS[:4], [record(k, is_oversubscribed=True) for k in range(9)]))
 def test_too_few_matrices_are_refused(records):
-    with pytest.raises(ProfileError, match="groups of matrices: expected at least 2"):
+    with pytest.raises(ProfileError, match=r"[01] groups of matrices"):
         replayed(records)

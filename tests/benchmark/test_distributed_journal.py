@@ -1,16 +1,15 @@
-"""The journal of distributed products: what was measured comes back, and nothing damaged counts."""
+"""The journals of ranks: what was measured comes back, and nothing that nobody measured counts."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
 
 import pytest
 
-from sparsecast.benchmark.distributed_journal import keep_distributed, kept_distributed
+from sparsecast.benchmark.journal import keep_distributed, kept_distributed, lines, read_journal
 from sparsecast.errors import ProfileError
 from sparsecast.matrices.partitioning.estimates import estimated_distribution
-from sparsecast.records import Configuration, DistributedRecord
+from sparsecast.records import Configuration, DistributedRecord, MicroBenchmark
 
 RECORD = DistributedRecord(
     configuration=Configuration("local-1d", "csr", "coo", "metis", 4, 1),
@@ -29,9 +28,7 @@ RECORD = DistributedRecord(
 )
 
 
-@pytest.fixture
-def path(data_folder, recorded):
-    return data_folder / "measurements" / f"{recorded.machine.name}.distributed.jsonl"
+POINT = MicroBenchmark("fma", 1, 1, 0, None, 1e-9, None, False, "", "0.1")
 
 
 def test_what_was_kept_comes_back(data_folder, recorded):
@@ -42,33 +39,12 @@ def test_what_was_kept_comes_back(data_folder, recorded):
     assert kept_distributed(recorded.machine) == (RECORD, other)
 
 
-def test_a_last_line_that_was_cut_short_is_dropped(recorded, path):
-    keep_distributed(recorded.machine, [RECORD, RECORD])
-    path.write_text(path.read_text()[:-40])
-    assert kept_distributed(recorded.machine) == (RECORD,)
-    keep_distributed(recorded.machine, [RECORD])
-    assert kept_distributed(recorded.machine) == (RECORD, RECORD)
-
-
-@pytest.mark.parametrize(
-    ("damage", "complaint"),
-    (
-        (lambda line: line[:-9], "line 1 is damaged"),
-        (lambda line: line.replace('"schema": 1', '"schema": 9'), "line 1 is damaged"),
-        (lambda line: line.replace('"nnz"', '"entries"'), "line 1 is damaged"),
-        (lambda line: line.replace('"time_s": 1.25e-05', '"time_s": "long"'), "line 1 is damaged"),
-        (lambda line: line.replace('"time_s": 1.25e-05', '"time_s": NaN'), "line 1 has time_s nan: expected"),
-        (lambda line: line.replace('"time_s": 1.25e-05', '"time_s": -1'), "line 1 has time_s -1: expected"),
-    ),
-)
-def test_a_damaged_line_is_named(recorded, path, damage, complaint):
-    keep_distributed(recorded.machine, [RECORD, RECORD])
-    first, second = path.read_text().splitlines()
-    assert json.loads(first) == json.loads(second)
-    path.write_text(f"{damage(first)}\n{second}\n")
-    with pytest.raises(ProfileError, match=complaint) as refused:
-        kept_distributed(recorded.machine)
-    assert "\n" not in str(refused.value)
-    path.write_text(f"{damage(second)}\n")
-    with pytest.raises(ProfileError, match=complaint):  # the last line is whole, and not dropped in silence
-        kept_distributed(recorded.machine)
+@pytest.mark.parametrize(("kind", "measured"), (("distributed", RECORD), ("microbenchmark", POINT)))
+@pytest.mark.parametrize("time_s", (0.0, -1e-6, float("nan"), float("inf")))
+def test_a_time_that_nobody_measured_is_refused(tmp_path, kind, measured, time_s):
+    path = tmp_path / "ranks.journal"
+    with lines(path) as append:
+        append(kind, dataclasses.asdict(measured))
+        append(kind, dataclasses.asdict(dataclasses.replace(measured, time_s=time_s)))
+    with pytest.raises(ProfileError, match=r"line 2 has time_s .*; remove the line"):
+        read_journal(path)

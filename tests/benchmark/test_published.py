@@ -14,20 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from sparsecast.benchmark.published import (
-    GPUS,
-    PROCESSORS,
-    import_published,
-    published_profiles,
-    stored_as,
-)
+from sparsecast.benchmark.published import import_published, published_profiles, stored_as
 from sparsecast.errors import InputError, ProfileError
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_lengths import lengths_of_five
+from sparsecast.machines.data_sheet import published_machines
 from sparsecast.machines.profile import Profile
 from sparsecast.machines.strips import guo_strip
 from sparsecast.matrices.problem import group_of
 
+GPUS = {name: machine.gpu for name, machine in published_machines().items() if machine.gpu}
 COLUMNS = (
     "machine,executor,group,matrix,id,rows,cols,nnz,rd_min,rd_q1,rd_median,rd_q3,rd_max,rd_mean,rd_variance,"
     "format,time_s,storage_bytes,completed"
@@ -188,7 +184,7 @@ def test_the_real_table(tmp_path):
         pytest.skip(f"no published results at {path}: set SPARSECAST_MEASUREMENTS to their folder")
     with gzip.open(path, "rt") as stream:
         lines = stream.readlines()
-    assert {line.split(",")[0] for line in lines[1:]} <= {*GPUS, *PROCESSORS}
+    assert {line.split(",")[0] for line in lines[1:]} <= set(published_machines())
     part = tmp_path / "part.csv"
     part.write_text("".join(line for line in lines if line.startswith(("machine", "V100", "K20Xm"))))
     profiles = published_profiles(part)

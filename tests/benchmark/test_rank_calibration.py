@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 
 import pytest
 
 from sparsecast.benchmark import rank_calibration
-from sparsecast.benchmark.rank_calibration import RankCalibration, journal_path, read_microbenchmarks
+from sparsecast.benchmark.journal import read_journal
+from sparsecast.benchmark.rank_calibration import RankCalibration, journal_path
 from sparsecast.distributed.nodes import Nodes
-from sparsecast.errors import BusyError, InputError, ProfileError, RanksError
+from sparsecast.errors import BusyError, InputError, RanksError
 from sparsecast.machines.machine import Cache, Machine
 from sparsecast.machines.profile import Profile
 from sparsecast.machines.storage import exclusive
@@ -91,7 +91,7 @@ def test_a_killed_run_loses_nothing(simulated, instant, tmp_path):
     with pytest.raises(MemoryError):
         calibrated(simulated, path, of_rank=(0, 0), on_progress=kill)
     assert not path.exists()
-    left = read_microbenchmarks(journal_path(path))
+    left = read_journal(journal_path(path)).microbenchmarks
     assert len(left) == 7
     with journal_path(path).open("a") as stream:
         stream.write('{"schema": 1, "microbench')  # its last line was cut
@@ -125,24 +125,3 @@ def test_another_calibration_is_found_out_by_all(simulated, instant, tmp_path):
     ):
         calibrated(simulated, path, of_rank=(0, 0))
     assert isinstance(raised.value.__cause__, BusyError | None)
-
-
-@pytest.mark.parametrize(
-    "line",
-    ('{"schema": 9, "microbenchmark": {}}', "[]", '{"schema": 1}', "nonsense", '{"schema": 1, "time_s": -1}'),
-)
-def test_a_damaged_journal_is_refused(tmp_path, line):
-    path = tmp_path / "ranks.journal"
-    path.write_text(f"{line}\n{line}\n")
-    with pytest.raises(ProfileError, match="line 1 is damaged"):
-        read_microbenchmarks(path)
-
-
-@pytest.mark.parametrize("time_s", (0.0, -1e-6, float("nan"), float("inf")))
-def test_a_time_that_nobody_measured_is_refused(tmp_path, time_s):
-    found = {"kind": "fma", "ranks": 1, "nodes": 1, "bytes": 0, "neighbours": None, "time_s": time_s}
-    found |= {"noise": None, "is_oversubscribed": False, "measured_at": "", "version": ""}
-    path = tmp_path / "ranks.journal"
-    path.write_text(2 * (json.dumps({"schema": 1, "microbenchmark": found}) + "\n"))
-    with pytest.raises(ProfileError, match="line 1 is damaged"):
-        read_microbenchmarks(path)

@@ -143,14 +143,20 @@ OPTIONS = [
     (("plan", SMALL, "--probe", "0"), "a probe of 0 s: expected seconds above 0"),
     (("plan", SMALL, "--probe", "nan"), "a probe of nan s: expected seconds above 0"),
     (("plan", SMALL, "--probe", "long"), "--probe"),
-    (("plan", SMALL, "--probe", "1", "--as-met"), "expected one of --probe and --as-met; leave one out"),
+    (
+        ("plan", SMALL, "--probe", "1", "--no-drift-correction"),
+        "expected one of --probe and --no-drift",
+    ),
     (("plan", SMALL, "--probe", "1", "--device", "cpu,cuda"), "a probe on cpu,cuda: expected one device"),
     (
         ("predict", "counts:rows=9&cols=9&nnz=9", "--probe"),
         "without the matrix: expected .*leave --probe out",
     ),
     (("predict", "{tmp}/table.csv", "--probe"), "without the matrix: expected the matrix"),
-    (("predict", SMALL, "--probe", "--as-met"), "expected one of --probe and --as-met; leave one out"),
+    (
+        ("predict", SMALL, "--probe", "--no-drift-correction"),
+        "expected one of --probe and --no-drift",
+    ),
     (("predict", SMALL, SMALL), "unexpected extra argument"),
     (("predict", SMALL, "--profile"), "--profile"),
 ]

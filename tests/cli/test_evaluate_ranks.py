@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from sparsecast.benchmark.distributed_journal import keep_distributed
+from sparsecast.benchmark.journal import keep_distributed
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.partitioning.distributing import distribute

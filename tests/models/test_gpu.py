@@ -308,7 +308,7 @@ def test_bytes_beyond_the_second_level_are_charged(structures, gpu_record, train
     for found in structures:
         forecast = seconds(model, on_gpu("csr", "vector32"), found)
         assert forecast == pytest.approx(law(found), rel=1e-4)
-    assert model.costs_["csr vector32"]["bytes beyond L2"] == pytest.approx(1e-9, rel=0.01)
+    assert model.costs_.costs["csr vector32"]["bytes beyond L2"] == pytest.approx(1e-9, rel=0.01)
 
 
 def test_a_kernel_with_few_records_is_not_forecast(law_records, unseen, gpu_record, structures, train):

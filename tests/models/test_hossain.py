@@ -276,5 +276,5 @@ def test_all_say_which_formats_they_cannot_forecast(linear, micro, svr, way):
 def test_state_comes_back(linear, micro, svr, machine, way):
     blocks = RowBlocks.of(structure(gallery("rmat", scale=9)))
     for model in (linear, micro(), svr):
-        again = type(model)(**model.settings()).restored(model.to_state(), machine)
+        again = type(model)(**model.settings()).restored(model.to_state())
         assert np.array_equal(again.values(way("coo"), blocks), model.values(way("coo"), blocks))

@@ -15,8 +15,9 @@ from sparsecast.formats import FORMATS
 from sparsecast.machines.machine import Cache, Machine, detect
 from sparsecast.matrices.synthesis import block_matrix, diagonal_matrix, varied_matrix
 from sparsecast.models import MODELS
-from sparsecast.models.linear import LEAST_RECORDS, CountedWork, LinearModel
+from sparsecast.models.linear import LEAST_RECORDS, LinearModel, WorkCosts
 from sparsecast.models.training import TrainingSet
+from sparsecast.models.work import CountedWork, ProductWork
 from sparsecast.planning.candidates import whole_matrix
 
 CACHES = (Cache(1, 1 << 15, 1), Cache(2, 1 << 18, 1), Cache(3, 1 << 22, 1))
@@ -52,15 +53,9 @@ def structures():
 
 
 @pytest.fixture(scope="module")
-def counting(recorded, train):
-    """A fitted model, for the counts of work that it makes."""
-    return LinearModel().fit(train(recorded.select(dtype="float64"), MACHINE))
-
-
-@pytest.fixture(scope="module")
-def made_up(structures, counting, make_record, way):
+def made_up(structures, make_record, way):
     def time_s(found):
-        work = counting.work_of(way("csr"), RowBlocks.of(found))
+        work = ProductWork(MACHINE).of(way("csr"), RowBlocks.of(found))
         return sum(COSTS[name] * float(count[0]) for name, count in work.items())
 
     return [make_record("csr", found, time_s(found), "varied") for found in structures]
@@ -72,10 +67,10 @@ def test_it_recovers_the_times_of_a_machine_with_such_costs(made_up, train, know
         assert seconds(model, "csr", known[record.matrix]) == pytest.approx(record.time_s, rel=1e-6)
 
 
-def test_it_forecasts_matrices_it_has_not_seen(made_up, counting, train, way, seconds):
+def test_it_forecasts_matrices_it_has_not_seen(made_up, train, way, seconds):
     model = LinearModel().fit(train(made_up, MACHINE))
     found = structure(varied_matrix(20_000, 7, "uniform", 0.3, seed=9), threads=1)
-    work = counting.work_of(way("csr"), RowBlocks.of(found))
+    work = ProductWork(MACHINE).of(way("csr"), RowBlocks.of(found))
     expected = sum(COSTS[name] * float(count[0]) for name, count in work.items())
     assert seconds(model, "csr", found) == pytest.approx(expected, rel=0.05)
 
@@ -83,7 +78,7 @@ def test_it_forecasts_matrices_it_has_not_seen(made_up, counting, train, way, se
 def test_no_cost_is_negative_and_every_term_is_named(recorded):
     model = LinearModel().fit(TrainingSet.of(recorded, recorded.select(dtype="float64")))
     assert set(model.formats()) == set(FORMATS.names())
-    for costs in model.costs_.values():
+    for costs in model.costs_.costs.values():
         assert min(costs.values()) >= 0 and max(costs.values()) > 0
         assert {"start", "rows", "entries"} <= set(costs)
 
@@ -109,7 +104,7 @@ def test_caches_that_hold_the_matrix_make_it_faster(made_up, structures, train, 
     large = tuple(dataclasses.replace(cache, bytes=cache.bytes << 8) for cache in CACHES)
     model = LinearModel().fit(train(made_up, MACHINE))
     slow = seconds(model, "csr", structures[-1])
-    model.machine_ = dataclasses.replace(MACHINE, caches=large)
+    model.costs_ = dataclasses.replace(model.costs_, machine=dataclasses.replace(MACHINE, caches=large))
     assert seconds(model, "csr", structures[-1]) < slow
 
 
@@ -119,15 +114,11 @@ def test_wider_column_indices_take_longer(made_up, structures, train, way, secon
     assert seconds(model, way("csr", index_bits=64), large) > seconds(model, way("csr"), large)
 
 
-def test_a_long_row_is_waited_for(of_lengths, make_record, structures, train, way):
+def test_a_long_row_is_waited_for(of_lengths, way):
     even, uneven = of_lengths([50] * 2_000), of_lengths([99_999] + [1] * 1_999)
-    records = [
-        make_record("csr", found, 1e-6 + 1e-9 * found.nnz, "varied", threads=4) for found in structures
-    ]
-    model = LinearModel().fit(train(records, MACHINE))
-    four = way("csr", threads=4)
-    assert model.work_of(four, RowBlocks.of(uneven))["entries"][0] == pytest.approx(4 * 99_999, rel=0.03)
-    assert model.work_of(four, RowBlocks.of(even))["entries"][0] == even.nnz
+    work, four = ProductWork(MACHINE), way("csr", threads=4)
+    assert work.of(four, RowBlocks.of(uneven))["entries"][0] == pytest.approx(4 * 99_999, rel=0.03)
+    assert work.of(four, RowBlocks.of(even))["entries"][0] == even.nnz
 
 
 @pytest.mark.parametrize(
@@ -151,7 +142,7 @@ def test_row_blocks_of_a_matrix_cost_about_the_matrix(recorded, way, A):
     }
     assert len(suiting) > 5
     for name in suiting & set(model.formats()):
-        start = model.costs_[name]["start"]
+        start = model.costs_.costs[name]["start"]
         together = float(model.values(way(name), parts).sum()) - (strips.strips - 1) * start
         # The other rows are taken for CSR, whose size is not quite that of the format.
         assert together == pytest.approx(float(model.values(way(name), whole)[0]), rel=0.15), name
@@ -175,16 +166,15 @@ def test_the_models_are_found_by_name():
 
 def test_bytes_beyond_a_cache_cost_a_format_that_was_never_measured_there_what_they_cost_others(recorded):
     training = TrainingSet.of(recorded, recorded.select(dtype="float64", threads=1))
-    physics = LinearModel()
-    physics.machine_, physics.device_ = training.machine, "cpu"
-    counted = physics.counted(training)
+    counted = ProductWork(training.machine).counted(training)
     kind = "bytes beyond L2"
     (csr,) = (work for work in counted if work.format == "csr")
     small = np.ones(len(training.records), dtype=bool)
     small[csr.places[csr.counts[:, csr.kinds.index(kind)] > 0]] = False
-    physics.fit_work([work.part(small) if work.format == "csr" else work for work in counted])
-    others = [physics.costs_[w.label][kind] for w in counted if w.format != "csr" and w.knows(kind)]
-    assert others and physics.costs_["csr"][kind] == pytest.approx(np.median(others))
+    part = [work.part(small) if work.format == "csr" else work for work in counted]
+    costs = WorkCosts.fitted(training.machine, part).costs
+    others = [costs[w.label][kind] for w in counted if w.format != "csr" and w.knows(kind)]
+    assert others and costs["csr"][kind] == pytest.approx(np.median(others))
 
 
 def test_a_format_measured_on_large_matrices_alone_starts_as_fast_as_any():
@@ -194,13 +184,8 @@ def test_a_format_measured_on_large_matrices_alone_starts_as_fast_as_any():
 
     rows = np.linspace(1e5, 1.1e5, LEAST_RECORDS)
     small = np.geomspace(1e2, 1e5, LEAST_RECORDS)
-    costs = (
-        LinearModel()
-        .fit_work(
-            [work("csr", small, 1e-6 + 1e-9 * small), work("sell", rows, np.full(LEAST_RECORDS, 1.1e-4))]
-        )
-        .costs_
-    )
+    counted = [work("csr", small, 1e-6 + 1e-9 * small), work("sell", rows, np.full(LEAST_RECORDS, 1.1e-4))]
+    costs = WorkCosts.fitted(MACHINE, counted).costs
     assert costs["csr"]["start"] == pytest.approx(1e-6)
     assert costs["sell"]["start"] == pytest.approx(1.1e-6)  # the shortest product of all, not 110 us
     assert costs["sell"]["rows"] == pytest.approx(1e-9, rel=0.1)

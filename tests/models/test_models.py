@@ -229,7 +229,7 @@ def test_conversion_cost_reproduces_a_fixed_cost_and_one_an_entry(
     targets = [of_lengths([4] * rows) for rows in (100, 1000, 5000)]
     records = [make_record("ell", s, 1e-3, "strips", convert_s=1e-5 + 2e-9 * s.nnz) for s in targets]
     records += [make_record("csr", s, 1e-3, "strips") for s in targets]
-    cost = ConversionCost().fit(train(records))
+    cost = ConversionCost.fitted(train(records))
     padded = RowBlocks.of(of_lengths([4] * 99 + [8]))  # 100 rows as long as the longest
     assert float(cost.seconds(way("ell"), padded)[0]) == pytest.approx(1e-5 + 2e-9 * 800)
     assert float(cost.seconds(way("csr"), padded)[0]) == 0.0
@@ -260,8 +260,8 @@ def test_records_of_a_layout_that_cannot_be_predicted_are_not_learned_from(make_
 def test_conversion_cost_is_never_below_nothing(make_record, of_lengths, train, way, seconds):
     falling = [(100, 3e-3), (1000, 2e-3), (5000, 1e-3)]
     records = [make_record("coo", of_lengths([4] * rows), 1, "strips", convert_s=s) for rows, s in falling]
-    cost = ConversionCost().fit(train(records))
-    assert min(cost.coefficients_["coo"]) >= 0
+    cost = ConversionCost.fitted(train(records))
+    assert min(cost.costs["coo"]) >= 0
     assert float(cost.seconds(way("coo"), RowBlocks.of(of_lengths([4] * 10**5)))[0]) > 0
 
 

@@ -93,7 +93,7 @@ def test_a_kernel_whose_time_is_not_forecast_is_not_served():
 
 def test_it_is_restored_as_it_was(model, metered):
     state = json.loads(json.dumps(model.to_state()))
-    again = PowerModel().restored(state, metered.machine)
+    again = PowerModel().restored(state)
     record = metered.records[0]
     structure = metered.structure(record)
     assert again.estimates(structure, [record.candidate]) == model.estimates(structure, [record.candidate])

@@ -103,11 +103,11 @@ def test_the_terms_add_up_to_the_forecast(fitted, training):
 
 def test_what_was_learned_comes_back_from_json(fitted, training):
     state = json.loads(json.dumps(fitted.to_state()))
-    again = SparsecastModel().restored(state, training.machine)
+    again = SparsecastModel().restored(state)
     some = dataclasses.replace(training, records=training.records[:20])
     assert estimates(again, some) == estimates(fitted, some)
-    with pytest.raises((KeyError, TypeError, ValueError)):
-        SparsecastModel().restored({**state, "learned": {"published": {}}}, training.machine)
+    with pytest.raises(ValueError):
+        SparsecastModel().restored({**state, "published_": {}})
 
 
 def test_few_results_are_refused_with_their_number(training):

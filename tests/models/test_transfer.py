@@ -17,7 +17,7 @@ from sparsecast.models import MODELS
 from sparsecast.models.linear import LinearModel
 from sparsecast.models.model import HELD_OUT_SUITE, LEAST_RANKED
 from sparsecast.models.training import TrainingSet
-from sparsecast.models.transfer import Setting, Transfer, TransferredModel, transfer_errors, widening
+from sparsecast.models.transfer import Setting, Transfer, TransferredForecaster, transfer_errors, widening
 from sparsecast.planning.candidates import whole_matrix
 from sparsecast.records import Bandwidth
 
@@ -47,10 +47,11 @@ def with_only(physics, kind, training, caches=None, cores=4):
     """Return the physics with one cost, and its training set, on a machine with these caches and cores."""
     caches = caches or training.machine.caches
     machine = dataclasses.replace(training.machine, caches=caches, cores=cores, threads=2 * cores)
-    other = LinearModel().restored(physics.to_state(), machine)
-    kinds = {*other.costs_["csr"], *(f"bytes beyond L{c.level}" for c in caches if c.level > 1)}
+    other = LinearModel().restored(physics.to_state())
+    kinds = {*physics.costs_.costs["csr"], *(f"bytes beyond L{c.level}" for c in caches if c.level > 1)}
     kinds |= {f"lines of x beyond L{c.level}" for c in caches}
-    other.costs_ = {"csr": {each: 1e-9 * (each == kind) for each in kinds}}
+    costs = {"csr": {each: 1e-9 * (each == kind) for each in kinds}}
+    other.machine_, other.costs_ = machine, dataclasses.replace(other.costs_, machine=machine, costs=costs)
     return other, dataclasses.replace(training, machine=machine)
 
 
@@ -137,7 +138,7 @@ def test_other_settings_are_ordered_by_what_is_carried_over_worst():
 
 def test_the_terms_add_up_in_every_model(physics, training, served_model):
     model = MODELS.get(served_model)().fit(training)
-    transferred = TransferredModel(model, Transfer.to(COMPLEX, physics, training), 1.5)
+    transferred = TransferredForecaster(model, Transfer.to(COMPLEX, physics, training), 1.5)
     asked = dict.fromkeys(dataclasses.replace(r.candidate, dtype="complex128") for r in training.records)
     found = training.structure(training.records[-1])
     estimates = transferred.estimates(found, asked)
@@ -149,15 +150,15 @@ def test_the_terms_add_up_in_every_model(physics, training, served_model):
 
 
 def test_blocks_of_rows_are_forecast_as_the_whole_is(physics, training, even, way):
-    transferred = TransferredModel(physics, Transfer.to(COMPLEX, physics, training), 1.0)
+    transferred = TransferredForecaster(physics, Transfer.to(COMPLEX, physics, training), 1.0)
     blocks = RowBlocks.of(even)
     assert transferred.values(csr(way, COMPLEX), blocks).shape == (1,)
     assert transferred.values(csr(way, COMPLEX), blocks) > physics.values(csr(way, DOUBLE), blocks)
 
 
 def test_no_interval_becomes_one_by_being_widened(physics, training, even, way):
-    physics = LinearModel().restored(physics.to_state() | {"ratios": {}}, training.machine)
-    transferred = TransferredModel(physics, Transfer.to(COMPLEX, physics, training), 2.0)
+    physics = LinearModel().restored(physics.to_state() | {"ratios_": {}})
+    transferred = TransferredForecaster(physics, Transfer.to(COMPLEX, physics, training), 2.0)
     (found,) = transferred.estimates(even, [csr(way, COMPLEX)])
     assert (found.low, found.high) == (None, None)
 
@@ -220,7 +221,7 @@ def test_measured_float32_is_within_what_float64_forecasts(recorded, physics, tr
     single = TrainingSet.of(recorded, recorded.select(dtype="float32", threads=1, suite=HELD_OUT_SUITE))
     transfer = Transfer.to(Setting("float32", 1), physics, training)
     factor = widening(transfer, training, single.records)
-    transferred, held = TransferredModel(physics, transfer, factor), []
+    transferred, held = TransferredForecaster(physics, transfer, factor), []
     for record in single.records:
         for found in transferred.estimates(single.structure(record), [record.candidate]):
             held.append(found.low <= record.time_s <= found.high)

@@ -194,6 +194,6 @@ def test_the_suite_is_the_papers_grid_and_begins_with_what_a_fit_needs(grid):
 def test_state_comes_back(model_class, grid, train, way, of_lengths):
     training: TrainingSet = train(grid(model_class.lengths, law))
     model = model_class(True).fit(training)
-    again = model_class(True).restored(model.to_state(), training.machine)
+    again = model_class(True).restored(model.to_state())
     blocks = RowBlocks.of(of_lengths([9] * 100))
     assert np.array_equal(again.values(way("jad"), blocks), model.values(way("jad"), blocks))

@@ -20,6 +20,7 @@ from scipy.sparse import coo_array, csr_array
 from sparsecast.devices.binding import bind, prepared
 from sparsecast.distributed import compile, messages, processes
 from sparsecast.distributed.compiling import check_ranks
+from sparsecast.distributed.products import default_algorithms
 from sparsecast.errors import InputError, RanksError
 from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.partitioning.partition import Partition
@@ -27,7 +28,7 @@ from sparsecast.operators.applications.cg import conjugate_gradients
 from sparsecast.operators.applications.graphs import links
 from sparsecast.operators.applications.pagerank import pagerank
 from sparsecast.operators.block_operator import BlockOperator, RowProduct
-from sparsecast.records import ALGORITHMS, DTYPES, Candidate, Configuration
+from sparsecast.records import DTYPES, Candidate, Configuration
 from sparsecast.system.parallel import equal_parts
 
 ONE_DIMENSIONAL = ("global-1d", "local-1d", "local-1d-overlap")
@@ -66,7 +67,7 @@ def configuration(algorithm, ranks, dtype="float64", formats=("csr", "csr"), met
 
 def algorithms(ranks):
     """Return the algorithms that so many ranks can do."""
-    return [name for name in ALGORITHMS if name != "2d" or int(np.sqrt(ranks)) ** 2 == ranks]
+    return [name for name in default_algorithms() if name != "2d" or int(np.sqrt(ranks)) ** 2 == ranks]
 
 
 def compiled(comm, algorithm, A, dtype="float64", formats=("csr", "csr"), **how):

@@ -36,7 +36,12 @@ def test_one_node_costs_what_the_model_of_a_node_tells(whole, name):
     found = ClusterPower(MACHINE, JOULES).of(forecast(1, name=name), whole)
     blocks = RowBlocks.of(whole)
     candidate = Target(PROCESSOR, "float64", 32, 4).candidate(name, blocks, MACHINE)
-    time = SimpleNamespace(machine_=MACHINE, device_=PROCESSOR, values=lambda *_: np.array([1e-3]))
+    time = SimpleNamespace(
+        machine_=MACHINE,
+        device_=PROCESSOR,
+        conversion_=None,
+        terms_of_all=lambda *_: [{"time_s": np.array([1e-3])}],
+    )
     assert found.energy_j == pytest.approx(float(GivenPower(JOULES, time).values(candidate, blocks)[0]))
     assert found.energy_j > 50e-3
     assert (found.energy_low_j, found.energy_high_j) == (None, None)

@@ -15,7 +15,7 @@ from sparsecast.devices.target import Target
 from sparsecast.features.analysis import structure
 from sparsecast.formats.storage_format import MAX_PADDING_FACTOR
 from sparsecast.machines.machine import detect
-from sparsecast.models.model import Model
+from sparsecast.models.forecaster import Forecaster
 from sparsecast.planning.dynamic_programme import (
     MAX_STRIPS,
     Costs,
@@ -30,27 +30,23 @@ FORMATS = ("csr", "coo", "hyb")
 MOST_STRIPS = 9
 
 
-class Table(Model):
+class Table(Forecaster):
     """A model that reads every block's time and conversion from tables.
 
     Strip i has one row of 2**i entries, so a block's entries tell which strips it is made of.
     """
 
-    name = "table"
+    name, groups = "table", ("row_lengths",)
 
     def __init__(self, time_s, convert_s):
         self.times, self.conversions = time_s, convert_s
-        self.ratios_ = {}
         self.conversion_ = self
 
-    def _fit(self, training):
-        raise AssertionError("this model is never fitted")
+    def interval(self, candidate, value, matrix):
+        return None, None
 
-    def _state(self):
-        raise AssertionError("this model is never stored")
-
-    def _restore(self, learned):
-        raise AssertionError("this model is never stored")
+    def lacking(self, format_name):
+        raise AssertionError("it forecasts all formats")
 
     def formats(self):
         return list(FORMATS)

@@ -16,7 +16,7 @@ from sparsecast.errors import InputError
 from sparsecast.features.analysis import structure
 from sparsecast.machines.machine import detect
 from sparsecast.matrices.gallery import gallery
-from sparsecast.models.model import Model
+from sparsecast.models.forecaster import Forecaster
 from sparsecast.planning.dynamic_programme import strip_statistics
 from sparsecast.planning.plan import make_plan
 
@@ -24,24 +24,22 @@ SETTING = Target("cpu", "float64", 32, 1)
 HERE = detect()
 
 
-class PerRow(Model):
+class PerRow(Forecaster):
     """A model of fixed seconds a row for each format, and fixed seconds a row to convert."""
 
-    name = "per row"
+    name, groups = "per row", ("row_lengths",)
 
     def __init__(self, seconds_a_row, conversion_a_row, ratios=None):
         self.costs, self.conversions = seconds_a_row, conversion_a_row
-        self.ratios_ = ratios or {}
+        self.ratios = ratios or {}
         self.conversion_ = self
 
-    def _fit(self, training):
-        raise AssertionError("this model is never fitted")
+    def interval(self, candidate, value, matrix):
+        ends = self.ratios.get(candidate.format)
+        return (value * ends[0], value * ends[1]) if ends else (None, None)
 
-    def _state(self):
-        raise AssertionError("this model is never stored")
-
-    def _restore(self, learned):
-        raise AssertionError("this model is never stored")
+    def lacking(self, format_name):
+        raise AssertionError("it forecasts all formats")
 
     def formats(self):
         return list(self.costs)

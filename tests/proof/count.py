@@ -18,6 +18,7 @@ PROOFS = {
     "(p) paper with a model, a suite, a command and a function": [HERE / "toys" / "paper"],
     "(e) operator over two parts": [HERE / "test_operator_over_parts.py"],
     "(f) application": [HERE / "toys" / "jacobi"],
+    "distributed algorithm": [HERE / "toys" / "bcast_1d"],
     "meter": [HERE / "toys" / "watts"],
     "second GPU": [HERE / "toys" / "simulated_gpu"],
 }

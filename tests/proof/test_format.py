@@ -29,7 +29,7 @@ def test_a_format_is_calibrated_forecast_planned_and_measured(install, document)
     met = document("calibrate", "--budget", "20", "--dtype", "float64", *asked)
     assert met["records"] == 40  # 18 matrices and 2 held out, in both formats
 
-    forecast = formats(document("predict", SMALL, "--as-met", *asked)["forecasts"])
+    forecast = formats(document("predict", SMALL, "--no-drift-correction", *asked)["forecasts"])
     assert set(forecast) == {"csr", "short_csr"}
     low_s, high_s = forecast["short_csr"]["low_s"], forecast["short_csr"]["high_s"]
     # Neighbours may slow so many of the 18 that the rest is too few to be left out in turn.

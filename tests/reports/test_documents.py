@@ -11,7 +11,7 @@ from sparsecast.features.structure import Structure
 from sparsecast.matrices.gallery import gallery
 from sparsecast.papers.gahvari_2007.bench_reports import twins_document
 from sparsecast.papers.gahvari_2007.twin_comparison import TwinRow, Twins, TwinScore
-from sparsecast.records import Bandwidth, Forecast
+from sparsecast.records import Bandwidth
 from sparsecast.reports import documents
 
 
@@ -26,28 +26,6 @@ def test_a_structure_document_has_every_field():
     assert document["matrix"] == {"name": "banded", "rows": 50, "cols": 50, "nnz": found.nnz}
     assert Structure.from_dict(document["structure"]) == found
     assert document["notes"] == ["a note"]
-
-
-def test_a_forecast_document_keeps_what_is_missing_missing(recorded):
-    item = Forecast(recorded.records[0].candidate, 10, 1e-6, None, None, 80, None, 0.0, (("T1", 1e-6),))
-    document = documents.forecast(item)
-    assert (document["low_s"], document["high_s"], document["energy_j"]) == (None, None, None)
-    assert document["gflops"] == item.gflops
-    assert document["why"] == {"T1": 1e-6}
-
-
-def test_a_measurement_stands_beside_its_forecast(recorded):
-    record = recorded.records[0]
-    item = Forecast(record.candidate, 10, 1e-6, 5e-7, 2e-6, 80, None, 0.0)
-    document = documents.measurement(record, item)
-    assert document["time_s"] == record.time_s
-    assert document["samples_s"] == list(record.samples_s)
-    assert (document["forecast_s"], document["forecast_low_s"], document["forecast_high_s"]) == (
-        1e-6,
-        5e-7,
-        2e-6,
-    )
-    assert documents.measurement(record, None)["forecast_s"] is None
 
 
 def test_streams_carry_their_bandwidth():

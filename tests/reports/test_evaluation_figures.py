@@ -10,9 +10,10 @@ import pytest
 from sparsecast.benchmark.evaluation import Scoring
 from sparsecast.errors import InputError
 from sparsecast.records import Estimate
-from sparsecast.reports.documents import evaluation_row
 from sparsecast.reports.evaluation_figures import draw_forecasts, forecast_panels
-from sparsecast.reports.row_files import COLUMNS, refuse_other_kind, write_rows
+from sparsecast.reports.row_files import refuse_other_kind, write_rows
+from sparsecast.results.evaluation import EVALUATION_ROW
+from sparsecast.system.tabular import document
 
 
 @pytest.fixture
@@ -97,8 +98,8 @@ def test_rows_are_written_with_the_keys_of_the_document(found, tmp_path):
     lines = pyarrow.parquet.read_table(path).to_pylist()
     assert len(lines) == len(found.rows) == 20
     for line, row in zip(lines, found.rows, strict=True):
-        expected = evaluation_row(row)
-        assert set(line) == set(COLUMNS) >= set(expected)
+        expected = document(EVALUATION_ROW, row)
+        assert set(line) == set(expected)
         known = {name: value for name, value in line.items() if value is not None and name != "parameters"}
         assert known == {k: v for k, v in expected.items() if v is not None and k != "parameters"}
     assert {line["predicted_s"] for line in lines if line["model"] == "joules"} == {None}

@@ -18,11 +18,11 @@ from sparsecast.api.calibrating import (
     profile,
 )
 from sparsecast.api.checkup import checkup, next_steps
-from sparsecast.api.cluster_evaluating import replay_ranks
+from sparsecast.api.cluster_evaluating import cluster_fits, replay_ranks
 from sparsecast.api.clustering import cluster
 from sparsecast.api.collecting import collection_report, first_readable, matrix_reports
 from sparsecast.api.comparing import compare, profiles_to_compare
-from sparsecast.api.evaluating import chosen_models, evaluate, replay
+from sparsecast.api.evaluating import chosen_models, evaluate, fits_of, replay
 from sparsecast.api.executing import (
     check,
     compile,
@@ -76,6 +76,7 @@ __all__ = [
     "choice",
     "chosen_models",
     "cluster",
+    "cluster_fits",
     "collection_report",
     "compare",
     "compile",
@@ -84,6 +85,7 @@ __all__ = [
     "disturbances",
     "evaluate",
     "first_readable",
+    "fits_of",
     "forecasts_at_hand",
     "held_frequency",
     "import_machine",

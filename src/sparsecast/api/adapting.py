@@ -22,7 +22,7 @@ def adapting_block(session: Session, problem: Problem) -> Adapting:
     convert_s = {
         estimate.candidate: float(conversion.seconds(estimate.candidate, blocks)[0])
         for estimate in estimates
-        if estimate.candidate.format in conversion.coefficients_
+        if estimate.candidate.format in conversion.costs
     }
 
     def options(csr_s: float) -> Sequence[Option]:

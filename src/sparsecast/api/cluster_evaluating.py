@@ -8,13 +8,23 @@ from sparsecast.api.cluster_questions import AskedMatrix, asked_matrix
 from sparsecast.api.clustering import training_of_ranks
 from sparsecast.api.resolving import calibrated_profile, machine_of
 from sparsecast.benchmark.cluster_replay import replay_clusters
+from sparsecast.benchmark.replay import FOLDS
+from sparsecast.distributed.distributed_product import DistributedProduct
+from sparsecast.distributed.products import PRODUCTS
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.machines.profile import Profile
+from sparsecast.matrices.partitioning.distribution import Distribution
 from sparsecast.matrices.partitioning.methods import partition
 from sparsecast.matrices.problem import Problem
-from sparsecast.models.clusters.cluster_model import Question, distribution_of
+from sparsecast.models.clusters import CLUSTER_MODELS
+from sparsecast.models.clusters.cluster_model import Question
 from sparsecast.records import DistributedRecord
 from sparsecast.results.cluster import ClusterEvaluation
+
+
+def cluster_fits() -> int:
+    """Return how often `replay_ranks` fits at most."""
+    return FOLDS * len(CLUSTER_MODELS.names())
 
 
 def replay_ranks(
@@ -40,28 +50,28 @@ def replay_ranks(
 
 
 class _Questions:
-    """What is known of the matrices of records; each is partitioned once for each method and algorithm."""
+    """What is known of the matrices of records; each is partitioned once for each method and layout."""
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
-        self._known: dict[tuple[str, str, int, str], Question] = {}
+        self._known: dict[tuple[object, ...], Question] = {}
         self._last: tuple[str, AskedMatrix | None] = "", None
 
     def __call__(self, record: DistributedRecord) -> Question:
-        way = record.configuration
-        layout = way.algorithm if way.algorithm in ("global-1d", "2d") else "local-1d"
-        key = record.matrix, way.partition, way.ranks, layout
+        configuration = record.configuration
+        product = PRODUCTS.get(configuration.algorithm)
+        key = record.matrix, configuration.partition, configuration.ranks, product.layout()
         if key not in self._known:
-            self._known[key] = self._question(record, layout)
+            self._known[key] = self._question(record, product)
         return self._known[key]
 
-    def _question(self, record: DistributedRecord, layout: str) -> Question:
-        distribution = distribution_of(record)
+    def _question(self, record: DistributedRecord, product: type[DistributedProduct]) -> Question:
+        distribution = Distribution.from_dict(record.distribution)
         asked = self._asked(record.matrix)
         if asked is None:
             return Question(distribution)
-        made = partition(asked.matrix, record.configuration.ranks, record.configuration.partition)
-        return asked.question(layout, distribution, made)
+        parts = partition(asked.matrix, record.configuration.ranks, record.configuration.partition)
+        return asked.question(product, distribution, parts)
 
     def _asked(self, specification: str) -> AskedMatrix | None:
         """Return a matrix, of which the last one stays; None where it cannot be made again."""

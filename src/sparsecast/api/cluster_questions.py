@@ -10,6 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from sparsecast.api.forecasting import predict
+from sparsecast.distributed.distributed_product import DistributedProduct
 from sparsecast.distributed.layout import local_layout
 from sparsecast.distributed.parts import RankPart, block_of
 from sparsecast.features.structure import Structure
@@ -52,17 +53,19 @@ class AskedMatrix:
             record.candidate.device == PROCESSOR for record in self.profile.records
         )
 
-    def question(self, algorithm: str, distribution: Distribution, partition: Partition | None) -> Question:
+    def question(
+        self, product: type[DistributedProduct], distribution: Distribution, partition: Partition | None
+    ) -> Question:
         """Return what is known of the matrix in a distribution; `partition` is None where nobody has one."""
         structure = self.structure
         lengths = structure.groups.get("row_lengths")
         mispredicted = getattr(lengths, "mispredicted", None)
         share = None if mispredicted is None else mispredicted / max(structure.rows, 1)
-        rank, local, remote = self._node_times(algorithm, distribution, partition)
+        rank, local, remote = self._node_times(product, distribution, partition)
         return Question(distribution, local, remote, share, getattr(lengths, "deviation", None), rank)
 
     def _node_times(
-        self, algorithm: str, distribution: Distribution, partition: Partition | None
+        self, product: type[DistributedProduct], distribution: Distribution, partition: Partition | None
     ) -> tuple[int | None, Mapping[str, LocalTime], Mapping[str, LocalTime]]:
         """Return a rank and what the node model says of it; nothing without one.
 
@@ -72,19 +75,21 @@ class AskedMatrix:
             return None, {}, {}
         most = np.argsort(-distribution.nnz, kind="stable")[:_LOOKED_AT].tolist()
         if partition is None:
-            return most[0], self._predicted(_counts(distribution, most[0], algorithm)), {}
+            return most[0], self._predicted(_counts(distribution, most[0], product)), {}
         whole = partition.renumbered(csr_array(self.matrix))
-        found = [(rank, *map(self._predicted, _parts(whole, partition, rank, algorithm))) for rank in most]
-        return max(found, key=lambda each: _seconds(each[1]) + _seconds(each[2]))
+        times = [(rank, *map(self._predicted, _parts(whole, partition, rank, product))) for rank in most]
+        return max(times, key=lambda of_rank: _seconds(of_rank[1]) + _seconds(of_rank[2]))
 
     def _predicted(self, part: Any) -> Mapping[str, LocalTime]:
         if part is None:
             return {}
-        found: dict[str, LocalTime] = {}
-        for each in predict(part, self.profile, threads=1, dtype=self.dtype, device=PROCESSOR, as_met=True):
-            name = each.candidate.format
-            found.setdefault(name, LocalTime(each.time_s, each.low_s, each.high_s, each.bytes))
-        return found
+        times: dict[str, LocalTime] = {}
+        for forecast in predict(
+            part, self.profile, threads=1, dtype=self.dtype, device=PROCESSOR, as_met=True
+        ):
+            time = LocalTime(forecast.time_s, forecast.low_s, forecast.high_s, forecast.bytes)
+            times.setdefault(forecast.candidate.format, time)
+        return times
 
 
 def asked_matrix(A: Any, profile: Profile) -> AskedMatrix:
@@ -96,31 +101,29 @@ def asked_matrix(A: Any, profile: Profile) -> AskedMatrix:
     return AskedMatrix(problem.matrix, problem.sampled_structure, profile, dtype)
 
 
-def _counts(distribution: Distribution, rank: int, algorithm: str) -> Structure:
+def _counts(distribution: Distribution, rank: int, product: type[DistributedProduct]) -> Structure:
     rows, nnz = int(distribution.rows[rank]), int(distribution.nnz[rank])
-    cols = distribution.shape[1] if algorithm == "global-1d" else int(distribution.columns[rank])
-    if algorithm not in ("global-1d", "2d"):
-        cols += int(distribution.received_words[rank])
-    return counted_structure(f"counts:rows={rows}&cols={max(cols, 1)}&nnz={min(nnz, rows * max(cols, 1))}")
+    cols = max(int(product.x_words(distribution)[rank]), 1)
+    return counted_structure(f"counts:rows={rows}&cols={cols}&nnz={min(nnz, rows * cols)}")
 
 
 def _parts(
-    whole: csr_array[Any], partition: Partition, rank: int, algorithm: str
+    whole: csr_array[Any], partition: Partition, rank: int, product: type[DistributedProduct]
 ) -> tuple[csr_array[Any] | None, csr_array[Any] | None]:
-    """Return the matrix that a rank multiplies, and in local 1D also that of the other ranks' x.
+    """Return the matrix that a rank multiplies, and where that is apart the one of other ranks' x.
 
     `whole` is renumbered.
     """
-    own = RankPart(partition, rank, block_of(whole, partition, rank))
-    if partition.is_2d or algorithm in ("global-1d", "2d"):
-        return _usable(own.matrix), None
-    layout = local_layout(own)
+    part = RankPart(partition, rank, block_of(whole, partition, rank))
+    if not product.has_remote:
+        return _usable(part.matrix), None
+    layout = local_layout(part)
     return _usable(layout.local), _usable(layout.remote)
 
 
-def _seconds(found: Mapping[str, LocalTime]) -> float:
+def _seconds(times: Mapping[str, LocalTime]) -> float:
     """Return the time of the fastest format; 0 of nothing."""
-    return min((each.time_s for each in found.values()), default=0.0)
+    return min((time.time_s for time in times.values()), default=0.0)
 
 
 def _usable(part: csr_array[Any]) -> csr_array[Any] | None:

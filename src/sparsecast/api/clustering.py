@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from math import ceil, isqrt
 from typing import Any
 
 from sparsecast.api.cluster_questions import AskedMatrix, asked_matrix
 from sparsecast.api.forecasting import without_joules
 from sparsecast.api.resolving import calibrated_profile, energy_model, machine_of, model_records, training_for
-from sparsecast.benchmark.distributed_journal import kept_distributed
+from sparsecast.benchmark.journal import kept_distributed
 from sparsecast.devices.target import Target
-from sparsecast.errors import InputError, ProfileError, UnknownNameError, remedy_for
+from sparsecast.distributed.products import PRODUCTS, default_algorithms
+from sparsecast.errors import InputError, ProfileError
 from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
 from sparsecast.machines.machine import PROCESSOR
@@ -20,6 +22,7 @@ from sparsecast.matrices.partitioning.distributing import distribute
 from sparsecast.matrices.partitioning.distribution import Distribution
 from sparsecast.matrices.partitioning.estimates import estimated_distribution
 from sparsecast.matrices.partitioning.methods import (
+    GRID,
     METHODS,
     checked_ranks,
     default_method,
@@ -32,6 +35,7 @@ from sparsecast.matrices.problem import Problem
 from sparsecast.models.clusters import CLUSTER_MODELS, DEFAULT_CLUSTER_MODEL
 from sparsecast.models.clusters.cluster_model import (
     ADD_MICROBENCHMARKS,
+    COUNTED_FORMATS,
     ClusterForecast,
     ClusterModel,
     ClusterTraining,
@@ -43,20 +47,14 @@ from sparsecast.models.power_files import PowerFile
 from sparsecast.planning.cluster_choice import choices, enough_ranks
 from sparsecast.planning.cluster_energy import ClusterPower
 from sparsecast.planning.plan import refuse_objective
-from sparsecast.records import ALGORITHMS, Configuration
+from sparsecast.records import Configuration
 from sparsecast.results.cluster import ClusterAnswer
 
-#: Formats of the paper, which every model of ranks forecasts without times of products on a node.
-_ALWAYS = ("csr", "coo")
-
-#: The partition of 2D; every other one is of rows.
-_GRID = "uniform-2d"
+#: The product whose time on one rank parallel efficiency is told from.
+_ALONE = "global-1d"
 
 #: Dimension of the mesh that a square matrix is taken for of which only counts are known.
 MESH_DIMENSION = 2
-
-#: Names that `--algorithms` takes. PETSc computes while it communicates, as local-1d-overlap does.
-_KNOWN_ALGORITHMS = (*ALGORITHMS, "petsc")
 
 
 def cluster(
@@ -107,7 +105,9 @@ def cluster(
     """
     profile = profile or calibrated_profile(machine_of(PROCESSOR))
     per_node = _checked(ranks, ranks_per_node, price, profile)
-    _refuse_unknown(algorithms, formats, partitions)
+    PRODUCTS.require(algorithms or ())
+    FORMATS.require(formats or ())
+    METHODS.require(partitions or ())
     refuse_objective(objective)
     name = DEFAULT_CLUSTER_MODEL if model is None else model
     chosen = CLUSTER_MODELS.get(name)()
@@ -115,21 +115,28 @@ def cluster(
     asked = asked_matrix(A, profile)
     if not asked.structure.nnz:
         raise InputError("a matrix without non-zeros: expected some to forecast; name another matrix")
-    found = _Answering(asked, fit, per_node, tuple(algorithms or ALGORITHMS), formats, partitions)
-    forecasts = [each for count in sorted(set(ranks)) for each in found.of_ranks(count)]
+    answering = _Answering(
+        asked,
+        fit,
+        per_node,
+        _once(algorithms or default_algorithms()),
+        _once(formats or ()),
+        _once(partitions or ()),
+    )
+    forecasts = [forecast for count in sorted(set(ranks)) for forecast in answering.of_ranks(count)]
     if not forecasts:
         raise InputError(
             next(
-                iter(found.refused.values()),
+                iter(answering.refused.values()),
                 f"partitions {', '.join(partitions or ())} with algorithms {', '.join(algorithms or ())}: "
-                f"expected {_GRID} for 2d, and another one for the others; name such",
+                f"expected {GRID} for algorithms of blocks, and another one for the others; name such",
             )
         )
     power = _power(asked, per_node, power_model, objective)
     if power is not None:
         known = with_even_rows(asked.structure)
-        forecasts = [power.of(each, known) for each in forecasts]
-    ordered = choices(forecasts, found.one_rank_s(), price, objective)
+        forecasts = [power.of(forecast, known) for forecast in forecasts]
+    ordered = choices(forecasts, answering.one_rank_s(), price, objective)
     label = Problem.of(A).name if not isinstance(A, Structure) else "counts"
     return ClusterAnswer(
         label,
@@ -137,8 +144,8 @@ def cluster(
         profile.name,
         name,
         ordered,
-        found.refused,
-        found.notes(forecasts),
+        answering.refused,
+        answering.notes(forecasts),
         enough_ranks(ordered),
         objective,
     )
@@ -201,185 +208,163 @@ def _checked(ranks: Sequence[int], ranks_per_node: int | None, price: float | No
     return per_node
 
 
-def _refuse_unknown(
-    algorithms: Sequence[str] | None, formats: Sequence[str] | None, partitions: Sequence[str] | None
-) -> None:
-    known = (
-        ("algorithm", algorithms, _KNOWN_ALGORITHMS),
-        ("format", formats, FORMATS.names()),
-        ("partition", partitions, METHODS.names()),
-    )
-    for kind, names, expected in known:
-        for name in names or ():
-            if name not in expected:
-                listed = ", ".join(expected)
-                remedy = remedy_for(name, expected, "name one")
-                raise UnknownNameError(f"{kind} '{name}' is unknown: known are {listed}; {remedy}")
-
-
+@dataclass
 class _Answering:
     """One question, and what was refused on the way."""
 
-    def __init__(
-        self,
-        asked: AskedMatrix,
-        fit: ClusterModel,
-        per_node: int,
-        algorithms: Sequence[str],
-        formats: Sequence[str] | None,
-        partitions: Sequence[str] | None,
-    ) -> None:
-        self._asked, self._fit, self._per_node = asked, fit, per_node
-        # Each once, however often it was named.
-        self._algorithms = tuple(dict.fromkeys(algorithms))
-        self._formats, self._partitions = tuple(dict.fromkeys(formats or ())), partitions
-        self.refused: dict[str, str] = {}
-        self._said: dict[str, None] = {}
+    asked: AskedMatrix
+    model: ClusterModel
+    per_node: int
+    algorithms: Sequence[str]
+    formats: Sequence[str]
+    partitions: Sequence[str]
+    refused: dict[str, str] = field(default_factory=dict)
+    remarks: dict[str, None] = field(default_factory=dict)
 
     def of_ranks(self, ranks: int) -> Iterator[ClusterForecast]:
         """Forecast every Configuration of a number of ranks; what has no forecast goes to `refused`."""
         for method, algorithms in self._methods(ranks):
+            if not algorithms:
+                continue
             try:
                 distribution, partition = self._distributed(ranks, method)
             except InputError as error:
                 self.refused[f"{method} on {ranks} ranks"] = str(error)
                 continue
-            questions: dict[str, Question] = {}
+            questions: dict[object, Question] = {}
             for algorithm in algorithms:
-                # Local 1D has the same parts with overlap and without.
-                layout = algorithm if algorithm in ("global-1d", "2d") else "local-1d"
-                if layout not in questions:
-                    questions[layout] = self._asked.question(layout, distribution, partition)
-                question = questions[layout]
-                yield from self._forecasts(algorithm, method, question)
+                product = PRODUCTS.get(algorithm)
+                if product.layout() not in questions:
+                    questions[product.layout()] = self.asked.question(product, distribution, partition)
+                yield from self._forecasts(algorithm, method, questions[product.layout()])
 
     def one_rank_s(self) -> float | None:
         """Return the time of the fastest product on one rank; None where there is no forecast."""
-        refused, self.refused = self.refused, {}
-        distribution, partition = self._distributed(1, "rows")
-        question = self._asked.question("global-1d", distribution, partition)
-        found = [each.time_s for each in self._forecasts("global-1d", "rows", question, is_checked=False)]
-        self.refused = refused
-        return min(found, default=None)
+        alone = replace(self, refused={})
+        distribution, partition = alone._distributed(1, "rows")
+        question = alone.asked.question(PRODUCTS.get(_ALONE), distribution, partition)
+        return min(
+            (forecast.time_s for forecast in alone._forecasts(_ALONE, "rows", question, is_checked=False)),
+            default=None,
+        )
 
     def _methods(self, ranks: int) -> Iterator[tuple[str, list[str]]]:
         """Give each partition with the algorithms that use it."""
-        of_rows = [each for each in self._algorithms if each != "2d"]
-        methods = self._partitions or (self._default_method(), _GRID)
-        for method in dict.fromkeys(methods):
-            if method != _GRID:
+        of_blocks = [name for name in self.algorithms if PRODUCTS.get(name).is_2d]
+        of_rows = [name for name in self.algorithms if name not in of_blocks]
+        side = isqrt(ranks)
+        for method in self.partitions or (self._default_method(), GRID):
+            if method != GRID:
                 yield method, of_rows
-            elif "2d" in self._algorithms:
-                side = isqrt(ranks)
-                if side * side == ranks:
-                    yield method, ["2d"]
-                    continue
-                self.refused[f"2d on {ranks} ranks"] = (
-                    f"{ranks} ranks for 2d: expected a square; name {side**2} or {(side + 1) ** 2}"
-                )
+            elif side * side == ranks:
+                yield method, of_blocks
+            else:
+                for name in of_blocks:
+                    self.refused[f"{name} on {ranks} ranks"] = (
+                        f"{ranks} ranks for {name}: expected a square; name {side**2} or {(side + 1) ** 2}"
+                    )
 
     def _default_method(self) -> str:
-        if self._asked.matrix is None:
-            return "metis" if self._asked.is_square else "rows"
-        return default_method(self._asked.matrix.shape)[0]
+        if self.asked.matrix is None:
+            return "metis" if self.asked.is_square else "rows"
+        return default_method(self.asked.matrix.shape)[0]
 
     def _distributed(self, ranks: int, method: str) -> tuple[Distribution, Partition | None]:
-        asked = self._asked
+        asked = self.asked
         if asked.matrix is None:
             counted = asked.structure
-            is_mesh = asked.is_square and method != _GRID
+            is_mesh = asked.is_square and method != GRID
             counts = counted.rows, counted.cols, counted.nnz
             dimension = MESH_DIMENSION if is_mesh else None
             return estimated_distribution(*counts, ranks, method, dimension), None
         serving, notes = usable_method(method)
-        self._said |= dict.fromkeys(notes)
-        found = partition(asked.matrix, ranks, serving)
-        return distribute(asked.matrix, found), found
+        self.remarks |= dict.fromkeys(notes)
+        parts = partition(asked.matrix, ranks, serving)
+        return distribute(asked.matrix, parts), parts
 
     def _forecasts(
         self, algorithm: str, method: str, question: Question, *, is_checked: bool = True
     ) -> Iterator[ClusterForecast]:
-        distribution = question.distribution
-        nodes = ceil(distribution.ranks / self._per_node)
-        for name in self._formats or _default_formats(question):
-            where = f"{algorithm} {name} {method} on {distribution.ranks} ranks"
-            if name not in _ALWAYS and name not in question.local:
-                self.refused[where] = (
-                    f"format {name} has no forecast for a rank's part: expected times of it in the profile; "
-                    f"calibrate, or name csr or coo"
-                )
-                continue
-            remote = name if name in _ALWAYS or name in question.remote else "csr"
+        ranks = question.distribution.ranks
+        for name in self.formats or _default_formats(question):
+            where = f"{algorithm} {name} {method} on {ranks} ranks"
+            remote = name if name in (*COUNTED_FORMATS, *question.remote) else "csr"
             configuration = Configuration(
-                algorithm,
-                name,
-                remote if algorithm not in ("2d", "global-1d") else name,
-                method,
-                distribution.ranks,
-                nodes,
-                self._asked.dtype,
-                self._asked.index_bits,
+                algorithm=algorithm,
+                format=name,
+                remote_format=remote if PRODUCTS.get(algorithm).has_remote else name,
+                partition=method,
+                ranks=ranks,
+                nodes=ceil(ranks / self.per_node),
+                dtype=self.asked.dtype,
+                index_bits=self.asked.index_bits,
             )
-            lacking = self._fit.lacking(configuration)
+            lacking = self.model.lacking(configuration, question)
             if lacking is not None:
                 self.refused[where] = lacking
                 continue
-            for each in self._fit.forecast([configuration], question):
-                too_much = self._too_much(each) if is_checked else None
-                if too_much is None:
-                    yield each
-                else:
-                    self.refused[where] = too_much
+            (forecast,) = self.model.forecast([configuration], question)
+            too_much = self._too_much(forecast) if is_checked else None
+            if too_much is None:
+                yield forecast
+            else:
+                self.refused[where] = too_much
 
-    def _too_much(self, found: ClusterForecast) -> str | None:
-        """Return in words that a node has not the memory; None where it has, or nobody tells."""
-        machine = self._asked.profile.machine
-        on_node = min(self._per_node, found.configuration.ranks)
-        needed = found.memory_bytes * on_node
+    def _too_much(self, forecast: ClusterForecast) -> str | None:
+        """Return in words that a node has not the memory; None where it has, or the memory is unknown."""
+        machine = self.asked.profile.machine
+        configuration = forecast.configuration
+        needed = forecast.memory_bytes * min(self.per_node, configuration.ranks)
         if needed <= machine.memory_bytes:
             return None
-        way = found.configuration
         return (
-            f"{way.algorithm} in {way.format} on {way.ranks:,} ranks takes {needed / 1e9:.3g} GB of a node: "
-            f"expected at most {machine.memory_bytes / 1e9:.3g} GB, its memory; name more ranks, "
-            f"or fewer a node"
+            f"{configuration.algorithm} in {configuration.format} on {configuration.ranks:,} ranks takes "
+            f"{needed / 1e9:.3g} GB of a node: expected at most {machine.memory_bytes / 1e9:.3g} GB, its "
+            f"memory; name more ranks, or fewer a node"
         )
 
     def notes(self, forecasts: Sequence[ClusterForecast]) -> tuple[str, ...]:
         """Return what a reader must know of the forecasts."""
-        asked = self._asked
+        asked, notes = self.asked, list(self.remarks)
         published = asked.profile.machine.published_as
-        said = list(self._said)
         if published is not None:
-            said.append(
+            notes.append(
                 f"The profile {published} is made of published figures and data sheets: nothing was "
                 f"measured on such a machine"
             )
-        ways = [each.configuration for each in forecasts]
         rows = asked.structure.rows
-        idle = {w.ranks for w in ways if (isqrt(w.ranks) if w.algorithm == "2d" else w.ranks) > rows}
+        ranks_and_parts = {
+            (way.ranks, isqrt(way.ranks) if PRODUCTS.get(way.algorithm).is_2d else way.ranks)
+            for way in (forecast.configuration for forecast in forecasts)
+        }
+        idle = {ranks for ranks, parts in ranks_and_parts if parts > rows}
         if idle:
-            said.append(idle_ranks_note(sorted(idle), rows))
+            notes.append(idle_ranks_note(sorted(idle), rows))
         if asked.matrix is None:
             mesh = f" of a mesh in {MESH_DIMENSION} dimensions" if asked.is_square else ""
-            said.append(
+            notes.append(
                 f"Only rows, columns and non-zeros are known: the ranks are taken for equal parts{mesh}; "
                 f"their imbalance, and what each gets from which others, is unknown"
             )
         if not asked.has_node_times:
-            said.append(
+            notes.append(
                 "The profile has no times of products on a node: bytes, misses and mispredicted row ends at "
                 "the speed of memory take their place"
             )
-        if any(each.low_s is None for each in forecasts):
-            said.append(
+        if any(forecast.low_s is None for forecast in forecasts):
+            notes.append(
                 "Some forecasts have no interval: nothing was measured on that machine that would tell "
                 "its width"
             )
-        return tuple(said)
+        return tuple(notes)
+
+
+def _once(names: Sequence[str]) -> list[str]:
+    """Return each name once, however often it was given."""
+    return list(dict.fromkeys(names))
 
 
 def _default_formats(question: Question) -> tuple[str, ...]:
     """Return CSR, COO and what the node model finds fastest."""
     fastest = min(question.local, key=lambda name: question.local[name].time_s, default="csr")
-    return tuple(dict.fromkeys((*_ALWAYS, fastest)))
+    return tuple(dict.fromkeys((*COUNTED_FORMATS, fastest)))

@@ -32,7 +32,6 @@ from sparsecast.features.analysis import structure
 from sparsecast.machines.machine import PROCESSOR, Machine
 from sparsecast.machines.profile import Profile, find_profile
 from sparsecast.matrices.problem import Problem
-from sparsecast.matrices.reading import collected
 from sparsecast.models import MODELS
 from sparsecast.models.model import Model
 from sparsecast.models.store import fitted
@@ -115,7 +114,7 @@ def evaluate(
         require_own(profile.name, machine)
     run = _Run(_Question(threads, dtype, device, chosen_models(models)), machine, profile, keeps, on_progress)
     try:
-        run.begin(collected(matrices), takes_over=keeps and not anew)
+        run.begin(matrices, takes_over=keeps and not anew)
         run.measure_all()
     except KeyboardInterrupt:
         run.is_interrupted = True
@@ -296,6 +295,11 @@ def chosen_models(names: Sequence[str] | None) -> list[type[Model]]:
         If there is no such model.
     """
     return [MODELS.get(name) for name in (MODELS.names() if names is None else names)]
+
+
+def fits_of(names: Sequence[str] | None) -> int:
+    """Return how often a replay of the models of these names, or of all, fits."""
+    return FOLDS * sum(len(model.compared) for model in chosen_models(names))
 
 
 def replay(

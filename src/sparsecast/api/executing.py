@@ -223,7 +223,7 @@ def measure(
     keeps: bool = True,
     meter: Meter | None = None,
 ) -> list[Record]:
-    """Measure the product of a matrix here, each result checked against the oracle first.
+    """Measure the product of a matrix here, each result compared with a reference result first.
 
     Parameters
     ----------

@@ -289,7 +289,8 @@ def refuse_probe(probe_s: float | None, as_met: bool, device: str | None, *, has
         raise InputError(f"a probe of {probe_s:g} s: expected seconds above 0; name how long to measure")
     if as_met:
         raise InputError(
-            "a probe of the machine as it was calibrated: expected one of --probe and --as-met; leave one out"
+            "a probe of the machine as it was calibrated: expected one of --probe and "
+            "--no-drift-correction; leave one out"
         )
     if not has_matrix:
         raise InputError(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from sparsecast.benchmark.made_machines import made_profile, sheet_of_measured
 from sparsecast.benchmark.published import FIVE, OF_MATRIX, import_published, refuse_measured_name, summarised
 from sparsecast.benchmark.published_moments import described, has_moments, moment_matrices
 from sparsecast.benchmark.published_tables import Line, table_lines
@@ -14,7 +13,7 @@ from sparsecast.features.structure import Structure
 from sparsecast.machines.data_sheet import DataSheet
 from sparsecast.machines.profile import Profile, find_profile
 from sparsecast.machines.quantities import quantity
-from sparsecast.models.data_sheets import kind_of, learned
+from sparsecast.models.data_sheets import kind_of, learned, made_profile, sheet_of_measured
 from sparsecast.results.machines import Imported
 
 #: Units of what a data sheet tells, by option.

@@ -12,26 +12,23 @@ from pathlib import Path
 from typing import Any
 
 from sparsecast.api.clustering import cluster
-from sparsecast.benchmark.distributed_journal import keep_distributed
 from sparsecast.benchmark.distributed_measurement import DistributedMeasurement
+from sparsecast.benchmark.journal import keep_distributed
 from sparsecast.benchmark.rank_calibration import RankCalibration
 from sparsecast.distributed.compiling import check_ranks
 from sparsecast.distributed.nodes import Nodes, node_machine
 from sparsecast.distributed.processes import in_step, together, told_text, world
-from sparsecast.distributed.products import PRODUCTS
+from sparsecast.distributed.products import PRODUCTS, default_algorithms
 from sparsecast.errors import InputError
 from sparsecast.formats import FORMATS
 from sparsecast.machines import storage
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile, user_path
-from sparsecast.matrices.partitioning.methods import METHODS, default_method
+from sparsecast.matrices.partitioning.methods import GRID, METHODS, default_method
 from sparsecast.matrices.problem import Problem
 from sparsecast.models.clusters.cluster_model import ClusterForecast
-from sparsecast.records import ALGORITHMS, Configuration
+from sparsecast.records import Configuration
 from sparsecast.results.cluster import MeasuredOnRanks
-
-#: The partition of 2D.
-_GRID = "uniform-2d"
 
 
 @contextmanager
@@ -131,12 +128,8 @@ def measure_on_ranks(
 
 
 def _refuse_unknown(asked: AskedProducts, ranks: int) -> None:
-    for name in asked.formats or ():
-        FORMATS.get(name)
-    if asked.remote_format is not None:
-        FORMATS.get(asked.remote_format)
-    if asked.partition is not None:
-        METHODS.get(asked.partition)
+    FORMATS.require([*(asked.formats or ()), *filter(None, [asked.remote_format])])
+    METHODS.require(filter(None, [asked.partition]))
     for name in asked.algorithms or ():
         check_ranks(Configuration(name, "csr", "csr", "rows", ranks, 1), ranks)
 
@@ -163,21 +156,21 @@ def _prepared(
 def _possible(ranks: int) -> list[str]:
     """Return our algorithms that so many ranks can do."""
     is_square = math.isqrt(ranks) ** 2 == ranks
-    return [name for name in ALGORITHMS if is_square or not PRODUCTS.get(name).is_2d]
+    return [name for name in default_algorithms() if is_square or not PRODUCTS.get(name).is_2d]
 
 
 def _configuration(
     problem: Problem, algorithm: str, name: str, asked: AskedProducts, nodes: Nodes
 ) -> Configuration:
-    is_2d = PRODUCTS.get(algorithm).is_2d
+    product = PRODUCTS.get(algorithm)
     A = problem.matrix
     remote = asked.remote_format or (name if name == "coo" else "csr")
     ranks = range(len(nodes.of_rank))
     return Configuration(
         algorithm=algorithm,
         format=name,
-        remote_format=name if is_2d or algorithm == "global-1d" else remote,
-        partition=asked.partition or (_GRID if is_2d else default_method(A.shape)[0]),
+        remote_format=remote if product.has_remote else name,
+        partition=asked.partition or (GRID if product.is_2d else default_method(A.shape)[0]),
         ranks=len(ranks),
         nodes=nodes.count(ranks),
         dtype=asked.dtype or A.dtype.name,

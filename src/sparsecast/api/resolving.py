@@ -19,6 +19,7 @@ from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile, find_profile, user_path
 from sparsecast.matrices.problem import Problem
+from sparsecast.matrices.reading import collected
 from sparsecast.matrices.structure_files import COUNTS_PREFIX, counted_structure, read_structure
 from sparsecast.matrices.values import require_imaginary
 from sparsecast.models import MODELS
@@ -49,10 +50,13 @@ def read_question(text: str) -> tuple[str, Problem | Structure]:
 
 
 def named_problems(matrices: Sequence[Any]) -> tuple[dict[str, Problem], dict[str, str]]:
-    """Return the problems of a collection, each once and by a name of its own, and why others are none."""
+    """Return the problems of a collection, each once and by a name of its own, and why others are none.
+
+    Folders stand for their files.
+    """
     found: dict[str, Problem] = {}
     refused = {}
-    for number, item in enumerate(matrices, 1):
+    for number, item in enumerate(collected(matrices), 1):
         is_name = isinstance(item, str | Path)
         try:
             problem = Problem.named(item) if is_name else Problem.of(item, f"matrix {number}")

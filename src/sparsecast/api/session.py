@@ -31,14 +31,15 @@ from sparsecast.machines.machine import PROCESSOR, detect
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.models import DEFAULT_MODEL, MODELS
+from sparsecast.models.forecaster import Forecaster
 from sparsecast.models.knowledge import Withheld, unusual_groups
 from sparsecast.models.linear import LinearModel
-from sparsecast.models.model import EnergyModel, Model
+from sparsecast.models.model import Model
 from sparsecast.models.power_files import PowerFile
 from sparsecast.models.probing import Correction
 from sparsecast.models.store import fitted, probe_correction
 from sparsecast.models.training import TrainingSet
-from sparsecast.models.transfer import UNTRIED_FACTOR, Setting, Transfer, TransferredModel, widening
+from sparsecast.models.transfer import UNTRIED_FACTOR, Setting, Transfer, TransferredForecaster, widening
 from sparsecast.planning.candidates import Choice, published_choice, whole_matrix
 from sparsecast.planning.drift import NO_DRIFT, Drift
 from sparsecast.records import Estimate, Forecast
@@ -58,8 +59,8 @@ class Session:
         The setting of the Records: the target, or the nearest one of which the profile has enough.
     training : TrainingSet
         The Records, with no more about their matrices than is known of those of the questions.
-    model : Model
-        Fitted to them.
+    model : Forecaster
+        Fitted to them, or what adjusts such a model.
     unused : Withheld
         What is known of the matrices of the questions in vain.
     notes : tuple of str
@@ -70,7 +71,7 @@ class Session:
     target: Target
     source: Target
     training: TrainingSet
-    model: Model
+    model: Forecaster
     unused: Withheld = field(default_factory=Withheld)
     notes: tuple[str, ...] = ()
 
@@ -116,7 +117,7 @@ class Session:
             for group in groups:
                 unused.structure(found).require(group)
         training = withheld.training(training)
-        fit = fitted(MODELS.get(model)(), training)
+        fit: Forecaster = fitted(MODELS.get(model)(), training)
         transferred = ""
         if source != target:
             fit, transferred = _transferred(profile, target, source, fit, training)
@@ -159,7 +160,7 @@ class Session:
         return forecasts, choice.refused | lacking
 
     def with_energy(
-        self, found: Structure, forecasts: Sequence[Forecast], energy: EnergyModel | None
+        self, found: Structure, forecasts: Sequence[Forecast], energy: Forecaster | None
     ) -> list[Forecast]:
         """Return Forecasts with what a model of energy says of them."""
         if energy is None:
@@ -173,7 +174,7 @@ class Session:
             for f in forecasts
         ]
 
-    def energy(self, power_model: PowerFile | None = None) -> EnergyModel | None:
+    def energy(self, power_model: PowerFile | None = None) -> Forecaster | None:
         """Return the fitted model of energy, or that of `power_model`; None where no joules were measured."""
         if power_model is not None:
             return power_model.model(self.model)
@@ -182,6 +183,7 @@ class Session:
     @cached_property
     def correction(self) -> Correction:
         """What a probe of one format says of the others."""
+        assert isinstance(self.model, Model), "a correction is of a model, not of what was corrected by it"
         return probe_correction(self.model, self.training)
 
     def probed(self, problem: Problem, probe_s: float) -> tuple[Session, Probe]:
@@ -274,8 +276,8 @@ def _settings(target: Target, profile: Profile) -> list[Target]:
 
 
 def _transferred(
-    profile: Profile, target: Target, source: Target, model: Model, training: TrainingSet
-) -> tuple[Model, str]:
+    profile: Profile, target: Target, source: Target, model: Forecaster, training: TrainingSet
+) -> tuple[Forecaster, str]:
     """Return a model of another setting carried over to the target, and what to say of it."""
     transfer = Transfer.to(Setting.of(target), fitted(LinearModel(), training), training)
     settings = [model_records(profile, setting) for setting in _settings(target, profile)]
@@ -292,4 +294,4 @@ def _transferred(
         sentence += " How much wider they are now was learned on another machine."
     if not transfer.is_measured:
         sentence += " Bandwidths of both numbers of threads are not known: the threads stand for them."
-    return TransferredModel(model, transfer, factor or UNTRIED_FACTOR), sentence
+    return TransferredForecaster(model, transfer, factor or UNTRIED_FACTOR), sentence

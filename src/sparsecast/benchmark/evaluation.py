@@ -11,7 +11,7 @@ from itertools import groupby
 import numpy as np
 
 from sparsecast.benchmark import scores
-from sparsecast.models.model import QUANTITIES
+from sparsecast.models.forecaster import QUANTITIES
 from sparsecast.records import Candidate, Estimate, Record
 from sparsecast.results.evaluation import ErrorScore, Evaluation, EvaluationRow, ModelScore, Repeats
 

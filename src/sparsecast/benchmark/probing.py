@@ -14,8 +14,8 @@ from sparsecast.errors import FormatError, MatrixSizeError, ProfileError
 from sparsecast.features.structure import Structure
 from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.timing import Effort, Timing
-from sparsecast.models.model import Model
-from sparsecast.models.probing import PROBED, Correction, ProbedModel
+from sparsecast.models.forecaster import Forecaster
+from sparsecast.models.probing import PROBED, Correction, ProbedForecaster
 from sparsecast.records import Candidate, Forecast, Record
 from sparsecast.results.prediction import Probe
 
@@ -70,11 +70,11 @@ class Question:
     problem: Problem
     structure: Structure
     candidates: Sequence[Candidate]
-    model: Model
+    model: Forecaster
     correction: Correction
 
 
-def probe(asked: Question, device: Device, seconds: float) -> tuple[ProbedModel, Probe]:
+def probe(asked: Question, device: Device, seconds: float) -> tuple[ProbedForecaster, Probe]:
     """Measure CSR, correct the forecasts by it, and measure those whose intervals still overlap.
 
     The fastest comes first. Another one is measured while the forecast of its conversion and of its
@@ -101,7 +101,7 @@ def probe(asked: Question, device: Device, seconds: float) -> tuple[ProbedModel,
     unmeasurable: set[Candidate] = set()
     while True:
         records = bench.records()
-        corrected = ProbedModel(asked.model, asked.structure, asked.correction, records)
+        corrected = ProbedForecaster(asked.model, asked.structure, asked.correction, records)
         used_s = perf_counter() - start - bench.compiling_s
         left_s = seconds - used_s
         open_ = [

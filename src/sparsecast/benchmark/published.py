@@ -43,65 +43,12 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.row_lengths import RowLengths
 from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
-from sparsecast.machines.data_sheet import DataSheet
-from sparsecast.machines.gpu import GPU
-from sparsecast.machines.machine import Cache, Machine, detect
+from sparsecast.machines.data_sheet import published_machines
+from sparsecast.machines.machine import Machine, detect, shared_caches
 from sparsecast.machines.profile import WANTED, MatrixEntry, Profile, known_profiles
 from sparsecast.matrices.problem import PUBLISHED_PREFIX
 from sparsecast.records import PUBLISHED_SUITE, Candidate, Record
 from sparsecast.results.machines import Imported
-
-_MIB, _GIB, _MHZ = 1 << 20, 1 << 30, 1_000_000
-
-#: The machines by the file's names, from what their vendors publish: of NVIDIA the board specifications of
-#: Tesla K20X and K40, the whitepapers on the architectures Kepler GK110, Pascal P100, Volta V100 and Ampere
-#: A100, and the CUDA C++ Programming Guide's table of compute capabilities (warps a multiprocessor, threads a
-#: block); of AMD the product pages of Radeon VII and Instinct MI100, and the ISA documents of Vega 7 nm and
-#: CDNA (10 wavefronts on each of a compute unit's 4 SIMDs). The file does not say which P100 it was: the
-#: clock is that of the one for the socket SXM2. No model reads clocks.
-GPUS = {
-    "K20Xm": GPU("Tesla K20Xm", 14, 64, 32, 1024, 6 * _GIB, 3 * _MIB // 2, 732 * _MHZ, 2600 * _MHZ, (3, 5)),
-    "K40m": GPU("Tesla K40m", 15, 64, 32, 1024, 12 * _GIB, 3 * _MIB // 2, 875 * _MHZ, 3004 * _MHZ, (3, 5)),
-    "P100": GPU("Tesla P100", 56, 64, 32, 1024, 16 * _GIB, 4 * _MIB, 1480 * _MHZ, 715 * _MHZ, (6, 0)),
-    "V100_SXM2": GPU(
-        "Tesla V100-SXM2", 80, 64, 32, 1024, 16 * _GIB, 6 * _MIB, 1530 * _MHZ, 877 * _MHZ, (7, 0)
-    ),
-    "A100": GPU("A100", 108, 64, 32, 1024, 40 * _GIB, 40 * _MIB, 1410 * _MHZ, 1215 * _MHZ, (8, 0)),
-    "RadeonVII": GPU("Radeon VII", 60, 40, 64, 1024, 16 * _GIB, 4 * _MIB, 1800 * _MHZ, 1000 * _MHZ),
-    "MI100": GPU("Instinct MI100", 120, 40, 64, 1024, 32 * _GIB, 8 * _MIB, 1502 * _MHZ, 1200 * _MHZ),
-}
-
-#: The processor among them, from its vendor's product page: 20 cores, each with 1 MiB of L2, and 27.5 MiB of
-#: L3. How many threads the products had is not published, so each cache counts as one that all of them share.
-#: Epyc1 and Epyc64 are names of the tables of `published_moments`. Their repository says that they have 24
-#: and 64 cores, and that the latter is an Epyc 7763; the former is taken for an Epyc 7402. By their vendor's
-#: pages each core has 512 KiB of L2, and the L3 is of 128 and 256 MiB.
-PROCESSORS = {
-    "Xeon_Gold_6230": (20, (Cache(2, 20 * _MIB, 1), Cache(3, 55 * _MIB // 2, 1))),
-    "Epyc1": (24, (Cache(2, 12 * _MIB, 1), Cache(3, 128 * _MIB, 1))),
-    "Epyc64": (64, (Cache(2, 32 * _MIB, 1), Cache(3, 256 * _MIB, 1))),
-    "Icy": (16, (Cache(2, 20 * _MIB, 1), Cache(3, 24 * _MIB, 1))),
-}
-
-#: Peak bandwidth of their memories in bytes a second, from the same pages: channels of a processor's socket
-#: times 8 bytes times transfers. A third processor of the tables of `published_moments`, Icy, has 16 cores by
-#: its repository's scripts, and is of Intel's Ice Lake by its name; it is taken for a Xeon Silver 4314.
-BANDWIDTHS = {
-    "K20Xm": 250e9,
-    "K40m": 288e9,
-    "P100": 732e9,
-    "V100_SXM2": 900e9,
-    "A100": 1555e9,
-    "RadeonVII": 1024e9,
-    "MI100": 1228.8e9,
-    "Xeon_Gold_6230": 6 * 8 * 2.933e9,
-    "Epyc1": 8 * 8 * 3.2e9,
-    "Epyc64": 8 * 8 * 3.2e9,
-    "Icy": 8 * 8 * 2.667e9,
-}
-
-#: Base frequencies of the processors.
-FREQUENCIES = {"Xeon_Gold_6230": 2.1e9, "Epyc1": 2.8e9, "Epyc64": 2.45e9, "Icy": 2.4e9}
 
 #: This project's format for a published name, by how that begins after the name of a vendor's library, or
 #: of who wrote it. Merge and the two vendors' libraries for processors compute from CSR.
@@ -190,7 +137,7 @@ def refuse_measured_name(name: str) -> None:
     It must be one for a file, and not that of a machine that somebody measured, here or elsewhere.
     """
     _refuse_no_name(name)
-    measured = {each.casefold() for each in (*GPUS, *PROCESSORS, *WANTED, detect().name)}
+    measured = {each.casefold() for each in (*published_machines(), *WANTED, detect().name)}
     for known, path in known_profiles().items():
         if known.casefold() == name.casefold() and Profile.load(path).machine.made is None:
             measured.add(known.casefold())
@@ -259,32 +206,30 @@ def _possible(records: Sequence[Record]) -> list[Record]:
 
 
 def _machine(machine: str, name: str, device: str) -> Machine:
-    known = machine if machine in {*GPUS, *PROCESSORS} else name
-    cores, caches = PROCESSORS.get(known, (1, ()))
-    unknown = "not published"
+    published = published_machines().get(machine) or published_machines().get(name)
+    sheet, gpu = (published.sheet, published.gpu) if published else (None, None)
+    of_cores = sheet if gpu is None else None
+    cores, unknown = of_cores.cores if of_cores else 1, "not published"
     return Machine(
-        *(machine or unknown, unknown, cores, cores, caches, (), 0, unknown, device, GPUS.get(known)),
+        processor=machine or unknown,
+        architecture=unknown,
+        cores=cores,
+        threads=cores,
+        caches=shared_caches(of_cores) if of_cores else (),
+        simd=(),
+        memory_bytes=0,
+        system=unknown,
+        device=device,
+        gpu=gpu,
         published_as=name,
-        sheet=sheet_of(known),
+        sheet=sheet,
     )
-
-
-def sheet_of(machine: str) -> DataSheet | None:
-    """Return the data sheet of a machine by its published name; None where that is not known here."""
-    if machine in GPUS:
-        gpu = GPUS[machine]
-        return DataSheet(BANDWIDTHS[machine], gpu.multiprocessors, gpu.clock_hz, gpu.l2_bytes)
-    if machine not in PROCESSORS:
-        return None
-    cores, caches = PROCESSORS[machine]
-    return DataSheet(BANDWIDTHS[machine], cores, FREQUENCIES[machine], *(cache.bytes for cache in caches))
 
 
 def _device(machine: str) -> str:
     """Return what published results without a device are taken to be of."""
-    if machine not in GPUS:
-        return "omp" if machine in PROCESSORS else "unknown"
-    return "hip" if GPUS[machine].compute_capability is None else "cuda"
+    published = published_machines().get(machine)
+    return "unknown" if published is None else published.device
 
 
 def stored_as(kernel: str) -> str | None:

@@ -6,34 +6,30 @@ Rank 0 decides what comes next, writes the journal and the profile. Ranks that d
 from __future__ import annotations
 
 import dataclasses
-import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from math import inf
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from sparsecast.benchmark.journal import Measurements, lines, read_journal
 from sparsecast.benchmark.run import Progress, no_progress
 from sparsecast.distributed.messages import told
 from sparsecast.distributed.microbenchmarks import Wanted, key_of, ready, unmeasured, wanted
 from sparsecast.distributed.nodes import Nodes
 from sparsecast.distributed.processes import in_step
 from sparsecast.distributed.timing import cores_together, measure_together
-from sparsecast.errors import InputError, ProfileError
+from sparsecast.errors import InputError
 from sparsecast.machines import storage
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile, user_path
 from sparsecast.measuring.core_speed import CoreSpeed, reading
 from sparsecast.records import MicroBenchmark
 from sparsecast.system.version import VERSION
-
-#: Version of the lines of the journal.
-SCHEMA_VERSION = 1
 
 #: Seconds below which next to nothing gets measured.
 LEAST_BUDGET_S = 2.0
@@ -125,7 +121,7 @@ class RankCalibration:
 
     def _in_turn(self, every: list[Wanted], keeper: _Keeper | None) -> Iterator[Wanted]:
         """Give what rank 0 chooses, on all ranks, until nothing is left or there is no time."""
-        taken_over = {key_of(each) for each in keeper.taken_over} if keeper else set()
+        taken_over = {key_of(point) for point in keeper.taken_over.microbenchmarks} if keeper else set()
         todo = unmeasured(every, taken_over)
         number = np.zeros(1, dtype=np.int64)
         for done in range(len(every) + 1):
@@ -208,14 +204,14 @@ class _Keeper:
 
     path: Path
     before: Profile
-    taken_over: tuple[MicroBenchmark, ...]
-    append: Any
+    taken_over: Measurements
+    append: Callable[[str, Mapping[str, Any]], None]
 
-    def keep(self, found: MicroBenchmark) -> None:
-        self.append(json.dumps({"schema": SCHEMA_VERSION, "microbenchmark": dataclasses.asdict(found)}))
+    def keep(self, measured: MicroBenchmark) -> None:
+        self.append("microbenchmark", dataclasses.asdict(measured))
 
     def save(self, measured: list[MicroBenchmark]) -> Profile:
-        profile = self.before.with_microbenchmarks([*self.taken_over, *measured])
+        profile = self.taken_over.into(self.before).with_microbenchmarks(measured)
         profile.save(self.path)
         journal_path(self.path).unlink(missing_ok=True)
         return profile
@@ -226,42 +222,11 @@ def _keeper(path: Path, machine: Machine) -> Iterator[_Keeper]:
     storage.ensure_writable(path.parent)
     with storage.exclusive(path.with_suffix(".lock")):
         before = Profile.load_own(path, machine) if path.exists() else Profile(machine, ())
-        taken_over = read_microbenchmarks(journal_path(path))
-        with storage.journal(journal_path(path)) as append:
+        taken_over = read_journal(journal_path(path))
+        with lines(journal_path(path)) as append:
             yield _Keeper(path, before, taken_over, append)
 
 
 def journal_path(path: Path) -> Path:
     """Return where the micro-benchmarks of a run are kept before they are in the profile."""
     return path.with_suffix(".ranks.journal")
-
-
-def read_microbenchmarks(path: Path) -> tuple[MicroBenchmark, ...]:
-    """Return what a journal holds; nothing if there is none. A last line that was cut short is ignored.
-
-    Raises
-    ------
-    ProfileError
-        If another line is damaged, of another schema, or has a time that nobody can have measured.
-    """
-    if not path.exists():
-        return ()
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    found = []
-    for number, line in enumerate(lines, 1):
-        try:
-            stored = json.loads(line)
-            if stored["schema"] != SCHEMA_VERSION:
-                raise ValueError(f"schema {stored['schema']}")
-            each = MicroBenchmark(**stored["microbenchmark"])
-            if not 0 < each.time_s < inf:
-                raise ValueError(f"time_s {each.time_s}")
-        except (KeyError, TypeError, ValueError) as error:
-            if number == len(lines):
-                break
-            raise ProfileError(
-                f"{path} line {number} is damaged: expected a micro-benchmark of schema {SCHEMA_VERSION}; "
-                f"remove the file"
-            ) from error
-        found.append(each)
-    return tuple(found)

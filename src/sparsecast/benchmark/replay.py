@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from sparsecast.benchmark.evaluation import Scoring, distinct_names
 from sparsecast.errors import ProfileError, SparsecastError
@@ -13,6 +13,20 @@ from sparsecast.results.evaluation import Evaluation
 
 #: Parts into which the groups of matrices are split; each is forecast by a model that has not seen it.
 FOLDS = 5
+
+
+def held_out(groups: Sequence[str], folds: int = FOLDS) -> Iterator[Sequence[str]]:
+    """Give the parts into which groups of matrices are split, whole groups each."""
+    yield from (groups[first::folds] for first in range(min(folds, len(groups))))
+
+
+def refuse_too_few(groups: Collection[str], machine: str, remedy: str) -> None:
+    """Raise a ProfileError unless there are two groups of matrices, one to learn from and one to forecast."""
+    if len(groups) < 2:
+        raise ProfileError(
+            f"{machine} has {len(groups)} groups of matrices to score models on: expected at least 2; "
+            f"{remedy}"
+        )
 
 
 def replay(
@@ -50,11 +64,11 @@ def replay(
         )
     scored = _scored(training)
     groups = {scored.group(record) for record in scored.records}
-    if len(groups) < 2:
-        raise ProfileError(
-            f"the profile of {training.machine.name} has {len(groups)} groups of matrices to score models "
-            f"on: expected at least 2; calibrate with a larger budget, or evaluate some matrices"
-        )
+    refuse_too_few(
+        groups,
+        f"the profile of {training.machine.name}",
+        "calibrate with a larger budget, or evaluate some matrices",
+    )
     names = distinct_names({r.matrix: training.matrices[r.matrix].name for r in scored.records})
     scoring = Scoring()
     score(scoring, training, models, names, folds=folds, on_fold=on_fold, again=again)
@@ -97,7 +111,7 @@ def score(
             groups_of = (*make().groups, *make().optional_groups)
             # Once for all parts: features that are new are computed from each matrix anew.
             known, asked = make().used(training).completed(groups_of), scored.having(make().groups)
-            for part in (groups[first::folds] for first in range(min(folds, len(groups)))):
+            for part in held_out(groups, folds):
                 _score_part(known, asked, make(), part, names, scoring)
                 on_fold()
         except SparsecastError as error:

@@ -5,7 +5,7 @@ Missing values are NaN in arrays, and None as results.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,6 +46,29 @@ def coverage(low: Floats, high: Floats, measured: Floats) -> float | None:
     """Return the share of the measurements within their intervals; None without intervals."""
     has_ends = ~(np.isnan(low) | np.isnan(high))
     return mean(((low <= measured) & (measured <= high))[has_ends].astype(float))
+
+
+def choice_ratios(questions: Sequence[Hashable], forecasts: Floats, measured: Floats) -> Floats:
+    """Return chosen over best measurement of each question with two measurements or more.
+
+    Parameters
+    ----------
+    questions : sequence of hashable
+        What each measurement is an answer to; one without any forecast is no choice.
+    forecasts, measured : array
+        Of each measurement. The least forecast is chosen.
+    """
+    places: dict[Hashable, list[int]] = {}
+    for place, question in enumerate(questions):
+        places.setdefault(question, []).append(place)
+    answers = [np.array(own) for own in places.values() if len(own) > 1]
+    return np.array(
+        [
+            measured[own[np.nanargmin(forecasts[own])]] / measured[own].min()
+            for own in answers
+            if not np.isnan(forecasts[own]).all()
+        ]
+    )
 
 
 def regret(ratios: Sequence[float] | Floats) -> float:

@@ -49,9 +49,9 @@ QuestionArgument = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace pages that are there.")]
-AsMetOption = Annotated[
+NoDriftOption = Annotated[
     bool,
-    typer.Option("--as-met", help="Forecast for the machine as calibrated, not as it is now."),
+    typer.Option("--no-drift-correction", help="Forecast for the machine as calibrated, not as it is now."),
 ]
 KeepOption = Annotated[
     bool, typer.Option("--keep/--no-keep", help="Keep what was measured in the data folder, for the models.")
@@ -113,11 +113,11 @@ ObjectiveOption = Annotated[
 ]
 MeterCommandOption = Annotated[
     str | None,
-    typer.Option(metavar="COMMAND", help="Prints the joules so far: a meter of your own."),
+    typer.Option(metavar="COMMAND", help="A command that prints the joules counted so far."),
 ]
 PowerModelOption = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Joules of your own, where nothing measured them: JSON."),
+    typer.Option(metavar="FILE", help="A JSON file of power, where no joules were measured."),
 ]
 ForecastDeviceOption = Annotated[
     str | None,
@@ -132,6 +132,9 @@ DevicesOption = Annotated[
 FigureOption = Annotated[
     Path | None,
     typer.Option("--figure", metavar="FILE.svg|png|pdf", help="Draw it there, too (docs/figures.md)."),
+]
+CsvOption = Annotated[
+    Path | None, typer.Option("--csv", metavar="FILE.csv", help="Write the table there, too.")
 ]
 DeviceOption = Annotated[str, typer.Option(metavar="DEVICE", help=f"Where the product is done. {_DEVICES}")]
 
@@ -172,7 +175,7 @@ def stop(is_what_was_measured: str) -> NoReturn:
 
 
 def warn(sentences: Iterable[str]) -> None:
-    """Print warnings on standard error that nobody can miss."""
+    """Print warnings on standard error, in colour."""
     for sentence in sentences:
         screen().print(Text.assemble(("Note:", "bold yellow"), f" {sentence}"), soft_wrap=True)
 

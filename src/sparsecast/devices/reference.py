@@ -1,4 +1,4 @@
-"""The oracle: a product in extended precision, slow and plain, that every kernel is compared with."""
+"""The reference result: a product in extended precision, slow and plain; every kernel is compared with it."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ class ReferenceProduct:
         return cls(y, magnitude, np.diff(A.indptr))
 
     def errors(self, y: NDArray[Any]) -> NDArray[np.float64]:
-        """Return abs(y - oracle) / magnitude of each row.
+        """Return abs(y - reference) / magnitude of each row.
 
-        Rows whose oracle is not finite must not be finite in `y` either; otherwise their error is infinite,
+        Rows whose reference is not finite must not be finite in `y` either; else their error is infinite,
         as is that of a NaN. Rows whose terms may overflow the dtype count as right whatever they are.
         """
         limits = np.finfo(y.dtype)

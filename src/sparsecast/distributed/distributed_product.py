@@ -11,8 +11,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from sparsecast.distributed.binding import bound
+from sparsecast.distributed.communication import Collective, Exchange
 from sparsecast.distributed.parts import RankPart
 from sparsecast.distributed.processes import in_step
+from sparsecast.matrices.partitioning.distribution import Distribution
+from sparsecast.matrices.partitioning.partition import Integers
 from sparsecast.operators.block_operator import Product
 from sparsecast.records import Configuration
 
@@ -32,16 +35,55 @@ class DistributedProduct(ABC):
 
     It is made by all ranks together, too, and a format that refuses the part of one of them is refused on
     all. The results are the same bits in every run on the same ranks. A measurement may run its `steps` one
-    by one.
+    by one. Models of ranks, and the choice among algorithms, read the attributes and methods of the class,
+    without any rank.
+
+    Attributes
+    ----------
+    is_2d : bool
+        Whether it takes a 2D partition, whose number of ranks is a square.
+    has_remote : bool
+        Whether entries whose x other ranks own are a matrix of their own, with a format of its own.
+    gathers_x : bool
+        Whether each rank has all of x while it multiplies.
+    overlaps : bool
+        Whether messages travel while the ranks compute.
+    is_default : bool
+        Whether it is measured and forecast where no algorithm is named.
     """
 
-    #: Whether it takes a 2D partition.
     is_2d: ClassVar[bool] = False
+    has_remote: ClassVar[bool] = False
+    gathers_x: ClassVar[bool] = False
+    overlaps: ClassVar[bool] = False
+    is_default: ClassVar[bool] = True
 
     def __init__(self, comm: Any, part: RankPart, configuration: Configuration) -> None:
         self.comm, self.part, self.configuration = comm, part, configuration
         self.dtype = np.dtype(configuration.dtype)
         self._prepare()
+
+    @classmethod
+    @abstractmethod
+    def communication(cls, distribution: Distribution) -> Sequence[Collective | Exchange]:
+        """Return what one product communicates."""
+
+    @classmethod
+    def buffer_words(cls, distribution: Distribution) -> Integers:
+        """Return the words of the buffers of each rank beside its y and the x that it multiplies."""
+        return np.zeros(distribution.ranks, dtype=np.int64)
+
+    @classmethod
+    def x_words(cls, distribution: Distribution) -> Integers:
+        """Return the entries of x that each rank multiplies."""
+        if cls.gathers_x:
+            return np.full(distribution.ranks, distribution.shape[1])
+        return distribution.columns + distribution.received_words
+
+    @classmethod
+    def layout(cls) -> tuple[bool, bool, bool]:
+        """Return what the matrices of a rank follow from: algorithms with equal ones have the same."""
+        return cls.is_2d, cls.has_remote, cls.gathers_x
 
     @abstractmethod
     def _prepare(self) -> None:

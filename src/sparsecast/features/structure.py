@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from sparsecast.errors import FeatureError, InputError
 from sparsecast.features import FEATURES
 from sparsecast.features.feature_group import FeatureGroup
-from sparsecast.system.tabular import Tabular
+from sparsecast.system.tabular import Column, Table, Tabular
 
 if TYPE_CHECKING:
     from sparsecast.features.bands import Bands
@@ -50,16 +50,16 @@ class Structure(Tabular):
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.rows, self.cols, self.nnz, dict(self.groups), self.sampled_nnz)
 
-    def table_rows(self) -> list[dict[str, Any]]:
-        return [
+    def table(self) -> Table:
+        """Return a row for each feature."""
+        title = f"{self.rows:,} rows, {self.cols:,} columns, {self.nnz:,} non-zeros"
+        rows = [
             {"group": name, "feature": feature, "value": value}
             for name, group in self.groups.items()
             for feature, value in group.to_dict().items()
             if feature != "version"
         ]
-
-    def table_caption(self) -> str:
-        return f"{self.rows:,} rows, {self.cols:,} columns, {self.nnz:,} non-zeros"
+        return Table(title, tuple(Column(key, key) for key in ("group", "feature", "value")), rows)
 
     def lacks(self, names: Iterable[str]) -> list[str]:
         return [name for name in names if name not in self.groups]
@@ -78,10 +78,10 @@ class Structure(Tabular):
             If it is not known.
         """
         if name not in self.groups:
-            known = ", ".join(self.groups) or "none"
+            known = ", ".join(self.groups).replace("_", " ") or "its counts"
             raise FeatureError(
-                f"a structure without the feature group '{name}': expected it, known are {known}; compute it "
-                f"from the matrix"
+                f"{name.replace('_', ' ')} of a matrix, of which only {known} are known: expected them for "
+                f"this forecast; name the matrix, or its structure (sparsecast structure MATRIX --json)"
             )
         return self.groups[name]
 

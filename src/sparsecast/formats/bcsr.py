@@ -122,6 +122,11 @@ class BCSR(StorageFormat):
         return np.asarray(np.rint(blocks.nnz * (fill / side**2)).astype(np.int64))
 
     @classmethod
+    def row_end_work(cls, blocks: RowBlocks) -> dict[str, NDArray[Any]]:
+        """Return the small dense blocks: their sizes differ where as many entries are stored."""
+        return {"blocks": cls.stored_blocks(blocks)}
+
+    @classmethod
     def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> NDArray[np.int64]:
         side = best_block(blocks.matrix.blocks.fill)
         indices = cls.stored_blocks(blocks) - (-blocks.rows // side) + 1

@@ -30,6 +30,7 @@ class COO(StorageFormat):
     """
 
     name: ClassVar[str] = "coo"
+    divides_rows: ClassVar[bool] = True
 
     rows: NDArray[Any]
     cols: NDArray[Any]

@@ -43,3 +43,12 @@ class CSR(StorageFormat):
     @classmethod
     def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> NDArray[np.int64]:
         return blocks.nnz * (value_bytes + index_bytes) + (blocks.rows + 1) * index_bytes
+
+    @classmethod
+    def row_end_work(cls, blocks: RowBlocks) -> dict[str, NDArray[Any]]:
+        """Return the mispredicted ends of rows, or the rows where the kernel masks their ends instead."""
+        is_masked = blocks.is_mispredicted
+        return {
+            "mispredicted": np.where(is_masked, 0, blocks.mispredicted_rows),
+            "masked rows": np.where(is_masked, blocks.rows, 0),
+        }

@@ -100,6 +100,12 @@ class DIA(StorageFormat):
         return np.asarray(blocks.rows * blocks.matrix.bands.diagonals)
 
     @classmethod
+    def row_end_work(cls, blocks: RowBlocks) -> dict[str, NDArray[Any]]:
+        """Return the diagonals: where one enters or leaves the matrix, a chunk's rows are done one by one."""
+        count = 0 if blocks.matrix.lacks(["bands"]) else blocks.matrix.bands.diagonals
+        return {"diagonals": np.full(len(blocks.rows), count)}
+
+    @classmethod
     def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> Integers:
         return np.asarray(
             cls.stored_entries(blocks) * value_bytes + blocks.matrix.bands.diagonals * index_bytes

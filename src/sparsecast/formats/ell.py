@@ -35,6 +35,7 @@ class ELL(StorageFormat):
     """
 
     name: ClassVar[str] = "ell"
+    counts_row_ends: ClassVar[bool] = False
 
     indices: NDArray[Any]
     data: NDArray[Any]

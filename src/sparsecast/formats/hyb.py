@@ -92,6 +92,19 @@ class HYB(StorageFormat):
         return found
 
     @classmethod
+    def row_end_work(cls, blocks: RowBlocks, least_rows: int = 1) -> dict[str, NDArray[Any]]:
+        """Return the entries of the COO part, and the rows that have some."""
+        width, overflow = cls.split(blocks, least_rows)
+        beyond = np.minimum(overflow, _rows_longer_than(blocks, width))
+        return {"overflow entries": overflow, "overflow rows": beyond}
+
+    @classmethod
+    def longest_row_work(cls, blocks: RowBlocks, least_rows: int = 1) -> dict[str, NDArray[Any]]:
+        """Return the width of the ELL part, and the entries of the COO part."""
+        width, overflow = cls.split(blocks, least_rows)
+        return {"longest row": width, "overflow entries": overflow}
+
+    @classmethod
     def stored_entries(cls, blocks: RowBlocks, least_rows: int = 1) -> NDArray[np.int64]:
         width, overflow = cls.split(blocks, least_rows)
         return blocks.rows * width + overflow
@@ -103,6 +116,11 @@ class HYB(StorageFormat):
         width, overflow = cls.split(blocks, least_rows)
         padded = blocks.rows * width * (value_bytes + index_bytes)
         return padded + overflow * (value_bytes + 2 * index_bytes)
+
+
+def _rows_longer_than(blocks: RowBlocks, width: NDArray[np.int64]) -> NDArray[np.int64]:
+    level = np.minimum(np.searchsorted(blocks.levels, width) + 1, blocks.rows_at_least.shape[1] - 1)
+    return np.take_along_axis(blocks.rows_at_least, level[:, None], axis=1)[:, 0]
 
 
 def threshold(row_lengths: NDArray[Any], least_rows: int = 1) -> int:

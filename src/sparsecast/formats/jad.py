@@ -41,6 +41,7 @@ class JAD(StorageFormat):
     """
 
     name: ClassVar[str] = "jad"
+    counts_row_ends: ClassVar[bool] = False
 
     diagonal_starts: NDArray[np.int64]
     indices: NDArray[Any]

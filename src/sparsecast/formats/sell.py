@@ -67,6 +67,8 @@ class SELL(StorageFormat):
     """
 
     name: ClassVar[str] = "sell"
+    counts_row_ends: ClassVar[bool] = False
+    has_slices: ClassVar[bool] = True
     benchmark_kinds: ClassVar[tuple[str, ...]] = ("blocks", "symmetric")
     predicted_within: ClassVar[float] = 0.1
 

@@ -50,6 +50,14 @@ class StorageFormat(ABC):
     #: reaches no other rows.
     pads_with_own_columns: ClassVar[bool] = True
 
+    #: Whether threads share the entries of one row. If not, all wait for the thread with the longest row.
+    divides_rows: ClassVar[bool] = False
+    #: Whether a thread does rows in slices, each as long as its longest row.
+    has_slices: ClassVar[bool] = False
+    #: Whether the ends of rows are work of their own for a processor. Without such a cost, forecasts rank
+    #: padded formats better.
+    counts_row_ends: ClassVar[bool] = True
+
     #: Parameters of `from_csr` that `stored_entries` and `predicted_bytes` take too. Of a matrix built
     #: with others, nothing can be predicted.
     predicted_parameters: ClassVar[tuple[str, ...]] = ()
@@ -83,6 +91,19 @@ class StorageFormat(ABC):
     @abstractmethod
     def predicted_bytes(cls, blocks: RowBlocks, value_bytes: int, index_bytes: int) -> NDArray[np.int64]:
         """Return the size in bytes that each block would have, without building it."""
+
+    @classmethod
+    def row_end_work(cls, blocks: RowBlocks) -> dict[str, NDArray[Any]]:
+        """Return the kinds of work that the ends of rows are for a processor, or what stands in their place.
+
+        By default each row whose length is not foreseen is a mispredicted branch.
+        """
+        return {"mispredicted": blocks.mispredicted_rows} if cls.counts_row_ends else {}
+
+    @classmethod
+    def longest_row_work(cls, blocks: RowBlocks) -> dict[str, NDArray[Any]]:
+        """Return the entries of each block that one warp or thread of a GPU goes through by itself."""
+        return {} if cls.divides_rows else {"longest row": blocks.row_length_max}
 
     @classmethod
     def can_hold(cls, blocks: RowBlocks) -> NDArray[np.bool_]:

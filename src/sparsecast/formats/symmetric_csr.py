@@ -43,6 +43,7 @@ class SymmetricCSR(StorageFormat):
     """
 
     name: ClassVar[str] = "symmetric_csr"
+    counts_row_ends: ClassVar[bool] = False
     benchmark_kinds: ClassVar[tuple[str, ...]] = ("symmetric", "mirrored")
     predicted_from_rows: ClassVar[bool] = False
     pads_with_own_columns: ClassVar[bool] = False

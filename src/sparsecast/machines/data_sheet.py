@@ -1,11 +1,18 @@
-"""What a data sheet says of a machine, and what is made of one: machines that nobody measured."""
+"""Data sheets: of machines of published results, and of machines that are estimated from one."""
 
 from __future__ import annotations
 
 import math
+import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any, Self
 
 import numpy as np
+
+from sparsecast.machines.gpu import GPU
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +46,62 @@ class DataSheet:
     def cycles_per_s(self) -> float:
         """Cycles of all cores in a second."""
         return self.cores * self.frequency_hz
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedMachine:
+    """A machine whose published results can be imported.
+
+    Attributes
+    ----------
+    device : str
+        What computed: ``"cuda"``, ``"hip"`` or ``"omp"``.
+    sheet : DataSheet
+    gpu : GPU or None
+        None of a processor.
+    """
+
+    device: str
+    sheet: DataSheet
+    gpu: GPU | None
+
+    @classmethod
+    def of(cls, device: str, values: Mapping[str, Any]) -> Self:
+        """Return the machine of an entry of the file, published and assumed values together."""
+        clock_hz, l2_bytes = values["clock_mhz"] * 1_000_000, values["l2_kib"] << 10
+        sheet = DataSheet(
+            bandwidth_bytes_per_s=values["bandwidth_gb_per_s"] * 1e9,
+            cores=values["cores"],
+            frequency_hz=float(clock_hz),
+            l2_bytes=l2_bytes,
+            l3_bytes=values.get("l3_kib", 0) << 10,
+        )
+        if "lanes" not in values:
+            return cls(device, sheet, None)
+        capability = values.get("compute_capability")
+        gpu = GPU(
+            name=values["name"],
+            multiprocessors=sheet.cores,
+            warps_per_multiprocessor=values["warps_per_multiprocessor"],
+            lanes=values["lanes"],
+            threads_per_block=values["threads_per_block"],
+            memory_bytes=values["memory_gib"] << 30,
+            l2_bytes=l2_bytes,
+            clock_hz=clock_hz,
+            memory_clock_hz=values["memory_clock_mhz"] * 1_000_000,
+            compute_capability=tuple(capability) if capability else None,
+        )
+        return cls(device, sheet, gpu)
+
+
+@cache
+def published_machines() -> Mapping[str, PublishedMachine]:
+    """Return the machines by the names that the files of results use."""
+    text = resources.files(__package__).joinpath("published_machines.toml").read_text(encoding="utf-8")
+    return {
+        name: PublishedMachine.of(entry["device"], {**entry["published"], **entry.get("assumed", {})})
+        for name, entry in tomllib.loads(text).items()
+    }
 
 
 @dataclass(frozen=True, slots=True)

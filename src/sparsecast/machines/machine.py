@@ -47,6 +47,12 @@ class Cache:
     shared_by: int
 
 
+def shared_caches(sheet: DataSheet) -> tuple[Cache, ...]:
+    """Return the caches of a data sheet, each as one that all cores share."""
+    sizes = (2, sheet.l2_bytes), (3, sheet.l3_bytes)
+    return tuple(Cache(level, size, 1) for level, size in sizes if size)
+
+
 @dataclass(frozen=True, slots=True)
 class Machine:
     """What a machine is made of.

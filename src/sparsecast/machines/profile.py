@@ -20,7 +20,8 @@ from sparsecast.machines import machine as machines
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.storage import home, write_atomically
 from sparsecast.records import SCHEMA_VERSION, Bandwidth, MicroBenchmark, Record
-from sparsecast.system.tabular import Tabular
+from sparsecast.system.tabular import Column, Columns, Table, Tabular
+from sparsecast.system.texts import percent
 
 if TYPE_CHECKING:
     import pyarrow
@@ -35,6 +36,18 @@ _SCHEMA_KEY, _MACHINE_KEY = b"sparsecast_schema", b"sparsecast_machine"
 _MATRICES_KEY, _BANDWIDTHS_KEY = b"sparsecast_matrices", b"sparsecast_bandwidths"
 _MICROBENCHMARKS_KEY = b"sparsecast_microbenchmarks"
 _CHECKSUM_KEY = b"sparsecast_checksum"
+
+
+#: Of a Record, in the table of a profile.
+_RECORD: Columns = (
+    Column("suite", "suite"),
+    Column("nnz", "non-zeros"),
+    *(Column(name, name, f"candidate.{name}") for name in ("format", "kernel", "device", "dtype", "threads")),
+    Column("time_s", "time"),
+    Column("noise", "noise", text=percent),
+    Column("gflops", "GFLOP/s", text="{:.2f}".format),
+    Column("energy_j", "energy"),
+)
 
 
 class MatrixEntry:
@@ -90,27 +103,12 @@ class Profile(Tabular):
     bandwidths: tuple[Bandwidth, ...] = ()
     microbenchmarks: tuple[MicroBenchmark, ...] = ()
 
-    def table_rows(self) -> list[dict[str, Any]]:
-        return [
-            {
-                "matrix": self.matrices[r.matrix].name if r.matrix in self.matrices else r.matrix,
-                "suite": r.suite,
-                "nnz": r.nnz,
-                "format": r.candidate.format,
-                "kernel": r.candidate.kernel,
-                "device": r.candidate.device,
-                "dtype": r.candidate.dtype,
-                "threads": r.candidate.threads,
-                "time_s": r.time_s,
-                "noise": r.noise,
-                "gflops": r.gflops,
-                "energy_j": r.energy_j,
-            }
-            for r in self.records
-        ]
-
-    def table_caption(self) -> str:
-        return f"{self.name}: {len(self.records):,} records of {len(self.matrices):,} matrices"
+    def table(self) -> Table:
+        """Return a row for each Record."""
+        title = f"{self.name}: {len(self.records):,} records of {len(self.matrices):,} matrices"
+        names = {key: entry.name for key, entry in self.matrices.items()}
+        named = Column("matrix", "matrix", lambda record: names.get(record.matrix, record.matrix))
+        return Table(title, (named, *_RECORD), self.records)
 
     @property
     def name(self) -> str:

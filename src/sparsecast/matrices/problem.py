@@ -34,7 +34,7 @@ TWINS = {"ours": twin, "banded": banded_twin}
 # Before the checksum of a file in its specification.
 _DIGEST = "?sha256="
 
-#: Entries that are expected of a matrix when nobody knows.
+#: Entries that are expected of a matrix when it is unknown.
 _USUAL_ENTRIES = 1_000_000
 
 

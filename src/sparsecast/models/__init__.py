@@ -13,6 +13,9 @@ MODELS: Registry[type[Model]] = Registry(
         *(
             "clusters",
             "model",
+            "forecaster",
+            "state",
+            "work",
             "conversion",
             "data_sheets",
             "fitting",

@@ -1,4 +1,4 @@
-"""Times of machines that nobody measured: those of a measured one, scaled by two data sheets.
+"""Machines that nobody measured: the times of a measured one, scaled by two data sheets.
 
 A product's time is taken for the sum of three parts:
 
@@ -13,6 +13,7 @@ left out: `python benchmarks/run.py data-sheets` finds them.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,11 +23,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from sparsecast.machines.data_sheet import DataSheet
-from sparsecast.machines.machine import Machine
-from sparsecast.machines.profile import MatrixEntry
+from sparsecast.errors import ProfileError
+from sparsecast.machines.data_sheet import DataSheet, Made
+from sparsecast.machines.machine import Machine, shared_caches
+from sparsecast.machines.profile import MatrixEntry, Profile
 from sparsecast.models.forest import Floats
-from sparsecast.records import Record
+from sparsecast.records import DATA_SHEET_SUITE, Record
 
 #: Share of the products of a kernel that may take less than its start: single wrong times are shorter still.
 _SHORTEST = 0.02
@@ -137,3 +139,80 @@ def learned(kind: str) -> Learned:
     found = json.loads(text)[kind]
     ends = {name: tuple(found[name]) for name in ("machines", "over_start", "low", "high")}
     return Learned(Law(**found["law"]), **ends)
+
+
+def made_profile(
+    name: str, like: Profile, sheet: DataSheet, known: Learned, memory_bytes: int | None = None
+) -> Profile:
+    """Return the profile of a machine that nobody measured.
+
+    Parameters
+    ----------
+    name : str
+    like : Profile
+        Of a measured machine whose data sheet is known.
+    sheet : DataSheet
+        Of the new machine.
+    known : Learned
+        What machines of its kind teach.
+    memory_bytes : int, optional
+        Of the new machine; without it, as much as `like` has.
+
+    Raises
+    ------
+    ProfileError
+        If the data sheet of `like` is not known, or nobody measured that machine either.
+    """
+    products = Products.of(like.records, like.matrices)
+    times = known.law.scaled(products, sheet_of_measured(like), sheet)
+    records = tuple(
+        dataclasses.replace(
+            record,
+            time_s=time_s,
+            suite=DATA_SHEET_SUITE,
+            energy_j=None,
+            energy_source=None,
+            version=DATA_SHEET_SUITE,
+        )
+        for record, time_s in zip(like.records, times.tolist(), strict=True)
+    )
+    made = Made(like.name, len(known.machines), known.over_start, known.low, known.high)
+    return Profile(_machine(name, like.machine, sheet, made, memory_bytes), records, like.matrices)
+
+
+def sheet_of_measured(like: Profile) -> DataSheet:
+    """Return the data sheet of a measured machine.
+
+    Raises
+    ------
+    ProfileError
+        If it is not known, or nobody measured the machine.
+    """
+    if like.machine.made:
+        raise ProfileError(
+            f"profile '{like.name}' is itself from a data sheet: expected a machine that was measured; name "
+            f"{like.machine.made.like}, which it is like"
+        )
+    if like.machine.sheet is None or not like.records:
+        raise ProfileError(
+            f"profile '{like.name}' has no data sheet: expected published times of a machine that is known "
+            f"here; name one that 'sparsecast machines' lists as published"
+        )
+    return like.machine.sheet
+
+
+def _machine(name: str, like: Machine, sheet: DataSheet, made: Made, memory_bytes: int | None) -> Machine:
+    memory: dict[str, Any] = {"memory_bytes": memory_bytes} if memory_bytes else {}
+    changed: dict[str, Any] = {"processor": name, "published_as": name, "sheet": sheet, "made": made}
+    if like.gpu is None:
+        changed |= {"cores": sheet.cores, "threads": sheet.cores, "caches": shared_caches(sheet), **memory}
+    else:
+        changed["gpu"] = dataclasses.replace(
+            like.gpu,
+            name=name,
+            multiprocessors=sheet.cores,
+            l2_bytes=sheet.l2_bytes,
+            clock_hz=round(sheet.frequency_hz),
+            **memory,
+        )
+    return dataclasses.replace(like, **changed)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,9 +11,6 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int32]
-
-#: Types of the arrays as they are stored, in the bytes of which JSON holds a text.
-_STORED = {"roots": "<i4", "feature": "<i2", "threshold": "<f8", "right": "<i4", "value": "<f4"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,25 +124,3 @@ class Forest:
             if np.array_equal(following, node):
                 return self.value[node].astype(np.float64)
             node = following
-
-    def to_state(self) -> dict[str, Any]:
-        """Return the forest as plain data."""
-        arrays = {name: getattr(self, name).astype(kind) for name, kind in _STORED.items()}
-        return {name: b64encode(array.tobytes()).decode() for name, array in arrays.items()}
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Forest:
-        """Return the forest that `to_state` gave.
-
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            If it is something else.
-        """
-        arrays: dict[str, Any] = {
-            name: np.frombuffer(b64decode(state[name], validate=True), dtype=kind)
-            for name, kind in _STORED.items()
-        }
-        if len({len(arrays[name]) for name in ("feature", "threshold", "right", "value")}) != 1:
-            raise ValueError("arrays of nodes: expected as many of each")
-        return cls(**arrays)

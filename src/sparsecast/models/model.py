@@ -1,23 +1,22 @@
-"""The interface of models: they learn from a training set and forecast Candidates on row blocks."""
+"""The interface of models: Forecasters that learn from a training set, and are kept."""
 
 from __future__ import annotations
 
 import inspect
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Protocol, Self
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self, get_type_hints
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sparsecast.errors import DeviceError, ProfileError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
-from sparsecast.formats import FORMATS
-from sparsecast.machines.machine import Machine
 from sparsecast.models.conversion import ConversionCost
+from sparsecast.models.forecaster import QUANTITIES, Forecaster, Interval, has_predicted_size
+from sparsecast.models.state import from_plain, to_plain
 from sparsecast.models.training import TrainingSet
-from sparsecast.records import PUBLISHED_SUITE, Candidate, Estimate, Forecast, Record
+from sparsecast.records import PUBLISHED_SUITE, Candidate, Record
 
 #: Probability that an interval is meant to hold the measurement with, from the ratios measured / forecast on
 #: matrices held out of the fit.
@@ -38,36 +37,12 @@ HELD_OUT_SUITE = "gallery"
 #: Suites of matrices as users have them, which models are scored on.
 SCORED_SUITES = (HELD_OUT_SUITE, "user")
 
-#: What models forecast: the term that a model of each quantity gives, and that Records measure.
-QUANTITIES = {"time": "time_s", "energy": "energy_j"}
 
+class Model(Forecaster):
+    """A Forecaster that learns from Records, in the steps of scikit-learn, and is kept.
 
-class EnergyModel(Protocol):
-    """What tells the joules of products: a model of energy, or someone's own figures with a model of time."""
-
-    def serves(self, candidate: Candidate) -> bool:
-        """Tell whether there is a forecast for a Candidate."""
-        ...
-
-    def values(self, candidate: Candidate, blocks: RowBlocks) -> NDArray[np.float64]:
-        """Return the joules of one product with each block."""
-        ...
-
-    def estimates(self, structure: Structure, candidates: Iterable[Candidate]) -> list[Estimate]:
-        """Return the joules of a product of a whole matrix in each Candidate that is served."""
-        ...
-
-    def interval(
-        self, candidate: Candidate, value: float, matrix: Structure
-    ) -> tuple[float | None, float | None]:
-        """Return the low and high end of a forecast; None where there are none."""
-        ...
-
-
-class Model(ABC):
-    """A forecaster of what one product costs, in the steps of scikit-learn.
-
-    Hyper-parameters stand in ``__init__``, under the names of the attributes; learned state ends in ``_``.
+    Hyper-parameters stand in ``__init__``, under the names of the attributes. What a fit learns and a file
+    keeps is declared in the class, under names that end in ``_``, with types that `state.to_plain` takes.
 
     Attributes
     ----------
@@ -96,7 +71,6 @@ class Model(ABC):
     """
 
     name: ClassVar[str]
-    quantity: ClassVar[str] = "time"
     devices: ClassVar[tuple[str, ...] | None] = None
     groups: ClassVar[tuple[str, ...]] = ("row_lengths",)
     optional_groups: ClassVar[tuple[str, ...]] = ()
@@ -104,6 +78,7 @@ class Model(ABC):
     suite: ClassVar[str | None] = None
     compared: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
     version: ClassVar[int] = 1
+    ratios_: dict[str, tuple[float, float]]
 
     def fit(self, training: TrainingSet) -> Self:
         """Learn from the Records of one device, dtype and number of threads that have warm caches.
@@ -130,9 +105,10 @@ class Model(ABC):
                 f"{', '.join(self.devices)}; choose another model"
             )
         self._fit(used.where(lambda record: self.learns_from(record.suite)))
+        self._establish()
         if not self.formats():
             raise self.insufficient(used)
-        self.conversion_ = ConversionCost().fit(warm)
+        self.conversion_ = ConversionCost.fitted(warm)
         self.ratios_ = {
             label: prediction_interval(found) for label, found in self._ratios(used).items() if len(found) > 1
         }
@@ -144,7 +120,7 @@ class Model(ABC):
 
         def is_used(record: Record) -> bool:
             is_of_suite = record.suite == HELD_OUT_SUITE or cls.learns_from(record.suite)
-            is_warm = record.regime == "warm" and _is_predicted(record.candidate)
+            is_warm = record.regime == "warm" and has_predicted_size(record.candidate)
             return is_of_suite and is_warm and cls.measured(record) is not None
 
         return training.where(is_used).at_full_speed()
@@ -191,95 +167,7 @@ class Model(ABC):
     def _fit(self, training: TrainingSet) -> None:
         """Learn what `terms` needs, of each format whose Records suffice."""
 
-    @abstractmethod
-    def formats(self) -> list[str]:
-        """Return the formats that the Records sufficed for."""
-
-    def kernels(self, format_name: str) -> tuple[str, ...]:
-        """Return the kernels of a format that have their own fits; none if one fit is for all kernels.
-
-        On a processor, each matrix is measured with the kernel that the rule chooses; on a GPU, with all.
-        """
-        return ()
-
-    def serves(self, candidate: Candidate) -> bool:
-        """Tell whether the Records sufficed for a Candidate's device, format and kernel.
-
-        Candidates with parameters whose sizes the format does not predict are not served.
-        """
-        kernels = self.kernels(candidate.format)
-        is_known = candidate.format in self.formats() and (not kernels or candidate.kernel in kernels)
-        return is_known and candidate.device == self.device_ and _is_predicted(candidate)
-
-    @abstractmethod
-    def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, NDArray[np.float64]]:
-        """Return the terms of a Candidate that it serves, each a float array with one element a block.
-
-        The term that is called as QUANTITIES says is the forecast, above 0.
-        """
-
-    def terms_of_all(
-        self, candidates: Sequence[Candidate], blocks: RowBlocks
-    ) -> list[dict[str, NDArray[np.float64]]]:
-        """Return the terms of several Candidates: for models that find them at less cost together."""
-        return [self.terms(candidate, blocks) for candidate in candidates]
-
-    def values(self, candidate: Candidate, blocks: RowBlocks) -> NDArray[np.float64]:
-        """Return the forecast of one product with each block, in seconds or joules."""
-        return self.terms(candidate, blocks)[QUANTITIES[self.quantity]]
-
-    def estimates(self, structure: Structure, candidates: Iterable[Candidate]) -> list[Estimate]:
-        """Return what a product of a whole matrix costs in each Candidate that the model serves.
-
-        Raises
-        ------
-        FeatureError
-            If the Structure lacks a feature group that the model needs.
-        """
-        for name in self.groups:
-            structure.require(name)
-        served = [candidate for candidate in candidates if self.serves(candidate)]
-        found = [
-            {name: float(values[0]) for name, values in terms.items()}
-            for terms in self.terms_of_all(served, RowBlocks.of(structure))
-        ]
-        values = [terms.pop(QUANTITIES[self.quantity]) for terms in found]
-        ends = self.intervals(served, values, structure)
-        return [
-            Estimate(candidate, value, low, high, tuple(terms.items()))
-            for candidate, value, (low, high), terms in zip(served, values, ends, found, strict=True)
-        ]
-
-    def forecast(self, structure: Structure, candidates: Iterable[Candidate]) -> list[Forecast]:
-        """Return the Forecasts of whole-matrix Candidates, fastest first: for a model of time.
-
-        Candidates that the model does not serve are left out.
-        """
-        blocks = RowBlocks.of(structure)
-        found = [self._forecast(structure, blocks, each) for each in self.estimates(structure, candidates)]
-        return sorted(found, key=lambda forecast: forecast.time_s)
-
-    def _forecast(self, structure: Structure, blocks: RowBlocks, found: Estimate) -> Forecast:
-        candidate = found.candidate
-        widths = candidate.value_bytes, candidate.index_bytes
-        storage: Any = FORMATS.get(candidate.format)
-        stored = storage.predicted_bytes(blocks, *widths, **candidate.parameters)
-        is_timed = candidate.format in self.conversion_.coefficients_
-        return Forecast(
-            candidate=candidate,
-            nnz=structure.nnz,
-            time_s=found.value,
-            low_s=found.low,
-            high_s=found.high,
-            bytes=int(stored[0]) + (structure.rows + structure.cols) * candidate.value_bytes,
-            energy_j=None,
-            convert_s=float(self.conversion_.seconds(candidate, blocks)[0]) if is_timed else None,
-            why=found.why,
-        )
-
-    def interval(
-        self, candidate: Candidate, value: float, matrix: Structure
-    ) -> tuple[float | None, float | None]:
+    def interval(self, candidate: Candidate, value: float, matrix: Structure) -> Interval:
         """Return the low and high end of a forecast for `matrix`, or for a block of its rows.
 
         None where too few Records were held out.
@@ -289,13 +177,6 @@ class Model(ABC):
             return None, None
         low, high = self.ratios_[label]
         return value * low, value * high
-
-    def intervals(
-        self, candidates: Sequence[Candidate], values: Sequence[float], matrix: Structure
-    ) -> list[tuple[float | None, float | None]]:
-        """Return the intervals of several Candidates: for models that find them at less cost together."""
-        asked = zip(candidates, values, strict=True)
-        return [self.interval(candidate, value, matrix) for candidate, value in asked]
 
     def label(self, candidate: Candidate) -> str:
         """Return the name of a fit: a format, or a format and, after a space, one of its kernels."""
@@ -318,6 +199,7 @@ class Model(ABC):
             other = type(self)(**self.settings())
             other.machine_, other.device_ = self.machine_, self.device_
             other._fit(published.of_groups(set(groups) - set(part)))
+            other._establish()
             for label, ratios in other._held_out_ratios(published.of_groups(part)).items():
                 found.setdefault(label, []).extend(ratios)
         return found
@@ -336,40 +218,30 @@ class Model(ABC):
         """Return the hyper-parameters by name."""
         return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
 
+    @classmethod
+    def _learned_types(cls) -> dict[str, Any]:
+        """Return the types of what is stored: the attributes whose declared name ends in ``_``."""
+        return {name: kind for name, kind in get_type_hints(cls).items() if name.endswith("_")}
+
     def to_state(self) -> dict[str, Any]:
         """Return what was learned as plain data: what JSON can hold."""
-        return {
-            "device": self.device_,
-            "ratios": {label: list(ends) for label, ends in self.ratios_.items()},
-            "conversion": self.conversion_.to_state(),
-            "learned": self._state(),
-        }
+        return {name: to_plain(getattr(self, name)) for name in self._learned_types()}
 
-    def restored(self, state: Mapping[str, Any], machine: Machine) -> Self:
+    def restored(self, state: Mapping[str, Any]) -> Self:
         """Take over what a model with the same hyper-parameters learned, and return self.
 
         Raises
         ------
-        KeyError, TypeError, ValueError
+        KeyError, ValueError
             If `state` is nothing that `to_state` gave.
         """
-        self.machine_, self.device_ = machine, state["device"]
-        self.ratios_ = {label: (float(low), float(high)) for label, (low, high) in state["ratios"].items()}
-        self.conversion_ = ConversionCost().restored(state["conversion"], machine)
-        self._restore(state["learned"])
+        for name, kind in self._learned_types().items():
+            setattr(self, name, from_plain(state[name], kind))
+        self._establish()
         return self
 
-    @abstractmethod
-    def _state(self) -> dict[str, Any]:
-        """Return what `_fit` learned as plain data."""
-
-    @abstractmethod
-    def _restore(self, learned: Mapping[str, Any]) -> None:
-        """Take over what `_state` gave; `machine_` and `device_` are there."""
-
-
-def _is_predicted(candidate: Candidate) -> bool:
-    return FORMATS.get(candidate.format).predicts(candidate.parameters)
+    def _establish(self) -> None:
+        """Find what follows from what is stored: of models that need more than that."""
 
 
 def prediction_interval(ratios: Sequence[float]) -> tuple[float, float]:

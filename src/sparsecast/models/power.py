@@ -13,7 +13,6 @@ of the time. The two are taken for independent: squares of the logarithms add up
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -24,12 +23,12 @@ from sparsecast.features.structure import Structure
 from sparsecast.models import MODELS
 from sparsecast.models.fitting import Floats, fitted_costs
 from sparsecast.models.forest import Forest
-from sparsecast.models.linear import LinearModel
 from sparsecast.models.model import Model, prediction_interval
 from sparsecast.models.published_trees import of_matrix
 from sparsecast.models.sparsecast import SparsecastModel
 from sparsecast.models.sparsecast import of_matrix as of_own_matrix
 from sparsecast.models.training import TrainingSet
+from sparsecast.models.work import ProductWork
 from sparsecast.records import Candidate
 
 #: Fewest Records with joules that the physics is fitted to, and that trees learn from.
@@ -67,6 +66,11 @@ class PowerModel(Model):
     quantity: ClassVar[str] = "energy"
     version: ClassVar[int] = 2
     optional_groups: ClassVar[tuple[str, ...]] = SparsecastModel.optional_groups
+    time_: SparsecastModel
+    joules_: dict[str, float]
+    labels_: tuple[str, ...]
+    forest_: Forest | None
+    ends_: tuple[float, float] | None
 
     def fit(self, training: TrainingSet) -> Self:
         """Learn times from all Records, and power from those with joules.
@@ -101,7 +105,7 @@ class PowerModel(Model):
         self.ends_ = self._ends(known)
 
     def _learn(self, known: TrainingSet) -> None:
-        counted = self._physics.counted(known)
+        counted = ProductWork(self.machine_).counted(known)
         self.labels_ = tuple(sorted(work.label for work in counted))
         kinds = [IDLE, *sorted({kind for work in counted for kind in work.kinds if kind != "start"})]
         counts = np.zeros((len(known.records), len(kinds)))
@@ -132,12 +136,7 @@ class PowerModel(Model):
         return of_matrix(structure) if is_published else of_own_matrix(structure)
 
     def _of_candidate(self, candidate: Candidate) -> list[float]:
-        return [float(self._physics.label(candidate) == label) for label in self.labels_]
-
-    @property
-    def _physics(self) -> LinearModel:
-        """The model that counts work, as that of time does."""
-        return self.time_.physics
+        return [float(self.time_.physics.label(candidate) == label) for label in self.labels_]
 
     def _ends(self, known: TrainingSet) -> tuple[float, float] | None:
         """Return the ends of measured over forecast power of groups left out, at measured times."""
@@ -176,7 +175,7 @@ class PowerModel(Model):
 
         The term ``"watts"`` is the sum.
         """
-        work = {IDLE: time_s, **self._physics.work_of(candidate, blocks)}
+        work = {IDLE: time_s, **ProductWork(self.machine_).of(candidate, blocks)}
         terms = {name: self.joules_[name] * work[name] / time_s for name in self.joules_ if name in work}
         watts = np.maximum(np.sum(list(terms.values()), axis=0), np.finfo(float).tiny)
         if self.forest_ is not None:
@@ -210,23 +209,6 @@ class PowerModel(Model):
 
     def _ratios(self, used: TrainingSet) -> dict[str, list[float]]:
         return {}  # it learns from what others hold out: `ends_` is for its intervals
-
-    def _state(self) -> dict[str, Any]:
-        return {
-            "time": self.time_.to_state(),
-            "joules": self.joules_,
-            "labels": list(self.labels_),
-            "forest": None if self.forest_ is None else self.forest_.to_state(),
-            "ends": self.ends_,
-        }
-
-    def _restore(self, learned: Mapping[str, Any]) -> None:
-        self.time_ = SparsecastModel().restored(learned["time"], self.machine_)
-        self.joules_ = {name: float(value) for name, value in learned["joules"].items()}
-        self.labels_ = tuple(learned["labels"])
-        self.forest_ = None if learned["forest"] is None else Forest.from_state(learned["forest"])
-        ends = learned["ends"]
-        self.ends_ = None if ends is None else (float(ends[0]), float(ends[1]))
 
 
 def _speeds(nnz: NDArray[Any], rows: NDArray[Any], time_s: Floats) -> Floats:

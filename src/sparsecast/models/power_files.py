@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
@@ -18,10 +19,10 @@ from sparsecast.errors import ProfileError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.models.fitting import Floats
-from sparsecast.models.linear import LinearModel
-from sparsecast.models.model import Model
+from sparsecast.models.forecaster import AdjustedForecaster, Forecaster, Interval
 from sparsecast.models.power import IDLE
-from sparsecast.records import Candidate, Estimate
+from sparsecast.models.work import ProductWork
+from sparsecast.records import Candidate
 
 #: What a file may name besides IDLE.
 KINDS = (
@@ -73,38 +74,42 @@ class PowerFile:
             raise ProfileError(f"power model {path} has no joules above 0: expected some; correct the file")
         return cls(joules)
 
-    def model(self, time: Model) -> GivenPower:
+    def model(self, time: Forecaster) -> GivenPower:
         """Return a model of energy, with the times of a fitted model."""
         return GivenPower(self.joules, time)
 
 
-@dataclass(frozen=True, slots=True)
-class GivenPower:
-    """Joules of products by a power model of someone's own, and the times of a model, without intervals."""
+class GivenPower(AdjustedForecaster):
+    """Joules of products by a power model of someone's own, and the times of a model, without intervals.
 
-    joules: Mapping[str, float]
-    time: Model
+    Parameters
+    ----------
+    joules : mapping of str to float
+        As in a PowerFile.
+    model : Forecaster
+        Fitted, of time.
+    """
+
+    quantity: ClassVar[str] = "energy"
+
+    def __init__(self, joules: Mapping[str, float], model: Forecaster) -> None:
+        super().__init__(model)
+        self._joules = joules
 
     def serves(self, candidate: Candidate) -> bool:
         """Tell whether the time of a Candidate is forecast."""
-        return self.time.serves(candidate)
+        return self._model.serves(candidate)
 
-    def values(self, candidate: Candidate, blocks: RowBlocks) -> Floats:
-        """Return the joules of one product with each block."""
-        time_s = self.time.values(candidate, blocks)
-        counting = LinearModel()
-        counting.machine_, counting.device_ = self.time.machine_, self.time.device_
-        work = {IDLE: time_s, **counting.work_of(candidate, blocks)}
-        return np.asarray(sum(value * work[name] for name, value in self.joules.items() if name in work))
+    def terms_of_all(self, candidates: Sequence[Candidate], blocks: RowBlocks) -> list[dict[str, Floats]]:
+        """Return the joules of each Candidate, by block."""
+        counting = ProductWork(self.machine_)
+        joules_of_all = []
+        for candidate, terms in zip(candidates, self._model.terms_of_all(candidates, blocks), strict=True):
+            work = {IDLE: terms["time_s"], **counting.of(candidate, blocks)}
+            joules = sum(value * work[name] for name, value in self._joules.items() if name in work)
+            joules_of_all.append({"energy_j": np.asarray(joules)})
+        return joules_of_all
 
-    def estimates(self, structure: Structure, candidates: Iterable[Candidate]) -> list[Estimate]:
-        """Return the joules of a product of a whole matrix in each Candidate that is served."""
-        blocks = RowBlocks.of(structure)
-        served = [candidate for candidate in candidates if self.serves(candidate)]
-        return [Estimate(each, float(self.values(each, blocks)[0]), None, None, ()) for each in served]
-
-    def interval(
-        self, candidate: Candidate, value: float, matrix: Structure
-    ) -> tuple[float | None, float | None]:
+    def interval(self, candidate: Candidate, value: float, matrix: Structure) -> Interval:
         """Return that nothing tells the ends of an interval."""
         return None, None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from sparsecast.errors import ProfileError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
+from sparsecast.models.forecaster import AdjustedForecaster, Forecaster, Interval
 from sparsecast.models.model import INTERVAL_FOLDS, LEAST_RANKED, Model, prediction_interval
 from sparsecast.models.training import TrainingSet
-from sparsecast.records import Candidate, Estimate, Forecast, Record
+from sparsecast.records import Candidate, Estimate, Record
 
 #: The format that a probe measures first: nothing has to be converted for it.
 PROBED = "csr"
@@ -113,30 +114,8 @@ class Correction:
             return None, None
         return value * math.exp(half * ends[0]), value * math.exp(half * ends[1])
 
-    def to_state(self) -> dict[str, Any]:
-        """Return it as plain data."""
-        return {
-            "shares": dict(self.shares),
-            "widths": {name: list(ends) for name, ends in self.widths.items()},
-        }
 
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Correction:
-        """Return what `to_state` gave.
-
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            If `state` is nothing of that kind.
-        """
-        shares = {str(name): float(share) for name, share in state["shares"].items()}
-        if _ALL not in shares:
-            raise ValueError("no share for all formats")
-        widths = {str(name): (float(low), float(high)) for name, (low, high) in state["widths"].items()}
-        return cls(shares, widths)
-
-
-class ProbedModel(Model):
+class ProbedForecaster(AdjustedForecaster):
     """A fitted model whose forecasts for one matrix are corrected by Records of it.
 
     A format that was measured takes its measured time, another one what the Correction makes of its forecast.
@@ -144,7 +123,7 @@ class ProbedModel(Model):
 
     Parameters
     ----------
-    model : Model
+    model : Forecaster
         Fitted, of time.
     structure : Structure
         Of the matrix.
@@ -155,26 +134,16 @@ class ProbedModel(Model):
     """
 
     def __init__(
-        self, model: Model, structure: Structure, correction: Correction, records: Sequence[Record]
+        self, model: Forecaster, structure: Structure, correction: Correction, records: Sequence[Record]
     ) -> None:
-        self._model, self._correction = model, correction
+        super().__init__(model)
+        self._correction = correction
         self._measured = {record.candidate.format: record for record in records}
         self._blocks = RowBlocks.of(structure)
-        self.machine_, self.device_, self.ratios_ = model.machine_, model.device_, model.ratios_
         self._factors = {name: self._measured_factor(record) for name, record in self._measured.items()}
         self.conversion_ = model.conversion_.scaled(
             {name: self._conversion_factor(record) for name, record in self._measured.items()}
         )
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        """As of the model that is corrected."""
-        return self._model.name
-
-    @property
-    def groups(self) -> tuple[str, ...]:  # type: ignore[override]
-        """As of the model that is corrected."""
-        return self._model.groups
 
     @property
     def csr_factor(self) -> float:
@@ -194,32 +163,17 @@ class ProbedModel(Model):
             return self._factors[format_name]
         return float(self.csr_factor ** self._correction.share(format_name))
 
-    def formats(self) -> list[str]:
-        """Return those of the model that is corrected."""
-        return self._model.formats()
-
-    def kernels(self, format_name: str) -> tuple[str, ...]:
-        """Return those of the model that is corrected."""
-        return self._model.kernels(format_name)
-
-    def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, NDArray[np.float64]]:
-        """Return the terms of the model, what the probe adds, and the sum."""
-        return self.terms_of_all([candidate], blocks)[0]
-
     def terms_of_all(
         self, candidates: Sequence[Candidate], blocks: RowBlocks
     ) -> list[dict[str, NDArray[np.float64]]]:
         """Return the terms of several Candidates: the model is asked once."""
-        found = []
-        for candidate, own in zip(candidates, self._model.terms_of_all(candidates, blocks), strict=True):
-            terms, factor = dict(own), self.factor(candidate.format)
-            time_s = terms.pop("time_s")
-            found.append({**terms, "probe": time_s * (factor - 1.0), "time_s": time_s * factor})
-        return found
+        adjusted = []
+        for candidate, terms in zip(candidates, self._model.terms_of_all(candidates, blocks), strict=True):
+            time_s, factor = terms["time_s"], self.factor(candidate.format)
+            adjusted.append({**terms, "probe": time_s * (factor - 1.0), "time_s": time_s * factor})
+        return adjusted
 
-    def interval(
-        self, candidate: Candidate, value: float, matrix: Structure
-    ) -> tuple[float | None, float | None]:
+    def interval(self, candidate: Candidate, value: float, matrix: Structure) -> Interval:
         """Return the noise of a time that was measured, else the interval that the Correction leaves."""
         record = self._measured.get(candidate.format)
         if record is not None and math.isclose(value, record.time_s):
@@ -231,22 +185,9 @@ class ProbedModel(Model):
         return self._correction.interval(candidate, value, half)
 
     def basis(self, candidate: Candidate) -> str:
-        """Return what the time of a Candidate for the whole matrix rests on, as in a Forecast."""
+        """Return "measured" for what was measured of the matrix, else "corrected"."""
         record = self._measured.get(candidate.format)
         return "measured" if record is not None and record.candidate == candidate else "corrected"
-
-    def _forecast(self, structure: Structure, blocks: RowBlocks, found: Estimate) -> Forecast:
-        forecast = super()._forecast(structure, blocks, found)
-        return replace(forecast, basis=self.basis(found.candidate))
-
-    def _fit(self, training: TrainingSet) -> None:
-        raise NotImplementedError("it corrects a model that is fitted")
-
-    def _state(self) -> dict[str, Any]:
-        raise NotImplementedError("it is of one matrix, and not stored")
-
-    def _restore(self, learned: Mapping[str, Any]) -> None:
-        raise NotImplementedError("it is of one matrix, and not stored")
 
 
 def half_width(value: float, low: float | None, high: float | None) -> float | None:

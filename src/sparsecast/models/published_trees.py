@@ -15,7 +15,7 @@ those nearest to a forecast lie in its interval.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,9 +27,10 @@ from sparsecast.features.structure import Structure
 from sparsecast.features.sweep import X_LINE_COLUMNS
 from sparsecast.models.data_sheets import shortest
 from sparsecast.models.forest import Floats, Forest
-from sparsecast.models.linear import CountedWork, LinearModel
+from sparsecast.models.linear import WorkCosts
 from sparsecast.models.model import prediction_interval
 from sparsecast.models.training import TrainingSet
+from sparsecast.models.work import CountedWork, ProductWork
 from sparsecast.records import Candidate
 from sparsecast.system.progress_events import tell
 
@@ -96,10 +97,6 @@ class Errors:
         low, high = (float(np.interp(log_s, self.log_s, ends)) for ends in (self.low, self.high))
         return log_s + min(low, 0.0), log_s + max(high, 0.0)
 
-    def to_state(self) -> dict[str, list[float]]:
-        """Return the errors as plain data."""
-        return {name: array.tolist() for name, array in asdict(self).items()}
-
 
 @dataclass(frozen=True)
 class PublishedTrees:
@@ -108,33 +105,33 @@ class PublishedTrees:
     On a machine that nobody measured, intervals also hold what its data sheet may be wrong by.
     """
 
-    physics: LinearModel
+    physics: WorkCosts
     trees: Mapping[str, Forest]
     errors: Mapping[str, Errors]
     start_s: Mapping[str, float]
 
     @classmethod
-    def learned(cls, training: TrainingSet, physics: LinearModel) -> PublishedTrees:
-        """Return what published results teach; `physics` knows machine and device, and no costs.
+    def learned(cls, training: TrainingSet) -> PublishedTrees:
+        """Return what published results teach.
 
         Raises
         ------
         ProfileError
             If no kernel has LEAST_RESULTS results of two groups.
         """
-        work = [each for each in physics.counted(training) if _suffices(each, training)]
+        work = [each for each in ProductWork(training.machine).counted(training) if _suffices(each, training)]
         if not work:
             raise ProfileError(
                 f"the profile's {len(training.records)} published results do not suffice: expected "
                 f"{LEAST_RESULTS} of one kernel, of two groups of matrices; import more results"
             )
-        physics.fit_work(work)
+        physics = WorkCosts.fitted(training.machine, work)
         points = {r.matrix: of_matrix(training.structure(r)) for r in training.records}
         trees, errors, start_s = {}, {}, {}
         for number, each in enumerate(work):
             tell(f"fitting {training.machine.name}", number, len(work))
             own = [training.records[place] for place in each.places]
-            costs = [physics.costs_[each.label][kind] for kind in each.kinds]
+            costs = [physics.costs[each.label][kind] for kind in each.kinds]
             log_physics = np.log(np.maximum(each.counts @ costs, np.finfo(float).tiny))
             features = np.column_stack([[points[record.matrix] for record in own], log_physics])
             groups = np.array([training.group(record) for record in own], dtype=object)
@@ -161,35 +158,9 @@ class PublishedTrees:
 
     def interval(self, candidate: Candidate, value: float) -> tuple[float, float]:
         """Return the low and high end of a forecast in seconds."""
-        label, made = self.physics.label(candidate), self.physics.machine_.made
+        label, made = self.physics.label(candidate), self.physics.machine.made
         low, high = np.exp(self.errors[label].interval(float(np.log(value)))).tolist()
         return made.widened(value, self.start_s[label], low, high) if made else (low, high)
-
-    def to_state(self) -> dict[str, Any]:
-        """Return what was learned as plain data."""
-        return {
-            "physics": self.physics._state(),
-            "trees": {label: each.to_state() for label, each in self.trees.items()},
-            "errors": {label: each.to_state() for label, each in self.errors.items()},
-            "start_s": dict(self.start_s),
-        }
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any], physics: LinearModel) -> PublishedTrees:
-        """Return what `to_state` gave; `physics` knows machine and device.
-
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            If it is something else.
-        """
-        physics._restore(state["physics"])
-        trees = {label: Forest.from_state(each) for label, each in state["trees"].items()}
-        errors = {
-            label: Errors(**{name: np.array(ends, dtype=float) for name, ends in each.items()})
-            for label, each in state["errors"].items()
-        }
-        return cls(physics, trees, errors, {label: float(each) for label, each in state["start_s"].items()})
 
 
 def _suffices(work: CountedWork, training: TrainingSet) -> bool:

@@ -15,8 +15,9 @@ From published results, which tell of a matrix no more than counts, something el
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,10 +29,11 @@ from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
 from sparsecast.models import MODELS
 from sparsecast.models.forest import Floats, Forest
-from sparsecast.models.linear import CountedWork, LinearModel
+from sparsecast.models.linear import WorkCosts
 from sparsecast.models.model import INTERVAL_SHARE, Model
 from sparsecast.models.published_trees import PublishedTrees
 from sparsecast.models.training import TrainingSet
+from sparsecast.models.work import CountedWork
 from sparsecast.records import Candidate
 
 #: Parts into which the groups of matrices are split for the intervals.
@@ -132,12 +134,12 @@ class _Samples:
             np.log([record.time_s for record in records]),
         )
 
-    def explained(self, physics: LinearModel) -> tuple[Floats, Floats]:
+    def explained(self, physics: WorkCosts) -> tuple[Floats, Floats]:
         """Return the features with those that the physics gives, and its log(time_s); NaN if not served."""
         terms = _term_names(self.work)
         shares, log_physics = np.zeros((len(self.log_time), len(terms))), np.full(len(self.log_time), np.nan)
         for work in self.work:
-            costs = physics.costs_.get(work.label)
+            costs = physics.costs.get(work.label)
             if costs is not None:
                 each_s = work.counts * [costs[kind] for kind in work.kinds]
                 total_s = np.maximum(each_s.sum(axis=1), np.finfo(float).tiny)
@@ -155,20 +157,25 @@ def _term_names(work: Sequence[CountedWork]) -> list[str]:
 class _Learned:
     """Physics, the trees that correct it, and the matrices that both were learned from."""
 
-    physics: LinearModel
+    physics: WorkCosts
     forest: Forest
     known: _Known
     kinds: tuple[str, ...]
     terms: tuple[str, ...]
 
     @classmethod
-    def of(cls, physics: LinearModel, samples: _Samples, chosen: NDArray[np.bool_]) -> _Learned | None:
+    def of(
+        cls,
+        fit: Callable[[Sequence[CountedWork]], WorkCosts],
+        samples: _Samples,
+        chosen: NDArray[np.bool_],
+    ) -> _Learned | None:
         """Have the physics, and trees what it leaves, learn the chosen ones of the samples.
 
         None where they do not suffice for the physics of any format.
         """
-        physics.fit_work([work.part(chosen) for work in samples.work])
-        if not physics.formats():
+        physics = fit([work.part(chosen) for work in samples.work])
+        if not physics.kernels:
             return None
         features, log_physics = samples.explained(physics)
         used = chosen & np.isfinite(log_physics)
@@ -203,7 +210,7 @@ class SparsecastModel(Model):
 
     Attributes
     ----------
-    learned_ : _Learned
+    learned_ : _Learned or None
     width_ : float or None
         Half the width of an interval of logarithms of time, at distance 0 from the known matrices; None
         where too few are left when a part of them is left out.
@@ -214,6 +221,11 @@ class SparsecastModel(Model):
     name: ClassVar[str] = "sparsecast"
     optional_groups: ClassVar[tuple[str, ...]] = ("locality", "bands", "blocks")
     version: ClassVar[int] = 7
+    #: What the trees correct: another class in experiments on the parts of the model.
+    physics_class: ClassVar[type[WorkCosts]] = WorkCosts
+    learned_: _Learned | None
+    width_: float | None
+    published_: PublishedTrees | None
 
     @classmethod
     def learns_from(cls, suite: str) -> bool:
@@ -223,23 +235,21 @@ class SparsecastModel(Model):
     _remembered: tuple[Structure, dict[Candidate, float]] | None = None
 
     def _fit(self, training: TrainingSet) -> None:
-        self.published_ = self._remembered = None
-        if training.machine.published_as is not None:
-            self.published_ = PublishedTrees.learned(training, self._new_physics())
+        self.learned_ = self.published_ = self.width_ = self._remembered = None
+        if self.machine_.published_as is not None:
+            self.published_ = PublishedTrees.learned(training)
             return
-        samples = _Samples.of(training, self._new_physics().counted(training))
-        learned = _Learned.of(self._new_physics(), samples, np.ones(len(samples.log_time), dtype=bool))
-        if learned is None:
+        work = self.physics_class.work(self.machine_).counted(training)
+        samples = _Samples.of(training, work)
+        self.learned_ = self._learn(samples, np.ones(len(samples.log_time), dtype=bool))
+        if self.learned_ is None:
             raise self.insufficient(training)
-        self.learned_ = learned
         scores = np.sort(self._scores_left_out(samples))
         rank = min(int(np.ceil(INTERVAL_SHARE * (len(scores) + 1))), len(scores)) - 1
         self.width_ = float(scores[rank]) if len(scores) else None
 
-    def _new_physics(self) -> LinearModel:
-        physics = LinearModel()
-        physics.machine_, physics.device_ = self.machine_, self.device_
-        return physics
+    def _learn(self, samples: _Samples, chosen: NDArray[np.bool_]) -> _Learned | None:
+        return _Learned.of(partial(self.physics_class.fitted, self.machine_), samples, chosen)
 
     def _scores_left_out(self, samples: _Samples) -> Floats:
         """Return the scores of groups of matrices, each by what was learned without it."""
@@ -247,23 +257,25 @@ class SparsecastModel(Model):
         scores = []
         for first in range(min(_FOLDS, len(groups))):
             is_out = np.isin(samples.group, groups[first::_FOLDS])
-            learned = _Learned.of(self._new_physics(), samples, ~is_out)
+            learned = self._learn(samples, ~is_out)
             if learned is not None:
                 scores.append(learned.scores(samples, is_out))
         return np.concatenate(scores) if scores else np.empty(0)
 
     @property
-    def physics(self) -> LinearModel:
-        """What counts the work of a product."""
-        return self.published_.physics if self.published_ else self.learned_.physics
+    def physics(self) -> WorkCosts:
+        """What the work of a product costs."""
+        learned = self.published_ or self.learned_
+        assert learned is not None
+        return learned.physics
 
     def formats(self) -> list[str]:
         """Return the formats that the physics was fitted to."""
-        return self.physics.formats()
+        return list(self.physics.kernels)
 
     def kernels(self, format_name: str) -> tuple[str, ...]:
         """Return a format's kernels that the physics was fitted to; none on a processor."""
-        return self.physics.kernels(format_name)
+        return self.physics.kernels.get(format_name, ())
 
     def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
         """Return the terms of the physics, the correction that the trees add, and the sum.
@@ -278,6 +290,7 @@ class SparsecastModel(Model):
         if self.published_:
             return [self.published_.terms(candidate, blocks) for candidate in candidates]
         learned, matrix = self.learned_, blocks.matrix
+        assert learned is not None
         found = [learned.physics.terms(candidate, blocks) for candidate in candidates]
         if blocks.rows.tolist() == [matrix.rows]:
             factors = np.exp(learned.corrections(candidates, blocks, found)).tolist()
@@ -294,9 +307,10 @@ class SparsecastModel(Model):
             self._remembered = matrix, {}
         factors, whole = self._remembered[1], RowBlocks.of(matrix)
         if missing := [each for each in candidates if each not in factors]:
+            assert self.learned_ is not None
             terms = [self.learned_.physics.terms(each, whole) for each in missing]
-            found = np.exp(self.learned_.corrections(missing, whole, terms))
-            factors |= dict(zip(missing, found.tolist(), strict=True))
+            corrections = self.learned_.corrections(missing, whole, terms)
+            factors |= dict(zip(missing, np.exp(corrections).tolist(), strict=True))
         return [factors[each] for each in candidates]
 
     def interval(
@@ -311,43 +325,13 @@ class SparsecastModel(Model):
         """Return the intervals of several Candidates: the known matrices are looked through once."""
         if self.published_:
             return [self.published_.interval(*each) for each in zip(candidates, values, strict=True)]
-        if self.width_ is None:
+        if self.width_ is None or self.learned_ is None:
             return [(None, None)] * len(values)
         factor = float(np.exp(self.width_ * self.learned_.known.widening(matrix)))
         return [(value / factor, value * factor) for value in values]
 
     def _ratios(self, used: TrainingSet) -> dict[str, list[float]]:
         return {}  # it learns from what others hold out: `width_` is for its intervals
-
-    def _state(self) -> dict[str, Any]:
-        if self.published_:
-            return {"published": self.published_.to_state()}
-        learned, known = self.learned_, self.learned_.known
-        return {
-            "physics": learned.physics._state(),
-            "forest": learned.forest.to_state(),
-            "known": {
-                "mean": known.mean.tolist(),
-                "deviation": known.deviation.tolist(),
-                "points": known.points.tolist(),
-                "typical": known.typical,
-            },
-            "kinds": list(learned.kinds),
-            "terms": list(learned.terms),
-            "width": self.width_,
-        }
-
-    def _restore(self, learned: Mapping[str, Any]) -> None:
-        physics, self.published_, self._remembered = self._new_physics(), None, None
-        if "published" in learned:
-            self.published_ = PublishedTrees.from_state(learned["published"], physics)
-            return
-        physics._restore(learned["physics"])
-        arrays = {name: np.array(learned["known"][name]) for name in ("mean", "deviation", "points")}
-        known = _Known(**arrays, typical=float(learned["known"]["typical"]))
-        forest, names = Forest.from_state(learned["forest"]), (learned["kinds"], learned["terms"])
-        self.learned_ = _Learned(physics, forest, known, *map(tuple, names))
-        self.width_ = None if learned["width"] is None else float(learned["width"])
 
 
 def of_matrix(structure: Structure) -> list[float]:

@@ -13,6 +13,7 @@ from sparsecast.features import FEATURES
 from sparsecast.machines.storage import home, write_atomically
 from sparsecast.models.model import Model
 from sparsecast.models.probing import Correction
+from sparsecast.models.state import from_plain, to_plain
 from sparsecast.models.training import TrainingSet
 from sparsecast.system.version import VERSION
 
@@ -33,7 +34,7 @@ def fitted(model: AnyModel, training: TrainingSet) -> AnyModel:
     training = model.used(training)
     key, path = _key(model, training), _path(model, training)
     with _unreadable:
-        return model.restored(_read(path, key), training.machine)
+        return model.restored(_read(path, key))
     model.fit(training)
     _write(path, key, model, model.to_state())
     return model
@@ -50,14 +51,15 @@ def probe_correction(model: Model, training: TrainingSet) -> Correction:
     training = model.used(training)
     key, path = _key(model, training), _path(model, training, "-probe")
     with _unreadable:
-        return Correction.from_state(_read(path, key))
-    found = Correction.learned(model, training)
-    _write(path, key, model, found.to_state())
-    return found
+        correction: Correction = from_plain(_read(path, key), Correction)
+        return correction
+    correction = Correction.learned(model, training)
+    _write(path, key, model, to_plain(correction))
+    return correction
 
 
 #: What is stored is missing, damaged, or of something else: it is learned anew, and replaced.
-_unreadable = suppress(OSError, AttributeError, KeyError, TypeError, ValueError)
+_unreadable = suppress(OSError, KeyError, TypeError, ValueError)
 
 
 def _read(path: Path, key: str) -> Any:

@@ -7,7 +7,6 @@ heads of their models.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,16 +59,6 @@ class Grid:
             np.array([record.time_s for record in training.records]),
             as_printed,
         )
-
-    @classmethod
-    def restored(cls, arrays: Sequence[Sequence[float]], as_printed: bool) -> Grid:
-        """Return what `to_state` stored."""
-        lengths, strips, times = (np.array(each, dtype=float) for each in arrays)
-        return cls(lengths, strips, times, as_printed)
-
-    def to_state(self) -> list[list[float]]:
-        """Return the three arrays as plain data."""
-        return [self.nnz_per_row.tolist(), self.strips.tolist(), self.time_s.tolist()]
 
     def where(self, chosen: NDArray[np.bool_]) -> Grid:
         """Return some of the matrices."""

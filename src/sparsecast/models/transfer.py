@@ -26,9 +26,11 @@ import numpy as np
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.models.fitting import Floats
-from sparsecast.models.linear import LinearModel, capacity
-from sparsecast.models.model import HELD_OUT_SUITE, INTERVAL_SHARE, LEAST_RANKED, Model
+from sparsecast.models.forecaster import AdjustedForecaster, Forecaster, Interval
+from sparsecast.models.linear import LinearModel
+from sparsecast.models.model import HELD_OUT_SUITE, INTERVAL_SHARE, LEAST_RANKED
 from sparsecast.models.training import TrainingSet
+from sparsecast.models.work import capacity
 from sparsecast.records import VALUE_BYTES, Candidate, Record
 
 #: Factor by which an interval grows at both ends where a profile has no settings to try the transfer on: the
@@ -220,14 +222,14 @@ def widening(transfer: Transfer, training: TrainingSet, others: Iterable[Record]
     return math.exp(sorted(errors)[rank - 1])
 
 
-class TransferredModel(Model):
+class TransferredForecaster(AdjustedForecaster):
     """A model that was fitted in one setting, and forecasts for another.
 
     Its intervals are those of the fitted model, wider by a factor at both ends.
 
     Parameters
     ----------
-    model : Model
+    model : Forecaster
         Fitted, of time.
     transfer : Transfer
         From the setting that the model was fitted in.
@@ -235,20 +237,9 @@ class TransferredModel(Model):
         At least 1.
     """
 
-    def __init__(self, model: Model, transfer: Transfer, factor: float) -> None:
-        self._model, self._transfer, self._factor = model, transfer, factor
-        self.machine_, self.device_, self.ratios_ = model.machine_, model.device_, model.ratios_
-        self.conversion_ = model.conversion_
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        """As of the fitted model."""
-        return self._model.name
-
-    @property
-    def groups(self) -> tuple[str, ...]:  # type: ignore[override]
-        """As of the fitted model."""
-        return self._model.groups
+    def __init__(self, model: Forecaster, transfer: Transfer, factor: float) -> None:
+        super().__init__(model)
+        self._transfer, self._factor = transfer, factor
 
     def formats(self) -> list[str]:
         """Return those that both the fitted model and the physics know."""
@@ -264,14 +255,6 @@ class TransferredModel(Model):
         own = self._transfer.measured_as(candidate)
         return self._model.serves(own) and self._transfer.physics.serves(own)
 
-    def lacking(self, format_name: str) -> str:
-        """Return why the fitted model does not forecast a format."""
-        return self._model.lacking(format_name)
-
-    def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
-        """Return the terms of the transferred physics, what the fitted model adds to them, and the sum."""
-        return self.terms_of_all([candidate], blocks)[0]
-
     def terms_of_all(self, candidates: Sequence[Candidate], blocks: RowBlocks) -> list[dict[str, Floats]]:
         """Return the terms of several Candidates: the fitted model is asked once."""
         own = self._model.terms_of_all([self._transfer.measured_as(each) for each in candidates], blocks)
@@ -283,27 +266,16 @@ class TransferredModel(Model):
             found.append({**terms, "correction": correction, "time_s": time_s})
         return found
 
-    def interval(
-        self, candidate: Candidate, value: float, matrix: Structure
-    ) -> tuple[float | None, float | None]:
+    def interval(self, candidate: Candidate, value: float, matrix: Structure) -> Interval:
         """Return the ends of the fitted model's interval, wider by the factor; None where it has none."""
         return self.intervals([candidate], [value], matrix)[0]
 
     def intervals(
         self, candidates: Sequence[Candidate], values: Sequence[float], matrix: Structure
-    ) -> list[tuple[float | None, float | None]]:
+    ) -> list[Interval]:
         """Return the intervals of several Candidates: the fitted model is asked once."""
         own = [self._transfer.measured_as(each) for each in candidates]
         return [
             (None, None) if low is None or high is None else (low / self._factor, high * self._factor)
             for low, high in self._model.intervals(own, values, matrix)
         ]
-
-    def _fit(self, training: TrainingSet) -> None:
-        raise NotImplementedError("it carries over a model that is fitted")
-
-    def _state(self) -> dict[str, Any]:
-        raise NotImplementedError("it is of one question, and not stored")
-
-    def _restore(self, learned: Mapping[str, Any]) -> None:
-        raise NotImplementedError("it is of one question, and not stored")

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sparsecast.models.clusters.cluster_model import ClusterForecast
-from sparsecast.results.cluster import ClusterChoice
-
-#: More ranks pay where they make a product faster by more than this share.
-WORTHWHILE = 0.05
+from sparsecast.results.cluster import WORTHWHILE, ClusterChoice
 
 
 def choices(

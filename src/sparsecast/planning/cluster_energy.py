@@ -4,7 +4,7 @@ Energy is power times time (decision 36), for each node: its idle power while th
 ranks compute or wait for messages, and the joules of the work. Rows, entries, mispredicted rows and lines of
 x are those of the whole matrix, as a node has them: they are the same however many nodes share them. Bytes
 from beyond a cache are counted for a node's share of the matrix, because it may fit where the whole does not.
-What the network draws is nobody's here (decision 38).
+Network energy is not counted (decision 38).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import PROCESSOR, Machine
 from sparsecast.models.clusters.cluster_model import ClusterForecast
-from sparsecast.models.linear import LinearModel
 from sparsecast.models.power import IDLE
+from sparsecast.models.work import ProductWork
 
 #: Kinds of work that a node's share has in proportion to it, once the caches have had their part.
 _SHARED = "bytes beyond"
@@ -63,7 +63,8 @@ class ClusterPower:
         return replace(found, energy_j=joules, energy_low_j=ends[0], energy_high_j=ends[1])
 
     def _work(self, target: Target, format_name: str, structure: Structure) -> dict[str, float]:
-        counting, blocks = LinearModel(), RowBlocks.of(structure)
-        counting.machine_, counting.device_ = self.machine, PROCESSOR
+        blocks = RowBlocks.of(structure)
         candidate = target.candidate(format_name, blocks, self.machine)
-        return {kind: float(units[0]) for kind, units in counting.work_of(candidate, blocks).items()}
+        return {
+            kind: float(units[0]) for kind, units in ProductWork(self.machine).of(candidate, blocks).items()
+        }

@@ -72,7 +72,7 @@ class Drift:
         if changed:
             said.append(
                 f"Products take {', '.join(changed)} times as long now as in the calibration: the forecasts "
-                f"are scaled by that; --as-met leaves it out."
+                f"are scaled by that; --no-drift-correction leaves it out."
             )
         if waited:
             said.append(

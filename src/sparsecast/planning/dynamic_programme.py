@@ -26,7 +26,7 @@ from sparsecast.features.row_blocks import RowBlocks, StripStatistics
 from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
 from sparsecast.machines.machine import Machine
-from sparsecast.models.model import Model
+from sparsecast.models.forecaster import Forecaster
 from sparsecast.records import Candidate
 from sparsecast.results.plan import PlannedBlock
 
@@ -51,7 +51,7 @@ class Costs:
     be infinitely many: then conversions do not count.
     """
 
-    model: Model
+    model: Forecaster
     target: Target
     machine: Machine
     iterations: float

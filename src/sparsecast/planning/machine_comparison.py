@@ -72,7 +72,7 @@ def without_common_format(predictions: Mapping[str, Prediction]) -> str | None:
 
 
 def _with_ties(rows: Sequence[ComparedMachine]) -> list[ComparedMachine]:
-    """Mark those that may be as fast as the first one; nobody knows where there are no intervals."""
+    """Mark those that may be as fast as the first one; unknown where there are no intervals."""
     first, *others = rows
     high_s = first.high_s
     if high_s is None:

@@ -12,7 +12,7 @@ from sparsecast.devices.target import Target
 from sparsecast.errors import InputError, MatrixSizeError, ProfileError, remedy_for
 from sparsecast.features.row_blocks import RowBlocks, StripStatistics
 from sparsecast.machines.machine import Machine
-from sparsecast.models.model import EnergyModel, Model
+from sparsecast.models.forecaster import Forecaster
 from sparsecast.planning.candidates import refuse_beyond_memory
 from sparsecast.planning.dynamic_programme import Costs, best_blocks, best_single_block
 from sparsecast.results.plan import Plan, PlannedBlock
@@ -35,12 +35,12 @@ LEAST_GAIN = 0.05
 
 def make_plan(
     statistics: StripStatistics,
-    model: Model,
+    model: Forecaster,
     target: Target,
     machine: Machine,
     iterations: int,
     as_printed: bool = False,
-    energy: EnergyModel | None = None,
+    energy: Forecaster | None = None,
     objective: str = "time",
 ) -> Plan:
     """Return the plan with the least forecast time of all products and the conversion together.
@@ -103,7 +103,7 @@ def make_plan(
 
 
 def _least(
-    statistics: StripStatistics, costs: Costs, energy: EnergyModel, objective: str, baseline: PlannedBlock
+    statistics: StripStatistics, costs: Costs, energy: Forecaster, objective: str, baseline: PlannedBlock
 ) -> PlannedBlock:
     """Return the block with the least of an objective; plain CSR where nothing saves LEAST_GAIN."""
     whole = statistics.blocks(np.array([0]), np.array([statistics.strips]))
@@ -126,7 +126,7 @@ def _least(
 
 
 def _joules(
-    statistics: StripStatistics, energy: EnergyModel, blocks: Sequence[PlannedBlock]
+    statistics: StripStatistics, energy: Forecaster, blocks: Sequence[PlannedBlock]
 ) -> tuple[float | None, float | None, float | None]:
     """Return the joules of one product, low and high; None where the model does not serve a block."""
     if not all(energy.serves(block.candidate) for block in blocks):

@@ -20,7 +20,6 @@ from sparsecast.records.product_records import (
     product_flops,
 )
 from sparsecast.records.rank_records import (
-    ALGORITHMS,
     MICROBENCHMARK_KINDS,
     Configuration,
     DistributedRecord,
@@ -28,7 +27,6 @@ from sparsecast.records.rank_records import (
 )
 
 __all__ = [
-    "ALGORITHMS",
     "BANDWIDTH_KINDS",
     "DATA_SHEET_SUITE",
     "DTYPES",

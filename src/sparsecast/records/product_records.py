@@ -1,4 +1,4 @@
-"""The data that rooms exchange: Candidate, Record, Bandwidth, Estimate, Forecast.
+"""The data that packages exchange: Candidate, Record, Bandwidth, Estimate, Forecast.
 
 Units are SI and stand in the name. Missing is ``None``, never 0 and never a default constant.
 """
@@ -186,7 +186,7 @@ class Record:
     regime : str
         ``"warm"`` or ``"cold"`` caches.
     error : float or None
-        Largest over the rows of abs(y - oracle) / sum of abs(a x), checked before the time is believed.
+        Largest over the rows of abs(y - reference) / sum of abs(a x), checked before the time counts.
     convert_s : float or None
         Seconds to build the format from CSR, 0 for CSR itself; on a device with the transfer, CSR's too.
     stored_bytes, traffic_bytes : int

@@ -1,4 +1,4 @@
-"""The data of many processes that rooms exchange: Configuration, MicroBenchmark, DistributedRecord.
+"""The data of many processes that packages exchange: Configuration, MicroBenchmark, DistributedRecord.
 
 Units are SI and stand in the name. Missing is ``None``, never 0 and never a default constant.
 """
@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
-
-#: Distributed products: those of Hossain and Saule, and the one that communicates while it computes.
-ALGORITHMS = ("global-1d", "local-1d", "local-1d-overlap", "2d")
+from math import inf
+from typing import Any, Self
 
 #: What a micro-benchmark of a machine with ranks measures.
 MICROBENCHMARK_KINDS = (
@@ -31,10 +29,10 @@ class Configuration:
     Attributes
     ----------
     algorithm : str
-        One of ALGORITHMS, or ``"petsc"``.
+        One of `sparsecast.distributed.products`.
     format, remote_format : str
-        Of the entries whose x the rank owns, and of those whose x comes from other ranks. 2D and global 1D
-        have one matrix: both names are the same.
+        Of the entries whose x the rank owns, and of those whose x comes from other ranks. Both names are the
+        same where an algorithm has one matrix.
     partition : str
         Method of the Partition.
     index_bits : int
@@ -85,6 +83,11 @@ class MicroBenchmark:
     measured_at: str
     version: str
 
+    @property
+    def impossible(self) -> dict[str, float]:
+        """Figures that nobody can have measured, by name."""
+        return {} if 0 < self.time_s < inf else {"time_s": self.time_s}
+
 
 @dataclass(frozen=True, slots=True)
 class DistributedRecord:
@@ -116,3 +119,14 @@ class DistributedRecord:
     measured_at: str
     version: str
     parts_s: Mapping[str, list[float]] = field(default_factory=dict)
+
+    @property
+    def impossible(self) -> dict[str, float]:
+        """Figures that nobody can have measured, by name."""
+        return {} if 0 < self.time_s < inf else {"time_s": self.time_s}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
+        """Return the record that `dataclasses.asdict` turned into plain data."""
+        configuration, samples_s = Configuration(**stored["configuration"]), tuple(stored["samples_s"])
+        return cls(**{**stored, "configuration": configuration, "samples_s": samples_s})

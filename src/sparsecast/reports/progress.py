@@ -102,6 +102,6 @@ class _TimeUntil(ProgressColumn):
     """The time left until the moment that a task ends, which passes while nothing is told."""
 
     def render(self, task: Task) -> Text:
-        """Return the time left; nothing where nobody knows the end."""
+        """Return the time left; nothing where the end is unknown."""
         end_s = task.fields["end_s"]
         return Text("" if end_s is None else f"{_clock(end_s - perf_counter())} left")

@@ -8,17 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from sparsecast.errors import InputError
-from sparsecast.reports.documents import evaluation_row
-from sparsecast.results.evaluation import EvaluationRow
+from sparsecast.results.evaluation import EVALUATION_ROW, EvaluationRow
+from sparsecast.system.tabular import document
 
+#: Columns of texts and of whole numbers; the others are numbers that may be missing.
 _TEXTS = ("matrix", "group", "format", "kernel", "device", "dtype", "parameters", "model", "measured_at")
 _COUNTS = ("nnz", "threads")
-_MEASURED = tuple(
-    f"{what}_{unit}" for unit in ("s", "j") for what in ("predicted", "low", "high", "measured", "again")
-)
-
-#: Columns: texts, whole numbers, and numbers that may be missing. Parameters are a text in JSON.
-COLUMNS = (*_TEXTS, *_COUNTS, *_MEASURED, "error", "noise")
 
 
 def refuse_other_kind(path: Path) -> None:
@@ -38,10 +33,10 @@ def write_rows(rows: Sequence[EvaluationRow], path: Path) -> None:
     import pyarrow
     import pyarrow.parquet
 
-    kinds: dict[str, Any] = dict.fromkeys(COLUMNS, pyarrow.float64())
+    kinds: dict[str, Any] = {column.key: pyarrow.float64() for column in EVALUATION_ROW}
     kinds |= dict.fromkeys(_TEXTS, pyarrow.string()) | dict.fromkeys(_COUNTS, pyarrow.int64())
-    documents = [evaluation_row(row) for row in rows]
-    lines = [{**each, "parameters": json.dumps(each["parameters"])} for each in documents]
+    lines = [document(EVALUATION_ROW, row) for row in rows]
+    lines = [{**line, "parameters": json.dumps(line["parameters"])} for line in lines]
     table = pyarrow.Table.from_pylist(lines, schema=pyarrow.schema(list(kinds.items())))
     try:
         pyarrow.parquet.write_table(table, path)

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sparsecast.features.structure import Structure
-from sparsecast.matrices.problem import Problem
+from sparsecast.machines.machine import PROCESSOR
+from sparsecast.matrices.problem import Problem, group_of
 from sparsecast.models.clusters.cluster_model import ClusterForecast
-from sparsecast.records import Configuration, DistributedRecord
+from sparsecast.records import Configuration, DistributedRecord, product_flops
+from sparsecast.results.columns import ENERGY, INTERVAL, MATRIX, matrix_document, within
+from sparsecast.system.tabular import Column, Columns, Table, keys, lines_of
+from sparsecast.system.texts import counted, energy_interval, percent, time
+
+#: More ranks pay where they make a product faster by more than this share.
+WORTHWHILE = 0.05
+
+#: A choice counts as good where it takes at most this share longer than the fastest.
+GOOD = 0.05
 
 
 @dataclass(frozen=True)
@@ -55,6 +66,31 @@ class ClusterAnswer:
     enough_ranks: int | None
     objective: str = "time"
 
+    def table(self) -> Table:
+        """Return the choices in their order, and below them what has no forecast."""
+        title = f"One product of {self.name} on {self.profile}, by the {self.model} model"
+        explained = ["comm. share: share of communication; memory per rank: of the rank that needs most"]
+        if any(choice.cost is not None for choice in self.choices):
+            explained.append("per million: cost of a million products, in the unit of the price")
+        return Table(title, CHOICE, self.choices, (*explained, *dict.fromkeys(self.refused.values())))
+
+    def sentences(self) -> list[str]:
+        """Return the first choice in words, and from how many ranks on more do not pay."""
+        best = self.choices[0].forecast
+        way = best.configuration
+        costs = [time(best.time_s)]
+        if best.energy_j is not None:
+            costs.append(energy_interval(best.energy_j, best.energy_low_j, best.energy_high_j))
+        sentences = [
+            f"{_FIRST[self.objective]}: {way.algorithm} in {way.format.upper()} with {way.partition} on "
+            f"{counted(way.ranks, 'rank')}, {' and '.join(costs)} per product."
+        ]
+        most = max(choice.forecast.configuration.ranks for choice in self.choices)
+        if self.enough_ranks is not None and self.enough_ranks < most:
+            gain = f"they gain at most {100 * WORTHWHILE:.0f} %"
+            sentences.append(f"More than {counted(self.enough_ranks, 'rank')} do not pay: {gain}.")
+        return sentences
+
 
 @dataclass(frozen=True)
 class MeasuredProduct:
@@ -80,6 +116,25 @@ class MeasuredOnRanks:
     refused: Mapping[str, str]
     notes: tuple[str, ...] = ()
 
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """Each measured product with its forecast."""
+        return [
+            {
+                "product": product,
+                "record": product.record,
+                "forecast": self.forecasts.get(product.record.configuration),
+            }
+            for product in self.measured
+        ]
+
+    def table(self) -> Table:
+        """Return the measurements, where their time goes, and what was refused."""
+        explained = "local, comm., remote: of the rank that takes longest in each; waiting is communication"
+        return Table(
+            f"Measured: {self.problem.name}", MEASURED, self.rows, (explained, *lines_of(self.refused))
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class ClusterRow:
@@ -99,13 +154,6 @@ class ClusterRow:
     def error(self) -> float:
         """Relative error of the time."""
         return abs(self.forecast.time_s - self.record.time_s) / self.record.time_s
-
-    @property
-    def is_covered(self) -> bool | None:
-        """Whether the interval held the measurement; None without an interval."""
-        if self.forecast.low_s is None or self.forecast.high_s is None:
-            return None
-        return self.forecast.low_s <= self.record.time_s <= self.forecast.high_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,3 +199,154 @@ class ClusterEvaluation:
     models: Mapping[str, ClusterScore]
     refused: Mapping[str, str]
     oversubscribed: int
+
+    def table(self) -> Table:
+        """Return a row for each model, the best first."""
+        title = f"Models of products on many ranks, on kept products of {self.profile}"
+        rows = [{"model": name, "score": score} for name, score in self.models.items()]
+        explained = [
+            "Each model forecasts matrices of groups that it has not seen. none: measured without a forecast",
+            f"found: the choice was the fastest way; good: or takes at most {100 * GOOD:.0f} % longer",
+        ]
+        if self.oversubscribed:
+            products = counted(self.oversubscribed, "product")
+            explained.append(f"{products} on more ranks than cores: not scored")
+        return Table(title, (Column("model", "model"), *within("score", SCORE)), rows, tuple(explained))
+
+
+#: What the first choice is, for each objective.
+_FIRST = {"time": "Fastest", "energy": "Least energy", "edp": "Least energy times time"}
+
+
+def _formats(way: Configuration) -> str:
+    return " + ".join(name.upper() for name in dict.fromkeys((way.format, way.remote_format)))
+
+
+def _communication_share(choice: ClusterChoice) -> float | None:
+    """Return the share of communication, None where the model does not know it."""
+    forecast = choice.forecast
+    if forecast.communication_s is None or forecast.computation_s is None:
+        return None
+    both_s = forecast.communication_s + forecast.computation_s
+    return forecast.communication_s / both_s if both_s else 0.0
+
+
+def _longest(part: str) -> Callable[[Any], float | None]:
+    """Return a function that gives the seconds of a part of a product, on the rank that takes longest."""
+    return lambda row: max(row["record"].parts_s.get(part) or (), default=None)
+
+
+#: Of a Configuration.
+CONFIGURATION: Columns = (
+    Column("algorithm", "algorithm"),
+    Column("", "format", _formats),
+    *keys("format", "remote_format"),
+    Column("partition", "partition"),
+    Column("ranks", "ranks"),
+    Column("nodes", "nodes"),
+)
+
+#: Of a ClusterChoice.
+CHOICE: Columns = (
+    *within("forecast.configuration", (*CONFIGURATION, Column("dtype"))),
+    *within("forecast", (Column("time_s", "time"), *INTERVAL, *ENERGY)),
+    *within("forecast", keys("computation_s", "communication_s")),
+    Column("", "comm. share", _communication_share, percent),
+    Column("memory_bytes", "memory per rank", "forecast.memory_bytes", about="of the rank that needs most"),
+    Column("efficiency", "efficiency", text=percent, about="time on one rank over ranks times time"),
+    Column("cost", about="of one product; null without --price"),
+    Column(
+        "",
+        "per million",
+        lambda choice: None if choice.cost is None else 1e6 * choice.cost,
+    ),
+    Column("why", value=lambda choice: dict(choice.forecast.terms), about="the terms of the model"),
+)
+
+#: Of a MeasuredProduct with its forecast: the keys of one process, and those of ranks.
+MEASURED: Columns = (
+    *within("record.configuration", CONFIGURATION),
+    Column("oversubscribed", value="record.is_oversubscribed", about="more ranks than cores"),
+    Column("kernel", value=lambda row: None, about="null: the rule of each rank chooses"),
+    Column("device", value=lambda row: PROCESSOR),
+    Column("dtype", value="record.configuration.dtype"),
+    Column("threads", value=lambda row: 1),
+    Column("parameters", value=lambda row: {}),
+    Column("time_s", "time", "record.time_s"),
+    Column("spread", value="record.spread"),
+    Column("noise", "noise", "record.noise", percent),
+    Column("gflops", "GFLOP/s", lambda row: _gflops(row["record"]), "{:.2f}".format),
+    Column("convert_s", value="product.convert_s", about="from the matrix on rank 0"),
+    Column("energy_j", value=lambda row: None),
+    Column("energy_source", value=lambda row: None),
+    Column("error", "error", "record.error", "{:.1e}".format, about="over the rows of all ranks"),
+    Column("parts_s", value="record.parts_s", about="of one product, by part and rank"),
+    Column("", "local", _longest("local"), time),
+    Column("", "comm.", _longest("communication"), time),
+    Column("", "remote", _longest("remote"), time),
+    Column("samples_s", value="record.samples_s"),
+    Column("forecast_s", "forecast", "forecast.time_s"),
+    Column("forecast_low_s", value="forecast.low_s"),
+    Column("forecast_high_s", value="forecast.high_s"),
+)
+
+
+def _gflops(record: DistributedRecord) -> float:
+    return product_flops(record.nnz, record.configuration.dtype) / record.time_s / 1e9
+
+
+#: Of a ClusterRow.
+ROW: Columns = (
+    *within("record", keys("matrix", "nnz")),
+    Column("group", value=lambda row: group_of(row.record.matrix)),
+    *within("record.configuration", (*CONFIGURATION, Column("dtype"))),
+    Column("model"),
+    Column("predicted_s", value="forecast.time_s"),
+    Column("measured_s", value="record.time_s"),
+    Column("error"),
+    *within("forecast", keys("low_s", "high_s")),
+    *within("record", keys("noise", "measured_at")),
+)
+
+#: Of a ClusterScore.
+SCORE: Columns = (
+    Column("median_error", "median", text=percent),
+    Column("mean_error", "mean", text=percent),
+    Column("p90_error", "90 %", text=percent),
+    Column("coverage", "covered", text=percent),
+    Column("forecasts", "forecasts"),
+    Column("unforecast", "none"),
+    Column("choices", about="matrices and numbers of ranks with two measured ways or more"),
+    Column("found", "found", text=percent),
+    Column("good", "good", text=percent),
+    Column("regret", "regret", text=percent),
+    Column("median_noise", "noise", text=percent),
+)
+
+#: The documents of commands, by how they are called.
+DOCUMENTS: dict[str, Columns] = {
+    "cluster": (
+        Column("matrix", value=lambda answer: matrix_document(answer.name, answer.structure), columns=MATRIX),
+        *keys("profile", "model"),
+        Column("choices", columns=CHOICE, about="fastest first, or the least of --objective"),
+        Column("enough_ranks", about="from which on more gain at most 5 %"),
+        Column("refused", about="{what: reason}"),
+        Column("notes"),
+    ),
+    "measure --algorithm": (
+        Column(
+            "matrix",
+            value=lambda done: matrix_document(done.problem.name, done.problem.sampled_structure),
+            columns=MATRIX,
+        ),
+        Column("measurements", value="rows", columns=MEASURED),
+        Column("refused", about="{what: reason}"),
+    ),
+    "evaluate --replay --ranks": (
+        Column("profile"),
+        Column("rows", columns=ROW),
+        Column("models", columns=SCORE, by="model", about="the best first"),
+        Column("refused", about="{model: reason}"),
+        Column("oversubscribed", about="products that are not scored"),
+    ),
+}

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 from sparsecast.matrices.problem import group_of
-from sparsecast.models.model import QUANTITIES
+from sparsecast.models.forecaster import QUANTITIES
 from sparsecast.records import Estimate, Record
-from sparsecast.system.tabular import Tabular
+from sparsecast.results.columns import CANDIDATE, within
+from sparsecast.system.tabular import Column, Columns, Table, Tabular, keys
+from sparsecast.system.texts import counted, percent, percent_number, signed_percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,29 +181,138 @@ class Evaluation(Tabular):
     repeats: Repeats | None = None
     taken_over: int = 0
 
-    def table_rows(self) -> list[dict[str, Any]]:
-        """Return a row for each model, the best first."""
-        return [
-            {
-                "model": name,
-                "quantity": score.quantity,
-                "forecasts": score.forecasts,
-                "median_error": score.median_error,
-                "mean_error": score.mean_error,
-                "p90_error": score.p90_error,
-                "coverage": score.coverage,
-                "regret": score.regret,
-                "top1": score.top1,
-                "unforecast": score.unforecast,
-            }
-            for name, score in self.models.items()
-        ]
+    def table(self) -> Table:
+        """Return the errors of each model, the best first, and below it those of each format."""
+        rows: list[dict[str, Any]] = []
+        for name, model in self.models.items():
+            formats = sorted(model.formats.items(), key=lambda item: item[1].median_error)
+            rows += [{"model": name, "format": None, "score": model, "heading": _of_model(name, model)}]
+            rows += [
+                {"model": name, "format": format_name, "score": score, "heading": f"  {format_name.upper()}"}
+                for format_name, score in formats
+            ]
+        title = f"Errors of forecasts on {self.profile} in percent, best model first"
+        return Table(title, ERROR, rows, _ERRORS)
 
-    def table_caption(self) -> str:
-        """Return the machine, and how much was forecast."""
-        return f"Models on {self.profile}: errors of {len(self.rows):,} forecasts"
+    def choices(self) -> Table:
+        """Return what each model's choice of a format loses, and what its forecasts cost."""
+        rows = [{"model": _of_model(name, score), "score": score} for name, score in self.models.items()]
+        return Table("Choice of the format, and cost of the forecasts", CHOICE, rows, _CHOICES)
+
+    def worst_sentence(self) -> str:
+        """Return which matrices the best model forecasts worst."""
+        best = next(iter(self.models), None)
+        if best is None:
+            return "No forecast was compared with a measurement."
+        named = ", ".join(f"{name} {signed_percent(error)}" for name, error in self.models[best].worst)
+        return f"Worst matrices of {best}, by the median error of their formats: {named}."
+
+    def repeats_sentence(self) -> str:
+        """Return by what measurements differ that were repeated."""
+        repeats = self.repeats
+        if repeats is None:
+            return "Nothing was measured again: how far repeated measurements differ is not known."
+        formats = counted(repeats.candidates, "format")
+        matrices = counted(repeats.matrices, "matrix", "matrices")
+        return (
+            f"Measured again after {repeats.after_s:,.0f} s (median), {formats} of {matrices} differed by "
+            f"{percent(repeats.median)} at the median and {percent(repeats.p90)} at the 90th percentile."
+        )
 
 
 def _measured(record: Record, quantity: str) -> float | None:
     value = getattr(record, QUANTITIES[quantity])
     return None if value is None else float(value)
+
+
+def _of_model(name: str, score: ModelScore) -> str:
+    return name if score.quantity == "time" else f"{name} ({score.quantity})"
+
+
+def _of_quantity(path: str, quantity: str) -> Callable[[EvaluationRow], Any]:
+    column = Column(path)
+    return lambda row: column.of(row) if row.quantity == quantity else None
+
+
+#: Of an EvaluationRow.
+EVALUATION_ROW: Columns = (
+    *keys("matrix", "group"),
+    Column("nnz", value="record.nnz"),
+    *within("estimate.candidate", CANDIDATE),
+    Column("model"),
+    *(
+        Column(f"{key}_{unit}", value=_of_quantity(path, quantity), about=f"null where {other} is forecast")
+        for quantity, unit, other in (("time", "s", "energy"), ("energy", "j", "time"))
+        for key, path in (
+            ("predicted", "estimate.value"),
+            ("low", "estimate.low"),
+            ("high", "estimate.high"),
+            ("measured", "measured"),
+            ("again", "measured_again"),
+        )
+    ),
+    Column("error", about="forecast over measurement, minus 1"),
+    *within("record", keys("noise", "measured_at")),
+)
+
+#: Of an ErrorScore; people read its shares in percent.
+ERROR_SCORE: Columns = (
+    Column("forecasts", "number"),
+    Column("median_error", "median", text=percent_number),
+    Column("mean_error", "mean", text=percent_number),
+    Column("p90_error", "90 %", text=percent_number),
+    Column("bias", about="mean of the signed errors"),
+    Column("coverage", "held", text=percent_number),
+    Column("mean_width", "width", text=percent_number),
+    Column("median_noise", "noise", text=percent_number),
+    Column("repeat_median", "again", text=percent_number),
+    Column("repeat_p90", "90 %", text=percent_number),
+)
+
+#: What the choices of a ModelScore lose, and what its forecasts cost.
+CHOICE_SCORE: Columns = (
+    Column("regret", "regret", text=percent, about="geometric mean of the ratios, minus 1"),
+    Column("worst_ratio", "worst", text="{:.2f}".format),
+    Column("top1", "best found", text=percent),
+    Column("unforecast", "not forecast"),
+    Column("forecast_products", "cost", about="time of all forecasts of a matrix over one product of CSR"),
+    Column("forecast_products_large", "large"),
+    Column("forecast_products_very_large", "very large"),
+)
+
+#: Of a ModelScore.
+MODEL_SCORE: Columns = (
+    Column("quantity"),
+    *ERROR_SCORE,
+    *CHOICE_SCORE,
+    Column("formats", columns=ERROR_SCORE, by="format"),
+    Column("worst", columns=(Column("matrix", value=itemgetter(0)), Column("error", value=itemgetter(1)))),
+)
+
+#: Of a line of the table of errors: a model, or one of its formats.
+ERROR: Columns = (Column("", "model", "heading"), *keys("model", "format"), *within("score", ERROR_SCORE))
+_ERRORS = (
+    "best: by the median over all that was measured; what has no forecast counts as wrong",
+    "held: measurements within the interval; width: of the interval, over the forecast",
+    "noise: median of the measurements; again: they differed by, when measured once more",
+)
+
+#: Of a line of the table of choices.
+CHOICE: Columns = (Column("model", "model"), *within("score", CHOICE_SCORE))
+_CHOICES = (
+    "worst: time of the chosen format over that of the best",
+    "cost: of all forecasts for a matrix, in products of CSR: the median, and the largest from a million",
+    "and from ten million entries on",
+)
+
+#: The documents of commands, by how they are called.
+DOCUMENTS: dict[str, Columns] = {
+    "evaluate": (
+        Column("profile"),
+        Column("rows", columns=EVALUATION_ROW),
+        Column("models", columns=MODEL_SCORE, by="model", about="the best first"),
+        Column("repeats", columns=keys("matrices", "candidates", "median", "p90", "after_s")),
+        Column("refused", about="{matrix or model: reason}"),
+        *keys("interrupted", "taken_over"),
+    ),
+}

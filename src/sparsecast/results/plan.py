@@ -3,12 +3,62 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
+from sparsecast.devices import DEVICES
 from sparsecast.models.transfer import Setting
 from sparsecast.records import Candidate
-from sparsecast.results.prediction import Probe
-from sparsecast.system.tabular import Tabular
+from sparsecast.results.columns import ENERGY, MATRIX, TRANSFERRED_FROM, within
+from sparsecast.results.prediction import PROBE, Probe
+from sparsecast.system.tabular import Column, Columns, Table, Tabular, keys, lines_of
+from sparsecast.system.texts import conversion, counted, energy, interval, percent, time
+
+#: Blocks of a plan that the terminal shows before it says how many follow.
+_BLOCKS_SHOWN = 12
+
+#: Of a PlannedBlock.
+PLANNED_BLOCK: Columns = (
+    Column("", "rows", lambda block: f"{block.first_row:,} to {block.last_row:,}"),
+    Column("first_row"),
+    Column("last_row", about="belongs to the block"),
+    Column("format", "format", "candidate.format", str.upper),
+    Column("kernel", "kernel", "candidate.kernel"),
+    Column("time_s", "time"),
+    Column("convert_s", "to convert", text=conversion),
+)
+
+#: Of a Plan.
+PLAN: Columns = (
+    Column("blocks", columns=PLANNED_BLOCK),
+    *keys("iterations", "time_s", "low_s", "high_s", "convert_s", "objective"),
+    *(column for column in ENERGY if column.key),
+    Column("baseline", columns=(Column("format", value="candidate.format"), Column("time_s"))),
+    Column("break_even_iterations", about="0 where the conversion costs nothing, null where it does not pay"),
+    Column("notes"),
+    Column("probe", columns=PROBE, about="null where nothing was measured for it"),
+    Column("as_printed"),
+)
+
+#: Of a Placement.
+PLACEMENT: Columns = (
+    Column("device", "device", "plan.device"),
+    Column("profile", "machine"),
+    Column("time_s", "one product", "plan.time_s"),
+    Column("convert_s", "convert", "plan.convert_s", conversion),
+    Column("transfer_s", "x and y once", text=conversion),
+    Column("total_s", "all products", about="if x and y travel once"),
+    Column("travelling_s", "x and y travelling", about="if x and y travel for every product"),
+    *within("plan", (TRANSFERRED_FROM,)),
+)
+
+#: Of Placements.
+PLACEMENTS: Columns = (
+    Column("devices", value="placements", columns=PLACEMENT, about="the best first"),
+    Column("break_even_iterations"),
+    Column("refused", about="{device: reason}"),
+)
+
+#: Of a PlanCheck.
+CHECK = keys("time_s", "baseline_s", "scipy_s", "noise", "convert_s", "error", "gain")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,25 +122,40 @@ class Plan(Tabular):
     energy_high_j: float | None = None
     objective: str = "time"
 
-    def table_rows(self) -> list[dict[str, Any]]:
+    def table(self, title: str = "") -> Table:
         """Return a row for each row block."""
-        return [
-            {
-                "first_row": block.first_row,
-                "last_row": block.last_row,
-                "format": block.candidate.format,
-                "kernel": block.candidate.kernel,
-                "time_s": block.time_s,
-                "convert_s": block.convert_s,
-            }
-            for block in self.blocks
-        ]
+        products = counted(self.iterations, "product")
+        spare = f"Plan for {products} of {time(self.time_s)}, CSR {time(self.baseline.time_s)}"
+        return Table(title or spare, PLANNED_BLOCK, self.blocks, most=_BLOCKS_SHOWN)
 
-    def table_caption(self) -> str:
-        """Return how many products it is for, and what one takes."""
-        return (
-            f"Plan for {self.iterations:,} products of {self.time_s:.3g} s, CSR {self.baseline.time_s:.3g} s"
-        )
+    def sentences(self, profile: str) -> list[str]:
+        """Return what the plan comes to on the machine of a profile."""
+        span = "interval unknown" if self.low_s is None else interval(self.low_s, self.high_s)
+        sentences = [
+            f"One product on {profile}: {time(self.time_s)} ({span}), plain CSR {time(self.baseline.time_s)}."
+        ]
+        if self.energy_j is not None:
+            what = "" if self.objective == "time" else f", the least {self.objective}"
+            sentences.append(f"Energy of one product: {energy(self.energy_j)}{what}.")
+        if self.as_printed:
+            sentences.append(
+                "This is the plan of Guo et al. (2014): the fastest product, with no conversion counted."
+            )
+        return [*sentences, self._conversion_sentence()]
+
+    def _conversion_sentence(self) -> str:
+        """Return what is built before the first product, and when it pays."""
+        took, products = time(self.convert_s), counted(self.iterations, "product")
+        pays = "" if not self.break_even_iterations else _pays(self.break_even_iterations, self.iterations)
+        if not DEVICES.get(self.device).shares_host:
+            building = f"Building it and copying it to the device takes {took}"
+            baseline = f", {time(self.baseline.convert_s)} as plain CSR; it {pays}" if pays else ""
+            return f"{building}{baseline}."
+        if self.convert_s == 0:
+            return f"Nothing to convert: for {products} plain CSR arrays are best."
+        if self.break_even_iterations is None:
+            return f"Conversion takes {took} and does not pay."
+        return f"Conversion takes {took} and {pays or 'pays at once'}."
 
     @property
     def device(self) -> str:
@@ -159,6 +224,27 @@ class Placements:
         """The placement with the fastest single product; of equals the one that is the soonest ready."""
         return min(self.placements, key=lambda placement: (placement.plan.time_s, placement.before_s))
 
+    def table(self, title: str) -> Table:
+        """Return the devices, the best first."""
+        explained = "x and y travelling: all products, if x and y are copied for every one"
+        return Table(title, PLACEMENT, self.placements, (explained, *lines_of(self.refused)))
+
+    def sentences(self) -> list[str]:
+        """Return what the comparison comes to."""
+        best, fastest = self.best, self.fastest
+        sentences = [
+            f"Best on {best.plan.device} ({best.profile}): {time(best.total_s)} in all, if the vectors stay."
+        ]
+        if self.break_even_iterations is not None:
+            pays = _pays(self.break_even_iterations, best.plan.iterations)
+            pays = "pays from the first one on" if self.break_even_iterations == 1 else pays
+            sentences.append(f"{fastest.plan.device} has the fastest product and {pays}.")
+        travelling = min(self.placements, key=lambda placement: placement.travelling_s)
+        if travelling is not best:
+            total = f"{travelling.plan.device} is best: {time(travelling.travelling_s)} in all."
+            sentences.append(f"If x and y travel for every product, {total}")
+        return sentences
+
 
 @dataclass(frozen=True, slots=True)
 class PlanCheck:
@@ -187,3 +273,45 @@ class PlanCheck:
     def gain(self) -> float:
         """Time of plain CSR over that of the plan, minus 1."""
         return self.baseline_s / self.time_s - 1
+
+    def table(self, plan: Plan) -> Table:
+        """Return the measured times beside the forecasts of the plan."""
+        rows = (
+            ("the plan", self.time_s, plan.time_s, 1.0),
+            ("plain CSR", self.baseline_s, plan.baseline.time_s, self.baseline_s / self.time_s),
+            ("SciPy, one thread", self.scipy_s, None, self.scipy_s / self.time_s),
+        )
+        below = (
+            f"noise {percent(self.noise)}, converted in {time(self.convert_s)}, "
+            f"largest relative error against the reference result {self.error:.1e}"
+        )
+        return Table("Measured in turn", _WAY_CHECKED, rows, (below,))
+
+
+_WAY_CHECKED: Columns = (
+    Column("way", "way", lambda row: row[0]),
+    Column("measured_s", "one product", lambda row: row[1]),
+    Column("forecast_s", "forecast", lambda row: row[2]),
+    Column("ratio", "against the plan", lambda row: row[3], "{:.2f} x".format),
+)
+
+
+def _pays(iterations: int, planned: int) -> str:
+    return f"pays off from {counted(iterations, 'product')} on (you asked for {planned:,})"
+
+
+_ANSWER: Columns = (
+    Column("matrix", columns=MATRIX),
+    Column(
+        "plan",
+        value=lambda item: item,
+        columns=(*within("plan", PLAN), Column("check", columns=CHECK, about="null without --check")),
+    ),
+    *within("plan", (TRANSFERRED_FROM,)),
+)
+
+#: The documents of commands, by how they are called.
+DOCUMENTS: dict[str, Columns] = {
+    "plan": _ANSWER,
+    "plan --device DEVICE,DEVICE": (*_ANSWER, *within("placements", PLACEMENTS)),
+}

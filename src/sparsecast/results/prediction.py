@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import overload
 
 from sparsecast.features.structure import Structure
 from sparsecast.models.transfer import Setting
 from sparsecast.records import Forecast
-from sparsecast.system.tabular import Tabular
+from sparsecast.results.columns import CANDIDATE, ENERGY, INTERVAL, MATRIX, TRANSFERRED_FROM, within
+from sparsecast.system.tabular import Column, Columns, Table, Tabular, keys, lines_of
+from sparsecast.system.texts import conversion, interval
+
+#: Of a Probe.
+PROBE = keys("used_s", "csr_ratio", "measured")
+
+#: Of a Forecast.
+FORECAST: Columns = (
+    *within("candidate", CANDIDATE),
+    Column("time_s", "time"),
+    Column("", "basis", lambda item: None if item.basis == "model" else item.basis),
+    *INTERVAL,
+    Column("bytes", "bytes"),
+    Column("gflops", "GFLOP/s", text="{:.2f}".format),
+    Column("convert_s", "to convert", text=conversion),
+    *ENERGY,
+    Column("why", value=lambda item: dict(item.why), about="the terms of the model"),
+    Column("basis", about='"model"; after a probe "measured" or "corrected"'),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,24 +100,69 @@ class Prediction(Tabular, Sequence[Forecast]):
     def __len__(self) -> int:
         return len(self.forecasts)
 
-    def table_rows(self) -> list[dict[str, Any]]:
-        """Return a row for each Forecast, fastest first."""
-        return [
-            {
-                "format": each.candidate.format,
-                "kernel": each.candidate.kernel,
-                "time_s": each.time_s,
-                "low_s": each.low_s,
-                "high_s": each.high_s,
-                "gflops": each.gflops,
-                "bytes": each.bytes,
-                "convert_s": each.convert_s,
-                "energy_j": each.energy_j,
-                "basis": each.basis,
-            }
-            for each in self
-        ]
+    def table(self, title: str = "") -> Table:
+        """Return a row for each Forecast, fastest first, and below them what has none."""
+        title = title or f"Forecast of y = A x on {self.profile} by {self.model}"
+        return Table(title, FORECAST, self.forecasts, lines_of(self.refused))
 
-    def table_caption(self) -> str:
-        """Return where and by what the product was forecast."""
-        return f"Forecast of y = A x on {self.profile} by {self.model}"
+
+#: Of a Prediction, beside its matrix.
+PREDICTION: Columns = (
+    *keys("profile", "model", "predict_s"),
+    Column("forecasts", columns=FORECAST),
+    Column("refused", about="{format: reason}"),
+    Column("notes"),
+    Column("probe", columns=PROBE, about="null where nothing was measured for it"),
+    TRANSFERRED_FROM,
+)
+
+
+@dataclass(frozen=True)
+class TableForecasts:
+    """The Predictions of a table of matrices, in its order, and why some matrices have none."""
+
+    predictions: Mapping[str, Prediction]
+    refused: Mapping[str, str]
+
+    @property
+    def rows(self) -> list[tuple[str, Forecast]]:
+        """Each Forecast with the name of its matrix, fastest first for each matrix."""
+        return [(name, item) for name, prediction in self.predictions.items() for item in prediction]
+
+    @property
+    def first(self) -> Prediction:
+        """That of the first matrix, whose profile and model are those of all."""
+        return next(iter(self.predictions.values()))
+
+    @property
+    def notes(self) -> list[str]:
+        """The notes of all, each once."""
+        return list(dict.fromkeys(note for each in self.predictions.values() for note in each.notes))
+
+    def table(self) -> Table:
+        """Return a row for each Forecast, and what has none."""
+        return Table(f"Forecasts on {self.first.profile}", TABLE_ROW, self.rows, lines_of(self.refused))
+
+
+#: Of a Forecast in a table of matrices.
+TABLE_ROW: Columns = (
+    Column("matrix", "matrix", lambda row: row[0], about="GROUP/MATRIX, in the order of the table"),
+    Column("format", "format", lambda row: row[1].candidate.format, str.upper),
+    Column("kernel", "kernel", lambda row: row[1].candidate.kernel),
+    Column("time_s", "time", lambda row: row[1].time_s),
+    Column("low_s", value=lambda row: row[1].low_s),
+    Column("high_s", value=lambda row: row[1].high_s),
+    Column("", "interval", lambda row: (row[1].low_s, row[1].high_s), lambda ends: interval(*ends)),
+)
+
+#: The documents of commands, by how they are called.
+DOCUMENTS: dict[str, Columns] = {
+    "predict": (Column("matrix", columns=MATRIX), *within("prediction", PREDICTION)),
+    "predict TABLE.csv": (
+        *within("first", keys("profile", "model")),
+        Column("rows", columns=TABLE_ROW),
+        Column("refused", about="{matrix: reason}"),
+        Column("notes"),
+        *within("first", (TRANSFERRED_FROM,)),
+    ),
+}

@@ -12,9 +12,10 @@ from sparsecast.features.structure import Structure
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.records import Bandwidth, Record
-from sparsecast.results.evaluation import Evaluation, EvaluationRow
+from sparsecast.results.evaluation import MODEL_SCORE, Evaluation, EvaluationRow
 from sparsecast.results.plan import Plan
 from sparsecast.results.prediction import Prediction
+from sparsecast.system.tabular import Column, Columns, keys
 
 #: Added to values that may be 0 before their logarithms are taken.
 _SMALL = 1e-3
@@ -148,3 +149,17 @@ class CollectionReport:
         """Matrices of which no measurement was kept."""
         measured = {row.matrix for row in self.evaluation.rows}
         return [name for name in self.reports if name not in measured]
+
+
+_MEASURED = Column("measured", about="whether a record of the matrix was kept")
+
+#: The documents of commands, by how they are called.
+DOCUMENTS: dict[str, Columns] = {
+    "report": keys("matrix", "profile", "path", "bytes"),
+    "report FOLDER": (
+        Column("matrices", columns=(*keys("matrix", "path"), _MEASURED)),
+        *keys("profile", "path", "bytes"),
+        Column("models", value="evaluation.models", columns=MODEL_SCORE, by="model"),
+        Column("refused", about="{matrix: reason}"),
+    ),
+}

@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 
-#: Is told what is done, such as "reading a.mtx", how much is done, and of how much, 0 where nobody knows.
+#: Is told what is done, such as "reading a.mtx", how much is done, and of how much, 0 where it is unknown.
 OnPart = Callable[[str, int, int], None]
 
 _on_part: ContextVar[OnPart | None] = ContextVar("on_part", default=None)

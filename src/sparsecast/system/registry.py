@@ -15,7 +15,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from importlib import metadata
 from pathlib import Path
@@ -119,6 +119,16 @@ class Registry(Generic[T]):
 
         return enter
 
+    def require(self, names: Iterable[str]) -> None:
+        """Raise an UnknownNameError for the first of some names that is not known; import nothing."""
+        known = self.names()
+        for name in names:
+            if name not in known:
+                raise UnknownNameError(
+                    f"{self.kind} '{name}' is unknown: known are {', '.join(known)}; "
+                    f"{remedy_for(name, known, 'name one')}"
+                )
+
     def get(self, name: str) -> T:
         """Return the implementation called `name`, importing its module when needed.
 
@@ -130,12 +140,7 @@ class Registry(Generic[T]):
             If a plug-in cannot be imported, or registers something else.
         """
         if name not in self._members:
-            known = self.names()
-            if name not in known:
-                raise UnknownNameError(
-                    f"{self.kind} '{name}' is unknown: known are {', '.join(known)}; "
-                    f"{remedy_for(name, known, 'name one')}"
-                )
+            self.require([name])
             if name in self._plugins:
                 self._import_plugin(name, self._plugins[name])
             else:

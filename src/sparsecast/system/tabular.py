@@ -1,32 +1,150 @@
-"""Results as tables of HTML, which notebooks show by themselves, and as frames of pandas."""
+"""Columns, listed once per result, for text, JSON documents, frames, CSV, Markdown and HTML."""
 
 from __future__ import annotations
 
+import csv
+import io
+import json
+import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 from sparsecast.errors import InputError
+from sparsecast.system.texts import shown
+
+Document = dict[str, Any]
 
 #: Rows that a table of HTML shows at most.
 _SHOWN = 30
 
-Row = Mapping[str, Any]
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One value of a row, or one key of a document.
+
+    Attributes
+    ----------
+    key : str
+        In documents, frames and CSV files, the unit at its end; empty for what only people read.
+    heading : str
+        In tables for people; empty for what only programs read.
+    value : str or callable
+        What gives the value of a row: the path of an attribute or key, or a function. The key by default.
+        A path that meets None ends there.
+    text : callable, optional
+        Gives the text of a value; by default `texts.shown`, by the unit of the key.
+    columns : tuple of Column
+        Of the value, where it is an object, or a sequence of objects.
+    by : str
+        What the names are, where the value is a mapping of names to objects.
+    about : str
+        What the key means, where its name does not say it.
+    """
+
+    key: str
+    heading: str = ""
+    value: str | Callable[[Any], Any] = ""
+    text: Callable[[Any], str] | None = None
+    columns: Columns = ()
+    by: str = ""
+    about: str = ""
+
+    def of(self, row: Any) -> Any:
+        """Return the value of a row."""
+        if callable(self.value):
+            return self.value(row)
+        value = row
+        for name in (self.value or self.key).split("."):
+            if value is None:
+                return None
+            value = value[name] if isinstance(value, Mapping) else getattr(value, name)
+        return value
+
+    def plain(self, row: Any) -> Any:
+        """Return the value of a row as JSON can hold it."""
+        value = self.of(row)
+        if not self.columns or value is None:
+            return plain(value)
+        if self.by:
+            return {name: document(self.columns, item) for name, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [document(self.columns, item) for item in value]
+        return document(self.columns, value)
+
+    def cell(self, row: Any) -> str:
+        """Return the text of the value of a row."""
+        value = self.of(row)
+        if value is None:
+            return "-"
+        return self.text(value) if self.text else shown(self.key, value)
 
 
-class Tabular:
-    """Something that is a table: a subclass gives its rows and what is above them."""
+Columns = tuple[Column, ...]
 
-    __slots__ = ()
 
-    @abstractmethod
-    def table_rows(self) -> Sequence[Row]:
-        """Return the rows, each with the same columns, named with their units."""
+def keys(*names: str) -> Columns:
+    """Return columns for programs alone, whose keys are the names of attributes."""
+    return tuple(Column(name) for name in names)
 
-    @abstractmethod
-    def table_caption(self) -> str:
-        """Return what the table is of."""
+
+def document(columns: Columns, item: Any) -> Document:
+    """Return an object, or a mapping, as a JSON document with the keys of the columns."""
+    return {column.key: column.plain(item) for column in columns if column.key}
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON can hold it: what it cannot say (NaN, infinity) is None."""
+    if isinstance(value, Mapping):
+        return {name: plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows and their columns.
+
+    Attributes
+    ----------
+    below : tuple of str
+        Lines that explain the table, or say what is missing.
+    most : int
+        Rows that the terminal shows; 0 shows all.
+    """
+
+    title: str
+    columns: Columns
+    rows: Sequence[Any]
+    below: tuple[str, ...] = ()
+    most: int = 0
+
+    @property
+    def shown(self) -> Columns:
+        """The columns for people: those with a heading, and with a value in at least one row."""
+        named = [column for column in self.columns if column.heading]
+        if not self.rows:
+            return tuple(named)
+        return tuple(column for column in named if any(column.of(row) is not None for row in self.rows))
+
+    @property
+    def headings(self) -> tuple[str, ...]:
+        """Of the columns for people."""
+        return tuple(column.heading for column in self.shown)
+
+    def cells(self) -> list[tuple[str, ...]]:
+        """Return the texts of each row."""
+        columns = self.shown
+        return [tuple(column.cell(row) for column in columns) for row in self.rows]
+
+    def records(self) -> list[Document]:
+        """Return each row as a JSON document."""
+        return [document(self.columns, row) for row in self.rows]
 
     def to_frame(self) -> Any:
         """Return the rows as a frame of pandas."""
@@ -36,31 +154,67 @@ class Tabular:
             raise InputError(
                 "a frame needs the Python package pandas: expected it to be installed; pip install pandas"
             ) from error
-        return pandas.DataFrame.from_records([dict(row) for row in self.table_rows()])
+        return pandas.DataFrame.from_records(
+            self.records(), columns=[column.key for column in self.columns if column.key]
+        )
+
+    def to_csv(self) -> str:
+        """Return the rows as the text of a CSV file, what is nested in them as JSON."""
+        file = io.StringIO()
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([column.key for column in self.columns if column.key])
+        writer.writerows([_flat(value) for value in record.values()] for record in self.records())
+        return file.getvalue()
+
+    def to_markdown(self) -> str:
+        """Return the table for people as a table of Markdown."""
+        lines = [self.headings, ("---",) * len(self.headings), *self.cells()]
+        return "\n".join(f"| {' | '.join(text.replace('|', '&#124;') for text in line)} |" for line in lines)
+
+    def to_html(self) -> str:
+        """Return the table for people as HTML, the first rows where there are many."""
+        head = "".join(f'<th scope="col">{escape(heading)}</th>' for heading in self.headings)
+        lines = Table(self.title, self.shown, self.rows[:_SHOWN]).cells()
+        body = "".join(f"<tr>{''.join(f'<td>{escape(text)}</td>' for text in line)}</tr>" for line in lines)
+        more = len(self.rows) - _SHOWN
+        caption = f"{self.title}; {more:,} more rows in to_frame()" if more > 0 else self.title
+        return (
+            f"<table><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead>"
+            f"<tbody>{body}</tbody></table>"
+        )
+
+
+class Tabular:
+    """A result that is a table: a subclass says which."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def table(self) -> Table:
+        """Return the rows and columns."""
+
+    def to_frame(self) -> Any:
+        """Return the rows as a frame of pandas; an InputError if pandas is not installed."""
+        return self.table().to_frame()
+
+    def to_csv(self) -> str:
+        """Return the rows as the text of a CSV file."""
+        return self.table().to_csv()
+
+    def to_markdown(self) -> str:
+        """Return the rows as a table of Markdown."""
+        return self.table().to_markdown()
 
     def _repr_html_(self) -> str:
         """Return the table for a notebook."""
-        return html_table(self.table_caption(), self.table_rows())
+        return self.table().to_html()
 
 
-def html_table(caption: str, rows: Sequence[Row]) -> str:
-    """Return rows as a table of HTML, the first ones where there are many."""
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in (rows[0] if rows else ()))
-    body = "".join(
-        "<tr>" + "".join(f"<td>{escape(_text(value))}</td>" for value in row.values()) + "</tr>"
-        for row in rows[:_SHOWN]
-    )
-    left = len(rows) - _SHOWN
-    more = f"; {left:,} more rows in to_frame()" if left > 0 else ""
-    return (
-        f"<table><caption>{escape(caption + more)}</caption><thead><tr>{head}</tr></thead>"
-        f"<tbody>{body}</tbody></table>"
-    )
+def lines_of(refused: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what is missing, and why; a reason that begins with the name stands alone."""
+    begins = {name: why.lower().startswith(name.lower()) for name, why in refused.items()}
+    return tuple(why if begins[name] else f"{name}: {why}" for name, why in refused.items())
 
 
-def _text(value: Any) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, float):
-        return f"{value:.3g}"
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+def _flat(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, dict | list) else value

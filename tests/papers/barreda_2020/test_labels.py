@@ -75,9 +75,9 @@ def test_the_clock_moves_and_hot_blocks_take_time():
 
 
 def test_matrices_that_networks_do_not_forecast_are_refused():
-    with pytest.raises(InputError, match=r"has 4 entries: expected at least one block of 250"):
+    with pytest.raises(InputError):
         label_blocks(Problem.of(csr_array(np.ones((2, 2))), "small"), detect())
-    with pytest.raises(InputError, match=r"complex128 values: expected real ones"):
+    with pytest.raises(InputError):
         label_blocks(Problem.of(gallery("poisson2d", n=20).astype(complex), "c"), detect())
 
 
@@ -86,20 +86,17 @@ def test_labels_are_kept_and_a_damaged_file_is_refused(labels, tmp_path, monkeyp
     path = keep_labels(labels)
     assert path == labels_path(labels.machine, labels.matrix, "float64")
     found = read_labels(path)
-    assert found.facts() == labels.facts() and np.array_equal(found.streaming_ns, labels.streaming_ns)
+    assert all(np.array_equal(value, getattr(labels, name)) for name, value in vars(found).items())
     assert [each.name for each in kept_labels(labels.machine)] == ["poisson"]
     assert list(kept_labels(labels.machine, "float32")) == []
-    path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(StorageError, match=r"expected labels of blocks, .*; delete it and label again"):
-        list(kept_labels(labels.machine))
-
-
-def test_a_file_that_asks_for_pickle_is_refused(labels, tmp_path, monkeypatch):
-    monkeypatch.setenv("SPARSECAST_HOME", str(tmp_path))
-    path = keep_labels(dataclasses.replace(labels))
+    whole = path.read_bytes()
+    np.savez(path, facts=np.array(json.dumps({"labels_version": 0})))
+    of_another_version = path.read_bytes()
     np.savez(path, facts=np.array([object()], dtype=object))
-    with pytest.raises(StorageError, match="expected labels"):
-        read_labels(path)
+    for content in (whole[:100], of_another_version, path.read_bytes()):  # the last would need pickle
+        path.write_bytes(content)
+        with pytest.raises(StorageError):
+            list(kept_labels(labels.machine))
 
 
 class Counter:
@@ -131,19 +128,6 @@ def test_a_counter_that_stands_still_gives_no_joules():
     problem = Problem.of(gallery("poisson2d", n=40), "poisson")
     found = label_blocks(problem, detect(), effort=BRIEF, meter=Counter(step_j=0.0))
     assert found.energy_source is None and len(found.energy_nj) == 0 and len(found.hot_ns) > 0
-
-
-def test_labels_of_before_there_were_joules_are_read(labels, tmp_path, monkeypatch):
-    monkeypatch.setenv("SPARSECAST_HOME", str(tmp_path))
-    path = keep_labels(labels)
-    with np.load(path) as stored:
-        arrays = {name: stored[name] for name in stored.files if not name.startswith("energy")}
-    facts = json.loads(str(arrays.pop("facts")))
-    del facts["energy_source"]
-    np.savez(path, facts=np.array(json.dumps({**facts, "energy_nj": None})), **arrays)
-    found = read_labels(path)
-    assert found is not None and found.energy_source is None and len(found.energy_blocks) == 0
-    assert (found.hot_ns == labels.hot_ns).all()
 
 
 def test_labels_are_measured_again_for_their_joules_alone(tmp_path, monkeypatch):

@@ -222,11 +222,11 @@ def test_each_setting_has_its_rating_in_the_order_of_the_records(recorded, recor
     assert first.sizes == {"small": 12, "medium": 0, "large": 0}
     assert (first.largest_dimension, first.range_end) == (1024, 2048)
     assert (second.largest_dimension, second.range_end) == (1024, 1024)
-    said = "\n".join(notes([first, second]))
-    assert "float64, 2 threads: repeated measurements differ by 10.0 %, more than 5 %: another" in said
-    assert "float64, 2 threads: no medium or large problem up to dimension 1,024" in said
-    assert "float64, 2 threads: dimensions above 1,024 cut from a range up to 2,048" in said
-    assert "float32, 1 thread: nothing was measured twice" in said
+    of_first = notes([first])
+    # Noise, no medium or large problem, and dimensions that were cut.
+    assert len(of_first) == 3 and "10.0 %" in of_first[0] and "medium or large" in of_first[1]
+    assert "2,048" in of_first[2]
+    assert any("nothing was measured twice" in note for note in notes([second]))
 
 
 def test_records_of_other_suites_have_no_rating(recorded):

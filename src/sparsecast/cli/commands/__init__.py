@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import typer
 
+from sparsecast.cli.output import Output, printed
 from sparsecast.system.registry import Registry
 
 
@@ -33,14 +34,17 @@ class Command:
 #: Every command, by name.
 COMMANDS: Registry[Command] = Registry("command", "sparsecast.cli.commands")
 
-Run = TypeVar("Run", bound=Callable[..., Any])
+Run = TypeVar("Run", bound=Callable[..., Output | None])
 
 
-def command(name: str, panel: Panel) -> Callable[[Run], Run]:
-    """Return a decorator that makes a function the command `name`; its parameters are the arguments."""
+def command(name: str, panel: Panel, *, figure: bool = False, csv: bool = False) -> Callable[[Run], Run]:
+    """Return a decorator that makes a function the command `name`; its parameters are the arguments.
+
+    `figure` and `csv` tell whether the Output that it returns can be drawn, and has a table.
+    """
 
     def enter(run: Run) -> Run:
-        COMMANDS.register(name)(Command(run, panel))
+        COMMANDS.register(name)(Command(printed(run, figure=figure, csv=csv), panel))
         return run
 
     return enter

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
+from sparsecast.cli.output import Output
 from sparsecast.cli.reading import read_question
 from sparsecast.errors import InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def _known_cluster_model(name: str | None) -> str | None:
@@ -22,7 +26,7 @@ def _known_cluster_model(name: str | None) -> str | None:
     return name
 
 
-@command("cluster", Panel.FORECASTS)
+@command("cluster", Panel.FORECASTS, figure=True, csv=True)
 def cluster(
     matrix: options.QuestionArgument,
     ranks: Annotated[str, typer.Option(metavar="N[,N]", help="Numbers of ranks to compare.")],
@@ -34,7 +38,8 @@ def cluster(
         float | None, typer.Option(help="Of a node and hour, in any currency: adds the cost of products.")
     ] = None,
     algorithms: Annotated[
-        str | None, typer.Option(metavar="NAME[,NAME]", help="global-1d, local-1d, local-1d-overlap, 2d.")
+        str | None,
+        typer.Option(metavar="NAME[,NAME]", help="Such as local-1d,2d; all of ours by default."),
     ] = None,
     formats: Annotated[
         str | None, typer.Option(metavar="NAME[,NAME]", help="CSR, COO and the fastest by default.")
@@ -48,18 +53,16 @@ def cluster(
     ] = None,
     objective: options.ObjectiveOption = "time",
     power_model: options.PowerModelOption = None,
-    figure: options.FigureOption = None,
-    as_json: options.JsonOption = False,
-) -> None:
+) -> Output:
     """Forecast one product on many ranks: which algorithm, format, partition and how many ranks."""
     from sparsecast import api
     from sparsecast.reports import cluster_reports
+    from sparsecast.results.cluster import DOCUMENTS
 
     counts = _numbers(ranks)
-    options.refuse_figure(figure)
-    name, asked = read_question(matrix)
-    found = api.cluster(
-        asked,
+    name, question = read_question(matrix)
+    answer = api.cluster(
+        question,
         counts,
         api.profile(profile) if profile else None,
         ranks_per_node=ranks_per_node,
@@ -71,17 +74,13 @@ def cluster(
         power_model=options.power_file(power_model),
         objective=objective,
     )
-    found = dataclasses.replace(found, name=name)
-    options.warn(found.notes)
-    if figure is not None:
-        lines = cluster_reports.scalings(found.choices)
-        cluster_reports.draw(lines, f"{found.name} on {found.profile}", figure)
-    options.show(
-        as_json,
-        cluster_reports.document(found),
-        cluster_reports.table(found),
-        *cluster_reports.sentences(found),
-    )
+    answer = dataclasses.replace(answer, name=name)
+
+    def draw(path: Path) -> None:
+        lines = cluster_reports.scalings(answer.choices)
+        cluster_reports.draw(lines, f"{name} on {answer.profile}", path)
+
+    return Output(DOCUMENTS["cluster"], answer, [answer.table(), *answer.sentences()], answer.notes, draw)
 
 
 def _numbers(text: str) -> list[int]:

@@ -8,7 +8,7 @@ from sparsecast.cli.commands import Panel, command
 
 @command("doctor", Panel.MACHINES)
 def doctor(as_json: options.JsonOption = False) -> None:
-    """Look at what times and forecasts depend on here, and say for each what to do."""
+    """Check what affects times and forecasts on this machine, with a remedy for each."""
     from rich.table import Table
 
     from sparsecast import api

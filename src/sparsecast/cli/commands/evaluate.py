@@ -9,11 +9,13 @@ import typer
 
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
+from sparsecast.cli.output import Output
 from sparsecast.cli.rank_options import refuse_beside_ranks
 from sparsecast.errors import InputError
+from sparsecast.system.texts import counted
 
 
-@command("evaluate", Panel.MEASUREMENTS)
+@command("evaluate", Panel.MEASUREMENTS, figure=True, csv=True)
 def evaluate(
     matrices: Annotated[
         list[str] | None,
@@ -35,24 +37,23 @@ def evaluate(
         Path | None,
         typer.Option(metavar="FILE.parquet", help="Write a row for each forecast there as well."),
     ] = None,
-    figure: options.FigureOption = None,
     keep: options.KeepOption = True,
     profile: options.ProfileOption = None,
     threads: options.ThreadsOption = None,
     dtype: options.DtypeOption = None,
     device: options.DeviceOption = "cpu",
-    as_json: options.JsonOption = False,
-) -> None:
+    figure: options.FigureOption = None,
+) -> Output:
     """Forecast and measure a collection of matrices on this machine, and score the models."""
     if ranks:
         unused = {"--threads": threads, "--dtype": dtype, "--models": models, "--rows": rows}
         _refuse_beside_ranks(replay, {**unused, "--figure": figure})
-        _of_ranks(profile, as_json)
-        return
+        return _of_ranks(profile)
     from sparsecast import api
-    from sparsecast.benchmark.replay import FOLDS
-    from sparsecast.reports import documents, evaluation_figures, row_files, tables
+    from sparsecast.reports import evaluation_figures, row_files
     from sparsecast.reports.progress import counted_bar, timed_bar
+    from sparsecast.results.evaluation import DOCUMENTS
+    from sparsecast.system.tabular import lines_of
 
     if bool(matrices) == replay:
         given = "matrices and --replay" if replay else "neither matrices nor --replay"
@@ -60,7 +61,6 @@ def evaluate(
     if rows is not None:
         options.refuse_unwritable(rows)
         row_files.refuse_other_kind(rows)
-    options.refuse_figure(figure)
     names = None if models is None or models == "all" else models.split(",")
     if matrices:
         chosen = api.profile(profile) if profile else None
@@ -70,8 +70,7 @@ def evaluate(
     else:
         chosen = api.profile(profile, device=device)
         scored: dict[str, Any] = {"threads": threads, "dtype": dtype or "float64", "models": names}
-        fits = FOLDS * sum(len(each.compared) for each in api.chosen_models(names))
-        with counted_bar(options.screen(), "fitting", fits) as advance:
+        with counted_bar(options.screen(), "fitting", api.fits_of(names)) as advance:
             result = api.replay(chosen, **scored, on_fold=advance)
     if not result.rows and not result.interrupted:
         raise InputError(
@@ -79,21 +78,23 @@ def evaluate(
         )
     if rows is not None:
         row_files.write_rows(result.rows, rows)
-    if figure is not None and result.rows:
-        title = f"Forecast against measurement: {result.profile}"
-        evaluation_figures.draw_forecasts(evaluation_figures.forecast_panels(result), title, figure)
     if result.taken_over:
         options.screen().print(
-            f"{result.taken_over} of the matrices were measured within the last hour: their kept Records "
-            f"count, and --anew measures them again",
+            f"{counted(result.taken_over, 'matrix was', 'matrices were')} measured within the last hour: "
+            f"the kept Records count, and --anew measures again",
             soft_wrap=True,
         )
-    shown = [tables.errors(result.models), tables.choices(result.models)] if result.models else []
-    sentences = [tables.worst_sentence(result.models), tables.repeats_sentence(result.repeats)]
-    left_out = [f"Left out: {what}: {reason}" for what, reason in result.refused.items()]
-    options.show(as_json, documents.evaluation(result), *shown, *sentences, *left_out)
-    if result.interrupted:
-        options.stop("kept" if keep else "shown")
+
+    def draw(path: Path) -> None:
+        if result.rows:
+            title = f"Forecast against measurement: {result.profile}"
+            evaluation_figures.draw_forecasts(evaluation_figures.forecast_panels(result), title, path)
+
+    shown: list[Any] = [result.table(), result.choices()] if result.models else []
+    shown += [result.worst_sentence(), result.repeats_sentence()]
+    shown += [f"Left out: {line}" for line in lines_of(result.refused)]
+    stopped = ("kept" if keep else "shown") if result.interrupted else ""
+    return Output(DOCUMENTS["evaluate"], result, shown, draw=draw, stopped=stopped)
 
 
 def _refuse_beside_ranks(replay: bool, given: dict[str, object]) -> None:
@@ -103,17 +104,15 @@ def _refuse_beside_ranks(replay: bool, given: dict[str, object]) -> None:
     refuse_beside_ranks({name: value for name, value in given.items() if value is not None}, "cpu")
 
 
-def _of_ranks(profile: str | None, as_json: bool) -> None:
+def _of_ranks(profile: str | None) -> Output:
     """Score models of many ranks on kept products."""
     from sparsecast import api
-    from sparsecast.benchmark.replay import FOLDS
-    from sparsecast.models.clusters import CLUSTER_MODELS
-    from sparsecast.reports import distributed_reports
     from sparsecast.reports.progress import counted_bar
+    from sparsecast.results.cluster import DOCUMENTS
+    from sparsecast.system.tabular import lines_of
 
     chosen = api.profile(profile) if profile else None
-    with counted_bar(options.screen(), "fitting", FOLDS * len(CLUSTER_MODELS.names())) as advance:
+    with counted_bar(options.screen(), "fitting", api.cluster_fits()) as advance:
         result = api.replay_ranks(chosen, on_fold=advance)
-    document = distributed_reports.evaluation(result)
-    left_out = [f"Left out: {what}: {why}" for what, why in result.refused.items()]
-    options.show(as_json, document, distributed_reports.scores(result), *left_out)
+    left_out = (f"Left out: {line}" for line in lines_of(result.refused))
+    return Output(DOCUMENTS["evaluate --replay --ranks"], result, [result.table(), *left_out])

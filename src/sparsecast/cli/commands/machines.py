@@ -24,7 +24,7 @@ def command(
     figure: options.FigureOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Describe this machine and list the profiles at hand, import published results, or make a machine."""
+    """Describe this machine and list profiles, import published results, or estimate a machine."""
     if context.invoked_subcommand is not None:
         return
     from sparsecast import api
@@ -73,7 +73,7 @@ def import_command(
     ] = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Turn times that others published into a profile, to forecast for their machine."""
+    """Make a profile from published results, to forecast for their machine."""
     from sparsecast import api
     from sparsecast.reports import documents, tables
 
@@ -103,7 +103,7 @@ def new_command(
     memory: Annotated[str | None, typer.Option(metavar="B", help="Memory, such as 80GiB.")] = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Make a machine that nobody measured from its data sheet; what is left out is as of --like."""
+    """Estimate an unmeasured machine from its data sheet; missing figures are those of --like."""
     from sparsecast import api
     from sparsecast.reports import documents, tables
 

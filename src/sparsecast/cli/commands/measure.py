@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
+from sparsecast.cli.output import Output
 from sparsecast.cli.rank_options import refuse_beside_ranks
 from sparsecast.cli.reading import read_matrix
 from sparsecast.errors import InputError
 
 if TYPE_CHECKING:
-    from sparsecast.records import Candidate
+    from pathlib import Path
+
+    from sparsecast.records import Candidate, Record
 
 
-@command("measure", Panel.MEASUREMENTS)
+@command("measure", Panel.MEASUREMENTS, figure=True, csv=True)
 def measure(
     matrix: options.MatrixArgument,
     profile: options.ProfileOption = None,
@@ -30,7 +32,7 @@ def measure(
         str | None,
         typer.Option(
             metavar="NAME[,NAME]",
-            help="Under mpirun: global-1d, local-1d, local-1d-overlap, 2d, petsc; all of ours by default.",
+            help="Under mpirun: algorithms, such as local-1d,2d; all of ours by default.",
         ),
     ] = None,
     formats: Annotated[
@@ -49,16 +51,13 @@ def measure(
         typer.Option(metavar="GHZ", help="Such as 1.2,2.0: the cores' frequencies, set where permitted."),
     ] = None,
     keep: options.KeepOption = True,
-    figure: options.FigureOption = None,
-    as_json: options.JsonOption = False,
-) -> None:
+) -> Output | None:
     """Measure the product here in every format that suits, and compare with the forecasts.
 
     Under mpirun, or with --algorithm, measure the products of many ranks.
     """
     from sparsecast.distributed.processes import started_ranks
 
-    options.refuse_figure(figure)
     if algorithm is not None or started_ranks() > 1:
         given = {"--threads": threads, "--profile": profile, "--meter-command": meter_command}
         given["--frequencies"] = frequencies
@@ -69,7 +68,7 @@ def measure(
             "partition": partition,
         }
         asked |= {"algorithms": _names(algorithm), "dtype": dtype}
-        return _on_ranks(matrix, asked, keep, figure, as_json)
+        return _on_ranks(matrix, asked, keep)
     alone = {"--format": formats, "--remote-format": remote_format, "--partition": partition}
     for name, value in alone.items():
         if value is not None:
@@ -77,32 +76,30 @@ def measure(
                 f"{name} {value} of one process: expected --algorithm beside it, or mpirun; name one"
             )
     metered = _Metered(meter_command, frequencies)
-    return _alone(matrix, profile, threads, dtype, device, metered, keep, figure, as_json)
+    return _alone(matrix, profile, threads, dtype, device, metered, keep)
 
 
 def _names(text: str | None) -> list[str] | None:
     return None if text is None else [each.strip() for each in text.split(",")]
 
 
-def _on_ranks(matrix: str, asked: dict[str, Any], keeps: bool, figure: Path | None, as_json: bool) -> None:
+def _on_ranks(matrix: str, asked: dict[str, Any], keeps: bool) -> Output | None:
     """Measure on all ranks; rank 0 alone speaks."""
     from sparsecast import api
-    from sparsecast.reports import distributed_reports, time_figures
+    from sparsecast.reports import time_figures
+    from sparsecast.results.cluster import DOCUMENTS
 
     with api.on_ranks() as comm:
-        found = api.measure_on_ranks(comm, matrix, api.AskedProducts(**asked), keeps=keeps)
-        if found is None:
-            return
-        name = found.problem.name
-        options.warn(found.notes)
-        shown = found.measured, found.forecasts, found.refused
-        if figure is not None:
-            rows = time_figures.rank_rows(found.measured, found.forecasts)
-            time_figures.draw_times(
-                [time_figures.TimePanel(name, rows)], "Measured on ranks", "one product", figure
-            )
-        document = distributed_reports.document(found.problem.sampled_structure, name, *shown)
-        options.show(as_json, document, distributed_reports.table(f"Measured: {name}", *shown))
+        done = api.measure_on_ranks(comm, matrix, api.AskedProducts(**asked), keeps=keeps)
+    if done is None:
+        return None
+
+    def draw(path: Path) -> None:
+        rows = time_figures.rank_rows(done.measured, done.forecasts)
+        panel = time_figures.TimePanel(done.problem.name, rows)
+        time_figures.draw_times([panel], "Measured on ranks", "one product", path)
+
+    return Output(DOCUMENTS["measure --algorithm"], done, [done.table()], done.notes, draw)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,32 +135,30 @@ def _alone(
     device: str,
     asked: _Metered,
     keep: bool,
-    figure: Path | None,
-    as_json: bool,
-) -> None:
+) -> Output:
     from sparsecast import api
     from sparsecast.machines.machine import PROCESSOR
-    from sparsecast.reports import documents, tables, time_figures
+    from sparsecast.reports import time_figures
     from sparsecast.reports.progress import counted_bar
+    from sparsecast.results.measurement import DOCUMENTS, Measurements
 
     meter = None if asked.command is None else api.CommandMeter(asked.command)
     frequencies = asked.frequencies_hz(device)
-    found = read_matrix(matrix)
-    choice = api.choice(found, threads=threads, dtype=dtype, device=device)
-    prediction = api.forecasts_at_hand(found, profile, threads=threads, dtype=dtype, device=device)
+    problem = read_matrix(matrix)
+    choice = api.choice(problem, threads=threads, dtype=dtype, device=device)
+    prediction = api.forecasts_at_hand(problem, profile, threads=threads, dtype=dtype, device=device)
     refused = dict(choice.refused)
 
     def leave_out(candidate: Candidate, why: InputError) -> None:
         refused.setdefault(candidate.format, str(why))
 
-    forecasts = {forecast.candidate: forecast for forecast in prediction or ()}
     steps = api.measuring_steps(choice.candidates) * len(frequencies)
-    records = []
+    records: list[Record] = []
     with counted_bar(options.screen(), "measuring", steps) as advance:
         for hz in frequencies:
             with api.held_frequency(hz):
                 records += api.measure_here(
-                    found,
+                    problem,
                     choice.candidates,
                     api.machine_of(device),
                     keeps=keep and hz is None,  # forecasts are of the machine as it usually runs
@@ -171,18 +166,20 @@ def _alone(
                     on_sample=advance,
                     on_left_out=leave_out,
                 )
+    forecasts = {forecast.candidate: forecast for forecast in prediction or ()}
+    done = Measurements(problem.name, problem.structure, records, forecasts, refused)
+    notes = []
     if meter is None and (why := api.unmetered(device)):
-        options.warn([f"Energy is not measured: {why}"])
-    if figure is not None:
-        rows = time_figures.measured_rows(records, forecasts)
-        panel = time_figures.TimePanel(api.machine_of(device).name, rows)
-        time_figures.draw_times([panel], f"Measured: {found.name}", "one product", figure)
-    document = {
-        "matrix": documents.matrix(found.structure, found.name),
-        "measurements": [documents.measurement(r, forecasts.get(r.candidate)) for r in records],
-        "refused": refused,
-    }
-    table = tables.measurements(f"Measured: {found.name}", records, forecasts, refused)
-    on = "" if device == PROCESSOR else f" --device {device}"
-    without = f"No forecast: this machine has no calibration for it yet (sparsecast calibrate{on})."
-    options.show(as_json, document, table, *([without] if prediction is None else []))
+        notes.append(f"Energy is not measured: {why}")
+
+    def draw(path: Path) -> None:
+        panel = time_figures.TimePanel(
+            api.machine_of(device).name, time_figures.measured_rows(records, forecasts)
+        )
+        time_figures.draw_times([panel], f"Measured: {problem.name}", "one product", path)
+
+    shown: list[Any] = [done.table()]
+    if prediction is None:
+        on = "" if device == PROCESSOR else f" --device {device}"
+        shown.append(f"No forecast: this machine has no calibration for it yet (sparsecast calibrate{on}).")
+    return Output(DOCUMENTS["measure"], done, shown, notes, draw)

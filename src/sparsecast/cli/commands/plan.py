@@ -8,14 +8,15 @@ import typer
 
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
+from sparsecast.cli.output import Output
 from sparsecast.cli.profile_choice import profiles_for
 from sparsecast.cli.reading import read_matrix
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from pathlib import Path
 
 
-@command("plan", Panel.FORECASTS)
+@command("plan", Panel.FORECASTS, figure=True, csv=True)
 def plan(
     matrix: options.MatrixArgument,
     iterations: Annotated[int, typer.Option(min=1, help="Products that will be done.")] = 1000,
@@ -25,7 +26,7 @@ def plan(
     dtype: options.DtypeOption = None,
     device: options.DevicesOption = None,
     model: options.ModelOption = None,
-    as_met: options.AsMetOption = False,
+    no_drift_correction: options.NoDriftOption = False,
     probe: Annotated[
         float | None,
         typer.Option(
@@ -41,46 +42,42 @@ def plan(
     ] = False,
     objective: options.ObjectiveOption = "time",
     power_model: options.PowerModelOption = None,
-    figure: options.FigureOption = None,
-    as_json: options.JsonOption = False,
-) -> None:
-    """Find the best way of doing a number of products, conversion paid: a format for each row block."""
+) -> Output:
+    """Find the best formats of row blocks for a number of products, conversion included."""
     from sparsecast import api
-    from sparsecast.reports import documents, plan_figures, tables
+    from sparsecast.reports import plan_figures
+    from sparsecast.results.columns import matrix_document
+    from sparsecast.results.plan import DOCUMENTS
+    from sparsecast.system.texts import counted
 
-    options.refuse_figure(figure)
-    api.refuse_probe(probe, as_met, device)
-    found = read_matrix(matrix)
-    profiles = profiles_for(found, profile, threads, dtype, device)
+    api.refuse_probe(probe, no_drift_correction, device)
+    problem = read_matrix(matrix)
+    profiles = profiles_for(problem, profile, threads, dtype, device)
     asked: dict[str, Any] = {"iterations": iterations, "threads": threads, "dtype": dtype, "model": model}
     placements = None
     if device is not None and "," in device and not as_printed and objective == "time":
-        placements = api.place(found, device, profiles, **asked)
-        made, on = placements.best.plan, placements.best.profile
-        notes = tuple(dict.fromkeys(note for each in placements.placements for note in each.plan.notes))
+        placements = api.place(problem, device, profiles, **asked)
+        chosen, machine = placements.best.plan, placements.best.profile
+        notes = dict.fromkeys(note for each in placements.placements for note in each.plan.notes)
     else:
         asked |= {"objective": objective, "power_model": options.power_file(power_model)}
-        made = api.plan(
-            found, *profiles, **asked, device=device, as_met=as_met, probe_s=probe, as_printed=as_printed
-        )
-        on, notes = profiles[0].name, made.notes
-    options.warn(notes)
-    checked = api.check(found, made, device=device) if check else None
-    document = {
-        "matrix": documents.matrix(found.sampled_structure, found.name),
-        "plan": documents.plan(made, checked),
-        "transferred_from": documents.transferred_from(made.transferred_from),
-    }
-    products = f"{iterations:,} products: {found.name}"
-    if figure is not None:
-        picture = plan_figures.plan_picture(found.matrix, made, checked, placements)
-        plan_figures.draw_plan(picture, f"Plan for {products}, on {on}", figure)
-    shown: list[Table | str] = []
+        asked |= {"as_met": no_drift_correction, "probe_s": probe, "as_printed": as_printed}
+        chosen, machine = api.plan(problem, *profiles, **asked, device=device), profiles[0].name
+        notes = dict.fromkeys(chosen.notes)
+    checked = api.check(problem, chosen, device=device) if check else None
+    products = f"{counted(iterations, 'product')}: {problem.name}"
+    shown: list[Any] = []
     if placements is not None:
-        document |= documents.placements(placements)
-        shown.append(tables.placements(f"Where to do {products}", placements))
-        shown += tables.placement_sentences(placements)
-    shown += [tables.plan(f"Plan for {products}", made), *tables.plan_sentences(made, on)]
+        shown += [placements.table(f"Where to do {products}"), *placements.sentences()]
+    shown += [chosen.table(f"Plan for {products}"), *chosen.sentences(machine)]
     if checked is not None:
-        shown.append(tables.plan_check(made, checked))
-    options.show(as_json, document, *shown)
+        shown.append(checked.table(chosen))
+
+    def draw(path: Path) -> None:
+        picture = plan_figures.plan_picture(problem.matrix, chosen, checked, placements)
+        plan_figures.draw_plan(picture, f"Plan for {products}, on {machine}", path)
+
+    item = {"matrix": matrix_document(problem.name, problem.sampled_structure), "plan": chosen}
+    item |= {"check": checked, "placements": placements}
+    columns = DOCUMENTS["plan" if placements is None else "plan --device DEVICE,DEVICE"]
+    return Output(columns, item, shown, notes, draw)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
+from sparsecast.cli.output import Output
 from sparsecast.cli.profile_choice import profile_for
 from sparsecast.cli.reading import read_question, shown_parts
 
+if TYPE_CHECKING:
+    from pathlib import Path
 
-@command("predict", Panel.FORECASTS)
+
+@command("predict", Panel.FORECASTS, figure=True, csv=True)
 def predict(
     matrix: options.QuestionArgument,
     profile: options.ProfileOption = None,
@@ -21,7 +24,7 @@ def predict(
     dtype: options.DtypeOption = None,
     device: options.ForecastDeviceOption = None,
     model: options.ModelOption = None,
-    as_met: options.AsMetOption = False,
+    no_drift_correction: options.NoDriftOption = False,
     probe: Annotated[
         bool,
         typer.Option(
@@ -29,65 +32,57 @@ def predict(
         ),
     ] = False,
     power_model: options.PowerModelOption = None,
-    figure: options.FigureOption = None,
-    as_json: options.JsonOption = False,
-) -> None:
-    """Forecast the time of one product in every format that suits the matrix, fastest first."""
+) -> Output:
+    """Forecast the time of one product in every format that suits the matrix, from fastest to slowest."""
     from sparsecast import api
     from sparsecast.features.structure import Structure
-    from sparsecast.reports import documents, tables, time_figures
+    from sparsecast.reports import time_figures
+    from sparsecast.results.columns import matrix_document
+    from sparsecast.results.prediction import DOCUMENTS
 
-    options.refuse_figure(figure)
+    asked: dict[str, Any] = {"threads": threads, "dtype": dtype, "device": device}
     probe_s = api.PROBE_S if probe else None
     if api.is_table(matrix):
-        api.refuse_probe(probe_s, as_met, device, has_matrix=False)
-        chosen_of = {"threads": threads, "dtype": dtype, "device": device}
-        _table(matrix, profile, chosen_of, model, as_met, figure, as_json)
-        return
+        api.refuse_probe(probe_s, no_drift_correction, device, has_matrix=False)
+        return _table(matrix, profile, asked, {"model": model, "as_met": no_drift_correction})
     name, found = read_question(matrix)
-    api.refuse_probe(probe_s, as_met, device, has_matrix=not isinstance(found, Structure))
-    chosen = profile_for(found, profile, threads, dtype, device)
-    asked: dict[str, Any] = {"threads": threads, "dtype": dtype, "device": device, "model": model}
-    asked["power_model"] = options.power_file(power_model)
+    api.refuse_probe(probe_s, no_drift_correction, device, has_matrix=not isinstance(found, Structure))
+    chosen = profile_for(found, profile, **asked)
+    asked |= {"model": model, "power_model": options.power_file(power_model)}
     with shown_parts():
-        prediction = api.predict(found, chosen, **asked, as_met=as_met, probe_s=probe_s)
-    options.warn(prediction.notes)
+        prediction = api.predict(found, chosen, **asked, as_met=no_drift_correction, probe_s=probe_s)
     title = f"Forecast of y = A x: {name} on {prediction.profile}"
-    if figure is not None:
-        panel = time_figures.TimePanel(
-            f"by the {prediction.model} model", time_figures.forecast_rows(prediction)
-        )
-        time_figures.draw_times([panel], title, "one product", figure)
-    table = tables.forecasts(title, prediction, prediction.refused)
-    options.show(as_json, documents.prediction(name, prediction), table)
+
+    def draw(path: Path) -> None:
+        rows = time_figures.forecast_rows(prediction)
+        panel = time_figures.TimePanel(f"by the {prediction.model} model", rows)
+        time_figures.draw_times([panel], title, "one product", path)
+
+    item = {"matrix": matrix_document(name, prediction.structure), "prediction": prediction}
+    return Output(DOCUMENTS["predict"], item, [prediction.table(title)], prediction.notes, draw)
 
 
-def _table(
-    path: str,
-    profile: str | None,
-    asked: dict[str, Any],
-    model: str | None,
-    as_met: bool,
-    figure: Path | None,
-    as_json: bool,
-) -> None:
+def _table(path: str, profile: str | None, asked: dict[str, Any], model: dict[str, Any]) -> Output:
     from sparsecast import api
-    from sparsecast.reports import documents, tables, time_figures
+    from sparsecast.reports import time_figures
     from sparsecast.reports.progress import counted_bar
+    from sparsecast.results.prediction import DOCUMENTS, TableForecasts
 
     structures, refused = api.read_table(path)
-    if figure is not None:
-        time_figures.refuse_many(figure, len(structures))
     chosen = profile_for(next(iter(structures.values())), profile, **asked)
-    found = {}
+    predictions = {}
     with counted_bar(options.screen(), "forecasting", len(structures)) as advance:
-        for name, prediction in api.predict_table(structures, chosen, **asked, model=model, as_met=as_met):
-            found[name] = prediction
+        for name, prediction in api.predict_table(structures, chosen, **asked, **model):
+            predictions[name] = prediction
             advance()
-    document = documents.table_of_forecasts(found, refused)
-    title = f"Forecasts on {chosen.name}"
-    if figure is not None:
-        panels = [time_figures.TimePanel(n, time_figures.forecast_rows(own)) for n, own in found.items()]
-        time_figures.draw_times(panels, title, "one product", figure)
-    options.warn(document["notes"])
-    options.show(as_json, document, tables.table_of_forecasts(title, found, refused))
+    forecasts = TableForecasts(predictions, refused)
+    table = forecasts.table()
+
+    def draw(figure: Path) -> None:
+        panels = [
+            time_figures.TimePanel(name, time_figures.forecast_rows(prediction))
+            for name, prediction in predictions.items()
+        ]
+        time_figures.draw_times(panels, table.title, "one product", figure)
+
+    return Output(DOCUMENTS["predict TABLE.csv"], forecasts, [table], forecasts.notes, draw)

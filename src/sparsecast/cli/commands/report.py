@@ -11,9 +11,11 @@ import typer
 
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
+from sparsecast.cli.output import Output
 from sparsecast.cli.profile_choice import profile_for
 from sparsecast.cli.reading import read_matrix, shown_parts
 from sparsecast.errors import InputError
+from sparsecast.system.texts import counted
 
 if TYPE_CHECKING:
     from sparsecast.machines.profile import Profile
@@ -42,9 +44,8 @@ def report(
     threads: options.ThreadsOption = None,
     dtype: options.DtypeOption = None,
     model: options.ModelOption = None,
-    as_json: options.JsonOption = False,
-) -> None:
-    """Write a page about a matrix, or about a collection, to look at and to send; no format is measured."""
+) -> Output:
+    """Write an HTML page about a matrix or a collection; no format is measured."""
     from sparsecast.reports.pages import rendering
     from sparsecast.reports.pages.drawing import drawing
 
@@ -56,10 +57,7 @@ def report(
     names = None if models is None or models == "all" else models.split(",")
     with drawing() as draw:  # before all that takes its time, so that it is ready then
         asked = _Asked(output, force, profile, question, names, draw)
-        if is_collection:
-            _of_collection(matrices, asked, as_json)
-        else:
-            _of_matrix(matrices[0], asked, as_json)
+        return _of_collection(matrices, asked) if is_collection else _of_matrix(matrices[0], asked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,37 +82,37 @@ class _Asked:
         return profile_for(matrix, self.profile, self.question["threads"], self.question["dtype"], None)
 
 
-def _of_matrix(matrix: str, asked: _Asked, as_json: bool) -> None:
+def _of_matrix(matrix: str, asked: _Asked) -> Output:
     from sparsecast import api
     from sparsecast.reports.pages import rendering
     from sparsecast.reports.pages.matrix_page import matrix_page
+    from sparsecast.results.reports import DOCUMENTS
 
-    found = read_matrix(matrix)
-    path = asked.path(found.name)
+    problem = read_matrix(matrix)
+    path = asked.path(problem.name)
     options.refuse_unwritable(path)
     options.refuse_taken(path, asked.force)
-    chosen = asked.profile_of(found)
+    chosen = asked.profile_of(problem)
     with shown_parts():
-        report = api.matrix_report(found, chosen, **asked.question)
-    options.warn(report.prediction.notes)
+        report = api.matrix_report(problem, chosen, **asked.question)
     written = rendering.write(matrix_page(report, asked.draw), path)
-    document = {"matrix": found.name, "profile": chosen.name, "path": str(path), "bytes": written}
-    options.show(as_json, document, f"{path}: {written / 1e6:.1f} MB; open it in a browser.")
+    item = {"matrix": problem.name, "profile": chosen.name, "path": str(path), "bytes": written}
+    shown = [f"{path}: {written / 1e6:.1f} MB; open it in a browser."]
+    return Output(DOCUMENTS["report"], item, shown, report.prediction.notes)
 
 
-def _of_collection(matrices: list[str], asked: _Asked, as_json: bool) -> None:
+def _of_collection(matrices: list[str], asked: _Asked) -> Output:
     """Write a page for each matrix into a folder, then the page that tells of all and links to them."""
     from sparsecast import api
-    from sparsecast.benchmark.replay import FOLDS
-    from sparsecast.matrices.reading import collected
-    from sparsecast.reports import documents
     from sparsecast.reports.pages import rendering
     from sparsecast.reports.pages.collection_page import collection_page
     from sparsecast.reports.pages.matrix_page import matrix_page
     from sparsecast.reports.progress import counted_bar
+    from sparsecast.results.reports import DOCUMENTS
+    from sparsecast.system.tabular import lines_of
 
-    fits = FOLDS * sum(len(each.compared) for each in api.chosen_models(asked.models))
-    problems, refused = api.named_problems(collected(matrices))
+    fits = api.fits_of(asked.models)
+    problems, refused = api.named_problems(matrices)
     path = asked.path(Path(matrices[0]).resolve().name)
     options.refuse_unwritable(path)
     folder = path.with_name(f"{path.stem}-pages")
@@ -132,20 +130,16 @@ def _of_collection(matrices: list[str], asked: _Asked, as_json: bool) -> None:
             advance()
     with counted_bar(options.screen(), "fitting", fits) as advance:
         scored: dict[str, Any] = {"model": asked.question["model"], "models": asked.models}
-        found = api.collection_report(matrices, reports, chosen, refused, **scored, on_fold=advance)
+        collection = api.collection_report(matrices, reports, chosen, refused, **scored, on_fold=advance)
     links = {name: quote(f"{folder.name}/{paths[name].name}") for name in reports}
-    written = rendering.write(collection_page(found, links, asked.draw), path)
-    unmeasured = found.unmeasured
-    document = {
-        "matrices": [
-            {"matrix": name, "path": str(paths[name]), "measured": name not in unmeasured} for name in reports
-        ],
-        "profile": chosen.name,
-        "path": str(path),
-        "bytes": written,
-        "models": documents.evaluation(found.evaluation)["models"],
-        "refused": refused,
-    }
-    measured = len(reports) - len(unmeasured)
-    said = f"{path}: {len(reports):,} matrices, {measured:,} of them measured; open it in a browser."
-    options.show(as_json, document, said, *(f"Left out: {name}: {why}" for name, why in refused.items()))
+    written = rendering.write(collection_page(collection, links, asked.draw), path)
+    unmeasured = collection.unmeasured
+    pages = [
+        {"matrix": name, "path": str(paths[name]), "measured": name not in unmeasured} for name in reports
+    ]
+    item = {"matrices": pages, "profile": chosen.name, "path": str(path), "bytes": written}
+    item |= {"evaluation": collection.evaluation, "refused": refused}
+    measured = f"{len(reports) - len(unmeasured):,} of them measured"
+    shown = [f"{path}: {counted(len(reports), 'matrix', 'matrices')}, {measured}; open it in a browser."]
+    left_out = (f"Left out: {line}" for line in lines_of(refused))
+    return Output(DOCUMENTS["report FOLDER"], item, [*shown, *left_out])

@@ -13,9 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsecast.distributed.communication import COLUMN, ROW, Collective
 from sparsecast.distributed.distributed_product import COMMUNICATION, LOCAL, DistributedProduct, Step
 from sparsecast.distributed.messages import free, pieces
 from sparsecast.distributed.products import PRODUCTS
+from sparsecast.matrices.partitioning.distribution import Distribution
+from sparsecast.matrices.partitioning.partition import Integers
 
 
 @PRODUCTS.register("2d")
@@ -23,6 +26,17 @@ class TwoD(DistributedProduct):
     """Product of the block, Reduce along the row of ranks to the diagonal, Bcast along the column."""
 
     is_2d = True
+
+    @classmethod
+    def communication(cls, distribution: Distribution) -> Sequence[Collective]:
+        """Return Reduce along the rows of ranks and Bcast along the columns, of the longest part."""
+        words = float(distribution.rows.max(initial=0))
+        return [Collective("reduce", words, ROW), Collective("bcast", words, COLUMN)]
+
+    @classmethod
+    def buffer_words(cls, distribution: Distribution) -> Integers:
+        """Return the length of the sums of a row of ranks."""
+        return distribution.rows
 
     def _prepare(self) -> None:
         self._row, self._column = divmod(self.part.rank, self.part.partition.parts)

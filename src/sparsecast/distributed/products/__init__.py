@@ -9,3 +9,8 @@ from sparsecast.system.registry import Registry
 PRODUCTS: Registry[type[DistributedProduct]] = Registry(
     "algorithm", "sparsecast.distributed.products", separator="-"
 )
+
+
+def default_algorithms() -> list[str]:
+    """Return the algorithms that are measured and forecast where none is named."""
+    return [name for name in PRODUCTS.names() if PRODUCTS.get(name).is_default]

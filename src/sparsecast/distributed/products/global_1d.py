@@ -12,14 +12,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsecast.distributed.communication import Collective
 from sparsecast.distributed.distributed_product import COMMUNICATION, LOCAL, DistributedProduct, Step
 from sparsecast.distributed.messages import pieces
 from sparsecast.distributed.products import PRODUCTS
+from sparsecast.matrices.partitioning.distribution import Distribution
 
 
 @PRODUCTS.register("global-1d")
 class Global1D(DistributedProduct):
     """Allgatherv of x, then the product of the rank's rows."""
+
+    gathers_x = True
+
+    @classmethod
+    def communication(cls, distribution: Distribution) -> Sequence[Collective]:
+        """Return Allgatherv, to which a rank contributes the mean part of x."""
+        return [Collective("allgatherv", distribution.shape[1] / distribution.ranks)]
 
     def _prepare(self) -> None:
         bounds = self.part.partition.column_bounds
@@ -28,10 +37,10 @@ class Global1D(DistributedProduct):
         self._windows = []
         for window in pieces(int(bounds[-1])):
             inside = np.clip(bounds, window.start, window.stop) - window.start
-            own = slice(
+            own_part = slice(
                 *(np.clip(bounds[self.part.rank :][:2], window.start, window.stop) - bounds[self.part.rank])
             )
-            self._windows.append((own, [self._whole[window], (np.diff(inside), inside[:-1])]))
+            self._windows.append((own_part, [self._whole[window], (np.diff(inside), inside[:-1])]))
         self._product = self._bound(self.part.matrix, self.configuration.format)
 
     @property
@@ -40,8 +49,8 @@ class Global1D(DistributedProduct):
         return [Step(COMMUNICATION, self._gather), Step(LOCAL, self._multiply)]
 
     def _gather(self, x: NDArray[Any], out: NDArray[Any]) -> None:
-        for own, target in self._windows:
-            self.comm.Allgatherv(x[own], target)
+        for own_part, target in self._windows:
+            self.comm.Allgatherv(x[own_part], target)
 
     def _multiply(self, x: NDArray[Any], out: NDArray[Any]) -> None:
         self._product(self._whole, out)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsecast.distributed.communication import Exchange
 from sparsecast.distributed.copies import add_at
 from sparsecast.distributed.distributed_product import (
     COMMUNICATION,
@@ -24,11 +25,25 @@ from sparsecast.distributed.halo import Halo
 from sparsecast.distributed.layout import local_layout
 from sparsecast.distributed.messages import wait_for
 from sparsecast.distributed.products import PRODUCTS
+from sparsecast.matrices.partitioning.distribution import Distribution
+from sparsecast.matrices.partitioning.partition import Integers
 
 
 @PRODUCTS.register("local-1d")
 class Local1D(DistributedProduct):
     """Local product, exchange point to point, remote product."""
+
+    has_remote = True
+
+    @classmethod
+    def communication(cls, distribution: Distribution) -> Sequence[Exchange]:
+        """Return the exchange of x."""
+        return [Exchange.of(distribution)]
+
+    @classmethod
+    def buffer_words(cls, distribution: Distribution) -> Integers:
+        """Return the words that are sent."""
+        return distribution.sent_words
 
     def _prepare(self) -> None:
         layout = local_layout(self.part)

@@ -22,6 +22,8 @@ from sparsecast.distributed.products.local_1d import Local1D
 class Local1DOverlap(Local1D):
     """Receives and sends begun, local product, what came awaited, remote product."""
 
+    overlaps = True
+
     def _prepare(self) -> None:
         super()._prepare()
         self._receives, self._sends = self._halo.persistent_messages()

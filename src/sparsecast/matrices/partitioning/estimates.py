@@ -8,7 +8,7 @@ import numpy as np
 
 from sparsecast.errors import InputError
 from sparsecast.matrices.partitioning.distribution import Distribution
-from sparsecast.matrices.partitioning.methods import METHODS, checked_ranks
+from sparsecast.matrices.partitioning.methods import GRID, METHODS, checked_ranks
 from sparsecast.matrices.partitioning.methods.graph import require_square
 from sparsecast.matrices.partitioning.methods.uniform_2d import square_root
 from sparsecast.matrices.partitioning.partition import Integers
@@ -51,7 +51,7 @@ def estimated_distribution(
     ranks = checked_ranks(ranks)
     METHODS.get(method)
     _check(rows, cols, method, dimension)
-    if method == "uniform-2d":
+    if method == GRID:
         return _blocks(rows, nnz, ranks)
     own_rows = _shares(rows, ranks)
     own_columns = own_rows if rows == cols else _shares(cols, ranks)
@@ -85,7 +85,7 @@ def estimated_distribution(
 
 
 def _check(rows: int, cols: int, method: str, dimension: int | None) -> None:
-    if method in ("metis", "uniform-2d"):
+    if method in ("metis", GRID):
         require_square((rows, cols), method)
     if dimension not in (None, *_INNER_NEIGHBOURS):
         raise InputError(f"dimension {dimension} of a mesh: expected 2 or 3; give one of them, or none")
@@ -115,7 +115,7 @@ def _blocks(rows: int, nnz: int, ranks: int) -> Distribution:
     block_rows, block_columns = np.repeat(own, parts), np.tile(own, parts)
     nothing = np.zeros(ranks, dtype=np.int64)
     return Distribution(
-        method="uniform-2d",
+        method=GRID,
         shape=(rows, rows),
         rows=block_rows,
         columns=block_columns,

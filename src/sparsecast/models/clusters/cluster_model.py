@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsecast.distributed.products import PRODUCTS
 from sparsecast.errors import ProfileError
 from sparsecast.machines.machine import Machine
 from sparsecast.matrices.partitioning.distribution import Distribution
@@ -19,6 +20,9 @@ Floats = NDArray[np.float64]
 
 #: What makes each part of a fit possible, for messages.
 ADD_MICROBENCHMARKS = "add them by `mpirun -n N sparsecast calibrate --ranks`"
+
+#: Formats whose bytes and work follow from counts. Another one needs times of products on a node.
+COUNTED_FORMATS = ("csr", "coo")
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,7 @@ class ClusterTraining:
 
     def of_kind(self, kind: str) -> list[MicroBenchmark]:
         """Return the micro-benchmarks of a kind, those with more ranks than cores left out."""
-        return [each for each in self.microbenchmarks if each.kind == kind and not each.is_oversubscribed]
+        return [point for point in self.microbenchmarks if point.kind == kind and not point.is_oversubscribed]
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,15 @@ class Question:
     deviation: float | None = None
     rank: int | None = None
 
+    def on_node(self, configuration: Configuration) -> list[LocalTime]:
+        """Return what the node model forecasts of the local part and, where it knows one, the remote part."""
+        remote = self.remote.get(configuration.remote_format)
+        return [self.local[configuration.format], *([] if remote is None else [remote])]
+
+    def bytes_on_node(self, configuration: Configuration) -> int:
+        """Return the bytes that a rank moves, by the node model."""
+        return sum(part.bytes for part in self.on_node(configuration))
+
 
 @dataclass(frozen=True)
 class ClusterForecast:
@@ -100,7 +113,7 @@ class ClusterForecast:
     terms : tuple of (str, float)
         The model's terms and their values.
     energy_j, energy_low_j, energy_high_j : float or None
-        Joules of one product on all nodes; None where nobody tells the power of a node.
+        Joules of one product on all nodes; None where the power of a node is unknown.
     """
 
     configuration: Configuration
@@ -146,20 +159,42 @@ class ClusterModel(ABC):
             If that does not suffice; the message names the command that adds it.
         """
 
-    def lacking(self, configuration: Configuration) -> str | None:
+    def lacking(self, configuration: Configuration, question: Question) -> str | None:
         """Return in words why it has no forecast for a Configuration; None where it has one."""
-        if self.algorithms is not None and configuration.algorithm not in self.algorithms:
-            return f"the {self.name} model covers {', '.join(self.algorithms)}; choose another model"
-        if self.formats is not None and configuration.format not in self.formats:
-            return f"the {self.name} model covers {', '.join(self.formats)}; choose another model"
+        for covered in self._not_covering(configuration):
+            return f"the {self.name} model covers {', '.join(covered)}; choose another model"
+        if configuration.format not in COUNTED_FORMATS and configuration.format not in question.local:
+            return (
+                f"format {configuration.format} has no forecast for a rank's part: expected times of it in "
+                f"the profile; calibrate, or name {' or '.join(COUNTED_FORMATS)}"
+            )
         return None
 
-    @abstractmethod
     def forecast(self, configurations: Sequence[Configuration], question: Question) -> list[ClusterForecast]:
         """Return a forecast of each Configuration that nothing is lacking for, in their order.
 
         All are of the partition and the ranks of the Distribution.
         """
+        return [
+            self._forecast(configuration, question)
+            for configuration in configurations
+            if self.lacking(configuration, question) is None
+        ]
+
+    @abstractmethod
+    def _forecast(self, configuration: Configuration, question: Question) -> ClusterForecast:
+        """Return the forecast of a Configuration that nothing is lacking for."""
+
+    def _not_covering(self, configuration: Configuration) -> Iterator[tuple[str, ...]]:
+        """Give what it covers, algorithms or formats, where that does not include the Configuration's."""
+        names = (configuration.algorithm, self.algorithms), (configuration.format, self.formats)
+        yield from (covered for name, covered in names if covered is not None and name not in covered)
+
+    def _learnable(self, training: ClusterTraining) -> Iterator[tuple[DistributedRecord, Question]]:
+        """Give the records that it may learn from, each with its Distribution."""
+        for record in training.records:
+            if not record.is_oversubscribed and not any(self._not_covering(record.configuration)):
+                yield record, Question(Distribution.from_dict(record.distribution))
 
     def insufficient(self, expected: str) -> ProfileError:
         """Return what is raised where measurements do not suffice."""
@@ -169,28 +204,15 @@ class ClusterModel(ABC):
 def memory_bytes(configuration: Configuration, question: Question) -> int:
     """Return the bytes of matrix, vectors and buffers of the rank that needs most.
 
-    COO, CSR and what the node model gives the bytes of are as stored; another format counts as CSR.
+    COO and CSR are counted; the bytes of another format are those that the node model gives for a rank.
     """
-    found = question.distribution
+    distribution, product = question.distribution, PRODUCTS.get(configuration.algorithm)
     value, index = VALUE_BYTES[configuration.dtype], configuration.index_bits // 8
-    rows, nnz = found.rows.astype(float), found.nnz.astype(float)
-    known = question.local.get(configuration.format)
-    row_words = nnz if configuration.format == "coo" else rows + 1
-    matrix = nnz * (value + index) + row_words * index
-    if known is not None and configuration.format not in ("csr", "coo"):
-        matrix = np.maximum(matrix, float(known.bytes))
-    vectors = rows * value
-    if configuration.algorithm == "global-1d":
-        vectors = vectors + found.shape[1] * value
+    nnz = distribution.nnz.astype(float)
+    if configuration.format in COUNTED_FORMATS:
+        row_words = nnz if configuration.format == "coo" else distribution.rows + 1
+        matrix = nnz * (value + index) + row_words * index
     else:
-        vectors = vectors + found.columns * value
-    if configuration.algorithm == "2d":
-        vectors = vectors + rows * value  # the sum of the row of ranks
-    elif configuration.algorithm != "global-1d":
-        vectors = vectors + (found.received_words + found.sent_words) * value
-    return int((matrix + vectors).max(initial=0.0))
-
-
-def distribution_of(record: DistributedRecord) -> Distribution:
-    """Return the Distribution that a record has as plain data; an InputError if that is damaged."""
-    return Distribution.from_dict(record.distribution)
+        matrix = np.full(len(nnz), float(question.bytes_on_node(configuration)))
+    words = distribution.rows + product.x_words(distribution) + product.buffer_words(distribution)
+    return int((matrix + words * value).max(initial=0.0))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sparsecast.distributed.products import PRODUCTS
 from sparsecast.machines.machine import Machine
 from sparsecast.matrices.partitioning.distribution import Distribution
 from sparsecast.models.clusters.cluster_model import Floats, Question
@@ -22,23 +23,23 @@ LINE_BYTES = 64
 _NEWTON_STEPS, _ALL = 25, 700.0
 
 
-def paper_bytes(configuration: Configuration, found: Distribution, *, zeroes_y: bool) -> Floats:
+def paper_bytes(configuration: Configuration, distribution: Distribution, *, zeroes_y: bool) -> Floats:
     """Return the bytes that each rank accesses in Table I; with `zeroes_y` COO sets y to zero first."""
     value, index = VALUE_BYTES[configuration.dtype], configuration.index_bits // 8
-    rows, nnz = found.rows.astype(float), found.nnz.astype(float)
+    rows, nnz = distribution.rows.astype(float), distribution.nnz.astype(float)
     is_coo = configuration.format == "coo"
     accessed = (nnz if is_coo else 2 * rows) * index + nnz * (index + value) + nnz * value
     accessed = accessed + (nnz if is_coo else rows) * value
     return np.asarray(accessed + rows * value if is_coo and zeroes_y else accessed)
 
 
-def streamed_bytes(configuration: Configuration, found: Distribution) -> Floats:
+def streamed_bytes(configuration: Configuration, distribution: Distribution) -> Floats:
     """Return the bytes that each rank moves in order: matrix, row pointers once, y.
 
     COO zeroes its y, and comes to its lines once more.
     """
     value, index = VALUE_BYTES[configuration.dtype], configuration.index_bits // 8
-    rows, nnz = found.rows.astype(float), found.nnz.astype(float)
+    rows, nnz = distribution.rows.astype(float), distribution.nnz.astype(float)
     matrix = nnz * (value + index)
     if configuration.format == "coo":
         touched = rows * -np.expm1(-nnz / np.maximum(rows, 1.0))  # rows with an entry, entries at random
@@ -55,13 +56,13 @@ class CacheShare:
     @classmethod
     def third_level(cls, machine: Machine) -> CacheShare:
         """Return the last level over the cores that share it (section III.C.1.c)."""
-        last = max(machine.caches, key=lambda each: each.level, default=None)
+        last = max(machine.caches, key=lambda cache: cache.level, default=None)
         return cls(0.0 if last is None else last.bytes / last.shared_by / LINE_BYTES)
 
     @classmethod
     def all_levels(cls, machine: Machine) -> CacheShare:
         """Return L2 and the share of L3: those of server processors do not hold the same lines."""
-        shares = [each.bytes / each.shared_by for each in machine.caches if each.level > 1]
+        shares = [cache.bytes / cache.shared_by for cache in machine.caches if cache.level > 1]
         return cls(sum(shares) / LINE_BYTES)
 
     def cold_misses(self, accesses: Floats, lines: Floats) -> Floats:
@@ -97,34 +98,31 @@ class CacheShare:
         return np.where(fits, 0.0, accesses * np.exp(-t))
 
 
-def x_lines(configuration: Configuration, found: Distribution) -> Floats:
-    """Return the cache lines that the x of each rank lies in."""
-    value = VALUE_BYTES[configuration.dtype]
-    words = found.columns.astype(float)
-    if configuration.algorithm != "2d":
-        words = words + found.received_words
-    return np.asarray(words * value / LINE_BYTES)
+def x_lines(configuration: Configuration, distribution: Distribution) -> Floats:
+    """Return the cache lines that the entries of x lie in that each rank reads."""
+    words = distribution.columns + distribution.received_words
+    return np.asarray(words * (VALUE_BYTES[configuration.dtype] / LINE_BYTES))
 
 
 def is_random(configuration: Configuration) -> bool:
     """Tell whether the columns of a rank's entries come in no order: 2D permutes at random."""
-    return configuration.algorithm == "2d"
+    return PRODUCTS.get(configuration.algorithm).is_2d
 
 
-def ordered_misses(configuration: Configuration, found: Distribution, cache: CacheShare) -> Floats:
+def ordered_misses(configuration: Configuration, distribution: Distribution, cache: CacheShare) -> Floats:
     """Return the misses of x in a matrix whose rows keep the order of its graph.
 
     The lines of the rank's own x come once a product, unless all that the rank touches stays in the cache.
-    Each entry from another rank lies in a line of its own in the x of global 1D, and in order in the
-    buffer of local 1D.
+    Each entry from another rank lies in a line of its own where a rank has all of x, and otherwise in order
+    in a buffer.
     """
     value = VALUE_BYTES[configuration.dtype]
-    lines = found.columns * (value / LINE_BYTES)
-    if configuration.algorithm == "global-1d":
-        lines = lines + np.minimum(found.received_words, found.remote_nnz)
+    lines = distribution.columns * (value / LINE_BYTES)
+    if PRODUCTS.get(configuration.algorithm).gathers_x:
+        lines = lines + distribution.received_words
     else:
-        lines = lines + found.received_words * (value / LINE_BYTES)
-    touched = streamed_bytes(configuration, found) / LINE_BYTES + lines
+        lines = lines + distribution.received_words * (value / LINE_BYTES)
+    touched = streamed_bytes(configuration, distribution) / LINE_BYTES + lines
     return np.where(touched <= cache.lines, 0.0, lines)
 
 
@@ -134,13 +132,13 @@ def mispredicted_rows(configuration: Configuration, question: Question) -> Float
     In a block at random the row lengths are Poisson's, and the most frequent one is what is predicted. In
     1D they are those of the matrix.
     """
-    found = question.distribution
-    rows = found.rows.astype(float)
+    distribution = question.distribution
+    rows = distribution.rows.astype(float)
     if configuration.format == "coo":
         return np.zeros_like(rows)
     if not is_random(configuration):
         return rows * (question.mispredicted_share or 0.0)
-    mean = found.nnz / np.maximum(rows, 1.0)
+    mean = distribution.nnz / np.maximum(rows, 1.0)
     return np.asarray(rows * (1 - _most_frequent(mean)))
 
 

@@ -17,6 +17,8 @@ from math import ceil, isqrt, log2
 
 import numpy as np
 
+from sparsecast.distributed.communication import ALL, COLUMN, ROW, Collective, Exchange
+from sparsecast.distributed.products import PRODUCTS
 from sparsecast.matrices.partitioning.distribution import Distribution
 from sparsecast.models.clusters.cluster_model import ClusterTraining, Floats
 from sparsecast.models.clusters.speeds import Measured, Memory, Messages
@@ -56,34 +58,26 @@ class Network:
     def __init__(self, training: ClusterTraining) -> None:
         self.memory = Memory(training.of_kind("triad"))
         self._messages = Messages(training.of_kind("ping-pong"))
-        composed = {
-            "allgatherv": self.allgatherv,
-            "reduce": self.reduce,
-            "bcast": self.bcast,
-        }
-        self.measured: dict[str, Measured] = {}
-        for kind in (*COLLECTIVES, "neighbour exchange"):
-            self.measured[kind] = Measured([], [])
-        for kind, compose in composed.items():
-            points = [each for each in training.of_kind(kind) if each.ranks > 1]
-            expected = [compose(float(m.bytes), Placement(m.ranks, m.nodes)) for m in points]
-            self.measured[kind] = _measured(points, expected)
-        points = [m for m in training.of_kind("neighbour exchange") if m.ranks > 1 and m.neighbours]
-        expected = [self._exchange_of(m) for m in points]
-        self.measured["neighbour exchange"] = _measured(points, expected)
+        self.measured = {kind: Measured([], []) for kind in (*COLLECTIVES, Exchange.kind)}
+        for kind in COLLECTIVES:
+            points = [point for point in training.of_kind(kind) if point.ranks > 1]
+            composed_s = [self.collective(kind, float(p.bytes), Placement(p.ranks, p.nodes)) for p in points]
+            self.measured[kind] = _measured(points, composed_s)
+        points = [p for p in training.of_kind(Exchange.kind) if p.ranks > 1 and p.neighbours]
+        self.measured[Exchange.kind] = _measured(points, [self._exchange_of(point) for point in points])
 
     @property
     def reaches_nodes(self) -> bool:
         """Whether messages between nodes were measured."""
         return self._messages.between is not None
 
-    def _exchange_of(self, found: MicroBenchmark) -> float:
-        messages = np.array([float(found.neighbours or 0)])
-        return float(self.exchange(messages * found.bytes, messages, Placement(found.ranks, found.nodes))[0])
+    def _exchange_of(self, point: MicroBenchmark) -> float:
+        messages = np.array([float(point.neighbours or 0)])
+        return float(self.exchange(messages * point.bytes, messages, Placement(point.ranks, point.nodes))[0])
 
     def _latency_s(self, nodes: int) -> float:
         lines = [self._messages.inside, self._messages.between if nodes > 1 else None]
-        return max(each.intercept for each in lines if each is not None)
+        return max(line.intercept for line in lines if line is not None)
 
     def _memory_s(self, received_bytes: Floats, on: Placement) -> Floats:
         return PASSES * received_bytes / self.memory.share(on.ranks_per_node, received_bytes)
@@ -100,37 +94,34 @@ class Network:
             return np.zeros_like(entering_bytes)
         return entering_bytes * self._messages.between.slope
 
-    def _collective_s(self, kind: str, received: float, entering: float, own: float, on: Placement) -> float:
-        if on.ranks < 2:
+    def collective(self, kind: str, own_bytes: float, on: Placement, group: str = ALL) -> float:
+        """Return the seconds of a collective of all ranks, or of all rows or columns of their grid at once.
+
+        Parameters
+        ----------
+        kind, group : str
+            As in a Collective.
+        own_bytes : float
+            Of the vector; in an allgatherv what each rank contributes.
+        on : Placement
+            Of all ranks.
+        """
+        ranks = on.ranks if group == ALL else isqrt(on.ranks)
+        if ranks < 2:
             return 0.0
-        received_s = self._inside_s(np.array([received]), on)
-        moved = float(np.maximum(received_s, self._link_s(np.array([entering]), on))[0])
-        latency = ceil(log2(on.ranks)) * self._latency_s(on.nodes)
-        return (latency + moved) * float(self.measured[kind].ratio(own))
-
-    def allgatherv(self, own_bytes: float, on: Placement) -> float:
-        """Return the seconds until each rank has what every rank contributes."""
-        received = own_bytes * (on.ranks - 1)
-        entering = own_bytes * (on.ranks - on.ranks_per_node)
-        return self._collective_s("allgatherv", received, entering, own_bytes, on)
-
-    def reduce(self, vector_bytes: float, on: Placement) -> float:
-        """Return the seconds until one rank has the sum of a vector."""
-        entering = vector_bytes if on.nodes > 1 else 0.0
-        return self._collective_s("reduce", vector_bytes, entering, vector_bytes, on)
-
-    def bcast(self, vector_bytes: float, on: Placement) -> float:
-        """Return the seconds until all ranks have the vector of one."""
-        entering = vector_bytes if on.nodes > 1 else 0.0
-        return self._collective_s("bcast", vector_bytes, entering, vector_bytes, on)
+        received = np.array([own_bytes * (ranks - 1 if kind == "allgatherv" else 1)])
+        entering = received * _entering_share(kind, on, group)
+        moved_s = float(np.maximum(self._inside_s(received, on), self._link_s(entering, on))[0])
+        latency_s = ceil(log2(ranks)) * self._latency_s(min(on.nodes, ranks))
+        return (latency_s + moved_s) * float(self.measured[kind].ratio(own_bytes))
 
     def exchange(self, received_bytes: Floats, messages: Floats, on: Placement) -> Floats:
         """Return the seconds of each rank's messages from and to its neighbours, point to point."""
         entering = received_bytes * on.ranks_per_node * self._between_share(messages, on)
         moved = np.maximum(self._inside_s(received_bytes, on), self._link_s(entering, on))
         a_message = received_bytes / np.maximum(messages, 1.0)
-        found = messages * self._latency_s(on.nodes) + moved
-        return np.asarray(found * self.measured["neighbour exchange"].ratio(a_message))
+        seconds = messages * self._latency_s(on.nodes) + moved
+        return np.asarray(seconds * self.measured[Exchange.kind].ratio(a_message))
 
     @staticmethod
     def _between_share(messages: Floats, on: Placement) -> Floats:
@@ -144,46 +135,43 @@ class Network:
         beyond = 1 - (on.ranks_per_node - 1) / np.maximum(messages, 1.0)
         return np.asarray(np.maximum(beyond, 1 / np.sqrt(on.ranks_per_node)))
 
-    def terms(self, configuration: Configuration, found: Distribution) -> dict[str, Floats]:
-        """Return the seconds of each rank in each part of a product's communication."""
+    def terms(self, configuration: Configuration, distribution: Distribution) -> dict[str, Floats]:
+        """Return the seconds of each rank in each kind of a product's communication."""
         on = Placement(configuration.ranks, configuration.nodes)
         value = VALUE_BYTES[configuration.dtype]
-        if configuration.algorithm == "global-1d":
-            time_s = self.allgatherv(found.shape[1] * value / on.ranks, on)
-            return {"allgatherv": np.full(found.ranks, time_s)}
-        if configuration.algorithm == "2d":
-            return self._grid_terms(value * float(found.rows.max(initial=0)), on, found.ranks)
-        messages = np.maximum(found.received_messages, found.sent_messages).astype(float)
-        words = np.maximum(found.received_words, found.sent_words).astype(float)
-        packed = PACKED_WORDS * value * found.sent_words.astype(float)
-        packed_s = packed / self.memory.share(on.ranks_per_node, packed)
-        return {"exchange": self.exchange(words * value, messages, on) + packed_s}
-
-    def _grid_terms(self, vector_bytes: float, on: Placement, ranks: int) -> dict[str, Floats]:
-        """Return Reduce along the rows and Bcast along the columns of a grid, all of them at once."""
-        side = isqrt(on.ranks)
-        if side < 2:
-            return {"reduce": np.zeros(ranks), "bcast": np.zeros(ranks)}
-        k = on.ranks_per_node
-        # Rows that lie on two nodes enter one of them; columns enter all nodes but their root's.
-        rows_cross = on.nodes > 1 and not (k % side == 0 or on.nodes == 1)
-        columns = min(side, k) * (1 - 1 / on.nodes)
-        reduce_s = self._in_grid("reduce", vector_bytes, float(rows_cross), side, on)
-        bcast_s = self._in_grid("bcast", vector_bytes, columns, side, on)
-        return {"reduce": np.full(ranks, reduce_s), "bcast": np.full(ranks, bcast_s)}
-
-    def _in_grid(self, kind: str, vector_bytes: float, entering: float, side: int, on: Placement) -> float:
-        group = Placement(side, min(on.nodes, side))
-        moved = np.maximum(
-            self._inside_s(np.array([vector_bytes]), on),
-            self._link_s(np.array([vector_bytes * entering]), on),
-        )
-        latency = ceil(log2(side)) * self._latency_s(group.nodes)
-        return (latency + float(moved[0])) * float(self.measured[kind].ratio(vector_bytes))
+        seconds: dict[str, Floats] = {}
+        for part in PRODUCTS.get(configuration.algorithm).communication(distribution):
+            if isinstance(part, Collective):
+                name = part.kind
+                one_s = self.collective(part.kind, value * part.words, on, part.group)
+                part_s = np.full(distribution.ranks, part.calls * one_s)
+            else:
+                name = "exchange"
+                packed = PACKED_WORDS * value * part.packed_words.astype(float)
+                packed_s = packed / self.memory.share(on.ranks_per_node, packed)
+                words, messages = part.words.astype(float), part.messages.astype(float)
+                part_s = self.exchange(words * value, messages, on) + packed_s
+            seconds[name] = seconds.get(name, 0.0) + part_s
+        return seconds
 
 
-def _measured(points: list[MicroBenchmark], expected: list[float]) -> Measured:
+def _entering_share(kind: str, on: Placement, group: str) -> float:
+    """Return how much enters a node, over what one rank receives.
+
+    Rows of the grid that lie on two nodes enter one of them; columns enter all nodes but their root's.
+    """
+    if on.nodes == 1:
+        return 0.0
+    on_node, side = on.ranks_per_node, isqrt(on.ranks)
+    if group == ROW:
+        return float(on_node % side != 0)
+    if group == COLUMN:
+        return min(side, on_node) * (1 - 1 / on.nodes)
+    return (on.ranks - on_node) / (on.ranks - 1) if kind == "allgatherv" else 1.0
+
+
+def _measured(points: list[MicroBenchmark], composed_s: list[float]) -> Measured:
     return Measured(
-        [float(each.bytes) for each in points],
-        [each.time_s / composed for each, composed in zip(points, expected, strict=True)],
+        [float(point.bytes) for point in points],
+        [point.time_s / seconds for point, seconds in zip(points, composed_s, strict=True)],
     )

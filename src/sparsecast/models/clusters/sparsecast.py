@@ -22,17 +22,17 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsecast.distributed.products import PRODUCTS
 from sparsecast.matrices.problem import group_of
 from sparsecast.models.clusters import CLUSTER_MODELS
 from sparsecast.models.clusters.cluster_model import (
     ADD_MICROBENCHMARKS,
+    COUNTED_FORMATS,
     ClusterForecast,
     ClusterModel,
     ClusterTraining,
     Floats,
-    LocalTime,
     Question,
-    distribution_of,
     memory_bytes,
 )
 from sparsecast.models.clusters.local_work import (
@@ -69,9 +69,6 @@ _Key = tuple[str, str, str]
 
 #: Words that pass memory for each sum that is added to y by its row: index, sum, y twice.
 ADDED_WORDS = 4
-
-#: Algorithms whose messages travel while they compute, between nodes.
-OVERLAPPING = ("local-1d-overlap", "petsc")
 
 
 @dataclass(frozen=True)
@@ -135,25 +132,25 @@ class SparsecastClusterModel(ClusterModel):
                 )
         self.network_ = Network(training)
         self.cache_ = CacheShare.all_levels(training.machine)
-        self.fma_s_ = min((each.time_s for each in training.of_kind("fma")), default=0.0)
+        self.fma_s_ = min((point.time_s for point in training.of_kind("fma")), default=0.0)
         self.factors_: dict[_Key, tuple[float, ...]] = {}
         self.ratios_: dict[_Key, tuple[float, float]] = {}
         self.beside_node_: dict[_Key, tuple[float, float, float]] = {}
-        own: dict[_Key, list[DistributedRecord]] = {}
-        for record in training.records:
-            if not record.is_oversubscribed and self.lacking(record.configuration) is None:
-                for key in _keys(record.configuration):
-                    own.setdefault(key, []).append(record)
-        for key, records in own.items():
-            if len(records) >= LEAST_RECORDS:
-                self._learn(key, records)
-                self._learn_communication(key, [record for record in records if record.parts_s])
+        measured: dict[_Key, list[tuple[DistributedRecord, Question]]] = {}
+        for record, question in self._learnable(training):
+            if self._reaches(record.configuration):
+                for key in _keys(record.configuration, question):
+                    measured.setdefault(key, []).append((record, question))
+        for key, pairs in measured.items():
+            if len(pairs) >= LEAST_RECORDS:
+                if key[1] in COUNTED_FORMATS:
+                    self._learn(key, pairs)
+                self._learn_communication(key, [pair for pair in pairs if pair[0].parts_s])
         return self
 
-    def _learn(self, key: _Key, records: Sequence[DistributedRecord]) -> None:
-        counts = np.array(
-            [self._parts(r.configuration, Question(distribution_of(r))).counts for r in records]
-        )
+    def _learn(self, key: _Key, pairs: Sequence[tuple[DistributedRecord, Question]]) -> None:
+        records = [record for record, _ in pairs]
+        counts = np.array([self._parts(record.configuration, question).counts for record, question in pairs])
         measured = np.array([record.time_s for record in records])
         overlaps = np.array([_overlaps(record.configuration) for record in records])
         self.factors_[key] = tuple(_factors(counts, measured, self.prior_weight).tolist())
@@ -168,37 +165,38 @@ class SparsecastClusterModel(ClusterModel):
         if len(set(groups.tolist())) >= LEAST_GROUPS and len(ratios) > 1:
             self.ratios_[key] = prediction_interval(ratios)
 
-    def _learn_communication(self, key: _Key, records: Sequence[DistributedRecord]) -> None:
+    def _learn_communication(self, key: _Key, pairs: Sequence[tuple[DistributedRecord, Question]]) -> None:
         """Learn what products take beyond the computation of their slowest rank, over what is composed."""
         ratios = []
-        for record in records:
-            composed = sum(self._parts(record.configuration, Question(distribution_of(record))).counts[1:])
-            if composed > 0:
-                ratios.append(max(record.time_s - _computed_s(record), 0.0) / composed)
+        for record, question in pairs:
+            composed_s = sum(self._longest_messages(record.configuration, question).values())
+            if composed_s > 0:
+                ratios.append(max(record.time_s - _computed_s(record), 0.0) / composed_s)
         if len(ratios) >= LEAST_RECORDS:
             low, high = np.quantile(ratios, (0.05, 0.95))
             self.beside_node_[key] = float(np.median(ratios)), float(low), float(high)
 
-    def lacking(self, configuration: Configuration) -> str | None:
-        """Return why it has no forecast: messages between nodes that nobody measured."""
-        if configuration.nodes > 1 and not self.network_.reaches_nodes:
+    def _reaches(self, configuration: Configuration) -> bool:
+        """Tell whether messages between as many nodes can be forecast."""
+        return configuration.nodes == 1 or self.network_.reaches_nodes
+
+    def lacking(self, configuration: Configuration, question: Question) -> str | None:
+        """Return why it has no forecast: unmeasured messages between nodes."""
+        if not self._reaches(configuration):
             return (
                 f"{configuration.nodes} nodes: expected a ping-pong between two in the profile; "
                 f"{ADD_MICROBENCHMARKS} on two nodes, or ask for the ranks of one"
             )
-        return super().lacking(configuration)
-
-    def forecast(self, configurations: Sequence[Configuration], question: Question) -> list[ClusterForecast]:
-        """Return the time of the slowest rank in each Configuration."""
-        return [self._forecast(each, question) for each in configurations if self.lacking(each) is None]
+        return super().lacking(configuration, question)
 
     def _forecast(self, configuration: Configuration, question: Question) -> ClusterForecast:
+        """Return the time of the slowest rank."""
         has_node = configuration.format in question.local
-        known = self.beside_node_ if has_node else self.factors_
-        key = next((key for key in _keys(configuration) if key in known), None)
+        learned = self.beside_node_ if has_node else self.factors_
+        key = next((key for key in _keys(configuration, question) if key in learned), None)
         parts = self._parts(configuration, question)
         counts = np.array(parts.counts)
-        scatter = self._scatter(configuration)
+        scatter = self._scatter(configuration, question)
         if key is not None and has_node:
             middle, low, high = self.beside_node_[key]
             counts[1:] *= middle
@@ -207,7 +205,7 @@ class SparsecastClusterModel(ClusterModel):
             counts = counts * self.factors_[key]
         computation_s, communication_s = float(counts[0]), float(counts[1:].sum())
         time_s = float(_together(counts[None, :], _overlaps(configuration))[0])
-        found = ClusterForecast(
+        forecast = ClusterForecast(
             configuration,
             max(time_s, float(np.finfo(float).tiny)),
             None,
@@ -218,96 +216,97 @@ class SparsecastClusterModel(ClusterModel):
             tuple({**parts.work, **parts.messages}.items()),
         )
         if not has_node:
-            return found.within(*self.ratios_[key]) if key in self.ratios_ else found
+            return forecast.within(*self.ratios_[key]) if key in self.ratios_ else forecast
         if parts.low_s is None or parts.high_s is None or scatter is None:
-            return found
+            return forecast
         low_s, high_s = (
             parts.low_s + communication_s * scatter[0],
             parts.high_s + communication_s * scatter[1],
         )
-        return replace(found, low_s=min(low_s, found.time_s), high_s=max(high_s, found.time_s))
+        return replace(forecast, low_s=min(low_s, forecast.time_s), high_s=max(high_s, forecast.time_s))
 
-    def _scatter(self, configuration: Configuration) -> tuple[float, float] | None:
+    def _scatter(self, configuration: Configuration, question: Question) -> tuple[float, float] | None:
         """Return how far measured collectives of the kinds of an algorithm are from their medians."""
         if configuration.ranks == 1:
             return 1.0, 1.0
-        kinds = {"global-1d": ("allgatherv",), "2d": ("reduce", "bcast")}
-        found = [
-            self.network_.measured[kind].scatter
-            for kind in kinds.get(configuration.algorithm, ("neighbour exchange",))
-        ]
-        known = [each for each in found if each is not None]
-        if len(known) < len(found):
+        parts = PRODUCTS.get(configuration.algorithm).communication(question.distribution)
+        scatters = [self.network_.measured[part.kind].scatter for part in parts]
+        known = [scatter for scatter in scatters if scatter is not None]
+        if len(known) < len(scatters):
             return None
         return min(low for low, _ in known), max(high for _, high in known)
 
     def _parts(self, configuration: Configuration, question: Question) -> _Parts:
         """Return what the slowest rank spends in computation and communication, before any factor."""
-        work = self._work(configuration, question)
+        if configuration.format in question.local:
+            work = self._on_node(configuration, question)
+            ends = (None if end is None else end + work["waiting"] for end in _ends(configuration, question))
+            return _Parts(work, self._longest_messages(configuration, question), *ends)
+        work_of_ranks = self._work(configuration, question)
         messages = self.network_.terms(configuration, question.distribution)
-        if configuration.format not in question.local:
-            counts = np.column_stack([sum(work.values()), *messages.values()])
-            slowest = int(np.argmax(_together(counts, _overlaps(configuration))))
-            sent = {name: float(values[slowest]) for name, values in messages.items()}
-            return _Parts({name: float(values[slowest]) for name, values in work.items()}, sent)
-        # A rank whose messages take long holds up those that wait for them.
-        sent = {name: float(values.max()) for name, values in messages.items()}
-        local = self._on_node(configuration, question)
-        ends = (None if end is None else end + local["waiting"] for end in _ends(configuration, question))
-        return _Parts(local, sent, *ends)
+        counts = np.column_stack([sum(work_of_ranks.values()), *messages.values()])
+        slowest = int(np.argmax(_together(counts, _overlaps(configuration))))
+        return _Parts(
+            {name: float(seconds[slowest]) for name, seconds in work_of_ranks.items()},
+            {name: float(seconds[slowest]) for name, seconds in messages.items()},
+        )
+
+    def _longest_messages(self, configuration: Configuration, question: Question) -> dict[str, float]:
+        """Return the longest communication of a rank: it holds up those that wait for its messages."""
+        terms = self.network_.terms(configuration, question.distribution)
+        return {name: float(seconds.max()) for name, seconds in terms.items()}
 
     def _work(self, configuration: Configuration, question: Question) -> dict[str, Floats]:
         """Return the seconds of each rank's computation by physics alone."""
-        found = question.distribution
+        distribution = question.distribution
         on = Placement(configuration.ranks, configuration.nodes)
-        streamed = streamed_bytes(configuration, found)
+        streamed = streamed_bytes(configuration, distribution)
         share = self.network_.memory.share(on.ranks_per_node, streamed)
         return {
             "streams": streamed / share,
             "misses": self._misses(configuration, question) * LINE_BYTES / share,
             "row ends": mispredicted_rows(configuration, question) * MISPREDICTION_S,
-            "sums": np.maximum(self.fma_s_, ENTRY_S) * found.nnz,
+            "sums": np.maximum(self.fma_s_, ENTRY_S) * distribution.nnz,
         }
 
     def _misses(self, configuration: Configuration, question: Question) -> Floats:
-        found = question.distribution
+        distribution = question.distribution
         if not is_random(configuration):
-            return ordered_misses(configuration, found, self.cache_)
-        accesses = found.nnz.astype(float)
-        others = streamed_bytes(configuration, found) / LINE_BYTES / np.maximum(accesses, 1.0)
-        return self.cache_.warm_misses(accesses, x_lines(configuration, found), others)
+            return ordered_misses(configuration, distribution, self.cache_)
+        accesses = distribution.nnz.astype(float)
+        others = streamed_bytes(configuration, distribution) / LINE_BYTES / np.maximum(accesses, 1.0)
+        return self.cache_.warm_misses(accesses, x_lines(configuration, distribution), others)
 
     def _on_node(self, configuration: Configuration, question: Question) -> dict[str, float]:
         """Return what the node model says of a rank, its waiting for memory, and its additions to y."""
-        on = Placement(configuration.ranks, configuration.nodes)
-        found = question.distribution
-        local, remote = _local_times(configuration, question)
-        most = int(np.argmax(found.nnz)) if question.rank is None else question.rank
-        streamed = streamed_bytes(configuration, found)[most : most + 1]
-        touched = streamed + x_lines(configuration, found)[most] * LINE_BYTES
-        alone, shared = (self.network_.memory.share(k, touched) for k in (1, on.ranks_per_node))
+        distribution, memory = question.distribution, self.network_.memory
+        on_node = Placement(configuration.ranks, configuration.nodes).ranks_per_node
+        rank = int(np.argmax(distribution.nnz)) if question.rank is None else question.rank
+        if configuration.format in COUNTED_FORMATS:
+            streamed = streamed_bytes(configuration, distribution)[rank : rank + 1]
+        else:
+            streamed = np.array([float(question.bytes_on_node(configuration))])
+        touched = streamed + x_lines(configuration, distribution)[rank] * LINE_BYTES
         fits = float(touched[0]) <= self.cache_.lines * LINE_BYTES
-        waiting = 0.0 if fits else float((streamed * np.maximum(1 / shared - 1 / alone, 0.0))[0])
-        terms = {"local": local.time_s, "waiting": waiting}
-        if remote is None:
+        slower = np.maximum(1 / memory.share(on_node, touched) - 1 / memory.share(1, touched), 0.0)
+        local, *remote = question.on_node(configuration)
+        terms = {"local": local.time_s, "waiting": 0.0 if fits else float((streamed * slower)[0])}
+        if not remote:
             return terms
-        added = min(found.rows[most], found.remote_nnz[most]) * ADDED_WORDS * VALUE_BYTES[configuration.dtype]
-        share = self.network_.memory.share(on.ranks_per_node, np.array([float(added)]))
-        return {**terms, "remote": remote.time_s, "additions": float((added / share)[0])}
-
-
-def _local_times(configuration: Configuration, question: Question) -> tuple[LocalTime, LocalTime | None]:
-    return question.local[configuration.format], question.remote.get(configuration.remote_format)
+        added = min(distribution.rows[rank], distribution.remote_nnz[rank]) * ADDED_WORDS
+        added_bytes = np.array([float(added * VALUE_BYTES[configuration.dtype])])
+        additions_s = float((added_bytes / memory.share(on_node, added_bytes))[0])
+        return {**terms, "remote": remote[0].time_s, "additions": additions_s}
 
 
 def _ends(configuration: Configuration, question: Question) -> tuple[float | None, float | None]:
     """Return the interval of the local and the remote part; None where either has none."""
-    parts = [each for each in _local_times(configuration, question) if each is not None]
-    lows, highs = [each.low_s for each in parts], [each.high_s for each in parts]
-    known = [each for each in lows if each is not None], [each for each in highs if each is not None]
-    if len(known[0]) < len(parts) or len(known[1]) < len(parts):
+    parts = question.on_node(configuration)
+    lows = [part.low_s for part in parts if part.low_s is not None]
+    highs = [part.high_s for part in parts if part.high_s is not None]
+    if len(lows) < len(parts) or len(highs) < len(parts):
         return None, None
-    return sum(known[0]), sum(known[1])
+    return sum(lows), sum(highs)
 
 
 def _computed_s(record: DistributedRecord) -> float:
@@ -319,7 +318,7 @@ def _computed_s(record: DistributedRecord) -> float:
 
 def _overlaps(configuration: Configuration) -> bool:
     """Tell whether messages travel while ranks compute: inside a node it is the ranks that copy them."""
-    return configuration.algorithm in OVERLAPPING and configuration.nodes > 1
+    return PRODUCTS.get(configuration.algorithm).overlaps and configuration.nodes > 1
 
 
 def _together(counts: Floats, overlaps: bool | NDArray[np.bool_]) -> Floats:
@@ -341,13 +340,14 @@ def _factors(counts: Floats, measured: Floats, prior_weight: float) -> Floats:
     return common * nonnegative(relative, target)
 
 
-def _keys(configuration: Configuration) -> list[_Key]:
+def _keys(configuration: Configuration, question: Question) -> list[_Key]:
     """Return what a Configuration may learn from, the most alike first.
 
     Libraries gather from an even number of ranks by exchanges of neighbours, and from an odd one in a ring
     (Open MPI does, for long vectors), so these are learned apart, where both were measured.
     """
     key = configuration.algorithm, configuration.format
-    if configuration.algorithm != "global-1d":
+    parts = PRODUCTS.get(configuration.algorithm).communication(question.distribution)
+    if all(part.kind != "allgatherv" for part in parts):
         return [(*key, "")]
     return [(*key, "odd" if configuration.ranks % 2 else "even"), (*key, "")]

@@ -86,43 +86,33 @@ def block_forecast(
             f"{problem.name} has {problem.matrix.nnz} entries: expected at least one block of {BLOCK_ENTRIES}"
             f"; forecast it with sparsecast predict"
         )
-    threads = 1 if threads is None else threads
-    profile, target = question(problem, profile, threads, None, None)
-    asked = None if network is None else _asked_network(problem, profile, network)
-    if asked is not None and not asked.is_energy:
-        return _forecast(problem, profile.name, str(network), asked.values)
+    profile, target = question(problem, profile, 1 if threads is None else threads, None, None)
+    quantity, values = (None, None) if network is None else _of_network(problem, profile, network)
+    if quantity == "time" and values is not None:
+        return _forecast(problem, profile.name, str(network), values)
     session = Session.of(problem, profile, target, Blocks.name, transfers=False)
-    model, found = cast(Blocks, session.model), session.structure(problem)
-    [candidate] = (way for way in session.choice(found).candidates if way.format == "csr")
+    model, structure = cast(Blocks, session.model), session.structure(problem)
+    [candidate] = (way for way in session.choice(structure).candidates if way.format == "csr")
     indptr, indices = problem.matrix.indptr, problem.matrix.indices
-    numbers = np.arange(whole_blocks(found.nnz))
-    ns = model.block_ns(candidate, found, describe_blocks(indptr, indices, numbers))
-    call_s = float(model.terms(candidate, RowBlocks.of(found))["call"][0])
+    numbers = np.arange(whole_blocks(structure.nnz))
+    ns = model.block_ns(candidate, structure, describe_blocks(indptr, indices, numbers))
+    call_s = float(model.terms(candidate, RowBlocks.of(structure))["call"][0])
     forecast = _forecast(problem, profile.name, model.name, ns, call_s)
-    if asked is None:
+    if values is None:
         return forecast
-    both = f"{model.name}, {network}"
-    joules = float(asked.values.mean()) * found.nnz * 1e-9
-    return replace(forecast, network=both, nj=asked.values, energy_j=joules)
+    energy_j = float(values.mean()) * structure.nnz * 1e-9
+    return replace(forecast, network=f"{model.name}, {network}", nj=values, energy_j=energy_j)
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """What a network tells of each block: nanoseconds, or nanojoules, an entry."""
-
-    is_energy: bool
-    values: Floats
-
-
-def _asked_network(problem: Problem, profile: Profile, path: Path) -> _Asked:
-    """Ask a network of PyTorch about every block."""
+def _of_network(problem: Problem, profile: Profile, path: Path) -> tuple[str, Floats]:
+    """Return what a network of PyTorch forecasts of every block, ``"time"`` or ``"energy"``, an entry."""
     from sparsecast.papers.barreda_2020.networks.dataset import asked_blocks
     from sparsecast.papers.barreda_2020.networks.training import forecasts
     from sparsecast.papers.barreda_2020.networks.weights import load_network
 
     network, card = load_network(path, profile.machine.name)
     values = forecasts(network, asked_blocks(problem, profile.machine)).astype(np.float64)
-    return _Asked(card.quantity == "energy", values)
+    return "energy" if card.quantity == "energy" else "time", values
 
 
 def _forecast(problem: Problem, profile: str, network: str, ns: Floats, call_s: float = 0.0) -> BlockForecast:

@@ -6,7 +6,6 @@ whole groups can be left out of a fit.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import zipfile
@@ -25,11 +24,6 @@ Floats = NDArray[np.float32]
 
 #: Raised when the same blocks would get other labels.
 LABELS_VERSION = 1
-
-_ARRAYS = ("features", "streaming_ns", "streaming_again_ns", "hot_blocks", "hot_ns", "hot_again_ns")
-
-#: Joules, which files of Sparsecast before them lack.
-_ENERGY_ARRAYS = ("energy_blocks", "energy_nj", "energy_again_nj")
 
 
 @dataclass(frozen=True)
@@ -97,12 +91,6 @@ class BlockLabels:
         """Number of blocks."""
         return len(self.streaming_ns)
 
-    def facts(self) -> dict[str, Any]:
-        """Return what is no array, as plain data."""
-        arrays = (*_ARRAYS, *_ENERGY_ARRAYS)
-        names = [field.name for field in dataclasses.fields(self) if field.name not in arrays]
-        return {"labels_version": LABELS_VERSION, **{name: getattr(self, name) for name in names}}
-
 
 def labels_folder(machine: str) -> Path:
     """Return the folder of the labels of a machine; it need not exist."""
@@ -118,47 +106,46 @@ def labels_path(machine: str, matrix: str, dtype: str) -> Path:
 def keep_labels(labels: BlockLabels) -> Path:
     """Keep the labels of a matrix in the data folder, in the place of older ones."""
     path = labels_path(labels.machine, labels.matrix, labels.dtype)
-    arrays = {name: getattr(labels, name) for name in (*_ARRAYS, *_ENERGY_ARRAYS)}
+    arrays: dict[str, Any] = {
+        name: value for name, value in vars(labels).items() if isinstance(value, np.ndarray)
+    }
+    facts = {name: value for name, value in vars(labels).items() if name not in arrays}
+    text = json.dumps({"labels_version": LABELS_VERSION, **facts})
 
     def write(temporary: Path) -> None:
         with temporary.open("wb") as stream:
-            np.savez_compressed(stream, facts=np.array(json.dumps(labels.facts())), **arrays)
+            np.savez_compressed(stream, facts=np.array(text), **arrays)
 
     write_atomically(path, write)
     return path
 
 
-def read_labels(path: Path) -> BlockLabels | None:
-    """Return the labels of a file; None where another version made them.
+def read_labels(path: Path) -> BlockLabels:
+    """Return the labels of a file.
 
     Raises
     ------
     StorageError
-        If it is damaged.
+        If it is damaged, or another version made it.
     """
     try:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
-            facts = json.loads(str(stored["facts"]))
-            if facts.pop("labels_version") != LABELS_VERSION:
-                return None
-            if "energy_source" not in facts:
-                facts = {**facts, "energy_source": None}
-                facts.pop("energy_nj", None)
-            none = np.zeros(0, dtype=np.float32)
-            energy = {name: stored.get(name, none) for name in _ENERGY_ARRAYS}
-            return BlockLabels(**facts, **{name: stored[name] for name in _ARRAYS}, **energy)
+            arrays = {name: stored[name] for name in stored.files}
+            facts = json.loads(str(arrays.pop("facts")))
+            version = facts.pop("labels_version")
+            if version != LABELS_VERSION:
+                raise ValueError(f"labels of version {version}")
+            return BlockLabels(**facts, **arrays)
     except (OSError, KeyError, TypeError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise StorageError(
-            f"{path}: expected labels of blocks, found something else ({error}); delete it and label again"
+            f"{path}: expected labels of blocks of version {LABELS_VERSION}, found something else ({error}); "
+            f"delete it and label again"
         ) from error
 
 
 def kept_labels(machine: str, dtype: str | None = None) -> Iterator[BlockLabels]:
     """Give all labels of a machine in the order of their files, of one type of values or of all."""
-    for path in sorted(labels_folder(machine).glob(f"*-{dtype or '*'}.npz")):
-        found = read_labels(path)
-        if found is not None:
-            yield found
+    return map(read_labels, sorted(labels_folder(machine).glob(f"*-{dtype or '*'}.npz")))
 
 
 def labels_digest(machine: str, dtype: str) -> str:

@@ -18,7 +18,13 @@ from sparsecast.machines.storage import ensure_writable
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.reading import collected
 from sparsecast.measuring.energy import Meter
-from sparsecast.papers.barreda_2020.label_files import BlockLabels, keep_labels, labels_path, read_labels
+from sparsecast.papers.barreda_2020.label_files import (
+    BlockLabels,
+    keep_labels,
+    labels_folder,
+    labels_path,
+    read_labels,
+)
 from sparsecast.papers.barreda_2020.labels import (
     DEFAULT_LABEL_EFFORT,
     LabelEffort,
@@ -60,7 +66,7 @@ class Labelling:
     @property
     def blocks(self) -> int:
         """Blocks that were labelled."""
-        return sum(each.blocks for each in self.labelled)
+        return sum(labels.blocks for labels in self.labelled)
 
 
 def label(
@@ -105,7 +111,7 @@ def label(
     if dtype not in (None, "float64", "float32"):
         raise InputError(f"labels of {dtype} values: expected float64 or float32; name one of them")
     machine, start_s = machine_of(PROCESSOR), perf_counter()
-    ensure_writable(labels_path(machine.name, "", "").parent)
+    ensure_writable(labels_folder(machine.name))
     meter = meter or DEVICES.get(PROCESSOR).meter()
     problems = _problems(matrices) if matrices else _of_profile()
     done, number = Labelling(), 0
@@ -114,40 +120,29 @@ def label(
             if budget_s is not None and perf_counter() - start_s >= budget_s:
                 done.left = len(problems) - number
                 break
-            on_matrix(problem.name, _label(problem, _Asked(dtype, effort, meter), done))
+            on_matrix(problem.name, _label(problem, dtype, effort, meter, done))
     except KeyboardInterrupt:
         done.left, done.is_stopped = len(problems) - number, True
     done.used_s = perf_counter() - start_s
     return done
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """How labels are measured."""
-
-    dtype: str | None
-    effort: LabelEffort
-    meter: Meter | None
-
-    def is_met_by(self, known: BlockLabels | None) -> bool:
-        """Tell whether labels that are there already have all that could be measured."""
-        return known is not None and (self.meter is None or known.energy_source is not None)
-
-
-def _label(problem: Problem, asked: _Asked, done: Labelling) -> str:
+def _label(
+    problem: Problem, dtype: str | None, effort: LabelEffort, meter: Meter | None, done: Labelling
+) -> str:
     """Label one matrix, unless it has labels; return what became of it in words."""
     machine = machine_of(PROCESSOR)
     try:
-        wanted = asked.dtype or problem.matrix.dtype.name
-        path = labels_path(machine.name, problem.specification, wanted)
-        if path.exists() and asked.is_met_by(read_labels(path)):
+        dtype = dtype or problem.matrix.dtype.name
+        path = labels_path(machine.name, problem.specification, dtype)
+        if path.exists() and (meter is None or read_labels(path).energy_source is not None):
             done.known += 1
             return "has labels"
         start_s = perf_counter()
-        labels = label_blocks(problem, machine, wanted, asked.effort, asked.meter)
+        labels = label_blocks(problem, machine, dtype, effort, meter)
         # The model learns from labels of matrices that it has Records of.
-        way = labelled_way(problem, machine, wanted)
-        measure_here(problem, [way], machine, keeps=True, reads_energy=False)
+        candidate = labelled_way(problem, machine, dtype)
+        measure_here(problem, [candidate], machine, keeps=True, reads_energy=False)
         done.labelling_s += perf_counter() - start_s
     except StorageError:
         raise  # it would be the same with every other matrix
@@ -160,16 +155,14 @@ def _label(problem: Problem, asked: _Asked, done: Labelling) -> str:
 
 
 def _problems(matrices: Sequence[Any]) -> list[Problem]:
-    items = collected(matrices)
     return [
-        (Problem.named(item) if isinstance(item, str | Path) else Problem.of(item, f"matrix {number}"))
-        for number, item in enumerate(items, 1)
+        Problem.named(item) if isinstance(item, str | Path) else Problem.of(item, f"matrix {number}")
+        for number, item in enumerate(collected(matrices), 1)
     ]
 
 
 def _of_profile() -> list[Problem]:
     """Return the matrices of this machine's profile that CSR was measured with and that can be made again."""
     profile = find_profile(here=machine_of(PROCESSOR))
-    named = {record.matrix for record in profile.select(format="csr")}
-    found = (Problem.rebuilt(specification) for specification in sorted(named))
-    return [problem for problem in found if problem is not None]
+    names = sorted({record.matrix for record in profile.select(format="csr")})
+    return [problem for problem in map(Problem.rebuilt, names) if problem is not None]

@@ -116,7 +116,7 @@ def label_blocks(
     hot = _Hot(A, hot_blocks, sweep.x, effort)
     (streaming, product_s, ratio), hot_ns = sweep.measure(), hot.measure()
     (again, product_again_s, _), hot_again_ns = sweep.measure(), hot.measure()
-    energy = _Energy.of(hot, hot_ns, meter)
+    energy_blocks, energy_nj = _energies(hot, hot_ns, meter)
     return BlockLabels(
         matrix=problem.specification,
         name=problem.name,
@@ -134,16 +134,16 @@ def label_blocks(
         machine=machine.name,
         measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
         version=VERSION,
-        energy_source=meter.source if meter and len(energy.blocks) else None,
+        energy_source=meter.source if meter and len(energy_blocks) else None,
         features=describe_blocks(A.indptr, A.indices, np.arange(whole_blocks(A.nnz))).astype(np.float32),
         streaming_ns=streaming.astype(np.float32),
         streaming_again_ns=again.astype(np.float32),
         hot_blocks=hot_blocks,
         hot_ns=hot_ns.astype(np.float32),
         hot_again_ns=hot_again_ns.astype(np.float32),
-        energy_blocks=energy.blocks,
-        energy_nj=energy.nj.astype(np.float32),
-        energy_again_nj=energy.again_nj.astype(np.float32),
+        energy_blocks=energy_blocks,
+        energy_nj=energy_nj[0],
+        energy_again_nj=energy_nj[1],
     )
 
 
@@ -251,30 +251,23 @@ class _Hot:
         return None if used is None else used / repeats
 
 
-@dataclass(frozen=True)
-class _Energy:
-    """Nanojoules an entry of the blocks that a meter counted twice."""
+def _energies(hot: _Hot, ns: Floats, meter: Meter | None) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Return blocks of `hot` that a meter counted twice, and their nanojoules an entry, shape (2, blocks).
 
-    blocks: NDArray[np.int64]
-    nj: Floats
-    again_nj: Floats
-
-    @classmethod
-    def of(cls, hot: _Hot, ns: Floats, meter: Meter | None) -> _Energy:
-        """Read blocks of `hot`, which take `ns` nanoseconds an entry, for as long as the meter needs."""
-        found: list[tuple[int, float, float]] = []
-        if meter is None:
-            return cls(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0))
-        wanted = max(2, int(hot.effort.energy_s / (2 * meter.run_s)))
-        for place in _spread(len(hot.blocks), wanted).tolist():
-            block = int(hot.blocks[place])
-            repeats = max(1, round(meter.run_s / (ns[place] * BLOCK_ENTRIES * 1e-9)))
-            first, again = (hot.joules(block, repeats, meter) for _ in range(2))
-            if first is not None and again is not None:
-                found.append((block, first / BLOCK_ENTRIES * 1e9, again / BLOCK_ENTRIES * 1e9))
-        numbers = np.array([each[0] for each in found], dtype=np.int64)
-        values = np.array([each[1:] for each in found]).reshape(-1, 2)
-        return cls(numbers, values[:, 0], values[:, 1])
+    Each block, which takes `ns` nanoseconds an entry, is repeated for as long as the meter needs.
+    """
+    blocks, joules = [], []
+    count = 0 if meter is None else max(2, int(hot.effort.energy_s / (2 * meter.run_s)))
+    for place in _spread(len(hot.blocks), count).tolist():
+        assert meter is not None
+        block = int(hot.blocks[place])
+        repeats = max(1, round(meter.run_s / (ns[place] * BLOCK_ENTRIES * 1e-9)))
+        counted = [hot.joules(block, repeats, meter) for _ in range(2)]
+        if None not in counted:
+            blocks.append(block)
+            joules.append(counted)
+    values = np.array(joules, dtype=float).reshape(-1, 2).T / BLOCK_ENTRIES * 1e9
+    return np.array(blocks, dtype=np.int64), values.astype(np.float32)
 
 
 def _spread(blocks: int, wanted: int) -> NDArray[np.int64]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from sparsecast.matrices.problem import Problem
 from sparsecast.papers.barreda_2020.label_files import kept_labels
 from sparsecast.papers.barreda_2020.networks.architectures import TIME, Architecture, built
 from sparsecast.papers.barreda_2020.networks.dataset import BlockDataset, joined, labelled_blocks
-from sparsecast.papers.barreda_2020.networks.scores import always_the_mean, measured_again, score
+from sparsecast.papers.barreda_2020.networks.scores import always_the_mean, score
 from sparsecast.papers.barreda_2020.networks.training import (
     PAPER_PLAN,
     Progress,
@@ -68,25 +68,6 @@ def block_dataset(kind: str, dtype: str = "float64", most: int = 1024) -> BlockD
     return joined(parts)
 
 
-@dataclass(frozen=True)
-class TrainedNetwork:
-    """What became of a training.
-
-    Attributes
-    ----------
-    path : Path
-        Of the weights, with their card.
-    progress : Progress
-        The losses of each epoch.
-    card : ModelCard
-        With the errors on the validation.
-    """
-
-    path: Path
-    progress: Progress
-    card: ModelCard
-
-
 def train_network(
     blocks: BlockDataset,
     kind: str,
@@ -97,8 +78,8 @@ def train_network(
     split: str = "groups",
     plan: TrainingPlan = PAPER_PLAN,
     on_epoch: Callable[[Progress], None] = lambda progress: None,
-) -> TrainedNetwork:
-    """Train a network on labelled blocks and write it; a training that was interrupted goes on.
+) -> ModelCard:
+    """Train a network on labelled blocks and write it with its card; an interrupted training goes on.
 
     Parameters
     ----------
@@ -127,24 +108,26 @@ def train_network(
     learned, validation = blocks.split_by_group() if split == "groups" else blocks.split_first()
     network, checkpoint = built(architecture), path.with_suffix(".checkpoint")
     progress = train(network, learned, validation, plan, checkpoint, on_epoch)
-    error = score(forecasts(network, validation), validation)
-    mean, again = always_the_mean(learned, validation), measured_again(validation)
-    errors = {"network": error, "always the mean": mean, "measured again": again}
-    present = sorted({blocks.groups[number] for number in set(learned.matrices.tolist())})
+    errors = {
+        "network": score(forecasts(network, validation), validation),
+        "always the mean": always_the_mean(learned, validation),
+        "measured again": score(validation.again, validation),
+    }
+    matrices = set(learned.matrices.tolist())
     card = ModelCard(
         quantity=kind if kind == "energy" else f"{kind} time",
         machine=machine_of(PROCESSOR).name,
         dtype=dtype,
-        matrices=len(set(learned.matrices.tolist())),
+        matrices=len(matrices),
         blocks=len(learned),
         split=split,
-        errors={name: each.to_dict() for name, each in errors.items()},
+        errors={name: asdict(error) for name, error in errors.items()},
         trained_at=datetime.now(UTC).isoformat(timespec="seconds"),
         version=VERSION,
-        groups=tuple(present),
+        groups=tuple(sorted({blocks.groups[number] for number in matrices})),
         losses=tuple(progress.losses),
         validation=tuple(progress.validation),
     )
     save_network(network, card, path)
     checkpoint.unlink(missing_ok=True)
-    return TrainedNetwork(path, progress, card)
+    return card

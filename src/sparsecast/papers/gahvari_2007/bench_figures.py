@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sparsecast.machines.machine import Machine
-from sparsecast.papers.gahvari_2007.bench_reports import setting
 from sparsecast.papers.gahvari_2007.search_space import (
     NNZ_PER_ROW,
     UNBLOCKED,
@@ -192,4 +191,4 @@ def _mark_sizes(ax: Axes, shown: SpeedMap) -> None:
 
 def speed_title(rating: Rating, machine: Machine) -> str:
     """Return the title of a rating's maps."""
-    return f"{machine.name if machine.gpu else machine.processor}: {setting(rating)}"
+    return f"{machine.name if machine.gpu else machine.processor}: {rating.setting}"

@@ -10,30 +10,26 @@ from rich.table import Table
 from sparsecast.papers.gahvari_2007.comparison import Comparison
 from sparsecast.papers.gahvari_2007.search_space import Point, size_class
 from sparsecast.papers.gahvari_2007.summary import FIGURES, BenchResult, Rating
-from sparsecast.papers.gahvari_2007.twin_comparison import Twins
+from sparsecast.papers.gahvari_2007.twin_comparison import TWINS, Twins
 from sparsecast.records import VALUE_BYTES, Record
 from sparsecast.reports.documents import Document, candidate, fields, machine, versions
 from sparsecast.reports.tables import add_refused, numbers, percent, time
 
 
-def setting(rating: Rating) -> str:
-    """Return the type and the threads of a rating in words."""
-    return f"{rating.dtype}, {rating.threads} thread{'s' if rating.threads > 1 else ''}"
-
-
-def bench_table(found: BenchResult) -> Table:
+def bench_table(result: BenchResult) -> Table:
     """Return the figures of every target, each with its error, and below them the phases."""
-    table = numbers(f"MFLOP/s of {found.machine.name}", "figure", *map(setting, found.ratings))
+    ratings = result.ratings
+    table = numbers(f"MFLOP/s of {result.machine.name}", "figure", *(rating.setting for rating in ratings))
     for name in FIGURES:
-        shown = (_with_error(getattr(r.figures, name), r.errors[name]) for r in found.ratings)
+        shown = (_with_error(getattr(rating.figures, name), rating.errors[name]) for rating in ratings)
         table.add_row(_figure(name), *shown)
-    table.add_row("noise", *(percent(rating.noise) for rating in found.ratings))
-    table.add_row("share of the bandwidth", *(percent(rating.bandwidth_share) for rating in found.ratings))
-    table.add_row("largest dimension", *(f"{rating.largest_dimension:,}" for rating in found.ratings))
-    table.add_row("small, medium, large", *(_sizes(rating) for rating in found.ratings))
-    table.add_row("refilled", *(f"{rating.refilled:,}" for rating in found.ratings))
-    phases = ", ".join(f"{phase} {seconds:.0f} s" for phase, seconds in found.phases.items())
-    table.caption = f"{found.used_s:.0f} of {found.budget_s:g} s used: {phases}"
+    table.add_row("noise", *(percent(rating.noise) for rating in ratings))
+    table.add_row("share of the bandwidth", *(percent(rating.bandwidth_share) for rating in ratings))
+    table.add_row("largest dimension", *(f"{rating.largest_dimension:,}" for rating in ratings))
+    table.add_row("small, medium, large", *(_sizes(rating) for rating in ratings))
+    table.add_row("refilled", *(f"{rating.refilled:,}" for rating in ratings))
+    phases = ", ".join(f"{phase} {seconds:.0f} s" for phase, seconds in result.phases.items())
+    table.caption = f"{result.used_s:.0f} of {result.budget_s:g} s used: {phases}"
     return table
 
 
@@ -43,56 +39,52 @@ def sentence_of(ratings: Sequence[Rating]) -> str:
         return "No blocked median: too little was measured."
     rating = ratings[0]
     value = _with_error(rating.figures.blocked_median_mflops, rating.errors["blocked_median_mflops"])
-    return f"Blocked median, the one number: {value} MFLOP/s ({setting(rating)})."
+    return f"Blocked median, the one number: {value} MFLOP/s ({rating.setting})."
 
 
-def comparison_table(found: Comparison) -> Table:
+def comparison_table(comparison: Comparison) -> Table:
     """Return the figures of two results, their ratio, and whether it exceeds the errors."""
     table = numbers("MFLOP/s", "figure", "first", "second", "ratio", "error", "differ")
-    for name, each in found.figures.items():
+    for name, figure in comparison.figures.items():
         table.add_row(
             _figure(name),
-            _with_error(each.first, None),
-            _with_error(each.second, None),
-            "-" if each.ratio is None else f"{each.ratio:.3f}",
-            percent(each.error),
-            {None: "-", True: "yes", False: "no"}[each.is_different],
+            _with_error(figure.first, None),
+            _with_error(figure.second, None),
+            "-" if figure.ratio is None else f"{figure.ratio:.3f}",
+            percent(figure.error),
+            {None: "-", True: "yes", False: "no"}[figure.is_different],
         )
-    lines = [
-        f"{which}: {machine}, {target}"
-        for which, machine, target in zip(("first", "second"), found.machines, found.targets, strict=True)
-    ]
-    if found.points_ratio is not None:
-        ratio = f"median ratio of their speeds {found.points_ratio:.3f}"
-        lines.append(f"same matrices: {found.points:,}, {ratio}")
+    pairs = zip(("first", "second"), comparison.machines, comparison.targets, strict=True)
+    lines = [f"{which}: {machine}, {target}" for which, machine, target in pairs]
+    if comparison.points_ratio is not None:
+        ratio = f"median ratio of their speeds {comparison.points_ratio:.3f}"
+        lines.append(f"same matrices: {comparison.points:,}, {ratio}")
     table.caption = "\n".join(lines)
     return table
 
 
-def twins_table(found: Twins) -> Table:
+def twins_table(twins: Twins) -> Table:
     """Return for each matrix how much longer its twins take, and below them the scores."""
-    title = "Synthetic twins against real matrices"
-    table = numbers(title, "matrix", "format", "threads", "block", "one product")
-    for heading in ("measured again", "paper's twin", "our twin"):
-        table.add_column(heading, justify="right")
-    matrix = None
-    for row in found.rows:
+    table = numbers(
+        "Synthetic twins against real matrices",
+        *("matrix", "format", "threads", "block", "one product"),
+        *("measured again", "paper's twin", "our twin"),
+    )
+    for row in twins.rows:
         table.add_row(
-            row.matrix if row.matrix != matrix else "",
+            row.matrix,
             row.candidate.format.upper(),
             str(row.candidate.threads),
             f"{row.block} x {row.block}" if row.block > 1 else "-",
             time(row.time_s),
-            *(f"{100 * (ratio - 1):+.1f} %" for ratio in (row.again, row.bands, row.structure)),
+            *(f"{100 * (getattr(row, kind) - 1):+.1f} %" for kind in TWINS),
         )
-        matrix = row.matrix
-    for score in found.scores:
+    for score in twins.scores:
         table.add_section()
-        each = (score.again, score.bands, score.structure)
-        for label, errors in zip(("median error", "90th percentile"), zip(*each, strict=True), strict=True):
-            named = (f"{label}, {score.matrices}", score.format.upper(), str(score.threads))
-            table.add_row(*named, "", "", *map(percent, errors))
-    add_refused(table, found.refused)
+        for place, label in enumerate(("median error", "90th percentile")):
+            way = (f"{label}, {score.matrices}", score.format.upper(), str(score.threads))
+            table.add_row(*way, "", "", *(percent(getattr(score, kind)[place]) for kind in TWINS))
+    add_refused(table, twins.refused)
     return table
 
 
@@ -115,29 +107,28 @@ def figures_of(ratings: Sequence[Rating]) -> dict[str, float | None]:
     return dataclasses.asdict(ratings[0].figures) if ratings else dict.fromkeys(FIGURES)
 
 
-def bench_document(found: BenchResult) -> Document:
+def bench_document(result: BenchResult) -> Document:
     """Return a result of the five-minute benchmark: its first target's figures, then every target."""
-    main = found.ratings[0] if found.ratings else None
+    main = result.ratings[0] if result.ratings else None
     return {
-        "figures": figures_of(found.ratings),
+        "figures": figures_of(result.ratings),
         "errors": main.errors if main else dict.fromkeys(FIGURES),
-        **fields(found, "budget_s", "used_s"),
+        **fields(result, "budget_s", "used_s"),
         "noise": main.noise if main else None,
-        "machine": machine(found.machine),
+        "machine": machine(result.machine),
         "versions": versions(),
-        "phases_s": found.phases,
-        "notes": list(found.notes),
-        "interrupted": found.interrupted,
-        "settings": [_rating(rating) for rating in found.ratings],
+        "phases_s": result.phases,
+        "notes": list(result.notes),
+        "interrupted": result.interrupted,
+        "settings": [_rating(rating) for rating in result.ratings],
     }
 
 
 def _rating(rating: Rating) -> Document:
-    measured = ("errors", "noise", "bandwidth_share", "largest_dimension", "sizes", "refilled")
     return {
         **fields(rating, "device", "dtype", "threads"),
         "figures": dataclasses.asdict(rating.figures),
-        **fields(rating, *measured),
+        **fields(rating, "errors", "noise", "bandwidth_share", "largest_dimension", "sizes", "refilled"),
         "points": [_bench_point(record, rating) for record in rating.records],
     }
 
@@ -159,36 +150,35 @@ def _bench_point(record: Record, rating: Rating) -> Document:
     }
 
 
-def comparison_document(found: Comparison) -> Document:
+def comparison_document(comparison: Comparison) -> Document:
     """Return a comparison of two results of the five-minute benchmark."""
     keys = ("first", "second", "ratio", "error", "is_different")
     return {
-        "machines": list(found.machines),
-        "settings": list(found.targets),
-        "figures": {name: fields(each, *keys) for name, each in found.figures.items()},
-        **fields(found, "points", "points_ratio"),
+        "machines": list(comparison.machines),
+        "settings": list(comparison.targets),
+        "figures": {name: fields(figure, *keys) for name, figure in comparison.figures.items()},
+        **fields(comparison, "points", "points_ratio"),
     }
 
 
-def twins_document(found: Twins) -> Document:
+def twins_document(twins: Twins) -> Document:
     """Return what real matrices and their twins took, as ratios, and the scores of each kind of twin."""
-    kinds = ("again", "bands", "structure")
     rows = [
         {
             **fields(row, "matrix", "nnz"),
             **candidate(row.candidate),
-            **fields(row, "block", "time_s", *kinds),
+            **fields(row, "block", "time_s", *TWINS),
         }
-        for row in found.rows
+        for row in twins.rows
     ]
     scores = [
         {
             **fields(score, "format", "threads", "matrices"),
             **{
-                kind: dict(zip(("median_error", "p90_error"), getattr(score, kind), strict=True))
-                for kind in kinds
+                kind: dict(zip(("median_error", "p90_error"), values, strict=True))
+                for kind, values in fields(score, *TWINS).items()
             },
         }
-        for score in found.scores
+        for score in twins.scores
     ]
-    return {"rows": rows, "scores": scores, **fields(found, "refused", "interrupted")}
+    return {"rows": rows, "scores": scores, **fields(twins, "refused", "interrupted")}

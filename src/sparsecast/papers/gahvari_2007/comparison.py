@@ -8,15 +8,33 @@ import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from sparsecast.errors import InputError
 from sparsecast.papers.gahvari_2007.summary import FIGURES
 
-Document = Mapping[str, Any]
-
-#: The figures of a result that can be compared (docs/reference/documents.md).
+#: The figures of a result that can be compared (docs/design.md, section 4).
 COMPARED = FIGURES[:4]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What is compared of a result: its first target.
+
+    Attributes
+    ----------
+    machine, target : str
+        Names.
+    figures, errors : dict of str to float or None
+        MFLOP/s, and relative errors.
+    mflops : dict of (str, str) to float
+        Of each point, by type of the values and matrix.
+    """
+
+    machine: str
+    target: str
+    figures: Mapping[str, float | None]
+    errors: Mapping[str, float | None]
+    mflops: Mapping[tuple[str, str], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +83,8 @@ class Comparison:
     points_ratio: float | None
 
 
-def read_result(path: Path) -> dict[str, Any]:
-    """Return the JSON document of a benchmark's result.
+def read_result(path: Path) -> Result:
+    """Read the JSON document of a benchmark's result.
 
     Raises
     ------
@@ -75,59 +93,44 @@ def read_result(path: Path) -> dict[str, Any]:
     """
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
+        main = document["settings"][0]
+        mflops = {(main["dtype"], point["matrix"]): float(point["mflops"]) for point in main["points"]}
+        if min(mflops.values(), default=1.0) <= 0:
+            raise ValueError("a speed that is not above 0")
+        return Result(
+            document["machine"]["name"],
+            f"{main['device']} {main['dtype']} {main['threads']} threads",
+            _compared(document["figures"]),
+            _compared(main["errors"]),
+            mflops,
+        )
     except OSError as error:
         raise InputError(
             f"{path} cannot be read ({error.strerror}): expected a result of sparsecast bench; check the path"
         ) from error
-    except ValueError:
-        document = None
-    if not _is_result(document):
+    except (ValueError, KeyError, TypeError, IndexError) as error:
         raise InputError(
             f"{path} is no result of the benchmark: expected what sparsecast bench --output wrote; "
             f"name another file"
-        )
-    return dict(document)
+        ) from error
 
 
-def _is_result(document: Any) -> bool:
-    if not isinstance(document, dict) or not document.get("settings"):
-        return False
-    try:
-        first = document["settings"][0]
-        numbers = [document["figures"][name] for name in COMPARED] + [first["errors"][n] for n in COMPARED]
-        speeds = [point["mflops"] for point in first["points"]]
-        texts = [document["machine"]["name"], _setting(first), *(p["matrix"] for p in first["points"])]
-    except (KeyError, TypeError, IndexError):
-        return False
-    return (
-        all(value is None or isinstance(value, int | float) for value in numbers)
-        and all(isinstance(speed, int | float) and speed > 0 for speed in speeds)
-        and all(isinstance(text, str) for text in texts)
-    )
+def _compared(values: Mapping[str, float | None]) -> dict[str, float | None]:
+    return {name: None if (value := values[name]) is None else float(value) for name in COMPARED}
 
 
-def compare(first: Document, second: Document) -> Comparison:
-    """Compare the main targets of two results, as `read_result` returns them."""
-    own, other = first["settings"][0], second["settings"][0]
+def compare(first: Result, second: Result) -> Comparison:
+    """Compare the main targets of two results."""
     figures = {}
     for name in COMPARED:
-        both = own["errors"][name], other["errors"][name]
-        error = None if None in both else math.hypot(*both)
-        figures[name] = ComparedFigure(first["figures"][name], second["figures"][name], error)
-    before, after = _speeds(own), _speeds(other)
-    ratios = [after[key] / before[key] for key in before if key in after]
+        both = first.errors[name], second.errors[name]
+        error = None if both[0] is None or both[1] is None else math.hypot(both[0], both[1])
+        figures[name] = ComparedFigure(first.figures[name], second.figures[name], error)
+    ratios = [second.mflops[key] / first.mflops[key] for key in first.mflops if key in second.mflops]
     return Comparison(
-        (first["machine"]["name"], second["machine"]["name"]),
-        (_setting(own), _setting(other)),
+        (first.machine, second.machine),
+        (first.target, second.target),
         figures,
         len(ratios),
         statistics.median(ratios) if ratios else None,
     )
-
-
-def _speeds(target: Document) -> dict[tuple[str, str], float]:
-    return {(target["dtype"], point["matrix"]): point["mflops"] for point in target["points"]}
-
-
-def _setting(target: Document) -> str:
-    return f"{target['device']} {target['dtype']} {target['threads']} threads"

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from sparsecast.api.calibrating import calibration, thread_counts
-from sparsecast.benchmark.run import Calibration, Progress, no_progress
+from sparsecast.benchmark.run import Progress, no_progress
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import parse_device
 from sparsecast.errors import InputError
-from sparsecast.papers.gahvari_2007 import search_space, summary
+from sparsecast.papers.gahvari_2007.search_space import all_series
 from sparsecast.papers.gahvari_2007.suites.gahvari import Gahvari
-from sparsecast.papers.gahvari_2007.summary import BenchResult
+from sparsecast.papers.gahvari_2007.summary import BenchResult, notes
 from sparsecast.papers.gahvari_2007.twin_comparison import Twins, twins_of
 
 
@@ -38,23 +38,18 @@ def bench(
     blocks : sequence of str, optional
         Block sizes such as ``"4x2"``; by default all 36.
     """
-    rating = Gahvari(search_space.all_series(blocks))
-    run = calibration(budget_s, threads=threads, dtype=dtype, device=device, rating=rating)
+    suite = Gahvari(all_series(blocks))
+    run = calibration(budget_s, threads=threads, dtype=dtype, device=device, rating=suite)
     run.on_progress = on_progress
     run.run()
-    return bench_result(run, rating)
-
-
-def bench_result(run: Calibration, rating: Gahvari) -> BenchResult:
-    """Return the figures of what a calibration has measured of the five-minute benchmark."""
-    found = summary.ratings(run.records, run.machine, run.bandwidths, rating.range_ends)
+    ratings = suite.ratings(run)
     return BenchResult(
         machine=run.machine,
         budget_s=run.budget_s,
         used_s=run.used_s,
-        ratings=tuple(found),
+        ratings=tuple(ratings),
         phases=run.phases,
-        notes=(*run.notes, *summary.notes(found)),
+        notes=(*run.notes, *notes(ratings)),
         interrupted=run.interrupted,
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from types import MappingProxyType
@@ -40,8 +40,6 @@ LEAST_BUDGET_S = 60.0
 #: Share of the time that is kept for measuring some points again.
 AGAIN_SHARE = 0.04
 
-_AT_MIDDLE = NNZ_PER_ROW.index(MIDDLE)
-
 #: Noise, as a share of the time, from which on something else is running on the machine.
 DISTURBED = 0.05
 
@@ -63,7 +61,7 @@ class Summary:
     symmetric_median_mflops: float | None
 
 
-FIGURES = tuple(each.name for each in fields(Summary))
+FIGURES = tuple(figure.name for figure in fields(Summary))
 
 #: Speed in MFLOP/s of each point that was measured.
 Speeds = Mapping[Point, float]
@@ -89,49 +87,28 @@ def refilled(speeds: Speeds, end: int = 0) -> dict[Series, NDArray[np.float64]]:
     -------
     dict of Series to float array of shape (dimensions, len(NNZ_PER_ROW))
     """
-    measured = {point.dimension for point in speeds}
-    tested = [min(measured)] if measured else []
-    while tested and 2 * tested[-1] <= max(end, *measured):
-        tested.append(2 * tested[-1])
-    measured_rows: dict[Series, dict[int, dict[int, float]]] = {}
+    if not speeds:
+        return {}
+    tested = [point.dimension for point in speeds]
+    doublings = (max(end, *tested) // min(tested)).bit_length()
+    dimensions = [min(tested) << doubling for doubling in range(doublings)]
+    series = list(dict.fromkeys(point.series for point in speeds))
+    grid = np.full((len(series), len(dimensions), len(NNZ_PER_ROW)), np.nan)
     for point, speed in speeds.items():
-        measured_rows.setdefault(point.series, {}).setdefault(point.dimension, {})[point.nnz_per_row] = speed
-    by_series = {
-        series: {dimension: _interpolated(row) for dimension, row in rows.items()}
-        for series, rows in measured_rows.items()
-    }
-    growths = {dimension: _growth(list(by_series.values()), dimension) for dimension in tested}
-    return {series: _filled_rows(own, growths) for series, own in by_series.items()}
-
-
-def _interpolated(row: Mapping[int, float]) -> NDArray[np.float64]:
-    known = sorted(row)
-    return np.interp(NNZ_PER_ROW, known, [row[length] for length in known])
-
-
-#: Speeds of a series at each dimension, for all NNZ_PER_ROW.
-_Rows = Mapping[int, NDArray[np.float64]]
-
-
-def _growth(series: Iterable[_Rows], dimension: int) -> float:
-    """Return how the speed changes from the dimension before to this one, in the median."""
-    before = dimension // 2
-    ratios = [
-        float(own[dimension][_AT_MIDDLE] / own[before][_AT_MIDDLE])
-        for own in series
-        if dimension in own and before in own
-    ]
-    return statistics.median(ratios) if ratios else 1.0
-
-
-def _filled_rows(own: _Rows, growths: Mapping[int, float]) -> NDArray[np.float64]:
-    rows: list[NDArray[np.float64]] = []
-    for dimension, growth in growths.items():
-        if dimension in own:
-            rows.append(own[dimension])
-        elif rows:
-            rows.append(rows[-1] * growth)
-    return np.array(rows)
+        row = series.index(point.series), dimensions.index(point.dimension)
+        grid[(*row, NNZ_PER_ROW.index(point.nnz_per_row))] = speed
+    for values in grid.reshape(-1, len(NNZ_PER_ROW)):
+        known = np.isfinite(values)
+        if known.any():
+            values[:] = np.interp(NNZ_PER_ROW, np.array(NNZ_PER_ROW)[known], values[known])
+    middle = grid[:, :, NNZ_PER_ROW.index(MIDDLE)]
+    growths = middle[:, 1:] / middle[:, :-1]
+    for place, of_series in enumerate(growths.T, 1):
+        known = np.isfinite(of_series)
+        growth = np.median(of_series[known]) if known.any() else 1.0
+        missing = np.isnan(middle[:, place])
+        grid[missing, place] = growth * grid[missing, place - 1]
+    return {name: values[np.isfinite(values[:, 0])] for name, values in zip(series, grid, strict=True)}
 
 
 def figures(speeds: Speeds, end: int = 0) -> Summary:
@@ -142,30 +119,26 @@ def figures(speeds: Speeds, end: int = 0) -> Summary:
         "symmetric": {SYMMETRIC},
         "blocked": filled.keys() - {UNBLOCKED, SYMMETRIC},
     }
-    found: dict[str, float | None] = dict.fromkeys(FIGURES)
-    for kind, series in kinds.items():
-        own = [filled[each].ravel() for each in filled if each in series]
-        if own:
+    values: dict[str, float | None] = dict.fromkeys(FIGURES)
+    for kind, wanted in kinds.items():
+        of_kind = [rows.ravel() for series, rows in filled.items() if series in wanted]
+        if of_kind:
             # A maximum was reached: a refilled speed may be higher where speed grows with the dimension.
-            found[f"{kind}_max_mflops"] = max(speeds[point] for point in speeds if point.series in series)
-            found[f"{kind}_median_mflops"] = float(np.median(np.concatenate(own)))
-    return Summary(**found)
+            values[f"{kind}_max_mflops"] = max(speeds[point] for point in speeds if point.series in wanted)
+            values[f"{kind}_median_mflops"] = float(np.median(np.concatenate(of_kind)))
+    return Summary(**values)
 
 
 def noise_of(first: Speeds, again: Speeds) -> float | None:
     """Return the median relative difference of repeated measurements; None if nothing was repeated."""
-    ratios = _ratios(first, again)
-    return statistics.median(abs(ratio - 1) for ratio in ratios) if ratios else None
+    differences = [abs(again[point] / first[point] - 1) for point in again if point in first]
+    return statistics.median(differences) if differences else None
 
 
 def drift_of(first: Speeds, again: Speeds) -> float | None:
     """Return by how much the machine changed: the median ratio of speeds less 1, None without any."""
-    ratios = _ratios(first, again)
+    ratios = [again[point] / first[point] for point in again if point in first]
     return abs(statistics.median(ratios) - 1) if ratios else None
-
-
-def _ratios(first: Speeds, again: Speeds) -> list[float]:
-    return [again[point] / first[point] for point in again if point in first]
 
 
 def errors(speeds: Speeds, again: Speeds, end: int = 0) -> dict[str, float | None]:
@@ -179,12 +152,13 @@ def errors(speeds: Speeds, again: Speeds, end: int = 0) -> dict[str, float | Non
 
     Where `again`, the speeds of points that were measured again, is empty, no error is known.
     """
-    whole, tested = figures(speeds, end), sorted({point.dimension for point in speeds})
-    others = []
-    if len(tested) > 1 and tested[-1] < end:
-        others.append(figures({p: s for p, s in speeds.items() if p.dimension < tested[-1]}, end))
-    kept = {point.nnz_per_row for point in speeds if point.dimension == tested[-1]}
-    if len(kept) < len(NNZ_PER_ROW):
+    whole, others = figures(speeds, end), []
+    largest = max((point.dimension for point in speeds), default=0)
+    smaller = {point: speed for point, speed in speeds.items() if point.dimension < largest}
+    if smaller and largest < end:
+        others.append(figures(smaller, end))
+    kept = {point.nnz_per_row for point in speeds if point.dimension == largest}
+    if speeds and len(kept) < len(NNZ_PER_ROW):
         counts = Counter((point.series, point.dimension) for point in speeds)
         reduced = {
             point: speed
@@ -192,40 +166,35 @@ def errors(speeds: Speeds, again: Speeds, end: int = 0) -> dict[str, float | Non
             if point.nnz_per_row in kept or counts[point.series, point.dimension] < len(NNZ_PER_ROW)
         }
         others.append(figures(reduced, end))
-
-    def error(name: str) -> float | None:
-        value = getattr(whole, name)
-        repeated = (noise_of if "max" in name else drift_of)(speeds, again)
-        if value is None or repeated is None:
-            return None
-        found = [getattr(other, name) for other in others]
-        changes = [other / value - 1 for other in found if other is not None]
-        return math.hypot(repeated, *changes)
-
-    return {name: error(name) for name in FIGURES}
+    repeated = {"max": noise_of(speeds, again), "median": drift_of(speeds, again)}
+    found: dict[str, float | None] = dict.fromkeys(FIGURES)
+    for name in FIGURES:
+        value, repeat = getattr(whole, name), repeated["max" if "max" in name else "median"]
+        if value is not None and repeat is not None:
+            changed = [getattr(other, name) for other in others]
+            changes = [figure / value - 1 for figure in changed if figure is not None]
+            found[name] = math.hypot(repeat, *changes)
+    return found
 
 
-def bandwidth_share(records: Iterable[Record], bandwidths: Iterable[Bandwidth]) -> float | None:
+def bandwidth_share(records: Sequence[Record], bandwidths: Iterable[Bandwidth]) -> float | None:
     """Return the median share of the read bandwidth that products of a target reach, at the bytes of each.
 
     Above 1 where products find more in the caches than the reads did; None without a read of that device by
     as many threads.
     """
-    found = list(records)
-    if not found:
-        return None
-    first = found[0].candidate
+    candidates = {("read", record.candidate.device, record.candidate.threads) for record in records}
     reads = sorted(
         (stream.bytes, stream.bandwidth_bytes_per_s)
         for stream in bandwidths
-        if (stream.kind, stream.device, stream.threads) == ("read", first.device, first.threads)
+        if (stream.kind, stream.device, stream.threads) in candidates
     )
     if not reads:
         return None
-    sizes, speeds = np.log([size for size, _ in reads]), [speed for _, speed in reads]
-    limits = np.interp(np.log([record.traffic_bytes for record in found]), sizes, speeds)
-    reached = np.array([record.traffic_bytes / record.time_s for record in found])
-    return float(np.median(reached / limits))
+    sizes, speeds = np.array(reads).T
+    traffic = np.array([record.traffic_bytes for record in records])
+    reached = traffic / np.array([record.time_s for record in records])
+    return float(np.median(reached / np.interp(np.log(traffic), np.log(sizes), speeds)))
 
 
 @dataclass(frozen=True)
@@ -251,36 +220,41 @@ class Rating:
     bandwidths: tuple[Bandwidth, ...]
     cut_end: int
 
+    @property
+    def setting(self) -> str:
+        """Type and threads in words."""
+        return f"{self.dtype}, {self.threads} thread{'s' if self.threads > 1 else ''}"
+
     @cached_property
     def speeds(self) -> dict[Point, float]:
-        """As of `speeds_of`."""
+        """Speed of each point."""
         return speeds_of(self.records)
 
     @cached_property
     def figures(self) -> Summary:
-        """As of `figures`."""
+        """Maxima and medians."""
         return figures(self.speeds, self.range_end)
 
     @cached_property
     def errors(self) -> dict[str, float | None]:
-        """Relative error of each figure, as `errors` estimates it."""
+        """Relative error of each figure."""
         return errors(self.speeds, speeds_of(self.again, AGAIN), self.range_end)
 
     @cached_property
     def noise(self) -> float | None:
-        """As of `noise_of`; None where nothing was measured twice."""
+        """Median relative difference of repeated measurements; None where nothing was measured twice."""
         return noise_of(self.speeds, speeds_of(self.again, AGAIN))
 
     @property
     def bandwidth_share(self) -> float | None:
-        """As of `bandwidth_share`."""
+        """Median share of the read bandwidth; None where that was not measured."""
         return bandwidth_share(self.records, self.bandwidths)
 
     @property
     def refilled(self) -> int:
         """Number of data points that were not measured but refilled."""
-        found = refilled(self.speeds, self.range_end)
-        return sum(values.size for values in found.values()) - len(self.speeds)
+        filled = refilled(self.speeds, self.range_end)
+        return sum(values.size for values in filled.values()) - len(self.speeds)
 
     @property
     def cache_bytes(self) -> int:
@@ -293,10 +267,10 @@ class Rating:
         if not self.cache_bytes:
             return {}
         value_bytes = VALUE_BYTES[self.dtype]
-        found = Counter(
+        counts = Counter(
             size_class(p.dimension, p.nnz_per_row, value_bytes, self.cache_bytes) for p in self.speeds
         )
-        return {size: found[size] for size in SIZES}
+        return {size: counts[size] for size in SIZES}
 
     @property
     def largest_dimension(self) -> int:
@@ -309,7 +283,7 @@ class Rating:
         return max(self.largest_dimension, self.cut_end)
 
     @property
-    def disturbance(self) -> float | None:
+    def disturbance(self) -> float:
         """The noise. If nothing was measured twice, the median of the noise within the samples.
 
         The busier the machine, the less time is left to measure anything twice.
@@ -317,12 +291,12 @@ class Rating:
         if self.noise is not None:
             return self.noise
         within = [record.noise for record in self.records if record.noise is not None]
-        return statistics.median(within) if within else None
+        return statistics.median(within) if within else 0.0
 
     @property
     def is_disturbed(self) -> bool:
         """Whether repeated measurements differ as much as they do while another heavy program runs."""
-        return (self.disturbance or 0.0) > DISTURBED
+        return self.disturbance > DISTURBED
 
 
 def ratings(
@@ -336,24 +310,23 @@ def ratings(
     Records of other suites count for nothing, and of two of the same thing the later counts. `range_ends`
     are, for types of values, the largest dimensions before any were cut.
     """
-    suites: dict[tuple[str, str, int], dict[str, dict[str, Record]]] = {}
+    targets: dict[tuple[str, str, int], dict[str, dict[str, Record]]] = {}
     for record in records:
         if record.suite in (SUITE, AGAIN):
-            key = record.candidate.device, record.candidate.dtype, record.candidate.threads
-            own = suites.setdefault(key, {SUITE: {}, AGAIN: {}})
-            own[record.suite][record.matrix] = record
-    known = tuple(bandwidths)
+            target = record.candidate.device, record.candidate.dtype, record.candidate.threads
+            suites = targets.setdefault(target, {SUITE: {}, AGAIN: {}})
+            suites[record.suite][record.matrix] = record
     return [
         Rating(
-            *key,
-            records=tuple(own[SUITE].values()),
-            again=tuple(own[AGAIN].values()),
+            *target,
+            records=tuple(suites[SUITE].values()),
+            again=tuple(suites[AGAIN].values()),
             machine=machine,
-            bandwidths=known,
-            cut_end=range_ends.get(key[1], 0),
+            bandwidths=tuple(bandwidths),
+            cut_end=range_ends.get(target[1], 0),
         )
-        for key, own in suites.items()
-        if own[SUITE]
+        for target, suites in targets.items()
+        if suites[SUITE]
     ]
 
 
@@ -380,40 +353,34 @@ class BenchResult:
     interrupted: bool
 
 
-def notes(found: Iterable[Rating]) -> list[str]:
+def notes(ratings: Iterable[Rating]) -> list[str]:
     """Return what a reader of the figures must know, in sentences."""
-    said: list[str] = []
-    for rating in found:
-        target = f"{rating.dtype}, {rating.threads} thread{'s' if rating.threads > 1 else ''}"
-        if rating.is_disturbed:
-            said.append(
-                f"{target}: repeated measurements differ by {100 * (rating.disturbance or 0):.1f} %, "
-                f"more than {100 * DISTURBED:.0f} %: another program, or another virtual machine, seems to "
-                f"be at work; measure again without it"
-            )
-        if rating.noise is None:
-            said.append(f"{target}: nothing was measured twice, so noise and errors are not known")
-        if not rating.cache_bytes:
-            said.append(f"{target}: the caches are unknown, so small and large are not told apart")
-        missing = [size for size, count in rating.sizes.items() if not count]
-        if missing:
-            said.append(
-                f"{target}: no {' or '.join(missing)} problem up to dimension "
-                f"{rating.largest_dimension:,}, for the last cache holds {rating.cache_bytes / 1e6:,.0f} MB"
-            )
-        series: dict[int, set[Series]] = {}
-        for point in rating.speeds:
-            series.setdefault(point.dimension, set()).add(point.series)
-        every = len(series[min(series)])
-        few = [dimension for dimension in sorted(series) if 2 * len(series[dimension]) < every]
-        if few:
-            said.append(
-                f"{target}: from dimension {few[0]:,} on {len(series[few[0]])} of {every} series were "
-                f"measured; the others are refilled by how the speed of those changes"
-            )
-        if rating.largest_dimension < rating.range_end:
-            said.append(
-                f"{target}: dimensions above {rating.largest_dimension:,} cut from a range up to "
-                f"{rating.range_end:,}"
-            )
-    return said
+    return [f"{rating.setting}: {note}" for rating in ratings for note in _notes(rating)]
+
+
+def _notes(rating: Rating) -> Iterator[str]:
+    largest = rating.largest_dimension
+    if rating.is_disturbed:
+        yield (
+            f"repeated measurements differ by {100 * rating.disturbance:.1f} %, more than "
+            f"{100 * DISTURBED:.0f} %: another program, or another virtual machine, seems to be at work; "
+            f"measure again without it"
+        )
+    if rating.noise is None:
+        yield "nothing was measured twice, so noise and errors are unknown"
+    if not rating.cache_bytes:
+        yield "the caches are unknown, so small and large are not told apart"
+    if missing := [size for size, count in rating.sizes.items() if not count]:
+        yield (
+            f"no {' or '.join(missing)} problem up to dimension {largest:,}, for the last cache holds "
+            f"{rating.cache_bytes / 1e6:,.0f} MB"
+        )
+    counts = Counter(dimension for dimension, _ in {(p.dimension, p.series) for p in rating.speeds})
+    whole = counts[min(counts)]
+    if few := [dimension for dimension in sorted(counts) if 2 * counts[dimension] < whole]:
+        yield (
+            f"from dimension {few[0]:,} on {counts[few[0]]} of {whole} series were measured; the others are "
+            f"refilled by how the speed of those changes"
+        )
+    if largest < rating.range_end:
+        yield f"dimensions above {largest:,} cut from a range up to {rating.range_end:,}"

@@ -8,10 +8,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import product
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from sparsecast.devices import DEVICES
 from sparsecast.devices.product_timer import ProductTimer
@@ -23,8 +22,7 @@ from sparsecast.formats.bcsr import BCSR, best_block
 from sparsecast.machines.machine import Machine
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.reading import matrix_name
-from sparsecast.matrices.values import require_imaginary
-from sparsecast.measuring.timing import Call, Effort, measure
+from sparsecast.measuring.timing import Effort
 from sparsecast.records import Candidate, Parameters
 from sparsecast.system.integers import index_dtype
 
@@ -32,6 +30,9 @@ from sparsecast.system.integers import index_dtype
 TWIN_EFFORT = Effort(samples=80, sample_s=0.0005)
 
 _INDEX_BYTES = 4
+
+#: What is compared with a matrix: itself, measured a second time, and its twins.
+TWINS = ("again", "bands", "structure")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,7 @@ def twins_of(
     InputError
         If `dtype` is unknown.
     WrongResultError
-        If a kernel's result differs from the oracle's by more than rounding.
+        If a kernel's result differs from the reference result by more than rounding.
     """
     if dtype is not None:
         Target(machine.device, dtype, 32, threads[0])  # an unknown type is refused once
@@ -128,23 +129,10 @@ def twins_of(
     refused: dict[str, str] = {}
     interrupted = False
     for path in paths:
-        name = matrix_name(path)
         try:
-            problem = Problem.named(os.fspath(path))
-            A = problem.matrix
-            chosen = A.dtype.name if dtype is None else dtype
-            require_imaginary(A.dtype, chosen, f"{name}, a {A.dtype} matrix")
-            if A.nnz == 0:
-                raise InputError(f"{name} has no entries: expected some to multiply; leave it out")
-            block = _block(problem.structure, np.dtype(chosen).itemsize)
-            twins = problem, problem.twin("banded", block), problem.twin("ours", block)
-            index_bits = 8 * index_dtype(*A.shape, A.nnz).itemsize
-            for count in threads:
-                rows += _rows(
-                    twins, block, Target(machine.device, chosen, index_bits, count), machine, effort
-                )
+            rows += _rows(Problem.named(os.fspath(path)), threads, machine, dtype, effort)
         except InputError as error:
-            refused[name] = str(error)
+            refused[matrix_name(path)] = str(error)
         except KeyboardInterrupt:
             interrupted = True
             break
@@ -153,21 +141,29 @@ def twins_of(
 
 
 def _rows(
-    twins: tuple[Problem, Problem, Problem], block: int, target: Target, machine: Machine, effort: Effort
+    problem: Problem, threads: Sequence[int], machine: Machine, dtype: str | None, effort: Effort
 ) -> list[TwinRow]:
     """Measure a matrix, its banded twin and ours."""
-    problem = twins[0]
-    blocks = RowBlocks.of(problem.structure)
+    A = problem.matrix
+    dtype = A.dtype.name if dtype is None else dtype
+    if A.nnz == 0:
+        raise InputError(f"{problem.name} has no entries: expected some to multiply; leave it out")
+    block = _block(problem.structure, np.dtype(dtype).itemsize)
+    matrices = A, problem.twin("banded", block).matrix, problem.twin("ours", block).matrix
+    index_bits, blocks = 8 * index_dtype(*A.shape, A.nnz).itemsize, RowBlocks.of(problem.structure)
     rows = []
-    for format_name in ("csr", "bcsr") if block > 1 else ("csr",):
-        candidate = target.candidate(format_name, blocks, machine)
-        real, bands, own = (_product(each.matrix, candidate, block) for each in twins)
+    for count, format_name in product(threads, ("csr", "bcsr") if block > 1 else ("csr",)):
+        candidate = Target(machine.device, dtype, index_bits, count).candidate(format_name, blocks, machine)
+        if format_name == "bcsr":
+            candidate = replace(candidate, parameters=Parameters({"block": (block, block)}))
+        timers = [ProductTimer(matrix, candidate, DEVICES.get(machine.device)) for matrix in matrices]
+        real, bands, ours = (timer.call(timer.build(candidate)) for timer in timers)
         # The real matrix not twice in a row: the second time would find warmer caches than the twins do.
-        timings = measure({"real": real, "bands": bands, "again": real, "structure": own}, effort)
-        times = {kind: timing.time_s for kind, timing in timings.items()}
+        calls = {"real": real, "bands": bands, "again": real, "structure": ours}
+        times = {kind: timing.time_s for kind, timing in timers[0].time(calls, effort).items()}
         time_s = times.pop("real")
-        ratios = {kind: each / time_s for kind, each in times.items()}
-        rows.append(TwinRow(problem.name, problem.structure.nnz, candidate, block, time_s, **ratios))
+        ratios = {kind: seconds / time_s for kind, seconds in times.items()}
+        rows.append(TwinRow(problem.name, int(A.nnz), candidate, block, time_s, **ratios))
     return rows
 
 
@@ -180,19 +176,13 @@ def _block(structure: Structure, value_bytes: int) -> int:
     return best_block(structure.blocks.fill)
 
 
-def _product(A: csr_array[Any], candidate: Candidate, block: int) -> Call:
-    """Return a product with `A`, checked against the reference result."""
-    if candidate.format == "bcsr":
-        candidate = replace(candidate, parameters=Parameters({"block": (block, block)}))
-    timer = ProductTimer(A, candidate, DEVICES.get(candidate.device))
-    return timer.call(timer.build(candidate))
-
-
 def _scores(rows: Sequence[TwinRow]) -> tuple[TwinScore, ...]:
+    by_way: dict[tuple[str, int], list[TwinRow]] = {}
+    for row in rows:
+        by_way.setdefault((row.candidate.format, row.candidate.threads), []).append(row)
     scores = []
-    for key in dict.fromkeys((row.candidate.format, row.candidate.threads) for row in rows):
-        own = [row for row in rows if (row.candidate.format, row.candidate.threads) == key]
-        errors = np.abs(np.array([(row.again, row.bands, row.structure) for row in own]) - 1)
+    for way, alike in by_way.items():
+        errors = np.abs(np.array([[getattr(row, kind) for kind in TWINS] for row in alike]) - 1)
         medians, tails = np.quantile(errors, (0.5, 0.9), axis=0).tolist()
-        scores.append(TwinScore(*key, len(own), *zip(medians, tails, strict=True)))
+        scores.append(TwinScore(*way, len(alike), *zip(medians, tails, strict=True)))
     return tuple(scores)

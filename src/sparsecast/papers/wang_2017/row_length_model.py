@@ -69,6 +69,9 @@ class WangModel(Model):
     suite: ClassVar[str | None] = "wang"
     compared: ClassVar[tuple[Mapping[str, Any], ...]] = ({}, {"as_printed": True})
     lengths: ClassVar[str]
+    strips_: dict[str, int]
+    grids_: dict[str, Grid]
+    measured_: int
 
     def __init__(self, as_printed: bool = False) -> None:
         self.as_printed = as_printed
@@ -91,7 +94,6 @@ class WangModel(Model):
         own = training.where(lambda r: parse_specification(r.matrix)[1].get("lengths") == self.lengths)
         self.measured_ = len({record.matrix for record in own.records})
         self.grids_ = {label: self._grid(own, label) for label in self.strips_}
-        self._establish()
 
     def _grid(self, own: TrainingSet, label: str) -> Grid:
         """Return the times of the matrices on the paper's grid for a kernel (section 3.1)."""
@@ -165,17 +167,6 @@ class WangModel(Model):
     @staticmethod
     def _p0(length: NDArray[np.int64]) -> Floats:
         return np.maximum(length, 1).astype(float)
-
-    def _state(self) -> dict[str, Any]:
-        grids = {label: grid.to_state() for label, grid in self.grids_.items()}
-        return {"strips": self.strips_, "grids": grids, "measured": self.measured_}
-
-    def _restore(self, learned: Mapping[str, Any]) -> None:
-        self.strips_, self.measured_ = dict(learned["strips"]), learned["measured"]
-        self.grids_ = {
-            label: Grid.restored(arrays, self.as_printed) for label, arrays in learned["grids"].items()
-        }
-        self._establish()
 
 
 def _is_vector(label: str) -> bool:

@@ -7,20 +7,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from rich.table import Table
 
 from sparsecast.benchmark.evaluation import worst_of
 from sparsecast.features.row_blocks import RowBlocks
-from sparsecast.models.linear import capacity
+from sparsecast.models.work import capacity
 from sparsecast.reports import tables
 from sparsecast.reports.evaluation_figures import noise_band
 from sparsecast.reports.pages import collection_charts
 from sparsecast.reports.pages.charts import Chart
 from sparsecast.reports.pages.drawing import Draw, drawn
 from sparsecast.reports.pages.matrix_page import machine_rows, trust_rows
-from sparsecast.reports.pages.rendering import head_of, page, rows_of
+from sparsecast.reports.pages.rendering import page
 from sparsecast.results.evaluation import EvaluationRow, ModelScore
 from sparsecast.results.reports import CollectionReport, MatrixReport, Rarity
+from sparsecast.system.tabular import Table
 
 #: Matrices whose errors are explained, and features that each explanation names.
 _WORST, _RARITIES = 10, 3
@@ -30,9 +30,6 @@ _EDGE = 0.5
 
 #: Rows about trust that are of the profile; the others are of one matrix.
 _ABOUT_PROFILE = 4
-
-#: Columns about choices that are known without having measured what forecasts cost.
-_CHOICE_COLUMNS = 5
 
 _MATRIX_HEAD = (
     "matrix",
@@ -72,9 +69,9 @@ def collection_page(found: CollectionReport, links: Mapping[str, str], draw: Dra
         unmeasured=found.unmeasured,
         evaluate=_command("evaluate", found),
         worst=[_explained(found, name, error, links[name]) for name, error in worst_of(found.rows, _WORST)],
-        repeats=tables.repeats_sentence(found.evaluation.repeats),
-        errors=_table(tables.errors(found.evaluation.models)) if score else None,
-        choices=_table(tables.choices(found.evaluation.models), _CHOICE_COLUMNS) if score else None,
+        repeats=found.evaluation.repeats_sentence(),
+        errors=_table(found.evaluation.table()) if score else None,
+        choices=_table(found.evaluation.choices()) if score else None,
         matrix_head=_MATRIX_HEAD,
         matrix_rows=[(name, links[name], _matrix_row(found, name)) for name in found.reports],
         refused=list(found.refused.items()),
@@ -119,10 +116,9 @@ def _answer(found: CollectionReport, score: ModelScore | None) -> str:
     )
 
 
-def _table(table: Table, columns: int | None = None) -> dict[str, Any]:
-    """Return what a template shows of a table for the terminal, or of so many of its first columns."""
-    rows = [row[:columns] for row in rows_of(table)]
-    return {"head": head_of(table)[:columns], "rows": rows, "said": str(table.caption or "").splitlines()}
+def _table(table: Table) -> dict[str, Any]:
+    """Return what a template shows of a table."""
+    return {"head": table.headings, "rows": table.cells(), "said": table.below}
 
 
 def _matrix_row(found: CollectionReport, name: str) -> tuple[str, ...]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -21,9 +20,10 @@ LEAST_RECORDS = 8
 class ColumnsModel(Model):
     name: ClassVar[str] = "columns"
     groups: ClassVar[tuple[str, ...]] = ("row_lengths", "column_lengths")
+    costs_: dict[str, list[float]]
 
     def _fit(self, training: TrainingSet) -> None:
-        self.costs_: dict[str, list[float]] = {}
+        self.costs_ = {}
         for name in sorted({record.candidate.format for record in training.records}):
             records = [record for record in training.records if record.candidate.format == name]
             if len(records) >= LEAST_RECORDS:
@@ -43,9 +43,3 @@ class ColumnsModel(Model):
     def _counts(blocks: RowBlocks) -> np.ndarray:
         used = blocks.matrix.require("column_lengths").used * blocks.nnz / max(blocks.matrix.nnz, 1)
         return np.array([np.ones(len(blocks.rows)), blocks.rows, blocks.nnz, used], dtype=float)
-
-    def _state(self) -> dict[str, Any]:
-        return {"costs": self.costs_}
-
-    def _restore(self, learned: Mapping[str, Any]) -> None:
-        self.costs_ = dict(learned["costs"])

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,12 +18,13 @@ from sparsecast.records import Candidate
 class JoulesModel(Model):
     name: ClassVar[str] = "joules"
     quantity: ClassVar[str] = "energy"
+    costs_: dict[str, list[float]]
 
     def __init__(self, least_records: int = 4) -> None:
         self.least_records = least_records
 
     def _fit(self, training: TrainingSet) -> None:
-        self.costs_: dict[str, list[float]] = {}
+        self.costs_ = {}
         for name in sorted({record.candidate.format for record in training.records}):
             records = [record for record in training.records if record.candidate.format == name]
             if len(records) >= self.least_records:
@@ -43,9 +43,3 @@ class JoulesModel(Model):
         stored = FORMATS.get(candidate.format).predicted_bytes(blocks, *widths)
         streamed = stored + (blocks.rows + blocks.matrix.cols) * candidate.value_bytes
         return {"energy_j": np.maximum(start + a_byte * streamed, 1e-12)}
-
-    def _state(self) -> dict[str, Any]:
-        return {"costs": self.costs_}
-
-    def _restore(self, learned: Mapping[str, Any]) -> None:
-        self.costs_ = dict(learned["costs"])

@@ -22,6 +22,9 @@ METHODS: Registry[Method] = Registry(
     "partition", "sparsecast.matrices.partitioning.methods", helpers=("graph",), separator="-"
 )
 
+#: The method of blocks; every other one is of rows.
+GRID = "uniform-2d"
+
 #: More ranks than any program has had; the arrays of a Distribution then take 130 MB.
 MOST_RANKS = 2**21
 

@@ -28,7 +28,7 @@ def label(
     meter_command: options.MeterCommandOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Measure what blocks of 250 entries take on this machine; what is kept is what networks learn from."""
+    """Measure blocks of 250 entries on this machine; the model blocks and the networks learn from them."""
     from sparsecast.measuring.command_meter import CommandMeter
     from sparsecast.papers.barreda_2020 import block_reports, labelling
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Mapping
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,6 +78,9 @@ class Blocks(Model):
     devices: ClassVar[tuple[str, ...] | None] = (PROCESSOR,)
     covers: ClassVar[tuple[str, ...] | None] = ("csr",)
     groups: ClassVar[tuple[str, ...]] = ("row_lengths", "locality", "entry_blocks")
+    trees_: Forest | None
+    costs_: tuple[float, float]
+    labels_: str
 
     @classmethod
     def used(cls, training: TrainingSet) -> TrainingSet:
@@ -94,7 +97,7 @@ class Blocks(Model):
         return whole.where(lambda record: not whole.structure(record).lacks(cls.groups))
 
     def _fit(self, training: TrainingSet) -> None:
-        self.trees_: Forest | None = None
+        self.trees_ = None
         self.costs_, self.labels_ = (1.0, 0.0), ""
         labels = _labels_of(training)
         learned = {record.matrix for record in training.records}
@@ -159,16 +162,12 @@ class Blocks(Model):
         }
         return {**terms, "time_s": np.maximum(terms["blocks"] + terms["call"], np.finfo(float).tiny)}
 
-    def _state(self) -> dict[str, Any]:
-        assert self.trees_ is not None
-        return {"trees": self.trees_.to_state(), "costs": list(self.costs_), "labels": self.labels_}
-
-    def _restore(self, learned: Mapping[str, Any]) -> None:
-        self.trees_ = Forest.from_state(learned["trees"])
-        factor, constant = learned["costs"]
-        self.costs_, self.labels_ = (float(factor), float(constant)), str(learned["labels"])
+    def restored(self, state: Mapping[str, Any]) -> Self:
+        """Take over what was learned, unless there are other labels now."""
+        super().restored(state)
         if not self._has_labels(self.labels_):
             raise ValueError("there are other labels now")
+        return self
 
     def _has_labels(self, digest: str) -> bool:
         """Tell whether the labels that were learned from are those that are kept."""

@@ -8,7 +8,7 @@ output that is linear. Inputs are ln(|difference of columns| + 1) within a block
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from sparsecast.papers.barreda_2020.features.entry_blocks import BLOCK_ENTRIES
@@ -46,22 +46,6 @@ class Architecture:
     channels: int = 1
     conditions: int = 0
     logarithm: bool = False
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, stored: dict[str, Any]) -> Architecture:
-        """Return what `to_dict` gave.
-
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            If it is something else.
-        """
-        values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in stored.items()}
-        return cls(**values)
 
     @property
     def flat(self) -> int:
@@ -109,7 +93,7 @@ class BlockNetwork:
     @property
     def parameters(self) -> int:
         """Number of weights and biases."""
-        return sum(each.numel() for each in self.parts.parameters())
+        return sum(weights.numel() for weights in self.parts.parameters())
 
 
 def built(architecture: Architecture, seed: int = 0) -> BlockNetwork:
@@ -128,9 +112,8 @@ def built(architecture: Architecture, seed: int = 0) -> BlockNetwork:
         torch.manual_seed(seed)
         layers: list[Any] = []
         channels = architecture.channels
-        for filters, kernel, pool in zip(
-            architecture.filters, architecture.kernels, architecture.pools, strict=True
-        ):
+        sizes = zip(architecture.filters, architecture.kernels, architecture.pools, strict=True)
+        for filters, kernel, pool in sizes:
             layers += [nn.Conv1d(channels, filters, kernel), nn.ReLU(), nn.MaxPool1d(pool)]
             channels = filters
         dense: list[Any] = []
@@ -138,8 +121,8 @@ def built(architecture: Architecture, seed: int = 0) -> BlockNetwork:
         for neurons, dropout in zip(architecture.dense, architecture.dropout, strict=True):
             dense += [nn.Linear(width, neurons), nn.ReLU(), nn.Dropout(dropout)]
             width = neurons
-        dense.append(nn.Linear(width, 1))
-        parts = nn.ModuleDict(
-            {"blocks": nn.Sequential(*layers, nn.Flatten()), "dense": nn.Sequential(*dense)}
-        )
-    return BlockNetwork(architecture, parts)
+        parts = {
+            "blocks": nn.Sequential(*layers, nn.Flatten()),
+            "dense": nn.Sequential(*dense, nn.Linear(width, 1)),
+        }
+        return BlockNetwork(architecture, nn.ModuleDict(parts))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,17 +28,13 @@ class BlockScore:
     matrix_median: float
     matrix_worst: float
 
-    def to_dict(self) -> dict[str, float]:
-        """Return the errors by name."""
-        return asdict(self)
-
 
 def score(estimated: NDArray[np.float32], blocks: BlockDataset) -> BlockScore:
     """Return the errors of estimates, shape (b,), of the labels of blocks."""
     errors = np.abs(estimated / blocks.labels - 1)
     count = len(blocks.names)
     sums = [
-        np.bincount(blocks.matrices, weights=each, minlength=count) for each in (estimated, blocks.labels)
+        np.bincount(blocks.matrices, weights=values, minlength=count) for values in (estimated, blocks.labels)
     ]
     present = np.bincount(blocks.matrices, minlength=count) > 0
     of_matrices = np.abs(sums[0][present] / sums[1][present] - 1)
@@ -54,8 +50,3 @@ def score(estimated: NDArray[np.float32], blocks: BlockDataset) -> BlockScore:
 def always_the_mean(training: BlockDataset, blocks: BlockDataset) -> BlockScore:
     """Return the errors of forecasting the mean label of the training for every block."""
     return score(np.full(len(blocks), training.labels.mean(), dtype=np.float32), blocks)
-
-
-def measured_again(blocks: BlockDataset) -> BlockScore:
-    """Return the errors of the second measurement of each label as a forecast of the first: the noise."""
-    return score(blocks.again, blocks)

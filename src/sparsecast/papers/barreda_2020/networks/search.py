@@ -57,13 +57,13 @@ def search(
     """
     optuna = required("optuna")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    done_before = optuna.create_study(
+    study = optuna.create_study(
         storage=f"sqlite:///{path}", study_name="table 2", load_if_exists=True, direction="minimize"
     )
     finished = optuna.trial.TrialState.COMPLETE
-    seen = len(done_before.get_trials(states=(finished,)))
+    seen = len(study.get_trials(states=(finished,)))
     # A sampler of the same seed would propose the same trials again.
-    done_before.sampler = optuna.samplers.TPESampler(seed=seen)
+    study.sampler = optuna.samplers.TPESampler(seed=seen)
 
     def objective(trial: Any) -> float:
         architecture, plan = suggested(trial)
@@ -75,9 +75,9 @@ def search(
         on_trial(trial.number, progress.validation[-1])
         return progress.validation[-1]
 
-    while (count := len(done_before.get_trials(states=(finished,)))) < trials:
-        done_before.optimize(objective, n_trials=trials - count)
-    best = done_before.best_trial
+    while (count := len(study.get_trials(states=(finished,)))) < trials:
+        study.optimize(objective, n_trials=trials - count)
+    best = study.best_trial
     architecture, plan = suggested(optuna.trial.FixedTrial(best.params))
     return Found(float(best.value), architecture, plan, trials)
 

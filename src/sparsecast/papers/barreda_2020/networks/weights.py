@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from sparsecast.papers.barreda_2020.networks import required
 from sparsecast.papers.barreda_2020.networks.architectures import Architecture, BlockNetwork, built
 
 #: What a reader of the files must know.
-FILE_VERSION = 1
+FILE_VERSION = "1"
 
 
 @dataclass(frozen=True)
@@ -64,14 +65,8 @@ def save_network(network: BlockNetwork, card: ModelCard, path: Path) -> None:
     StorageError
         If it cannot be written.
     """
-    save = required("safetensors.torch").save_file
-    tensors = {name: value.detach().contiguous() for name, value in network.parts.state_dict().items()}
-    facts = {
-        "version": str(FILE_VERSION),
-        "architecture": json.dumps(network.architecture.to_dict()),
-        "card": json.dumps(asdict(card)),
-    }
-    write_atomically(path, lambda temporary: save(tensors, str(temporary), metadata=facts))
+    facts = {"architecture": asdict(network.architecture), "card": asdict(card)}
+    write_tensors(path, network.parts.state_dict(), {"version": FILE_VERSION, **facts})
 
 
 def load_network(path: Path, machine: str | None = None) -> tuple[BlockNetwork, ModelCard]:
@@ -89,41 +84,54 @@ def load_network(path: Path, machine: str | None = None) -> tuple[BlockNetwork, 
         If the file is missing or damaged, its weights have other shapes than its architecture, it is of
         another version, or was trained for another machine.
     """
-    safetensors = required("safetensors")
-    remedy = "expected a file that save_network wrote; name another, or train it again"
+    remedy = "name another, or train it again"
+    tensors, facts = read_tensors(path, "a trained network", remedy)
+    if facts.get("version") != FILE_VERSION:
+        raise InputError(f"{path} is no network of version {FILE_VERSION}: expected one; {remedy}")
     try:
-        with safetensors.safe_open(str(path), framework="pt") as stored:
-            facts = stored.metadata() or {}
-            tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
-        if facts.get("version") != str(FILE_VERSION):
-            raise InputError(f"{path} is a network of version {facts.get('version')}: {remedy}")
-        architecture = Architecture.from_dict(json.loads(facts["architecture"]))
-        card = _card(json.loads(facts["card"]))
-    except (OSError, KeyError, TypeError, ValueError, safetensors.SafetensorError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{path} cannot be read ({' '.join(str(error).split())}): {remedy}") from error
+        network = built(Architecture(**_with_tuples(facts["architecture"])))
+        card = ModelCard(**_with_tuples(facts["card"]))
+        network.parts.load_state_dict(tensors)
+    except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
+        raise InputError(
+            f"{path} has other weights than its architecture ({_line(error)}): expected those; {remedy}"
+        ) from error
     if machine is not None and card.machine != machine:
         raise InputError(
             f"{path} was trained for {card.machine}: expected a network of {machine}; train one there"
         )
-    network = built(architecture)
-    _refuse_other_shapes(path, network, tensors)
-    network.parts.load_state_dict(tensors)
     return network, card
 
 
-def _card(stored: dict[str, Any]) -> ModelCard:
-    rows = {name: tuple(stored.get(name, ())) for name in ("groups", "losses", "validation")}
-    return ModelCard(**(stored | rows))
+def write_tensors(path: Path, tensors: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
+    """Write named tensors, and plain data beside them."""
+    save = required("safetensors.torch").save_file
+    contiguous = {name: value.detach().contiguous() for name, value in tensors.items()}
+    texts = {name: json.dumps(fact) for name, fact in facts.items()}
+    write_atomically(path, lambda temporary: save(contiguous, str(temporary), metadata=texts))
 
 
-def _refuse_other_shapes(path: Path, network: BlockNetwork, tensors: dict[str, Any]) -> None:
-    expected = {name: tuple(value.shape) for name, value in network.parts.state_dict().items()}
-    found = {name: tuple(value.shape) for name, value in tensors.items()}
-    for name in sorted(expected.keys() | found.keys()):
-        if expected.get(name) != found.get(name):
-            raise InputError(
-                f"{path} has {name} of shape {found.get(name)}: expected {expected.get(name)}, as its "
-                f"architecture says; train it again"
-            )
+def read_tensors(path: Path, expected: str, remedy: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the tensors and the plain data of a file.
+
+    Raises
+    ------
+    InputError
+        If it is missing or damaged; the message says what was `expected`, and the `remedy`.
+    """
+    safetensors = required("safetensors")
+    try:
+        with safetensors.safe_open(str(path), framework="pt") as stored:
+            tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
+            facts = {name: json.loads(text) for name, text in (stored.metadata() or {}).items()}
+    except (OSError, ValueError, safetensors.SafetensorError) as error:
+        raise InputError(f"{path} cannot be read ({_line(error)}): expected {expected}; {remedy}") from error
+    return tensors, facts
+
+
+def _with_tuples(stored: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()}
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())

@@ -38,40 +38,36 @@ def bench(
     ] = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Rate this machine: four figures for the product, in five minutes; keep what was measured."""
+    """Rate this machine by four figures in five minutes, and keep the measurements."""
     if compare is not None:
         _compare(*compare, as_json)
         return
     if twin_folder is not None:
         _measure_twins(twin_folder, threads, dtype, device, as_json)
         return
-    from sparsecast import api
-    from sparsecast.papers.gahvari_2007 import bench_figures, bench_reports, rating, search_space
-    from sparsecast.papers.gahvari_2007.suites.gahvari import Gahvari
+    from sparsecast.papers.gahvari_2007 import bench_figures, bench_reports, rating
     from sparsecast.reports import documents
     from sparsecast.reports.progress import timed_bar
 
     if output is not None:
         options.refuse_unwritable(output)
     options.refuse_figure(figure)
-    suite = Gahvari(search_space.all_series(block))
-    run = api.calibration(budget, threads=threads, dtype=dtype, device=device, rating=suite)
-    with timed_bar(options.screen(), "rating") as run.on_progress:
-        run.run()
-    found = rating.bench_result(run, suite)
-    document = documents.finite(bench_reports.bench_document(found))
+    with timed_bar(options.screen(), "rating") as on_progress:
+        result = rating.bench(
+            budget, threads=threads, dtype=dtype, device=device, blocks=block, on_progress=on_progress
+        )
+    document = documents.finite(bench_reports.bench_document(result))
     if output is not None:
         _write(output, document)
-    if figure is not None and found.ratings:
-        main = found.ratings[0]
-        title = bench_figures.speed_title(main, found.machine)
+    if figure is not None and result.ratings:
+        main = result.ratings[0]
+        title = bench_figures.speed_title(main, result.machine)
         shown = bench_figures.speed_maps(main), bench_figures.series_speeds(main), main.figures
         bench_figures.draw_bench(*shown, title, figure)
-    notes = (f"- {note}" for note in found.notes)
-    options.show(
-        as_json, document, bench_reports.bench_table(found), bench_reports.sentence_of(found.ratings), *notes
-    )
-    if found.interrupted:
+    notes = (f"- {note}" for note in result.notes)
+    sentence = bench_reports.sentence_of(result.ratings)
+    options.show(as_json, document, bench_reports.bench_table(result), sentence, *notes)
+    if result.interrupted:
         options.stop("kept")
 
 
@@ -79,8 +75,8 @@ def _compare(first: Path, second: Path, as_json: bool) -> None:
     from sparsecast.papers.gahvari_2007.bench_reports import comparison_document, comparison_table
     from sparsecast.papers.gahvari_2007.comparison import compare, read_result
 
-    found = compare(read_result(first), read_result(second))
-    options.show(as_json, comparison_document(found), comparison_table(found))
+    comparison = compare(read_result(first), read_result(second))
+    options.show(as_json, comparison_document(comparison), comparison_table(comparison))
 
 
 def _measure_twins(folder: Path, threads: int | None, dtype: str | None, device: str, as_json: bool) -> None:

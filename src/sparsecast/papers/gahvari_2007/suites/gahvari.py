@@ -45,10 +45,13 @@ class Gahvari(RatingSuite):
         by_type = [list(targets) for _, targets in groupby(run.targets, lambda target: target.dtype)]
         for number, targets in enumerate(by_type if self.series else (), 1):
             left_s = end - run.used_s
+            dimensions = self._dimensions(run, targets[0])
+            if not dimensions:
+                continue
             suite = SyntheticSuite(
                 targets,
                 self.series,
-                self._dimensions(run, targets[0]),
+                dimensions,
                 run.device_measured,
                 run.machine,
                 lambda name: run.on_progress(run.used_s, run.budget_s, name),
@@ -61,10 +64,11 @@ class Gahvari(RatingSuite):
 
     def _dimensions(self, run: Calibration, target: Target) -> tuple[int, ...]:
         threads = max(target.threads for target in run.targets)
+        most_on_device = run.device_measured.most_entries(run.machine)
         cache_bytes = search_space.last_cache_bytes(run.machine, threads)
         whole, fitting = (
             search_space.dimensions(cache_bytes, target.value_bytes, entries)
-            for entries in (inf, most_entries_here(target))
+            for entries in (inf, min(most_entries_here(target), most_on_device))
         )
         self.range_ends[target.dtype] = whole[-1]
         if len(fitting) < len(whole):
@@ -74,10 +78,14 @@ class Gahvari(RatingSuite):
             )
         return fitting
 
+    def ratings(self, run: Calibration) -> list[summary.Rating]:
+        """Return the figures of each target, of what a calibration has measured."""
+        return summary.ratings(run.records, run.machine, run.bandwidths, self.range_ends)
+
     def result(self, run: Calibration) -> RatingResult:
         """Return the figures of the first target, and the one number in a sentence."""
         from sparsecast.papers.gahvari_2007.bench_reports import figures_of, sentence_of
 
-        ratings = summary.ratings(run.records, run.machine, run.bandwidths, self.range_ends)
+        ratings = self.ratings(run)
         sentences = (sentence_of(ratings),) if ratings else ()
         return RatingResult(figures_of(ratings), sentences, tuple(summary.notes(ratings)))

@@ -66,6 +66,10 @@ class GuoModel(Model):
     version: ClassVar[int] = 2
     covers: ClassVar[tuple[str, ...] | None] = ("csr", "ell", "coo", "hyb")
     compared: ClassVar[tuple[Mapping[str, Any], ...]] = ({}, {"as_printed": True})
+    strips_: dict[str, int]
+    grids_: dict[str, Grid]
+    csr_kernels_: tuple[str, ...]
+    is_on_grid_: bool
 
     def __init__(self, as_printed: bool = False) -> None:
         self.as_printed = as_printed
@@ -86,7 +90,6 @@ class GuoModel(Model):
         self.is_on_grid_ = not any(record.suite == "published" for record in records)
         kernels = dict.fromkeys(record.candidate.kernel for record in found["csr"].records)
         self.csr_kernels_ = tuple(kernels) if self.machine_.gpu else ()
-        self._establish()
 
     def _establish(self) -> None:
         """Establish the relationships that the grids suffice for."""
@@ -114,19 +117,6 @@ class GuoModel(Model):
         is_papers = format_name == "csr" and own.records[0].suite != "published"
         kernel = GPU_CSR_KERNEL if is_papers else own.records[0].candidate.kernel
         return own.where(lambda record: record.candidate.kernel == kernel)
-
-    def _state(self) -> dict[str, Any]:
-        grids = {name: grid.to_state() for name, grid in self.grids_.items()}
-        kernels = list(self.csr_kernels_)
-        return {"strips": self.strips_, "kernels": kernels, "grids": grids, "is_on_grid": self.is_on_grid_}
-
-    def _restore(self, learned: Mapping[str, Any]) -> None:
-        self.strips_, self.is_on_grid_ = dict(learned["strips"]), learned["is_on_grid"]
-        self.csr_kernels_ = tuple(learned["kernels"])
-        self.grids_ = {
-            name: Grid.restored(arrays, self.as_printed) for name, arrays in learned["grids"].items()
-        }
-        self._establish()
 
     def needed(self) -> str:
         """Return which matrices are missing, and what adds them."""

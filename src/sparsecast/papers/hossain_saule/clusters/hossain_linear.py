@@ -25,7 +25,6 @@ from sparsecast.models.clusters.cluster_model import (
     ClusterModel,
     ClusterTraining,
     Question,
-    distribution_of,
     memory_bytes,
 )
 from sparsecast.models.fitting import Line
@@ -54,10 +53,9 @@ class HossainLinearCluster(ClusterModel):
     def fit(self, training: ClusterTraining) -> Self:
         """Learn from DistributedRecords of 2D alone."""
         points: dict[_Key, dict[float, list[tuple[float, float]]]] = {}
-        for record in training.records:
-            if super().lacking(record.configuration) is None and not record.is_oversubscribed:
-                r, x = _place(distribution_of(record))
-                points.setdefault(_key(record.configuration), {}).setdefault(r, []).append((x, record.time_s))
+        for record, question in self._learnable(training):
+            r, x = _place(question.distribution)
+            points.setdefault(_key(record.configuration), {}).setdefault(r, []).append((x, record.time_s))
         self.lines_: dict[_Key, dict[float, Line]] = {}
         self.least_s_: dict[_Key, float] = {}
         for key, by_rows in points.items():
@@ -72,9 +70,9 @@ class HossainLinearCluster(ClusterModel):
             )
         return self
 
-    def lacking(self, configuration: Configuration) -> str | None:
+    def lacking(self, configuration: Configuration, question: Question) -> str | None:
         """Return that no lines of that number of ranks were measured."""
-        outside = super().lacking(configuration)
+        outside = super().lacking(configuration, question)
         if outside is not None or _key(configuration) in self.lines_:
             return outside
         return (
@@ -82,19 +80,15 @@ class HossainLinearCluster(ClusterModel):
             f"{configuration.ranks} ranks; measure them"
         )
 
-    def forecast(self, configurations: Sequence[Configuration], question: Question) -> list[ClusterForecast]:
-        """Return a forecast of each Configuration; it does not tell communication from computation."""
-        found = []
-        for each in configurations:
-            if self.lacking(each) is None:
-                key, (r, x) = _key(each), _place(question.distribution)
-                time_s = self._between(key, r, x)
-                within = float(np.clip(r, min(self.lines_[key]), max(self.lines_[key])))
-                terms = (("extrapolated", time_s - self._between(key, within, x)),)
-                time_s = time_s if time_s > 0 else self.least_s_[key]
-                memory = memory_bytes(each, question)
-                found.append(ClusterForecast(each, time_s, None, None, None, None, memory, terms))
-        return found
+    def _forecast(self, configuration: Configuration, question: Question) -> ClusterForecast:
+        """Return a forecast that does not tell communication from computation."""
+        key, (r, x) = _key(configuration), _place(question.distribution)
+        time_s = self._between(key, r, x)
+        within = float(np.clip(r, min(self.lines_[key]), max(self.lines_[key])))
+        terms = (("extrapolated", time_s - self._between(key, within, x)),)
+        time_s = time_s if time_s > 0 else self.least_s_[key]
+        memory = memory_bytes(configuration, question)
+        return ClusterForecast(configuration, time_s, None, None, None, None, memory, terms)
 
     def _between(self, key: _Key, r: float, x: float) -> float:
         """Return y1 + (y2 - y1) (r - r1) / (r2 - r1)."""

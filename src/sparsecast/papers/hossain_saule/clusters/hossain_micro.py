@@ -128,9 +128,9 @@ class HossainMicroCluster(ClusterModel):
             )
         return self
 
-    def lacking(self, configuration: Configuration) -> str | None:
+    def lacking(self, configuration: Configuration, question: Question) -> str | None:
         """Return which micro-benchmarks of an algorithm are missing."""
-        outside = super().lacking(configuration)
+        outside = super().lacking(configuration, question)
         if outside is not None or configuration.ranks == 1:
             return outside
         missing = [k for k in KINDS[configuration.algorithm] if k not in self.polynomials_]
@@ -138,11 +138,8 @@ class HossainMicroCluster(ClusterModel):
             return f"the {self.name} model expected micro-benchmarks of {missing[0]}; {ADD_MICROBENCHMARKS}"
         return None
 
-    def forecast(self, configurations: Sequence[Configuration], question: Question) -> list[ClusterForecast]:
-        """Return the time of the mean rank in each Configuration."""
-        return [self._forecast(each, question) for each in configurations if self.lacking(each) is None]
-
     def _forecast(self, configuration: Configuration, question: Question) -> ClusterForecast:
+        """Return the time of the mean rank."""
         found = question.distribution
         on = Placement(configuration.ranks, configuration.nodes)
         accessed = paper_bytes(configuration, found, zeroes_y=not self.as_printed)

@@ -12,7 +12,6 @@ not hold it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -26,13 +25,12 @@ from sparsecast.models.clusters.cluster_model import (
     ClusterTraining,
     Floats,
     Question,
-    distribution_of,
     memory_bytes,
 )
 from sparsecast.papers.hossain_saule.clusters.hossain_micro import ALGORITHMS_OF_THE_PAPER
 from sparsecast.papers.hossain_saule.models.hossain_linear import FORMATS_OF_THE_PAPER
 from sparsecast.papers.hossain_saule.models.hossain_svr import LEAST_RECORDS, best_regression, regressed
-from sparsecast.records import VALUE_BYTES, Configuration, DistributedRecord
+from sparsecast.records import VALUE_BYTES, Configuration
 
 _Key = tuple[int, str, str]
 
@@ -84,29 +82,26 @@ class HossainSVRCluster(ClusterModel):
 
     def fit(self, training: ClusterTraining) -> Self:
         """Learn from DistributedRecords alone."""
-        own: dict[_Key, list[DistributedRecord]] = {}
-        for record in training.records:
-            if super().lacking(record.configuration) is None and not record.is_oversubscribed:
-                own.setdefault(_key(record.configuration), []).append(record)
+        points: dict[_Key, list[tuple[Floats, float]]] = {}
+        for record, question in self._learnable(training):
+            features = _features(record.configuration, question.distribution)
+            points.setdefault(_key(record.configuration), []).append((features, record.time_s))
         self.fits_ = {
-            key: _Fit.of(
-                np.array([_features(r.configuration, distribution_of(r)) for r in records]),
-                np.array([record.time_s for record in records]),
-            )
-            for key, records in own.items()
-            if len(records) >= LEAST_RECORDS
+            key: _Fit.of(*map(np.array, zip(*measured, strict=True)))
+            for key, measured in points.items()
+            if len(measured) >= LEAST_RECORDS
         }
         if not self.fits_:
-            most = max((len(records) for records in own.values()), default=0)
+            most = max(map(len, points.values()), default=0)
             raise self.insufficient(
                 f"{LEAST_RECORDS} measured products of one algorithm, format and number of ranks, of which "
                 f"it has {most}; measure more by `mpirun -n N sparsecast measure MATRIX --algorithm NAME`"
             )
         return self
 
-    def lacking(self, configuration: Configuration) -> str | None:
+    def lacking(self, configuration: Configuration, question: Question) -> str | None:
         """Return that too few products were measured on that number of ranks."""
-        outside = super().lacking(configuration)
+        outside = super().lacking(configuration, question)
         if outside is not None or _key(configuration) in self.fits_:
             return outside
         return (
@@ -114,16 +109,13 @@ class HossainSVRCluster(ClusterModel):
             f"in {configuration.format} on {configuration.ranks} ranks; measure them"
         )
 
-    def forecast(self, configurations: Sequence[Configuration], question: Question) -> list[ClusterForecast]:
-        """Return a forecast of each Configuration; it does not tell communication from computation."""
-        found = []
-        for each in configurations:
-            if self.lacking(each) is None:
-                time_s, beyond = self.fits_[_key(each)](_features(each, question.distribution))
-                terms = (("features_beyond", float(beyond)),)
-                memory = memory_bytes(each, question)
-                found.append(ClusterForecast(each, time_s, None, None, None, None, memory, terms))
-        return found
+    def _forecast(self, configuration: Configuration, question: Question) -> ClusterForecast:
+        """Return a forecast that does not tell communication from computation."""
+        features = _features(configuration, question.distribution)
+        time_s, beyond = self.fits_[_key(configuration)](features)
+        terms = (("features_beyond", float(beyond)),)
+        memory = memory_bytes(configuration, question)
+        return ClusterForecast(configuration, time_s, None, None, None, None, memory, terms)
 
 
 def _features(configuration: Configuration, found: Distribution) -> Floats:

@@ -53,6 +53,7 @@ class HossainLinear(Model):
     covers: ClassVar[tuple[str, ...] | None] = FORMATS_OF_THE_PAPER
     suite: ClassVar[str | None] = "hossain"
     compared: ClassVar[tuple[Mapping[str, Any], ...]] = ({}, {"as_printed": True})
+    points_: dict[str, list[list[float]]]
 
     def __init__(self, as_printed: bool = False) -> None:
         self.as_printed = as_printed
@@ -63,7 +64,7 @@ class HossainLinear(Model):
         return suite == "hossain"
 
     def _fit(self, training: TrainingSet) -> None:
-        self.points_: dict[str, list[list[float]]] = {}
+        self.points_ = {}
         for name in FORMATS_OF_THE_PAPER:
             own = [record for record in training.records if record.candidate.format == name]
             shapes = [training.structure(record) for record in own]
@@ -72,7 +73,6 @@ class HossainLinear(Model):
                 [shape.nnz / shape.rows for shape in shapes],
                 [record.time_s for record in own],
             ]
-        self._establish()
 
     def _establish(self) -> None:
         """Fit a line for each number of rows that was measured with two row lengths."""
@@ -122,10 +122,3 @@ class HossainLinear(Model):
         lower = upper - 1
         y1, y2 = m[lower] * x + c[lower], m[upper] * x + c[upper]  # y1 = m1 x + c1, y2 = m2 x + c2
         return y1, y2, y1 + (y2 - y1) * (r - rows[lower]) / (rows[upper] - rows[lower])
-
-    def _state(self) -> dict[str, Any]:
-        return {"points": self.points_}
-
-    def _restore(self, learned: Mapping[str, Any]) -> None:
-        self.points_ = dict(learned["points"])
-        self._establish()

@@ -68,6 +68,8 @@ class HossainMicro(Model):
     covers: ClassVar[tuple[str, ...] | None] = FORMATS_OF_THE_PAPER
     groups: ClassVar[tuple[str, ...]] = ("row_lengths", "locality")
     compared: ClassVar[tuple[Mapping[str, Any], ...]] = ({}, {"as_printed": True})
+    fma_s_: float | None
+    bandwidths_: list[tuple[int, float]]
 
     def __init__(self, as_printed: bool = False) -> None:
         self.as_printed = as_printed
@@ -81,7 +83,7 @@ class HossainMicro(Model):
             for record in training.records
             if record.conditions and "L2" in record.conditions.references_s
         ]
-        self.fma_s_: float | None = None
+        self.fma_s_ = None
         if seconds and self.bandwidths_:
             self.fma_s_ = self._fma_s(float(np.median(seconds)), threads)
 
@@ -149,10 +151,3 @@ class HossainMicro(Model):
         """Return the lines of the last cache that the threads have: its bytes over its cores for each."""
         cache = self.machine_.product_caches[-1] if self.machine_.product_caches else None
         return max(1.0, cache.bytes * threads / cache.shared_by / LINE_BYTES) if cache else 1.0
-
-    def _state(self) -> dict[str, Any]:
-        return {"fma_s": self.fma_s_, "bandwidths": [list(each) for each in self.bandwidths_]}
-
-    def _restore(self, learned: Mapping[str, Any]) -> None:
-        self.fma_s_ = learned["fma_s"]
-        self.bandwidths_ = [(int(size), float(speed)) for size, speed in learned["bandwidths"]]

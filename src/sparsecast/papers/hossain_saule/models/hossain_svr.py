@@ -69,12 +69,14 @@ class HossainSVR(Model):
     devices: ClassVar[tuple[str, ...] | None] = (PROCESSOR,)
     covers: ClassVar[tuple[str, ...] | None] = FORMATS_OF_THE_PAPER
     compared: ClassVar[tuple[Mapping[str, Any], ...]] = ({}, {"as_printed": True})
+    fits_: dict[str, dict[str, Any]]
+    most_: int
 
     def __init__(self, as_printed: bool = False) -> None:
         self.as_printed = as_printed
 
     def _fit(self, training: TrainingSet) -> None:
-        self.fits_: dict[str, dict[str, Any]] = {}
+        self.fits_ = {}
         self.most_ = 0
         for name in FORMATS_OF_THE_PAPER:
             own = [record for record in training.records if record.candidate.format == name]
@@ -133,12 +135,6 @@ class HossainSVR(Model):
             "features_beyond": np.sum(features != within, axis=1, dtype=float),
             "time_s": above_zero(time_s, fit["least_s"]),
         }
-
-    def _state(self) -> dict[str, Any]:
-        return {"fits": self.fits_, "most": self.most_}
-
-    def _restore(self, learned: Mapping[str, Any]) -> None:
-        self.fits_, self.most_ = dict(learned["fits"]), learned["most"]
 
 
 def best_regression(x: Floats, y: Floats) -> Any:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -18,9 +17,10 @@ from sparsecast.records import Candidate
 @MODELS.register("doe")
 class Doe(Model):
     name: ClassVar[str] = "doe"
+    costs_: dict[str, list[float]]
 
     def _fit(self, training: TrainingSet) -> None:
-        self.costs_: dict[str, list[float]] = {}
+        self.costs_ = {}
         for name in sorted({record.candidate.format for record in training.records}):
             records = [record for record in training.records if record.candidate.format == name]
             counts = [self._counts(RowBlocks.of(training.structure(record)))[:, 0] for record in records]
@@ -39,9 +39,3 @@ class Doe(Model):
     @staticmethod
     def _counts(blocks: RowBlocks) -> np.ndarray:
         return np.array([np.ones(len(blocks.rows)), blocks.rows, blocks.nnz], dtype=float)
-
-    def _state(self) -> dict[str, Any]:
-        return {"costs": self.costs_}
-
-    def _restore(self, learned: Mapping[str, Any]) -> None:
-        self.costs_ = dict(learned["costs"])

@@ -1,0 +1,137 @@
+"""What commands return, and how it is printed: as text, JSON, CSV and a figure."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import sys
+import typing
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import rich.table
+from rich.console import Console
+
+from sparsecast.cli import options
+
+if TYPE_CHECKING:
+    from sparsecast.system.tabular import Columns, Table
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """The result of a command.
+
+    Attributes
+    ----------
+    columns : tuple of Column
+        The keys of its JSON document.
+    item : object or mapping
+        What has their values.
+    shown : iterable of Table and str
+        What people read. `--csv` writes the first table.
+    notes : iterable of str
+        Warnings, which go to standard error before all else.
+    draw : callable, optional
+        Draws the figure into a file.
+    stopped : str
+        What became of the measurements, where the command was stopped from the keyboard: "kept", "shown".
+    """
+
+    columns: Columns
+    item: Any
+    shown: Iterable[Any]
+    notes: Iterable[str] = ()
+    draw: Callable[[Path], object] | None = None
+    stopped: str = ""
+
+    def show(self, as_json: bool, csv: Path | None, figure: Path | None) -> None:
+        """Print the result, and write the files that are asked for."""
+        from sparsecast.system.tabular import Table, document
+
+        options.warn(self.notes)
+        if figure is not None and self.draw is not None:
+            self.draw(figure)
+        shown = list(self.shown)
+        if csv is not None:
+            _write(csv, next(item for item in shown if isinstance(item, Table)).to_csv())
+        if as_json:
+            print(json.dumps(document(self.columns, self.item), allow_nan=False))
+        else:
+            _print(shown)
+        if self.stopped:
+            options.stop(self.stopped)
+
+
+def printed(run: Callable[..., Output | None], *, figure: bool, csv: bool) -> Callable[..., None]:
+    """Return a command that prints what `run` returns, with options for the ways of doing so.
+
+    None is not printed: it is what ranks other than the first return.
+    """
+    signature = inspect.signature(run)
+    hints = typing.get_type_hints(run, include_extras=True)
+    parameters = [each.replace(annotation=hints[each.name]) for each in signature.parameters.values()]
+    ways: dict[str, Any] = {
+        **({"figure": (options.FigureOption, None)} if figure else {}),
+        **({"csv": (options.CsvOption, None)} if csv else {}),
+        "as_json": (options.JsonOption, False),
+    }
+    added = [
+        inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=kind)
+        for name, (kind, default) in ways.items()
+        if name not in signature.parameters
+    ]
+
+    @functools.wraps(run)
+    def command(**arguments: Any) -> None:
+        picture, table = arguments.get("figure"), arguments.get("csv")
+        options.refuse_figure(picture)
+        if table is not None:
+            options.refuse_unwritable(table)
+        own = {name: value for name, value in arguments.items() if name in signature.parameters}
+        output = run(**own)
+        if output is not None:
+            output.show(arguments["as_json"], table, picture)
+
+    command.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[*parameters, *added], return_annotation=None
+    )
+    command.__annotations__ = {each.name: each.annotation for each in [*parameters, *added]}
+    return command
+
+
+def _print(shown: Iterable[Any]) -> None:
+    from sparsecast.system.tabular import Table
+
+    # Wide enough for a table where standard output is no terminal; a terminal wraps the sentences. Names of
+    # files may have brackets, which are no markup.
+    page = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else 140)
+    for item in shown:
+        if isinstance(item, Table):
+            hidden = len(item.rows) - item.most if item.most else 0
+            more = (f"and {hidden:,} more rows",) if hidden > 0 else ()
+            for part in (item.title, _rich(item), *more, *item.below):
+                page.print(part, soft_wrap=isinstance(part, str))
+        else:
+            page.print(item, soft_wrap=isinstance(item, str))
+
+
+def _rich(table: Table) -> rich.table.Table:
+    """Return a table for the terminal, with columns of numbers aligned to the right."""
+    drawn = rich.table.Table()
+    for column in table.shown:
+        is_text = all(isinstance(column.of(row), str | None) for row in table.rows)
+        drawn.add_column(column.heading, justify="left" if is_text else "right", no_wrap=not is_text)
+    for cells in table.cells()[: table.most or None]:
+        drawn.add_row(*cells)
+    return drawn
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise options.unwritable(path, f" ({error.strerror})") from error

@@ -1,0 +1,207 @@
+"""The interface of what forecasts products: times or joules of Candidates on row blocks."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.features.structure import Structure
+from sparsecast.formats import FORMATS
+from sparsecast.machines.machine import Machine
+from sparsecast.models.conversion import ConversionCost
+from sparsecast.records import Candidate, Estimate, Forecast
+
+#: What is forecast: the term that each quantity has among the terms of a forecast, and that Records measure.
+QUANTITIES = {"time": "time_s", "energy": "energy_j"}
+
+#: The low and high end of an interval; None where too little is known for one.
+Interval = tuple[float | None, float | None]
+
+
+class Forecaster(ABC):
+    """Forecasts what one product costs.
+
+    A fitted Model is one; others correct what a model says, and have no fit of their own.
+
+    Attributes
+    ----------
+    quantity : str
+        What it forecasts: a name of QUANTITIES.
+    machine_, device_ : Machine, str
+        That the forecasts are for.
+    conversion_ : ConversionCost
+    """
+
+    quantity: ClassVar[str] = "time"
+    machine_: Machine
+    device_: str
+    conversion_: ConversionCost
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Name of the model that the forecasts are from, as it is registered."""
+
+    @property
+    @abstractmethod
+    def groups(self) -> tuple[str, ...]:
+        """Feature groups without which it cannot forecast."""
+
+    @abstractmethod
+    def formats(self) -> list[str]:
+        """Return the formats that it can forecast."""
+
+    def kernels(self, format_name: str) -> tuple[str, ...]:
+        """Return the kernels of a format that have their own fits; none if one fit is for all kernels.
+
+        On a processor, each matrix is measured with the kernel that the rule chooses; on a GPU, with all.
+        """
+        return ()
+
+    def serves(self, candidate: Candidate) -> bool:
+        """Tell whether there is a forecast for a Candidate's device, format, kernel and parameters.
+
+        Candidates with parameters whose sizes the format does not predict are not served.
+        """
+        kernels = self.kernels(candidate.format)
+        is_known = candidate.format in self.formats() and (not kernels or candidate.kernel in kernels)
+        return is_known and candidate.device == self.device_ and has_predicted_size(candidate)
+
+    @abstractmethod
+    def lacking(self, format_name: str) -> str:
+        """Return in words why it does not forecast a format, and after a semicolon the remedy."""
+
+    @abstractmethod
+    def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, NDArray[np.float64]]:
+        """Return the terms of a Candidate that it serves, each a float array with one element a block.
+
+        The term that is called as QUANTITIES says is the forecast, above 0.
+        """
+
+    def terms_of_all(
+        self, candidates: Sequence[Candidate], blocks: RowBlocks
+    ) -> list[dict[str, NDArray[np.float64]]]:
+        """Return the terms of several Candidates: for those that find them at less cost together."""
+        return [self.terms(candidate, blocks) for candidate in candidates]
+
+    def values(self, candidate: Candidate, blocks: RowBlocks) -> NDArray[np.float64]:
+        """Return the forecast of one product with each block, in seconds or joules."""
+        return self.terms(candidate, blocks)[QUANTITIES[self.quantity]]
+
+    @abstractmethod
+    def interval(self, candidate: Candidate, value: float, matrix: Structure) -> Interval:
+        """Return the low and high end of a forecast for `matrix`, or for a block of its rows."""
+
+    def intervals(
+        self, candidates: Sequence[Candidate], values: Sequence[float], matrix: Structure
+    ) -> list[Interval]:
+        """Return the intervals of several Candidates: for those that find them at less cost together."""
+        return [self.interval(*pair, matrix) for pair in zip(candidates, values, strict=True)]
+
+    def estimates(self, structure: Structure, candidates: Iterable[Candidate]) -> list[Estimate]:
+        """Return what a product of a whole matrix costs in each Candidate that is served.
+
+        Raises
+        ------
+        FeatureError
+            If the Structure lacks a feature group that is needed.
+        """
+        for name in self.groups:
+            structure.require(name)
+        served = [candidate for candidate in candidates if self.serves(candidate)]
+        terms_of_served = [
+            {name: float(values[0]) for name, values in terms.items()}
+            for terms in self.terms_of_all(served, RowBlocks.of(structure))
+        ]
+        values = [terms.pop(QUANTITIES[self.quantity]) for terms in terms_of_served]
+        intervals = self.intervals(served, values, structure)
+        return [
+            Estimate(candidate, value, low, high, tuple(terms.items()))
+            for candidate, value, (low, high), terms in zip(
+                served, values, intervals, terms_of_served, strict=True
+            )
+        ]
+
+    def forecast(self, structure: Structure, candidates: Iterable[Candidate]) -> list[Forecast]:
+        """Return the Forecasts of whole-matrix Candidates, fastest first: of what forecasts time.
+
+        Candidates that are not served are left out.
+        """
+        blocks = RowBlocks.of(structure)
+        forecasts = [
+            self._forecast(structure, blocks, estimate) for estimate in self.estimates(structure, candidates)
+        ]
+        return sorted(forecasts, key=lambda forecast: forecast.time_s)
+
+    def _forecast(self, structure: Structure, blocks: RowBlocks, estimate: Estimate) -> Forecast:
+        candidate = estimate.candidate
+        storage: Any = FORMATS.get(candidate.format)
+        widths = candidate.value_bytes, candidate.index_bytes
+        stored_bytes = storage.predicted_bytes(blocks, *widths, **candidate.parameters)
+        is_timed = candidate.format in self.conversion_.costs
+        return Forecast(
+            candidate=candidate,
+            nnz=structure.nnz,
+            time_s=estimate.value,
+            low_s=estimate.low,
+            high_s=estimate.high,
+            bytes=int(stored_bytes[0]) + (structure.rows + structure.cols) * candidate.value_bytes,
+            energy_j=None,
+            convert_s=float(self.conversion_.seconds(candidate, blocks)[0]) if is_timed else None,
+            why=estimate.why,
+            basis=self.basis(candidate),
+        )
+
+    def basis(self, candidate: Candidate) -> str:
+        """Return what the time of a Candidate for the whole matrix rests on, as in a Forecast."""
+        return "model"
+
+
+class AdjustedForecaster(Forecaster):
+    """Forecasts what a fitted model of time does, adjusted; by itself, it says of formats what that says."""
+
+    def __init__(self, model: Forecaster) -> None:
+        self._model = model
+        self.machine_, self.device_, self.conversion_ = model.machine_, model.device_, model.conversion_
+
+    @property
+    def name(self) -> str:
+        """As of the model that is adjusted."""
+        return self._model.name
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """As of the model that is adjusted."""
+        return self._model.groups
+
+    def formats(self) -> list[str]:
+        """Return those of the model that is adjusted."""
+        return self._model.formats()
+
+    def kernels(self, format_name: str) -> tuple[str, ...]:
+        """Return those of the model that is adjusted."""
+        return self._model.kernels(format_name)
+
+    def lacking(self, format_name: str) -> str:
+        """Return why the model that is adjusted does not forecast a format."""
+        return self._model.lacking(format_name)
+
+    def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, NDArray[np.float64]]:
+        """Return the terms of one Candidate: those of `terms_of_all`."""
+        return self.terms_of_all([candidate], blocks)[0]
+
+    @abstractmethod
+    def terms_of_all(
+        self, candidates: Sequence[Candidate], blocks: RowBlocks
+    ) -> list[dict[str, NDArray[np.float64]]]:
+        """Return the adjusted terms of several Candidates: the model is asked once."""
+
+
+def has_predicted_size(candidate: Candidate) -> bool:
+    """Tell whether the size of a Candidate's format follows from its parameters, without building it."""
+    return FORMATS.get(candidate.format).predicts(candidate.parameters)

@@ -1,0 +1,208 @@
+"""The work of products, counted from what is known of a matrix: bytes by cache level, rows, entries, misses.
+
+Where the strip models of Guo et al. (2014) see one row length, this sees
+
+- the cache level that a repeated product finds the matrix in. Of W bytes read over and over, a cache of C
+  bytes can keep C, so the share beyond it is max(0, 1 - C / W);
+- the ends of rows, as each format has them (`StorageFormat.row_end_work`);
+- reads of x that miss a cache: a line read again after d bytes of other traffic is found in a cache of more
+  than d bytes. The distances come from the reuse histogram of the Structure;
+- the thread with the longest row, which the others wait for.
+
+On a GPU, thousands of rows are on their way at once: mispredicted rows cost nothing, and padding is read
+without a miss of x. What counts is the launch, the rows and entries, the bytes and the lines of x beyond
+the L2 cache, the padding, and the longest row: one warp or thread works on it while the others are done.
+
+A row block of a plan is charged as part of its matrix: in a sweep over all blocks each one finds the caches
+as the others leave them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecast.features.row_blocks import RowBlocks
+from sparsecast.features.sweep import X_LINE_COLUMNS
+from sparsecast.formats import FORMATS
+from sparsecast.machines.machine import Cache, Machine
+from sparsecast.models.fitting import Floats
+from sparsecast.models.training import TrainingSet
+from sparsecast.records import Candidate
+
+#: Fewest Records with some work beyond a cache that tell what it costs a format.
+_LEAST_BEYOND = 3
+
+#: Kernels of GPUs that divide rows among their lanes, whatever the format.
+_DIVIDING_KERNELS = ("balanced",)
+
+CACHE_LINE_BYTES = 64
+
+
+@dataclass(frozen=True)
+class CountedWork:
+    """The work that Records of one fit measured.
+
+    Attributes
+    ----------
+    format, kernel : str
+        The kernel is empty where one fit is for all of a format.
+    places : int array of shape (records,)
+        Of the Records in their training set.
+    kinds : tuple of str
+    counts : float array of shape (records, kinds)
+    time_s : float array of shape (records,)
+    """
+
+    format: str
+    kernel: str
+    places: NDArray[np.int64]
+    kinds: tuple[str, ...]
+    counts: Floats
+    time_s: Floats
+
+    @property
+    def label(self) -> str:
+        """Name of the fit, as `Model.label` gives it."""
+        return f"{self.format} {self.kernel}".rstrip()
+
+    def knows(self, kind: str) -> bool:
+        """Tell whether enough Records have work of a kind."""
+        return bool(np.count_nonzero(self.counts[:, self.kinds.index(kind)]) >= _LEAST_BEYOND)
+
+    def part(self, chosen: NDArray[np.bool_]) -> CountedWork:
+        """Return the work of some Records; `chosen` has one element for each of the training set."""
+        own = chosen[self.places]
+        return replace(self, places=self.places[own], counts=self.counts[own], time_s=self.time_s[own])
+
+
+@dataclass(frozen=True, slots=True)
+class ProductWork:
+    """Counts the work of products on a machine."""
+
+    machine: Machine
+
+    def counted(self, training: TrainingSet) -> list[CountedWork]:
+        """Count the work that Records measured, one CountedWork for each fit."""
+        alike: dict[tuple[str, str], list[int]] = {}
+        for place, record in enumerate(training.records):
+            is_apart = self.machine.gpu or self.machine.published_as is not None
+            kernel = record.candidate.kernel if is_apart else ""
+            alike.setdefault((record.candidate.format, kernel), []).append(place)
+        blocks = {r.matrix: RowBlocks.of(training.structure(r)) for r in training.records}
+        counted = []
+        for (name, kernel), places in sorted(alike.items()):
+            records = [training.records[place] for place in places]
+            works = [self.of(record.candidate, blocks[record.matrix]) for record in records]
+            counts = np.array([[float(count[0]) for count in work.values()] for work in works])
+            time_s = np.array([record.time_s for record in records])
+            counted.append(CountedWork(name, kernel, np.array(places), tuple(works[0]), counts, time_s))
+        return counted
+
+    def of(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
+        """Count the work of each kind that one product with each block is."""
+        storage: Any = FORMATS.get(candidate.format)
+        widths, parameters = (candidate.value_bytes, candidate.index_bytes), candidate.parameters
+        stored = storage.stored_entries(blocks, **parameters).astype(float)
+        matrix_bytes = storage.predicted_bytes(blocks, *widths, **parameters)
+        streamed = (matrix_bytes + blocks.rows * candidate.value_bytes).astype(float)
+        working_set = streamed + self._rest_bytes(blocks, *widths)
+        once = np.ones(len(blocks.rows))
+        if self.machine.gpu:
+            wait = once
+            entries = {"entries": blocks.nnz.astype(float), "padding": stored - blocks.nnz}
+            is_divided = candidate.kernel in _DIVIDING_KERNELS
+            ends = {} if is_divided else storage.longest_row_work(blocks, **parameters)
+        else:
+            wait = once if storage.divides_rows else self._wait(candidate, blocks)
+            entries = {"entries": stored * wait}
+            ends = storage.row_end_work(blocks, **parameters)
+            if storage.has_slices and self.machine.published_as is not None:
+                # One thread has the slice of the longest row; how many there were is not published.
+                ends = {**ends, "longest row": blocks.row_length_max}
+        return {
+            "start": once,
+            "rows": blocks.rows.astype(float),
+            **entries,
+            **{name: np.asarray(count, dtype=float) for name, count in ends.items()},
+            **self._streams(candidate, streamed * wait, working_set),
+            **self._gathers(candidate, blocks, working_set, wait),
+        }
+
+    @staticmethod
+    def _rest_bytes(blocks: RowBlocks, value_bytes: int, index_bytes: int) -> Floats:
+        """Return the bytes that a sweep over the matrix touches outside a block: x, y, other rows as CSR."""
+        matrix = blocks.matrix
+        other_rows = (matrix.rows - blocks.rows) * (index_bytes + value_bytes)
+        other_entries = (matrix.nnz - blocks.nnz) * (index_bytes + value_bytes)
+        # At least one byte: an empty matrix has no working set to be divided by.
+        return np.asarray(np.maximum(other_rows + other_entries + matrix.cols * value_bytes, 1.0))
+
+    @staticmethod
+    def _wait(candidate: Candidate, blocks: RowBlocks) -> Floats:
+        """Return how much longer the slowest thread works than an even share: a row is not divided."""
+        even_share = np.maximum(blocks.nnz, 1) / candidate.threads
+        return np.asarray(np.maximum(1.0, blocks.row_length_max / even_share))
+
+    def _streams(self, candidate: Candidate, streamed: Floats, working_set: Floats) -> dict[str, Floats]:
+        """Return the bytes beyond each cache but the first, which no matrix worth planning fits in."""
+        return {
+            f"bytes beyond L{cache.level}": streamed
+            * np.maximum(0.0, 1.0 - capacity(cache, candidate.threads) / working_set)
+            for cache in self.machine.product_caches
+            if cache.level > 1
+        }
+
+    def _gathers(
+        self, candidate: Candidate, blocks: RowBlocks, working_set: Floats, wait: Floats
+    ) -> dict[str, Floats]:
+        """Return the changes of x's cache line, and those whose line is beyond each cache.
+
+        Where the locality is not known, every entry counts as a change, and no line as beyond a cache; but
+        see `_gathers_of_neighbours`.
+        """
+        matrix, caches = blocks.matrix, self.machine.product_caches
+        if matrix.lacks(["locality"]):
+            if not matrix.lacks(["neighbourhood"]):
+                return self._gathers_of_neighbours(candidate, blocks, working_set, wait)
+            changes = wait * blocks.nnz
+            return {"lines of x": changes, **{f"lines of x beyond L{c.level}": 0.0 * changes for c in caches}}
+        locality = matrix.locality
+        changes = wait * blocks.nnz * (locality.line_changes / max(matrix.nnz, 1))
+        gathers = {"lines of x": changes}
+        between = 2.0 ** (np.arange(len(locality.reuse_histogram)) + 0.5)
+        x_bytes = np.minimum(between * CACHE_LINE_BYTES, matrix.cols * candidate.value_bytes)
+        matrix_bytes = between[None, :] * (working_set / max(locality.line_changes, 1))[:, None]
+        distance = np.minimum(x_bytes + matrix_bytes, working_set[:, None])
+        distance[:, -1] = working_set  # first reads: the last time was in the product before
+        for cache in caches:
+            beyond = (distance > capacity(cache, candidate.threads)) @ np.asarray(locality.reuse_histogram)
+            gathers[f"lines of x beyond L{cache.level}"] = changes * beyond
+        return gathers
+
+    def _gathers_of_neighbours(
+        self, candidate: Candidate, blocks: RowBlocks, working_set: Floats, wait: Floats
+    ) -> dict[str, Floats]:
+        """Return the same from the distances between entries, where the order of the reads is not known.
+
+        An entry beside another one begins a line of x in one of X_LINE_COLUMNS cases. The lines that the
+        next row does not read again are read again when the rows have gone through the columns that a row
+        spans: so many entries of the matrix, and of x, come in between.
+        """
+        near, caches = blocks.matrix.neighbourhood, self.machine.product_caches
+        changes = wait * blocks.nnz * (1 - near.neighbours / 2 * (1 - 1 / X_LINE_COLUMNS))
+        bytes_between = near.row_bandwidth * (2 * candidate.value_bytes + candidate.index_bytes)
+        distance = np.minimum(np.maximum(bytes_between, 1.0), working_set)
+        gathers = {"lines of x": changes}
+        for cache in caches:
+            beyond = np.maximum(0.0, 1.0 - capacity(cache, candidate.threads) / distance)
+            gathers[f"lines of x beyond L{cache.level}"] = changes * (1 - near.cross_row_similarity) * beyond
+        return gathers
+
+
+def capacity(cache: Cache, threads: int) -> float:
+    """Return the bytes of a cache level that so many threads have together."""
+    return cache.bytes * max(1.0, threads / cache.shared_by)

@@ -1,0 +1,61 @@
+"""Columns that several results share."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from sparsecast.features.structure import Structure
+from sparsecast.system.tabular import Column, Columns, Document, keys
+from sparsecast.system.texts import energy_interval, interval
+
+#: What identifies a matrix, as `matrix_document` gives it.
+MATRIX = keys("name", "rows", "cols", "nnz")
+
+#: Of a Candidate.
+CANDIDATE: Columns = (
+    Column("format", "format", text=str.upper),
+    Column("kernel", "kernel"),
+    *keys("device", "dtype", "threads", "parameters"),
+)
+
+#: The ends of a forecast's interval, which people read as one text.
+INTERVAL: Columns = (
+    *keys("low_s", "high_s"),
+    Column("", "interval", lambda row: (row.low_s, row.high_s), lambda ends: interval(*ends)),
+)
+
+#: Joules, with the ends of their interval.
+ENERGY: Columns = (
+    *keys("energy_j", "energy_low_j", "energy_high_j"),
+    Column(
+        "",
+        "energy",
+        lambda row: None if row.energy_j is None else (row.energy_j, row.energy_low_j, row.energy_high_j),
+        lambda joules: energy_interval(*joules),
+    ),
+)
+
+#: What Records were made in that a forecast rests on.
+TRANSFERRED_FROM = Column(
+    "transferred_from",
+    columns=keys("dtype", "threads"),
+    about="of the records; null where they are those of the question",
+)
+
+
+def within(path: str, columns: Columns) -> Columns:
+    """Return columns of a part of a row, as columns of the row."""
+    return tuple(replace(column, value=_deeper(path, column)) for column in columns)
+
+
+def _deeper(path: str, column: Column) -> Any:
+    if not callable(column.value):
+        return f"{path}.{column.value or column.key}"
+    part = Column(path)
+    return lambda row: None if part.of(row) is None else column.of(part.of(row))
+
+
+def matrix_document(name: str, structure: Structure) -> Document:
+    """Return what identifies a matrix, with the keys of MATRIX."""
+    return {"name": name, "rows": structure.rows, "cols": structure.cols, "nnz": structure.nnz}

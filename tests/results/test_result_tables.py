@@ -1,0 +1,155 @@
+"""Tables and sentences of results, on fixed data: which columns there are, and what they come to."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from sparsecast.planning.placement import compare
+from sparsecast.records import Candidate, Forecast
+from sparsecast.results.evaluation import ErrorScore, Evaluation, ModelScore, Repeats
+from sparsecast.results.measurement import Measurements
+from sparsecast.results.plan import Placement, Plan, PlanCheck, PlannedBlock
+
+
+def candidate(format_name, kernel="rows"):
+    return Candidate(format_name, kernel, "cpu", "float64", 32, 2)
+
+
+FORECASTS = (
+    Forecast(candidate("csr"), 5_000_000, 3.21e-3, 2.5e-3, 4.75e-3, 60_400_000, None, 0.0),
+    Forecast(candidate("hyb"), 5_000_000, 3.5e-3, 3e-3, 5e-3, 64_000_123, None, 0.0123),
+)
+BLOCKS = tuple(
+    PlannedBlock(1000 * i, 1000 * i + 999, candidate("csr" if i % 2 else "ell"), 1e-5, 1e-4 * (i % 2))
+    for i in range(15)
+)
+PLAN = Plan(BLOCKS[:2], 1000, 3e-5, 2e-5, 4.5e-5, 1e-4, PlannedBlock(0, 1999, candidate("csr"), 5e-5, 0.0), 5)
+
+
+def column(table, heading):
+    """Return the texts below a heading."""
+    place = table.headings.index(heading)
+    return [cells[place] for cells in table.cells()]
+
+
+@pytest.fixture
+def measured(recorded):
+    template = recorded.records[0]
+    records = [
+        dataclasses.replace(template, candidate=item.candidate, time_s=time_s, convert_s=item.convert_s)
+        for item, time_s in zip(FORECASTS, (3e-3, 4e-3), strict=True)
+    ]
+    return Measurements(
+        "cant", recorded.structure(template), records, {FORECASTS[0].candidate: FORECASTS[0]}, {}
+    )
+
+
+def test_measurements_stand_beside_their_forecasts(measured):
+    table = measured.table()
+    assert column(table, "forecast") == ["3.21 ms", "-"] and column(table, "error") == ["+7 %", "-"]
+    assert column(table, "converted") == ["nothing", "12.3 ms"]
+    first, second = table.records()
+    assert (first["forecast_s"], first["forecast_low_s"], second["forecast_s"]) == (3.21e-3, 2.5e-3, None)
+    assert "energy" not in table.headings and "frequency" not in table.headings
+
+
+def test_energy_and_frequencies_are_shown_where_they_were_measured(measured):
+    metered = dataclasses.replace(measured.records[0], energy_j=1.2e-3, energy_source="nvml")
+    table = dataclasses.replace(measured, records=[metered, metered]).table()
+    assert column(table, "energy") == ["1.2 mJ"] * 2
+    assert len({column.key for column in table.columns if column.key}) == len(table.records()[0])
+
+
+def test_a_plan_in_sentences():
+    paid = " ".join(PLAN.sentences("here"))
+    assert (
+        "20 us - 45 us" in paid
+        and "takes 100 us and pays off from 5 products on (you asked for 1,000)" in paid
+    )
+    unpaid = dataclasses.replace(PLAN, low_s=None, break_even_iterations=None)
+    assert (
+        "interval unknown" in unpaid.sentences("here")[0] and "does not pay" in unpaid.sentences("here")[-1]
+    )
+    plain = dataclasses.replace(PLAN, convert_s=0.0, break_even_iterations=0, iterations=1)
+    assert "for 1 product plain CSR" in plain.sentences("here")[-1]
+    metered = dataclasses.replace(PLAN, energy_j=1e-3, objective="edp", as_printed=True)
+    assert "1 mJ, the least edp" in metered.sentences("here")[1] and "Guo" in metered.sentences("here")[2]
+
+
+def test_of_many_blocks_the_terminal_shows_the_first():
+    table = dataclasses.replace(PLAN, blocks=BLOCKS).table()
+    assert 0 < table.most < len(table.rows) == 15
+
+
+def on_device(plan):
+    """The same plan on a GPU."""
+    there = dataclasses.replace(plan.baseline.candidate, device="cuda", threads=1)
+    blocks = [dataclasses.replace(block, candidate=there) for block in (*plan.blocks, plan.baseline)]
+    return dataclasses.replace(plan, blocks=tuple(blocks[:-1]), baseline=blocks[-1])
+
+
+def test_devices_side_by_side():
+    far = on_device(dataclasses.replace(PLAN, time_s=1e-5, convert_s=0.02))
+    placements = compare([Placement("this machine", PLAN, 0.0), Placement("a GPU", far, 0.001)])
+    table = placements.table("Where")
+    assert column(table, "device") == [each.plan.device for each in placements.placements]
+    best, *others = placements.sentences()
+    assert best.startswith("Best on ") and any(
+        "has the fastest product and pays off from" in s for s in others
+    )
+    assert "copying it to the device" in far.sentences("a GPU")[-1]
+
+
+def test_a_device_that_is_always_the_best():
+    far = on_device(dataclasses.replace(PLAN, time_s=1.0, convert_s=9.0))
+    slow = dataclasses.replace(far, baseline=dataclasses.replace(far.baseline, time_s=2.0))
+    placements = compare([Placement("this machine", PLAN, 0.0), Placement("a GPU", slow, 0.001)])
+    assert placements.break_even_iterations == 1
+    assert "cpu has the fastest product and pays from the first one on." in placements.sentences()
+
+
+def test_a_check_is_compared_with_the_plan():
+    table = PlanCheck(3e-5, 4.5e-5, 9e-5, 0.014, 1.2e-4, 2.2e-16).table(PLAN)
+    assert column(table, "against the plan") == ["1.00 x", "1.50 x", "3.00 x"]
+    assert column(table, "forecast") == ["30 us", "50 us", "-"]
+
+
+def error_score(median, **more):
+    shares = {"mean_error": 1.2 * median, "p90_error": 3 * median, "bias": -median}
+    return {"forecasts": 1234, "median_error": median, **shares, **more}
+
+
+MODELS = {
+    "sparsecast": ModelScore(
+        **error_score(0.0512, coverage=0.9, mean_width=0.2, median_noise=0.01),
+        **{"quantity": "time", "regret": 0.005, "worst_ratio": 1.1234, "top1": 0.875, "unforecast": 0},
+        forecast_products=3.456,
+        formats={
+            "ell": ErrorScore(**error_score(0.25, repeat_median=0.016)),
+            "csr": ErrorScore(**error_score(0.04, mean_width=12.0)),
+        },
+        worst=(("a", 0.432), ("b", -0.31), ("c", 0.004)),
+    ),
+    "joules": ModelScore(
+        **error_score(12.0),
+        **{"quantity": "energy", "regret": 0.0, "worst_ratio": 25.0, "top1": 1.0, "unforecast": 1029},
+    ),
+}
+
+
+def test_an_evaluation_shows_models_and_their_formats_in_percent():
+    evaluation = Evaluation("here", (), MODELS)
+    errors, choices = evaluation.table(), evaluation.choices()
+    assert column(errors, "model") == ["sparsecast", "  CSR", "  ELL", "joules (energy)"]
+    assert column(errors, "median") == ["5.1", "4.0", "25.0", "> 999"]
+    assert column(choices, "regret") == ["0.5 %", "0.0 %"] and "large" not in choices.headings
+
+
+def test_an_evaluation_in_sentences():
+    evaluation = Evaluation("here", (), MODELS, repeats=Repeats(1, 96, 0.038, 0.26, 301.4))
+    assert evaluation.worst_sentence().endswith(": a +43 %, b -31 %, c +0 %.")
+    assert "301 s (median), 96 formats of 1 matrix differed by 3.8 %" in evaluation.repeats_sentence()
+    empty = Evaluation("here", (), {})
+    assert "No forecast" in empty.worst_sentence() and "not known" in empty.repeats_sentence()
