@@ -132,7 +132,6 @@ def _is_parallel_csr(candidate: Candidate) -> bool:
 
 
 def record_of(problem: Problem, suite: str, device: Device, product: BuiltProduct, timing: Timing) -> Record:
-    """Return the Record of what was built and timed."""
     return Record(
         candidate=product.candidate,
         matrix=problem.specification,

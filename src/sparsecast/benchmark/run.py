@@ -121,7 +121,6 @@ class RatingSuite(Suite):
 
 
 def rating_suites() -> list[RatingSuite]:
-    """Return every suite that rates."""
     suites = (SUITES.get(name)() for name in SUITES.names())
     return [suite for suite in suites if isinstance(suite, RatingSuite)]
 
@@ -138,7 +137,6 @@ class Budget:
         self.start()
 
     def start(self) -> None:
-        """Count from now on."""
         self._start_s = perf_counter()
 
     @property
@@ -163,7 +161,6 @@ class Budget:
         self._pace = max(min(before, self._last_pace), 0.9 * self._pace)
 
     def suffices(self, estimate_s: float) -> bool:
-        """Tell whether so many more seconds are left."""
         return self.used_s + estimate_s <= self.end_s
 
     def watch(self) -> None:
@@ -312,12 +309,10 @@ class Calibration:
 
     @property
     def records(self) -> list[Record]:
-        """The Records that this run has measured so far."""
         return self.measured.records
 
     @property
     def used_s(self) -> float:
-        """Seconds since the run began."""
         return self._budget.used_s
 
     def _skip(self, records: Iterable[Record]) -> None:
@@ -381,12 +376,10 @@ class Calibration:
 
     @property
     def device_measured(self) -> Device:
-        """The device that is calibrated."""
         return self._device
 
     @property
     def left_s(self) -> float:
-        """Seconds of the budget that are left for measuring."""
         return self._budget.end_s - self.used_s
 
     @property

@@ -44,7 +44,6 @@ class DataSheet:
 
     @property
     def cycles_per_s(self) -> float:
-        """Cycles of all cores in a second."""
         return self.cores * self.frequency_hz
 
 

@@ -213,7 +213,6 @@ def grid_of(block_rows: int, block_cols: int, blocks: int, symmetric: bool) -> G
 def pattern_of(
     grid: Grid, shares: NDArray[np.float64], weights: Whole, seed: int, index: Index
 ) -> tuple[Indices, Indices]:
-    """Return indptr and sorted indices of the blocks."""
     lengths = apportioned(grid.blocks, weights, np.full(grid.block_rows, grid.block_cols))
     return _drawn(grid, _rounded(shares, grid.blocks), lengths, seed, index)
 
@@ -221,7 +220,6 @@ def pattern_of(
 def _symmetric_pattern(
     grid: Grid, shares: NDArray[np.float64], weights: Whole, seed: int, index: Index
 ) -> tuple[Indices, Indices]:
-    """Return the same of a symmetric pattern."""
     rows = grid.block_rows
     on_diagonal = min(rows, grid.blocks)
     on_diagonal -= (grid.blocks - on_diagonal) % 2
@@ -346,7 +344,6 @@ def _spread_over_bands(lengths, diagonals, edges, is_lower, wanted, counts):  # 
 
 @njit(cache=True, nogil=True)
 def _draw(counts, diagonals, edges, is_lower, seed, gaps, indices):  # type: ignore[no-untyped-def]
-    """Write the columns of every row, sorted and distinct."""
     stream = stream_of(seed)
     at = 0
     left_counts = np.zeros(BANDS, dtype=np.int64)

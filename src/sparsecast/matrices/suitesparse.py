@@ -80,7 +80,6 @@ class Downloaded:
 
     @property
     def address(self) -> str:
-        """Where its archive is."""
         base = os.environ.get(ADDRESS_VARIABLE) or ADDRESS
         return f"{base.rstrip('/')}/{quote(self.group)}/{quote(self.name)}.tar.gz"
 

@@ -64,7 +64,6 @@ class Kernel(CPUDispatcher):
     """A compiled function of ours."""
 
     def enable_caching(self) -> None:
-        """Keep what is compiled."""
         self._cache = KernelCache(self.py_func)
 
     def compile(self, sig: Any) -> Any:
