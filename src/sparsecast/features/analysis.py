@@ -118,6 +118,6 @@ def structure(
     workers = max(1, min(threads, int(A.indptr[-1]) // ENTRIES_PER_THREAD))
     source = MatrixSource(A, workers, is_sampled, triangle_nnz)
     wanted = [FEATURES.get(name) for name in (usual_groups() if groups is None else groups)]
-    found = {group.name: group.compute(source) for group in wanted}
+    computed = {group.name: group.compute(source) for group in wanted}
     sampled_nnz = sum(last - first for first, last in source.ranges) or None
-    return Structure(*source.shape, source.nnz, found, sampled_nnz)
+    return Structure(*source.shape, source.nnz, computed, sampled_nnz)

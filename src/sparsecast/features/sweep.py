@@ -133,7 +133,7 @@ def sampled_ranges(nnz: int) -> list[Range]:
     mesh.
     """
     length = int(_SAMPLE_ENTRIES + _SAMPLE_SHARE * nnz) // SAMPLE_RANGES
-    bounds = list(pairwise(each * nnz // SAMPLE_RANGES for each in range(SAMPLE_RANGES + 1)))
+    bounds = list(pairwise(number * nnz // SAMPLE_RANGES for number in range(SAMPLE_RANGES + 1)))
     starts = [
         first + int(number * _GOLDEN_RATIO % 1.0 * (last - first - length))
         for number, (first, last) in enumerate(bounds)
@@ -248,10 +248,10 @@ def _tallies(history: NDArray[Any], diagonals: NDArray[np.uint8]) -> _Tallies:
 
 def _joined_reuse(history: NDArray[Any], tallies: Sequence[_Tallies]) -> NDArray[np.uint64]:
     """Return the reuse that the pieces counted, with the reads that are the first of their piece."""
-    reuse: NDArray[np.uint64] = np.array([each.reuse for each in tallies]).sum(axis=0)
-    reuse[-1] += sum(each.unseen.sum() for each in tallies)
+    reuse: NDArray[np.uint64] = np.array([tally.reuse for tally in tallies]).sum(axis=0)
+    reuse[-1] += sum(tally.unseen.sum() for tally in tallies)
     if len(tallies) > 1:
-        changes = np.array([each.totals[_TIME] for each in tallies])
+        changes = np.array([tally.totals[_TIME] for tally in tallies])
         _join_reuse(history[0], history[1], np.cumsum(changes) - changes, reuse)
     return reuse
 
@@ -317,11 +317,11 @@ def spread(indptr, first_row, last_row, steps):  # type: ignore[no-untyped-def]
     for row in range(first_row, last_row):
         step = np.uint32(row - first_row)
         # Always eight at once, without asking where the row ends: the next row overwrites what is too many.
-        for each in range(np.uint64(SPREAD)):
-            steps[place + each] = step
+        for entry in range(np.uint64(SPREAD)):
+            steps[place + entry] = step
         stop = np.uint64(indptr[row + 1]) - first
-        for each in range(place + np.uint64(SPREAD), stop):
-            steps[each] = step
+        for entry in range(place + np.uint64(SPREAD), stop):
+            steps[entry] = step
         place = stop
 
 
@@ -365,12 +365,12 @@ def _count_bands(indices, entries, rows, columns, view, tallies):  # type: ignor
 def _read_map(diagonals):  # type: ignore[no-untyped-def]
     """Return how many diagonals a map marks, and the lowest and the highest of them."""
     marked, lowest, highest = 0, 8 * diagonals.size, 0
-    for each in range(diagonals.size):
-        bits = diagonals[each]
+    for byte in range(diagonals.size):
+        bits = diagonals[byte]
         if bits != 0:
             for plane in range(8):
                 if bits >> plane & 1:
-                    place = plane * diagonals.size + each
+                    place = plane * diagonals.size + byte
                     marked += 1
                     lowest, highest = min(lowest, place), max(highest, place)
     return marked, lowest, highest

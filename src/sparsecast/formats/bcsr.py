@@ -154,7 +154,8 @@ def best_block(fill: tuple[float, ...]) -> int:
         Values stored over entries, for each size of BLOCK_SIZES.
     """
     streamed = [
-        each * (_VALUE_BYTES + _INDEX_BYTES / side**2) for each, side in zip(fill, BLOCK_SIZES, strict=True)
+        values * (_VALUE_BYTES + _INDEX_BYTES / side**2)
+        for values, side in zip(fill, BLOCK_SIZES, strict=True)
     ]
     return BLOCK_SIZES[int(np.argmin(streamed))]
 

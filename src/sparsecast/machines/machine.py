@@ -142,8 +142,8 @@ class Machine:
 
         None if the system does not tell of caches; 0 for a third level that does not exist.
         """
-        found = {each.level: each.bytes * -(-threads // each.shared_by) for each in self.caches}
-        return found.get(2), found.get(3, 0 if found else None)
+        sizes = {cache.level: cache.bytes * -(-threads // cache.shared_by) for cache in self.caches}
+        return sizes.get(2), sizes.get(3, 0 if sizes else None)
 
     def checked_threads(self, threads: int | None) -> int:
         """Return `threads`, or all of the machine's for None; an InputError if it has no such number."""
@@ -187,8 +187,8 @@ def _cpuinfo(key: str) -> str | None:
         text = Path("/proc/cpuinfo").read_text()
     except OSError:
         return None  # not Linux: the caller asks elsewhere
-    found = re.search(rf"^{key}\s*:\s*(.+)$", text, re.MULTILINE)
-    return found.group(1) if found else None
+    match = re.search(rf"^{key}\s*:\s*(.+)$", text, re.MULTILINE)
+    return match.group(1) if match else None
 
 
 def _found_flags(wanted: tuple[str, ...]) -> tuple[str, ...]:

@@ -59,13 +59,13 @@ def counted_structure(text: str) -> Structure:
     counts = {name: int(value) for name, value in pairs}
     if sorted(counts) != sorted(_COUNTS) or text.count("=") != len(_COUNTS):
         raise InputError(f"'{text}': expected counts:rows=R&cols=C&nnz=N, whole numbers; correct it")
-    found = Structure(counts["rows"], counts["cols"], counts["nnz"]).checked()
-    if found.nnz > found.rows * found.cols:
+    structure = Structure(counts["rows"], counts["cols"], counts["nnz"]).checked()
+    places = structure.rows * structure.cols
+    if structure.nnz > places:
         raise InputError(
-            f"'{text}': expected at most {found.rows * found.cols:,} non-zeros in so many rows and columns; "
-            f"correct the counts"
+            f"'{text}': expected at most {places:,} non-zeros in so many rows and columns; correct the counts"
         )
-    return found
+    return structure
 
 
 class _Counts(msgspec.Struct):
