@@ -19,7 +19,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from sparsecast.errors import InputError
-from sparsecast.system.jit import kernel_folder, njit
+from sparsecast.system.jit import lost_kernels, njit
 
 T = TypeVar("T")
 
@@ -62,8 +62,7 @@ def _pool() -> Any:
     def pool(function, arguments, parts):  # type: ignore[no-untyped-def]
         _call_parts(function, arguments, parts)
 
-    with kernel_folder():
-        return numba.cfunc("void(int64, int64, int64)", cache=True)(pool)
+    return numba.cfunc("void(int64, int64, int64)", cache=not lost_kernels())(pool)
 
 
 @intrinsic
