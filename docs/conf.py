@@ -15,7 +15,14 @@ project = "Sparsecast"
 author = "The Sparsecast developers"
 version = release = sparsecast.__version__
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "numpydoc", "command_reference", "no_network"]
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "numpydoc",
+    "command_reference",
+    "document_reference",
+    "no_network",
+]
 exclude_patterns = ["_build", "extensions"]
 show_warning_types = True
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -34,10 +35,12 @@ def test_every_toy_is_named_where_its_change_is_described():
     assert {toy for toy in toys if f"`{toy}`" not in text} == set()
 
 
-def test_the_map_names_every_package():
-    text = (ROOT / "docs/design.md").read_text(encoding="utf-8")
-    packages = {path.parent.name for path in (ROOT / "src/sparsecast").glob("*/__init__.py")}
-    assert {name for name in packages if not re.search(rf"^[| ] .*\b{name}\b", text, re.MULTILINE)} == set()
+def test_the_map_has_the_layers_of_the_contract_in_their_order():
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    [layers] = [contract["layers"] for contract in contracts["contracts"] if contract["type"] == "layers"]
+    drawing = (ROOT / "docs/design.md").read_text(encoding="utf-8").split("```text")[2]
+    drawn = re.findall(r"^[| ]  ?([a-z]+(?: \| [a-z]+)?)  ", drawing, re.MULTILINE)
+    assert drawn == [layer.replace("sparsecast.", "") for layer in layers]
 
 
 def test_every_decision_is_listed():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import math
 import os
 from pathlib import Path
 
@@ -79,18 +78,6 @@ def test_a_record_says_what_is_not_known(profiles):
     assert found.row_lengths.changes is found.row_lengths.mispredicted is None
 
 
-def test_a_structure_has_the_five_numbers_and_adds_up(profiles):
-    found = profiles["V100_SXM2"].matrices["published:Bai/uneven"].structure
-    assert (found.rows, found.cols, found.nnz) == (8, 9, 40)
-    assert (found.row_lengths.min, found.row_lengths.max, found.row_lengths.mean) == (1, 14, 5.0)
-    assert found.row_lengths.deviation == pytest.approx(math.sqrt(15))
-    assert (
-        found.row_lengths.rows_at_least[0],
-        found.row_lengths.rows_at_least[1],
-        found.row_lengths.entries_up_to[-1],
-    ) == (8, 8, 40)
-
-
 def test_a_profile_of_them_is_kept_and_read_again(profiles, tmp_path):
     profile = profiles["V100_SXM2"]
     again = Profile.load(profile.save(tmp_path / "v100.parquet"))
@@ -110,12 +97,6 @@ def test_row_lengths_keep_what_is_known(lengths):
     assert (counts > 0).all() and (np.diff(distinct) > 0).all()
     assert (counts.sum(), counts @ distinct) == (len(lengths), sum(lengths))
     assert (distinct[0], distinct[-1]) == (min(lengths), max(lengths))
-
-
-@pytest.mark.parametrize("rows", [1, 2, 3, 1000, 10**8])
-def test_rows_of_one_length_stay_so(rows):
-    distinct, counts = lengths_of_five(rows, 7 * rows, [7.0] * 5)
-    assert (distinct.tolist(), counts.tolist()) == ([7], [rows])
 
 
 @pytest.mark.parametrize(
@@ -144,21 +125,13 @@ def test_the_statistics_are_those_of_a_matrix_with_such_rows(profiles):
         assert getattr(found.row_lengths, name) == getattr(made.row_lengths, name), name
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [("machine,format\nA100,csr\n", "column"), ("\x00\x01", "cannot be read"), ("", "mpty")],
-)
-def test_what_is_no_such_table_is_refused(tmp_path, text, told):
+@pytest.mark.parametrize("text", ["machine,format\nA100,csr\n", "\x00\x01", "", None])
+def test_what_is_no_such_table_is_refused(tmp_path, text):
     path = tmp_path / "other.csv"
-    path.write_text(text)
-    with pytest.raises(ProfileError, match=told) as refused:
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(ProfileError, match=r"other\.csv"):
         published_profiles(path)
-    assert "\n" not in str(refused.value) and "other.csv" in str(refused.value)
-
-
-def test_a_file_that_is_not_there(tmp_path):
-    with pytest.raises(ProfileError, match=r"absent\.csv"):
-        published_profiles(tmp_path / "absent.csv")
 
 
 def test_strips_of_the_published_gpus():
@@ -214,31 +187,28 @@ def test_an_import_keeps_one_machine_under_the_name_asked_for(tmp_path, data_fol
     assert (again.name, again.machine) == ("mine", found.profile.machine)
 
 
-@pytest.mark.parametrize(
-    ("machine", "told"), [(None, "3 machines: expected one"), ("K80", "machine 'K80' is not in")]
-)
-def test_an_import_asks_which_machine(tmp_path, data_folder, machine, told):
-    with pytest.raises(ProfileError, match=told) as refused:
+@pytest.mark.parametrize("machine", [None, "K80"])
+def test_an_import_asks_which_machine(tmp_path, data_folder, machine):
+    with pytest.raises(ProfileError, match="V100_SXM2, MI100, Xeon_Gold_6230"):
         import_published([write(tmp_path, *LINES)], "mine", machine)
-    assert "V100_SXM2, MI100, Xeon_Gold_6230" in str(refused.value)
 
 
 @pytest.mark.parametrize("name", ["", "a/b", ".hidden", "two words", "x" * 65])
 def test_a_name_that_no_file_can_have_is_refused(tmp_path, data_folder, name):
-    with pytest.raises(InputError, match="expected letters"):
+    with pytest.raises(InputError):
         import_published([one_machine(tmp_path)], name)
 
 
 def test_an_import_replaces_no_profile_that_was_measured(tmp_path, data_folder, recorded):
     recorded.save()
-    with pytest.raises(InputError, match="was measured"):
+    with pytest.raises(InputError):
         import_published([one_machine(tmp_path)], recorded.name)
 
 
 @pytest.mark.parametrize("time", ["nan", "-1e-5", "0", "inf", "-nan"])
 def test_a_time_that_cannot_be_is_refused(tmp_path, data_folder, time):
     line = f"V100_SXM2,cuda,Bai,odd,9,10,10,10,1,1,1,1,1,1,0,csr,{time},1,True"
-    with pytest.raises(ProfileError, match="for Bai/odd in format csr: expected more than 0"):
+    with pytest.raises(ProfileError, match="Bai/odd"):
         import_published([one_machine(tmp_path, line)], "mine")
 
 
@@ -256,27 +226,20 @@ def test_results_that_are_of_no_use_are_counted(tmp_path, data_folder):
         "of a matrix without row lengths": 1,
         "in the unknown format bsr": 1,
     }
-    with pytest.raises(ProfileError, match="no result that can be used"):
+    with pytest.raises(ProfileError):
         import_published([write(tmp_path, *lines)], "mine")
 
 
-@pytest.mark.parametrize(
-    ("kernel", "stored"),
-    [
-        ("csr", "csr"),
-        ("csrm", "csr"),
-        ("cuspcsrex", "csr"),
-        ("cusphybrid", "hyb"),
-        ("hybrid40", "hyb"),
-        ("hipsp_csr", "csr"),
-        ("sellp", "sell"),
-        ("cusparse_coo", "coo"),
-        ("bsr", None),
-        ("fbcsr", None),
-    ],
-)
-def test_a_published_format_is_one_of_ours_or_unknown(kernel, stored):
-    assert stored_as(kernel) == stored
+def test_a_published_format_is_one_of_ours_or_unknown():
+    published = {
+        "csr": ("csr", "csrm", "cuspcsrex", "hipsp_csr", "csr5", "merge_11", "mkl_ie", "naive_csr_cpu"),
+        "hyb": ("cusphybrid", "hybrid40", "cusparse_hyb9-2"),
+        "sell": ("sellp", "sell-32-1"),
+        "coo": ("cusparse_coo",),
+        None: ("bsr", "fbcsr", "sparsex", "lcm", "dasp_cuda"),
+    }
+    for ours, names in published.items():
+        assert {stored_as(name) for name in names} == {ours}
 
 
 def ginkgo(name="olm100", unit=1.0, **changed):
@@ -308,7 +271,7 @@ def test_a_folder_of_ginkgo_says_the_machine(tmp_path, data_folder):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{name}.json").write_text(json.dumps(ginkgo(name)))
     (tmp_path / "data" / "jacobi.json").write_text(json.dumps([{"problem": {}, "preconditioner": {}}]))
-    with pytest.raises(ProfileError, match="2 machines: expected one; name it with --machine: Titan, Vega"):
+    with pytest.raises(ProfileError, match="Titan, Vega"):
         import_published([tmp_path / "data"], "mine")
     found = import_published([tmp_path / "data"], "mine", "Titan").profile
     assert {r.matrix for r in found.records} == {"published:Bai/a", "published:Bai/b"}
@@ -316,24 +279,23 @@ def test_a_folder_of_ginkgo_says_the_machine(tmp_path, data_folder):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    "text",
     [
-        ("[", "cannot be read"),
-        ("{}", "no times of products"),
-        ("[1]", "cannot be read"),
-        (json.dumps(ginkgo(spmv={"csr": {}})), "lacks 'completed'"),
-        (json.dumps(ginkgo(problem={"group": "Bai"})), "lacks 'name'"),
-        (json.dumps(ginkgo(spmv={"csr": {"time": "fast", "completed": True}})), "fast"),
-        (json.dumps(ginkgo(spmv={"csr": {"time": float("nan"), "completed": True}})), "the time nan"),
-        (json.dumps([*ginkgo(), *ginkgo(unit=1e-9)]), "expected seconds in all of it"),
+        "[",
+        "{}",
+        "[1]",
+        json.dumps(ginkgo(spmv={"csr": {}})),
+        json.dumps(ginkgo(problem={"group": "Bai"})),
+        json.dumps(ginkgo(spmv={"csr": {"time": "fast", "completed": True}})),
+        json.dumps(ginkgo(spmv={"csr": {"time": float("nan"), "completed": True}})),
+        json.dumps([*ginkgo(), *ginkgo(unit=1e-9)]),
     ],
 )
-def test_json_of_another_layout_is_refused_in_one_line(tmp_path, data_folder, text, told):
+def test_json_of_another_layout_is_refused(tmp_path, data_folder, text):
     path = tmp_path / "other.json"
     path.write_text(text)
-    with pytest.raises(ProfileError, match=told) as refused:
+    with pytest.raises(ProfileError, match=r"other\.json"):
         import_published([path], "mine")
-    assert "\n" not in str(refused.value) and "other.json" in str(refused.value)
 
 
 def test_a_product_that_was_not_done_is_left_out(tmp_path, data_folder):

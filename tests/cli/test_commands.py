@@ -277,7 +277,7 @@ def test_evaluate_leaves_rows_and_a_figure_and_goes_on_in_another_process(run, p
     assert pyarrow.parquet.read_table(rows).num_rows == len(first["rows"]) > 0
     assert figure.read_bytes().startswith(b"\x89PNG")
     again = process(*asked)
-    assert "1 of the matrices were measured within the last hour" in again.err and "--anew" in again.err
+    assert "1 matrix was measured within the last hour" in again.err and "--anew" in again.err
     second = json.loads(again.out)
     assert second["rows"] == first["rows"] and second["repeats"] == first["repeats"] is not None
     assert (first["taken_over"], second["taken_over"]) == (0, 1)
@@ -296,7 +296,7 @@ def test_an_evaluation_stopped_from_the_keyboard_shows_what_was_done(run, calibr
     monkeypatch.setattr(evaluating, "measure_here", stopped)
     outcome = run("evaluate", SMALL, "gallery:banded?n=500", "--threads", "1")
     assert outcome.status == 130
-    assert "Error of the forecasts" in outcome.out and "Worst matrices of " in outcome.out
+    assert "Errors of forecasts" in outcome.out and "Worst matrices of " in outcome.out
     assert SMALL in outcome.out and "gallery:banded?n=500" not in outcome.out
     assert "stopped from the keyboard: what was measured until then is kept" in outcome.err
 

@@ -14,10 +14,9 @@ from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.matrices.gallery import gallery
 from sparsecast.matrices.structure_files import counted_structure, read_structure
-from sparsecast.reports import documents
 
 FOUND = structure(gallery("circuit", n=300), threads=1)
-DOCUMENT = json.loads(json.dumps(documents.structure("mine", FOUND, [])))
+DOCUMENT = json.loads(json.dumps({"matrix": {"name": "mine"}, "structure": FOUND.to_dict()}))
 
 
 def read(folder, document):

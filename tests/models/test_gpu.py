@@ -136,16 +136,6 @@ def test_without_matrices_beyond_the_threshold_the_line_goes_on(
     )
 
 
-def test_a_processor_knows_no_threshold(guo_records, of_lengths, train):
-    on_host = [
-        dataclasses.replace(r, candidate=dataclasses.replace(r.candidate, device="cpu", kernel="rows"))
-        for r in guo_records
-        if r.candidate.kernel != "scalar"
-    ]
-    model = GuoModel().fit(train(on_host, HOST))
-    assert model.csr_beyond_ is None and model.kernels("csr") == ()
-
-
 def test_ell_coo_and_hyb_count_their_own_strips(guo_records, of_lengths, train, on_gpu, seconds):
     model = GuoModel().fit(train(guo_records, SMALL))
     assert set(model.formats()) == {"csr", "ell", "coo", "hyb"}
@@ -345,14 +335,6 @@ def test_a_block_is_forecast_with_the_kernel_it_is_planned_with(law_records, tra
     for block in plan.blocks:
         assert block.candidate.kernel == "vector4"
         assert block.time_s == pytest.approx(vector4_law(structure(A[block.first_row : block.last_row + 1])))
-
-
-def test_kernels_are_the_rules_where_they_were_fitted(of_lengths):
-    long_row, short_rows = RowBlocks.of(of_lengths([2] * 99 + [9000])), RowBlocks.of(of_lengths([4] * 90))
-    assert SETTING.kernels("csr", long_row, SMALL).tolist() == ["balanced"]
-    assert SETTING.kernels("csr", short_rows, SMALL).tolist() == ["vector4"]
-    assert SETTING.kernels("csr", short_rows, SMALL, ("scalar", "vector4")).tolist() == ["vector4"]
-    assert SETTING.kernels("csr", long_row, SMALL, ("vector32",)).tolist() == ["vector32"]
 
 
 def test_a_plan_by_the_strip_models_runs_the_papers_kernel(guo_records, of_lengths, train):

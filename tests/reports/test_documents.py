@@ -2,38 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
-import math
 
-from sparsecast.features.analysis import structure
-from sparsecast.features.structure import Structure
-from sparsecast.matrices.gallery import gallery
 from sparsecast.papers.gahvari_2007.bench_reports import twins_document
 from sparsecast.papers.gahvari_2007.twin_comparison import TwinRow, Twins, TwinScore
-from sparsecast.records import Bandwidth
 from sparsecast.reports import documents
-
-
-def test_what_json_cannot_say_becomes_null():
-    value = {"a": [1.0, math.nan, (math.inf, -math.inf)], "b": {"c": 2}, "d": "nan", "e": None}
-    assert documents.finite(value) == {"a": [1.0, None, [None, None]], "b": {"c": 2}, "d": "nan", "e": None}
-
-
-def test_a_structure_document_has_every_field():
-    found = structure(gallery("banded", n=50))
-    document = json.loads(json.dumps(documents.structure("banded", found, ["a note"])))
-    assert document["matrix"] == {"name": "banded", "rows": 50, "cols": 50, "nnz": found.nnz}
-    assert Structure.from_dict(document["structure"]) == found
-    assert document["notes"] == ["a note"]
-
-
-def test_streams_carry_their_bandwidth():
-    (document,) = documents.bandwidths([Bandwidth("read", "cpu", 2, 8 << 20, 1e-3, 0.01, "now", "1.0")])
-    assert document["bandwidth_bytes_per_s"] == (8 << 20) / 1e-3
-    assert set(document) == {field.name for field in dataclasses.fields(Bandwidth)} | {
-        "bandwidth_bytes_per_s"
-    }
 
 
 def test_a_machine_document_has_its_name(recorded):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import io
 import os
 from pathlib import Path
@@ -10,15 +9,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from sparsecast.features.analysis import structure
-from sparsecast.machines.machine import Cache, Machine
-from sparsecast.matrices.gallery import gallery
 from sparsecast.papers.gahvari_2007.bench_reports import twins_table
 from sparsecast.papers.gahvari_2007.twin_comparison import TwinRow, Twins, TwinScore
-from sparsecast.planning.partition_comparison import partitioned
-from sparsecast.records import Bandwidth, Candidate
-from sparsecast.reports import tables
-from sparsecast.results.partitions import Partitions
+from sparsecast.records import Candidate
 
 GOLDEN = Path(__file__).parents[1] / "data" / "tables"
 #: Set to write the golden files anew instead of comparing with them.
@@ -29,18 +22,6 @@ WIDTH = 120
 
 def candidate(format_name, kernel="rows"):
     return Candidate(format_name, kernel, "cpu", "float64", 32, 2)
-
-
-MACHINE = Machine(
-    "Example Processor",
-    "x86_64",
-    4,
-    8,
-    (Cache(1, 32 << 10, 2), Cache(2, 1 << 20, 2)),
-    ("avx2", "fma"),
-    64 << 30,
-    "Linux",
-)
 
 
 @pytest.fixture
@@ -60,40 +41,6 @@ def matches():
         assert found == path.read_text(encoding="utf-8")
 
     return compare
-
-
-def test_structure(matches):
-    matches("structure", tables.structure("arrow", structure(gallery("arrow", n=300, dense_rows=2))))
-
-
-def test_partitions(matches):
-    A = gallery("poisson2d", n=12)
-    made = [partitioned(A, 4, method) for method in ("rows", "uniform-2d")]
-    found = Partitions([dataclasses.replace(each, partition_s=0.01) for each in made], {"metis": "Why not."})
-    matches("partitions", tables.partitions("mesh on 4 ranks", found, 8))
-
-
-def test_machines(matches):
-    contents = {MACHINE.name: "cpu float64 8 threads (205 records)", "other-2t-01234567": "no records"}
-    matches("machines", tables.machines(MACHINE, contents), tables.machines(MACHINE, {}))
-
-
-def test_machines_shows_the_bandwidth_over_most_bytes_of_each_kind():
-    def stream(kind, device, threads, size, time_s):
-        return Bandwidth(kind, device, threads, size, time_s, 0.0, "", "")
-
-    bandwidths = [
-        stream("read", "cpu", 2, 10**9, 0.1),
-        stream("read", "cpu", 2, 10**6, 1e-5),
-        stream("read", "cpu", 1, 10**6, 1e-3),
-        stream("to device", "cuda", 1, 10**9, 0.05),
-    ]
-    text = "cpu 1 thread read 1 GB/s, cpu 2 threads read 10 GB/s, cuda to device 20 GB/s"
-    assert tables.bandwidth_sentence(bandwidths) == text
-    assert tables.bandwidth_sentence([]) == ""
-    assert tables.bandwidth_sentence([stream("read", "gone", 1, 10**9, 0.1)]) == "gone read 10 GB/s"
-    shown = tables.machines(MACHINE, {MACHINE.name: "records", "other": "records"}, {"other": bandwidths})
-    assert list(shown.columns[1].cells) == ["records", "records", text]
 
 
 TWINS = Twins(

@@ -6,11 +6,19 @@ import dataclasses
 
 import pytest
 
+from sparsecast.features.analysis import structure
+from sparsecast.matrices.gallery import gallery, gallery_matrices
+from sparsecast.planning.partition_comparison import partitioned
 from sparsecast.planning.placement import compare
-from sparsecast.records import Candidate, Forecast
+from sparsecast.records import Bandwidth, Candidate, Forecast
 from sparsecast.results.evaluation import ErrorScore, Evaluation, ModelScore, Repeats
+from sparsecast.results.machines import DOCUMENTS as MACHINES
+from sparsecast.results.machines import Machines
 from sparsecast.results.measurement import Measurements
+from sparsecast.results.partitions import Partitions
 from sparsecast.results.plan import Placement, Plan, PlanCheck, PlannedBlock
+from sparsecast.results.structure import gallery_table, structure_table
+from sparsecast.system.tabular import document
 
 
 def candidate(format_name, kernel="rows"):
@@ -153,3 +161,44 @@ def test_an_evaluation_in_sentences():
     assert "301 s (median), 96 formats of 1 matrix differed by 3.8 %" in evaluation.repeats_sentence()
     empty = Evaluation("here", (), {})
     assert "No forecast" in empty.worst_sentence() and "not known" in empty.repeats_sentence()
+
+
+def test_partitions_in_one_and_two_dimensions():
+    A = gallery("poisson2d", n=12)
+    made = [partitioned(A, 4, method) for method in ("rows", "uniform-2d")]
+    table = Partitions(made, {"metis": "Why not."}).table("mesh", 8)
+    rows, squares = table.records()
+    assert rows["volume_bytes"] == 8 * rows["volume_words"] and rows["messages_most"] >= rows["messages_mean"]
+    assert squares["received_words_most"] is None and column(table, "neighbours")[1] == "-"
+    assert table.below[-1] == "metis: Why not."
+
+
+def test_a_structure_in_words():
+    table = structure_table("arrow", structure(gallery("arrow", n=300, dense_rows=2)))
+    features = dict(table.cells())
+    assert features["rows x columns"] == "300 x 300" and features["symmetric"].startswith("yes")
+    assert table.title == "arrow"
+
+
+def test_profiles_at_hand(recorded):
+    here = recorded.machine
+    assert column(Machines(here, {}).table(), "holds")[0].startswith("not calibrated yet")
+
+    def stream(kind, device, threads, size, time_s):
+        return Bandwidth(kind, device, threads, size, time_s, 0.0, "", "")
+
+    bandwidths = (
+        stream("read", "cpu", 2, 10**9, 0.1),
+        stream("read", "cpu", 2, 10**6, 1e-5),
+        stream("read", "cpu", 1, 10**6, 1e-3),
+        stream("to device", "cuda", 1, 10**9, 0.05),
+    )
+    machines = Machines(here, {here.name: "records", "other": "records"}, {}, {"other": bandwidths})
+    text = "cpu 1 thread read 1 GB/s, cpu 2 threads read 10 GB/s, cuda to device 20 GB/s"
+    assert column(machines.table(), "holds") == ["records", "records", text]
+    assert document(MACHINES["machines"], machines)["bandwidths"]["other"][0]["bandwidth_bytes_per_s"] == 1e10
+
+
+def test_the_gallery_has_defaults():
+    table = gallery_table(gallery_matrices())
+    assert "poisson3d" in column(table, "name") and "n=100 points=7" in column(table, "parameters")

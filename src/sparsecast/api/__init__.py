@@ -14,6 +14,7 @@ from sparsecast.api.calibrating import (
     calibrate,
     calibration,
     machines,
+    machines_at_hand,
     own_profile,
     profile,
 )
@@ -59,7 +60,10 @@ from sparsecast.api.resolving import (
     structure,
 )
 from sparsecast.api.trust import disturbances
+from sparsecast.machines.profile import user_path
+from sparsecast.matrices.gallery import gallery_matrices
 from sparsecast.measuring.command_meter import CommandMeter
+from sparsecast.planning.machine_comparison import prices_of
 
 __all__ = [
     "PROBE_S",
@@ -87,6 +91,7 @@ __all__ = [
     "first_readable",
     "fits_of",
     "forecasts_at_hand",
+    "gallery_matrices",
     "held_frequency",
     "import_machine",
     "is_table",
@@ -94,6 +99,7 @@ __all__ = [
     "kept_partition",
     "machine_of",
     "machines",
+    "machines_at_hand",
     "matrix_report",
     "matrix_reports",
     "measure",
@@ -113,6 +119,7 @@ __all__ = [
     "plan",
     "predict",
     "predict_table",
+    "prices_of",
     "profile",
     "profiles_to_compare",
     "rank_calibration",
@@ -129,4 +136,5 @@ __all__ = [
     "told_figures",
     "uncalibrated_devices",
     "unmetered",
+    "user_path",
 ]

@@ -7,13 +7,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sparsecast.api.resolving import calibrated_profile, machine_of, model_records, target_of
+from sparsecast.api.resolving import (
+    calibrated_profile,
+    contents,
+    machine_of,
+    model_records,
+    origin,
+    target_of,
+)
+from sparsecast.api.trust import disturbances
 from sparsecast.benchmark.run import Calibration, Progress, RatingSuite, no_progress, rating_suites
 from sparsecast.devices import DEVICES
 from sparsecast.devices.target import Target
 from sparsecast.errors import ProfileError
 from sparsecast.machines.machine import Machine, detect
 from sparsecast.machines.profile import Profile, find_profile, known_profiles, missing_profiles
+from sparsecast.results.machines import Machines
 
 #: Seconds of the calibration that a question starts by itself if the machine is not calibrated. Compiling, 20
 #: to 35 seconds once, is not among them: a slow machine would be left without forecasts for some formats.
@@ -54,6 +63,25 @@ def machines() -> tuple[Machine, dict[str, Profile | ProfileError]]:
         except ProfileError as error:
             found[name] = error
     return detect(), found
+
+
+def machines_at_hand() -> Machines:
+    """Return this machine and what each profile at hand holds, where it is from, and what disturbed it."""
+    here, profiles = machines()
+    usable = {name: profile for name, profile in profiles.items() if isinstance(profile, Profile)}
+    return Machines(
+        here,
+        {
+            name: contents(profile) if isinstance(profile, Profile) else f"cannot be used: {profile}"
+            for name, profile in profiles.items()
+        },
+        {name: source for name, profile in usable.items() if (source := origin(profile))},
+        {name: profile.bandwidths for name, profile in usable.items() if profile.bandwidths},
+        {
+            name: [f"{what}: {why.sentence()}" for what, why in disturbances(profile).items()]
+            for name, profile in usable.items()
+        },
+    )
 
 
 def calibrate(

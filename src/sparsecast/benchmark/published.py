@@ -93,38 +93,37 @@ def import_published(paths: Sequence[Path], name: str, machine: str | None = Non
         If the file has another layout, a time that cannot be, no machine of that name, or several and none
         is named.
     """
-    _refuse_name(name)
+    _refuse_unusable(name)
+    known = known_profiles()
+    if name in known and Profile.load(known[name]).machine.published_as is None:
+        raise InputError(
+            f"name '{name}' is that of a profile which was measured: expected a new one; choose another one"
+        )
     lines = [line for path in paths for line in _published_lines(path)]
-    found = list(dict.fromkeys(line["machine"] for line in lines))
-    said = ", ".join(map(str, paths))
-    if found == [""] and machine is not None:
-        lines, found = [{**line, "machine": machine} for line in lines], [machine]
-    if machine is None and len(found) > 1:
+    machines = list(dict.fromkeys(line["machine"] for line in lines))
+    files = ", ".join(map(str, paths))
+    if machines == [""] and machine is not None:
+        lines, machines = [{**line, "machine": machine} for line in lines], [machine]
+    if machine is None and len(machines) > 1:
         raise ProfileError(
-            f"{said} has results of {len(found)} machines: expected one; name it with --machine: "
-            f"{', '.join(found)}"
+            f"{files} has results of {len(machines)} machines: expected one; name it with --machine: "
+            f"{', '.join(machines)}"
         )
-    if machine is not None and machine not in found:
+    if machine is not None and machine not in machines:
         raise ProfileError(
-            f"machine '{machine}' is not in {said}: expected one of {', '.join(found)}; "
-            f"{remedy_for(machine, found, 'name one of them')}"
+            f"machine '{machine}' is not in {files}: expected one of {', '.join(machines)}; "
+            f"{remedy_for(machine, machines, 'name one of them')}"
         )
-    chosen = found[0] if machine is None else machine
-    made = _profile([line for line in lines if line["machine"] == chosen], chosen, name)
-    if not made.profile.records:
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in made.left_out.items())
-        raise ProfileError(f"{said} has no result that can be used ({reasons}): expected some; name another")
-    return made
+    chosen = machines[0] if machine is None else machine
+    imported = _profile([line for line in lines if line["machine"] == chosen], chosen, name)
+    if not imported.profile.records:
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in imported.left_out.items())
+        raise ProfileError(f"{files} has no result that can be used ({reasons}): expected some; name another")
+    return imported
 
 
 def published_profiles(path: Path) -> dict[str, Profile]:
-    """Return a Profile of each machine in a file of published results, by the file's name of the machine.
-
-    Raises
-    ------
-    ProfileError
-        As `import_published`.
-    """
+    """Return a Profile of each machine in a file of published results, by the file's name of the machine."""
     by_machine: defaultdict[str, list[Line]] = defaultdict(list)
     for line in _published_lines(path):
         by_machine[line["machine"]].append(line)
@@ -136,11 +135,13 @@ def refuse_measured_name(name: str) -> None:
 
     It must be one for a file, and not that of a machine that somebody measured, here or elsewhere.
     """
-    _refuse_no_name(name)
-    measured = {each.casefold() for each in (*published_machines(), *WANTED, detect().name)}
-    for known, path in known_profiles().items():
-        if known.casefold() == name.casefold() and Profile.load(path).machine.made is None:
-            measured.add(known.casefold())
+    _refuse_unusable(name)
+    measured = {machine.casefold() for machine in (*published_machines(), *WANTED, detect().name)}
+    measured |= {
+        profile.casefold()
+        for profile, path in known_profiles().items()
+        if profile.casefold() == name.casefold() and Profile.load(path).machine.made is None
+    }
     if name.casefold() in measured:
         raise InputError(
             f"name '{name}' is that of a machine that was measured: expected a new one for a machine that "
@@ -148,49 +149,40 @@ def refuse_measured_name(name: str) -> None:
         )
 
 
-def _refuse_no_name(name: str) -> None:
+def _refuse_unusable(name: str) -> None:
     if not _NAME.fullmatch(name):
         raise InputError(
             f"name {name!r}: expected letters, digits, '.', '_' and '-', at most 64; choose another one"
         )
 
 
-def _refuse_name(name: str) -> None:
-    _refuse_no_name(name)
-    known = known_profiles()
-    if name in known and Profile.load(known[name]).machine.published_as is None:
-        raise InputError(
-            f"name '{name}' is that of a profile which was measured: expected a new one; choose another one"
-        )
-
-
 def _profile(lines: Iterable[Line], machine: str, name: str) -> Imported:
     """Return the Profile of a machine; each result is a Record, or left out for a reason."""
+    published = published_machines().get(machine)
+    device = "unknown" if published is None else published.device
     records: dict[Any, Record] = {}
     matrices: dict[str, MatrixEntry] = {}
     left_out: Counter[str] = Counter()
-    executor = ""
     for line in lines:
-        structure = line["structure"]
-        kernel = line["format"].lower()
+        structure, kernel = line["structure"], line["format"].lower()
+        format_name = stored_as(kernel)
         if not line["completed"] or line["time_s"] is None:
             left_out["not completed"] += 1
         elif isinstance(structure, str):
             left_out[structure] += 1
-        elif stored_as(kernel) is None:
+        elif format_name is None:
             left_out[f"in the unknown format {kernel}"] += 1
         else:
-            executor = line["executor"] or _device(machine)
-            record = _record(
-                line, structure, Candidate(str(stored_as(kernel)), kernel, executor, "float64", 32, 1)
-            )
+            device = line["executor"] or device
+            record = _record(line, structure, Candidate(format_name, kernel, device, "float64", 32, 1))
             records[record.identity] = record
             entry = MatrixEntry(record.matrix, f"{line['group']}/{line['matrix']}", structure)
             matrices.setdefault(record.matrix, entry)
-    kept = _possible(list(records.values()))
-    if len(kept) < len(records):
-        left_out[f"{FASTER_THAN_POSSIBLE} times as fast as nearly all others"] = len(records) - len(kept)
-    return Imported(Profile(_machine(machine, name, executor), tuple(kept), matrices), left_out)
+    possible = _possible(list(records.values()))
+    if len(possible) < len(records):
+        reason = f"{FASTER_THAN_POSSIBLE} times as fast as nearly all others"
+        left_out[reason] = len(records) - len(possible)
+    return Imported(Profile(_machine(machine, name, device), tuple(possible), matrices), left_out)
 
 
 def _possible(records: Sequence[Record]) -> list[Record]:
@@ -198,11 +190,9 @@ def _possible(records: Sequence[Record]) -> list[Record]:
 
     One such time, relative to which errors count, would rule the fit of a model.
     """
-    if not records:
-        return []
-    rates = np.array([record.nnz / record.time_s for record in records])
-    greatest = FASTER_THAN_POSSIBLE * np.quantile(rates, 0.99)
-    return [record for record, rate in zip(records, rates, strict=True) if rate <= greatest]
+    rates = [record.nnz / record.time_s for record in records]
+    most = FASTER_THAN_POSSIBLE * float(np.quantile(rates, 0.99)) if rates else 0.0
+    return [record for record, rate in zip(records, rates, strict=True) if rate <= most]
 
 
 def _machine(machine: str, name: str, device: str) -> Machine:
@@ -224,12 +214,6 @@ def _machine(machine: str, name: str, device: str) -> Machine:
         published_as=name,
         sheet=sheet,
     )
-
-
-def _device(machine: str) -> str:
-    """Return what published results without a device are taken to be of."""
-    published = published_machines().get(machine)
-    return "unknown" if published is None else published.device
 
 
 def stored_as(kernel: str) -> str | None:

@@ -7,7 +7,7 @@ import inspect
 import json
 import sys
 import typing
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -123,7 +123,7 @@ def _rich(table: Table) -> rich.table.Table:
     """Return a table for the terminal, with columns of numbers aligned to the right."""
     drawn = rich.table.Table()
     for column in table.shown:
-        is_text = all(isinstance(column.of(row), str | None) for row in table.rows)
+        is_text = all(isinstance(column.of(row), str | Mapping | None) for row in table.rows)
         drawn.add_column(column.heading, justify="left" if is_text else "right", no_wrap=not is_text)
     for cells in table.cells()[: table.most or None]:
         drawn.add_row(*cells)

@@ -109,6 +109,14 @@ def gallery_summary(name: str) -> str:
     return (inspect.getdoc(_made_by(name)) or "").splitlines()[0]
 
 
+def gallery_matrices() -> dict[str, dict[str, Any]]:
+    """Return the parameters and the summary of each matrix, by name."""
+    return {
+        name: {"parameters": gallery_parameters(name), "summary": gallery_summary(name)}
+        for name in gallery_names()
+    }
+
+
 def _made_by(name: str) -> Callable[..., csr_array]:
     if name not in _GALLERY:
         raise UnknownNameError(

@@ -38,6 +38,12 @@ def above_zero(time_s: Floats, least_s: float) -> Floats:
     return np.where(time_s > 0, time_s, least_s)
 
 
+def between_points(sizes: Floats, values: Floats, at: Floats) -> Floats:
+    """Return the mean of the values of the next smaller and the next larger size; beyond all, the last."""
+    upper, last = np.searchsorted(sizes, at), len(sizes) - 1
+    return np.asarray((values[np.clip(upper - 1, 0, last)] + values[np.clip(upper, 0, last)]) / 2)
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
     """A fitted straight line."""

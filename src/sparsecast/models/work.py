@@ -32,14 +32,13 @@ from sparsecast.machines.machine import Cache, Machine
 from sparsecast.models.fitting import Floats
 from sparsecast.models.training import TrainingSet
 from sparsecast.records import Candidate
+from sparsecast.system.memory import CACHE_LINE_BYTES
 
 #: Fewest Records with some work beyond a cache that tell what it costs a format.
 _LEAST_BEYOND = 3
 
 #: Kernels of GPUs that divide rows among their lanes, whatever the format.
 _DIVIDING_KERNELS = ("balanced",)
-
-CACHE_LINE_BYTES = 64
 
 
 @dataclass(frozen=True)

@@ -81,15 +81,6 @@ def _with_ties(rows: Sequence[ComparedMachine]) -> list[ComparedMachine]:
     return [first, *ties]
 
 
-def notes_of(rows: Sequence[ComparedMachine]) -> list[str]:
-    """Return what is to be said of forecasts, each once, after the machines that it is of."""
-    machines: dict[str, dict[str, None]] = {}
-    for row in rows:
-        for note in row.notes:
-            machines.setdefault(note, {})[row.machine] = None
-    return [f"{', '.join(names)}: {note}" for note, names in machines.items()]
-
-
 def prices_of(texts: Sequence[str], machines: Sequence[str]) -> dict[str, float]:
     """Return prices of an hour from texts such as ``A=2.10/h``.
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from sparsecast.operators.applications.application import Iterations
+from sparsecast.results.columns import INTERVAL, within
 from sparsecast.results.plan import Plan
+from sparsecast.system.tabular import Column, Columns, Table, keys
+from sparsecast.system.texts import counted, energy, interval, percent, signed_percent, time
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,3 +152,108 @@ class ApplicationRun:
         seconds = {each.name: each.time_s for each in cost.loops}
         forecast = cost.total_s(seconds, self.iterations) - cost.plan.convert_s
         return (forecast - self.time_s) / self.time_s
+
+
+@dataclass(frozen=True, slots=True)
+class CostReport:
+    """What a run of an application on a matrix will cost, and a measured run where there was one."""
+
+    matrix: str
+    cost: ApplicationCost
+    run: ApplicationRun | None = None
+
+    @property
+    def loops(self) -> list[dict[str, Any]]:
+        """Each loop with its runs, its share, and what was measured of it."""
+        cost, shares = self.cost, self.cost.shares()
+        errors = self.run.errors(cost) if self.run else {}
+        return [
+            {
+                "loop": loop,
+                "heading": f"{loop.name}, {cost.format.upper()}" if loop is cost.loops[0] else loop.name,
+                "runs": loop.runs(cost.iterations.expected),
+                "share": shares[loop.name],
+                "measured_s": self.run.loops[loop.name] if self.run else None,
+                "error": errors.get(loop.name),
+            }
+            for loop in cost.loops
+        ]
+
+    @property
+    def measured(self) -> dict[str, Any] | None:
+        """The run with its errors, None without one."""
+        if self.run is None:
+            return None
+        error, weighted = self.run.error(self.cost), self.run.weighted_error(self.cost)
+        return {"run": self.run, "loops": self.loops, "error": error, "weighted_error": weighted}
+
+    def table(self) -> Table:
+        """Return the loops, those that take the most of the run first."""
+        rows = sorted(self.loops, key=lambda row: -row["share"])
+        explained = ("weighted: error over the mean of all loops (Barreda et al. 2020, equation 6)",)
+        return Table(f"{self.cost.application} on {self.matrix}", LOOP, rows, explained if self.run else ())
+
+    def sentences(self) -> list[str]:
+        """Return what the run comes to, and what was measured."""
+        cost, run, iterations = self.cost, self.run, self.cost.iterations
+        expected = counted(iterations.expected, "iteration")
+        if iterations.low != iterations.high:
+            expected += f" expected, {iterations.low:,} to {iterations.high:,}"
+        ends = interval(cost.low_s, cost.high_s)
+        sentences = [
+            f"{expected}. {iterations.why}",
+            f"Whole run on {cost.profile}: {time(cost.time_s)} ({ends}), of which "
+            f"{time(cost.plan.convert_s)} for conversion; energy {energy(cost.energy_j)}.",
+        ]
+        if run is not None:
+            error, weighted = signed_percent(run.error(cost)), signed_percent(run.weighted_error(cost))
+            sentences.append(
+                f"Measured: {counted(run.iterations, 'iteration')} ({run.stop}) in {time(run.time_s)}; the "
+                f"forecast for as many is {error} off, {weighted} weighted; energy {energy(run.energy_j)}."
+            )
+        return sentences
+
+
+#: Of a loop in a CostReport.
+LOOP: Columns = (
+    Column("", "loop", "heading"),
+    Column("name", value="loop.name", about='"SpMV" is the product'),
+    Column("runs", "runs"),
+    Column("time_s", "one run", "loop.time_s", about="of one run of the loop"),
+    *within("loop", INTERVAL),
+    Column("share", "share", text=percent, about="of the run without the conversion"),
+    Column("", "measured", "measured_s", time),
+    Column("", "error", "error.relative", signed_percent),
+    Column("", "weighted", "error.weighted", signed_percent),
+)
+
+_MEASURED_LOOP: Columns = (
+    Column("name", value="loop.name"),
+    Column("time_s", value="measured_s"),
+    Column("error", value="error.relative"),
+    Column("weighted_error", value="error.weighted"),
+)
+
+#: The documents of commands, by how they are called.
+DOCUMENTS: dict[str, Columns] = {
+    "cost": (
+        Column("matrix"),
+        *within("cost", keys("profile", "application")),
+        Column("iterations", value="cost.iterations", columns=keys("expected", "low", "high", "tried")),
+        *within("cost", keys("format", "time_s", "low_s", "high_s")),
+        Column("convert_s", value="cost.plan.convert_s"),
+        Column("energy_j", value="cost.energy_j"),
+        Column("loops", columns=LOOP),
+        Column("notes", value="cost.notes"),
+        Column(
+            "measured",
+            columns=(
+                *within("run", keys("iterations", "stop", "residual", "time_s", "energy_j")),
+                Column("error", about="signed, as those below: equations 5 to 8 of Barreda et al. (2020)"),
+                Column("weighted_error"),
+                Column("loops", columns=_MEASURED_LOOP),
+            ),
+            about="null without --check; its time_s is without the conversion",
+        ),
+    ),
+}

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
+from sparsecast.devices.naming import threads_text
+from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile
+from sparsecast.records import Bandwidth
+from sparsecast.system.tabular import Column, Columns, Table, keys
+from sparsecast.system.texts import counted, size
 
 
 @dataclass(frozen=True)
@@ -14,6 +20,17 @@ class Imported:
 
     profile: Profile
     left_out: Mapping[str, int]
+
+    def sentences(self) -> list[str]:
+        """Return how many results are kept, of which formats, and how many are left out."""
+        records = self.profile.records
+        matrices = counted(len(self.profile.matrices), "matrix", "matrices")
+        results = f"{counted(len(records), 'result')} of {matrices}"
+        formats = dict.fromkeys(record.candidate.kernel for record in records)
+        return [
+            f"{results}, kept as {self.profile.name}: {', '.join(formats)}",
+            *(f"- left out, {reason}: {count:,}" for reason, count in self.left_out.items()),
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,3 +47,139 @@ class Finding:
     what: str
     found: str
     remedy: str = ""
+
+
+def findings_table(findings: Iterable[Finding]) -> Table:
+    """Return what was looked at."""
+    return Table("This machine", FINDING, list(findings))
+
+
+#: Of a Finding.
+FINDING: Columns = (
+    Column("what", "looked at"),
+    Column("found", "found"),
+    Column("remedy", value=lambda finding: finding.remedy or None, about="null where all is well"),
+    Column("", "to do", lambda finding: finding.remedy or "nothing"),
+)
+
+
+@dataclass(frozen=True)
+class Machines:
+    """The machine at hand, and the profiles.
+
+    Attributes
+    ----------
+    contents : mapping of str to str
+        What each profile holds, or why it cannot be used, by name.
+    origins : mapping of str to str
+        Where profiles are from that were not measured here, and under which licence.
+    bandwidths : mapping of str to tuple of Bandwidth
+    disturbances : mapping of str to list of str
+        What disturbed the calibrations.
+    """
+
+    machine: Machine
+    contents: Mapping[str, str]
+    origins: Mapping[str, str] = field(default_factory=dict)
+    bandwidths: Mapping[str, tuple[Bandwidth, ...]] = field(default_factory=dict)
+    disturbances: Mapping[str, list[str]] = field(default_factory=dict)
+
+    def table(self) -> Table:
+        """Return what each profile holds, with its origin and its bandwidths."""
+        here = self.machine
+        rows = []
+        for name, content in self.contents.items():
+            rows.append((f"{name} (this machine)" if name == here.name else name, content))
+            if name in self.origins:
+                rows.append(("", self.origins[name]))
+            if name in self.bandwidths:
+                rows.append(("", bandwidth_sentence(self.bandwidths[name])))
+        if here.name not in self.contents:
+            rows.append((f"{here.name} (this machine)", "not calibrated yet: run sparsecast calibrate"))
+        columns = (
+            Column("profile", "profile", lambda row: row[0]),
+            Column("holds", "holds", lambda row: row[1]),
+        )
+        caches = ", ".join(f"L{cache.level} {cache.bytes >> 10:,} KiB" for cache in here.caches)
+        described = (
+            f"{here.processor}, {here.cores} cores, {here.threads} threads, {caches or 'caches unknown'}, "
+            f"{here.memory_bytes / 2**30:.0f} GiB of memory, {' '.join(here.simd) or 'no vector sets known'}"
+        )
+        return Table(f"This machine: {here.name}", columns, rows, (described,))
+
+
+def bandwidth_sentence(bandwidths: Iterable[Bandwidth]) -> str:
+    """Return the bandwidth of each kind of stream, over the most bytes that it was measured with."""
+    largest: dict[str, Bandwidth] = {}
+    for stream in sorted(bandwidths, key=lambda stream: stream.bytes):
+        words = stream.device, threads_text(stream.device, stream.threads), stream.kind
+        largest[" ".join(filter(None, words))] = stream
+    return ", ".join(f"{key} {size(largest[key].bandwidth_bytes_per_s)}/s" for key in sorted(largest))
+
+
+def made_sentences(profile: Profile) -> list[str]:
+    """Return what a machine was made from that nobody measured."""
+    machine = profile.machine
+    if machine.made is None or machine.sheet is None:
+        return []
+    sheet = machine.sheet
+    caches = f"{size(sheet.l2_bytes)} of L2{f', {size(sheet.l3_bytes)} of L3' if sheet.l3_bytes else ''}"
+    return [
+        f"{machine.made.sentence(profile.name)}.",
+        f"{size(sheet.bandwidth_bytes_per_s)}/s, {sheet.cores} cores at {sheet.frequency_hz / 1e9:.2f} GHz, "
+        f"{caches}; {counted(len(profile.records), 'time')} of {machine.made.like} were scaled.",
+    ]
+
+
+def machine_document(machine: Machine) -> dict[str, Any]:
+    """Return a machine with its name."""
+    return {"name": machine.name, **machine.to_dict()}
+
+
+def _streams(measured: Iterable[Bandwidth]) -> list[dict[str, Any]]:
+    return [{**asdict(stream), "bandwidth_bytes_per_s": stream.bandwidth_bytes_per_s} for stream in measured]
+
+
+#: Of a mapping with a profile, its path, and the records that were added.
+_KEPT: Columns = (
+    Column("profile", value="profile.name"),
+    Column("path"),
+    Column("records", value=lambda item: len(item["records"])),
+    Column(
+        "machine",
+        value=lambda item: machine_document(item["profile"].machine),
+        about="its name, and what is known of it",
+    ),
+)
+
+
+#: The documents of commands, by how they are called.
+DOCUMENTS: dict[str, Columns] = {
+    "machines": (
+        Column("machine", value=lambda here: machine_document(here.machine), about="as of machines new"),
+        Column("profiles", value="contents", about="{name: what it holds}"),
+        Column("origins", about="{name: source and licence}"),
+        Column(
+            "bandwidths",
+            value=lambda here: {name: _streams(measured) for name, measured in here.bandwidths.items()},
+            about="{name: streams}",
+        ),
+        Column("disturbances", about="{name: sentences}"),
+    ),
+    "machines import": (
+        *_KEPT,
+        Column("matrices", value=lambda item: len(item["profile"].matrices)),
+        Column("left_out", about="{reason: results}"),
+    ),
+    "machines new": _KEPT,
+    "doctor": (Column("findings", columns=tuple(column for column in FINDING if column.key)),),
+    "calibrate": (
+        *_KEPT,
+        *keys("budget_s", "used_s", "interrupted", "figures", "notes"),
+    ),
+    "calibrate --ranks": (
+        *keys("profile", "path", "microbenchmarks"),
+        Column("left", about="micro-benchmarks for which the budget did not suffice"),
+        *keys("ranks", "nodes", "budget_s", "used_s", "notes"),
+    ),
+}

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sparsecast.matrices.partitioning.distribution import Distribution
 from sparsecast.matrices.partitioning.methods import idle_ranks_note
-from sparsecast.matrices.partitioning.partition import Partition
+from sparsecast.matrices.partitioning.partition import Integers, Partition
+from sparsecast.results.columns import MATRIX
+from sparsecast.system.tabular import Column, Columns, Table, lines_of
+from sparsecast.system.texts import percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,3 +48,77 @@ class Partitions:
     def distribution(self) -> Distribution:
         """That of the first partition."""
         return self.partitions[0].distribution
+
+    def rows(self, value_bytes: int) -> list[dict[str, Any]]:
+        """Return each partition with what single ranks exchange, for values of so many bytes."""
+        return [_row(made, value_bytes) for made in self.partitions]
+
+    def table(self, title: str, value_bytes: int) -> Table:
+        """Return a row for each partition, for values of so many bytes."""
+        return Table(title, PARTITION, self.rows(value_bytes), (*_EXPLAINED, *lines_of(self.refused)))
+
+
+_EXPLAINED = (
+    "imbalance: most entries of a rank over their mean; words: entries of x that all ranks receive in",
+    "one product of local 1D, in 2D of x and y by Bcast and Reduce; halo: the same over entries of x;",
+    "messages: sent and received by a rank, neighbours: that it receives from; mean, most",
+)
+
+
+def _row(made: Partitioned, value_bytes: int) -> dict[str, Any]:
+    distribution = made.distribution
+    exchanged = {
+        "received_words": distribution.received_words,
+        "messages": distribution.sent_messages + distribution.received_messages,
+        "neighbours": distribution.received_messages,
+    }
+    return {
+        "distribution": distribution,
+        "partition_s": made.partition_s,
+        "volume_bytes": value_bytes * distribution.volume_words,
+        **(dict.fromkeys(exchanged) if distribution.is_2d else exchanged),
+    }
+
+
+def _per_rank(key: str) -> Columns:
+    """Return the mean and the largest of what single ranks exchange, None in 2D."""
+    return (
+        Column(f"{key}_mean", value=lambda row: None if row[key] is None else float(row[key].mean())),
+        Column(f"{key}_most", value=lambda row: None if row[key] is None else int(row[key].max())),
+    )
+
+
+def _mean_and_most(counts: Integers) -> str:
+    return f"{counts.mean():.1f}, {counts.max():,}"
+
+
+#: Of a row of Partitions; what is of single ranks is null in 2D.
+PARTITION: Columns = (
+    Column("method", "method", "distribution.method"),
+    Column("imbalance", "imbalance", "distribution.imbalance", "{:.3f}".format),
+    Column("edge_cut", "edge cut", "distribution.edge_cut", about="null of a rectangular matrix and in 2D"),
+    Column("volume_words", "words", "distribution.volume_words", about="of all ranks in one product"),
+    Column("volume_bytes", "bytes"),
+    Column("halo_share", "halo", "distribution.halo_share", percent),
+    Column("empty_ranks", value=lambda row: int((row["distribution"].rows == 0).sum())),
+    Column("rows_most", value=lambda row: int(row["distribution"].rows.max())),
+    Column("nnz_most", value=lambda row: int(row["distribution"].nnz.max())),
+    *_per_rank("received_words"),
+    *_per_rank("messages"),
+    *_per_rank("neighbours"),
+    Column("", "most received", "received_words", lambda counts: f"{counts.max():,}"),
+    Column("", "messages", "messages", _mean_and_most),
+    Column("", "neighbours", "neighbours", _mean_and_most),
+    Column("partition_s", "to partition", about="null of a kept partition"),
+)
+
+#: The documents of commands, by how they are called.
+DOCUMENTS: dict[str, Columns] = {
+    "partition": (
+        Column("matrix", columns=MATRIX),
+        Column("ranks"),
+        Column("partitions", columns=PARTITION, about="least communication first"),
+        Column("refused", about="{method: reason}"),
+        Column("notes"),
+    ),
+}

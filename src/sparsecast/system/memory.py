@@ -12,7 +12,7 @@ import psutil
 from numpy.typing import DTypeLike, NDArray
 
 #: Bytes of a line of the caches.
-_LINE_BYTES = 64
+CACHE_LINE_BYTES = 64
 
 _GROUPS_OF_PROCESS, _GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 
@@ -29,8 +29,8 @@ def aligned_empty(shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any
     """
     own = np.dtype(dtype)
     size = int(np.prod(shape)) * own.itemsize
-    raw = np.empty(size + _LINE_BYTES, dtype=np.uint8)
-    first = -raw.ctypes.data % _LINE_BYTES
+    raw = np.empty(size + CACHE_LINE_BYTES, dtype=np.uint8)
+    first = -raw.ctypes.data % CACHE_LINE_BYTES
     return raw[first : first + size].view(own).reshape(shape)
 
 

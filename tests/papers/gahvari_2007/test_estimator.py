@@ -112,12 +112,6 @@ def test_scouts_go_on_where_the_time_does_not_suffice_for_all():
     assert max(beyond) >= 4 * reached
 
 
-def test_without_a_limit_everything_is_measured_once():
-    machine = Machine(lambda point: 1.0, float("inf"))
-    assert len(machine.took) == len(SERIES) * len(WHOLE) * 11
-    assert not machine.search.missed
-
-
 @given(
     fixed_s=st.floats(0, 0.05),
     entry_s=st.floats(1e-9, 1e-6),
@@ -168,10 +162,6 @@ def test_every_series_has_its_first_value_before_any_has_its_second():
     order = [point for point in machine.took if point.dimension == WHOLE[1]]
     assert [point.nnz_per_row for point in order[:3]] == [MIDDLE] * 3
     assert {point.series for point in order[:3]} == set(SERIES)
-
-
-def test_without_memory_there_is_nothing_to_search():
-    assert Machine(lambda point: 1.0, 100.0, space=()).took == {}
 
 
 def test_points_again_are_of_every_dimension_and_within_the_limit():

@@ -21,7 +21,7 @@ from sparsecast.measuring.timing import Effort
 from sparsecast.papers.gahvari_2007 import synthetic_suite as suite_module
 from sparsecast.papers.gahvari_2007.search_space import NNZ_PER_ROW, SYMMETRIC, UNBLOCKED, Point, Series
 from sparsecast.papers.gahvari_2007.summary import AGAIN, SUITE
-from sparsecast.papers.gahvari_2007.synthetic_suite import SyntheticSuite, candidate_of
+from sparsecast.papers.gahvari_2007.synthetic_suite import SyntheticSuite
 from sparsecast.records import Candidate, Parameters
 
 SETTING = Target("cpu", "float64", 32, 1)
@@ -82,15 +82,6 @@ def test_the_matrices_are_as_asked_for():
     assert mirrored.structure.symmetry.triangle_nnz is not None
     again = problem_of(Point(SYMMETRIC, 512, 29)).matrix
     assert np.array_equal(mirrored.matrix.data, again.data)
-
-
-def test_a_candidate_is_that_of_its_series():
-    found = problem_of(Point(UNBLOCKED, 512, 29)).structure
-    assert candidate_of(UNBLOCKED, found, SETTING, HERE).format == "csr"
-    assert candidate_of(UNBLOCKED, found, SETTING, HERE).parameters == {}
-    assert candidate_of(SYMMETRIC, found, SETTING, HERE).format == "symmetric_csr"
-    asked = candidate_of(Series((6, 1)), found, SETTING, HERE)
-    assert (asked.format, asked.parameters) == ("bcsr", {"block": (6, 1)})
 
 
 @pytest.fixture
@@ -221,18 +212,3 @@ def test_processes_find_our_modules_and_not_those_of_the_working_directory(monke
             assert time.monotonic() < deadline, "waited for half a minute"
             time.sleep(0.01)
     assert found.read_text() == "ours"
-
-
-def test_there_are_no_more_processes_than_kernels(monkeypatch):
-    started = []
-    inner = compiling.subprocess.Popen
-    monkeypatch.setattr(compiling, "_COMPILE", "pass")
-    monkeypatch.setattr(compiling.subprocess, "Popen", lambda *a, **o: started.append(a) or inner(*a, **o))
-    with compiled_beside(CANDIDATES[:2], 64):
-        assert len(started) == 2
-
-
-def test_a_process_that_fails_hurts_nobody(monkeypatch):
-    monkeypatch.setattr(compiling, "_COMPILE", "raise SystemExit(3)")
-    with compiled_beside(CANDIDATES, 1):
-        time.sleep(0.2)

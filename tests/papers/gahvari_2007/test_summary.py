@@ -116,14 +116,6 @@ def test_refilling_smooth_speeds_restores_them(count, full):
         assert dataclasses.astuple(figures(kept)) == pytest.approx(dataclasses.astuple(figures(speeds)))
 
 
-def test_noise_is_how_well_the_same_agrees():
-    points = [Point(TWO, 512, k) for k in NNZ_PER_ROW]
-    first = dict.fromkeys(points, 100.0)
-    again = dict(zip(points[:3], (101.0, 90.0, 104.0), strict=True))
-    assert noise_of(first, again) == pytest.approx(0.04)
-    assert noise_of(first, {}) is None
-
-
 MAXIMA = [name for name in FIGURES if "max" in name]
 
 
@@ -136,7 +128,9 @@ def test_drift_is_what_noise_leaves():
     again = measured_again(first, 0.9, 1.02, 1.1)
     assert noise_of(first, again) == pytest.approx(0.1)
     assert drift_of(first, again) == pytest.approx(0.02)
-    assert drift_of(first, {}) is None
+    assert noise_of(first, {}) is drift_of(first, {}) is None
+    for speeds, repeated in ((first, {}), ({}, {})):  # nothing twice, and nothing at all
+        assert set(errors(speeds, repeated, 1024).values()) == {None}
 
 
 def test_the_error_of_a_whole_search_space_is_the_noise_or_the_drift():
@@ -170,15 +164,6 @@ def test_a_dimension_that_was_tested_with_other_values_stays_in_the_error():
     assert errors(kept, measured_again(kept, 1.0)) == pytest.approx(dict.fromkeys(FIGURES, 0.0))
 
 
-def test_where_nothing_was_measured_twice_no_error_is_known():
-    speeds = whole_speeds(lambda series, d, k: 1.0)
-    assert set(errors(speeds, {}).values()) == {None}
-
-
-def test_no_figure_has_no_error():
-    assert set(errors({}, {}, 1024).values()) == {None}
-
-
 @pytest.fixture
 def record_of(recorded):
     template = recorded.select(format="csr", threads=1, dtype="float64")[0]
@@ -208,6 +193,7 @@ def test_each_setting_has_its_rating_in_the_order_of_the_records(recorded, recor
     made = [record_of(point, 100.0, threads=2) for point in points]
     made += [record_of(point, 50.0, dtype="float32") for point in points[:3]]
     made += [record_of(points[0], 110.0, AGAIN, threads=2), *recorded.records[:20]]
+    assert ratings(recorded.records, recorded.machine) == []
     machine = dataclasses.replace(recorded.machine, caches=(Cache(2, 400_000, 1),))
     first, second = ratings(made, machine, range_ends={"float64": 2048})
     assert (first.dtype, first.threads, second.dtype, second.threads) == ("float64", 2, "float32", 1)
@@ -227,10 +213,6 @@ def test_each_setting_has_its_rating_in_the_order_of_the_records(recorded, recor
     assert len(of_first) == 3 and "10.0 %" in of_first[0] and "medium or large" in of_first[1]
     assert "2,048" in of_first[2]
     assert any("nothing was measured twice" in note for note in notes([second]))
-
-
-def test_records_of_other_suites_have_no_rating(recorded):
-    assert ratings(recorded.records, recorded.machine) == []
 
 
 def test_the_share_of_the_bandwidth_is_taken_at_the_bytes_of_each_product(record_of):
@@ -253,10 +235,3 @@ def test_a_machine_too_busy_to_measure_twice_is_said_to_be(recorded, record_of, 
     (rating,) = ratings([dataclasses.replace(r, noise=noise) for r in records], recorded.machine)
     assert (rating.noise, rating.is_disturbed) == (None, is_disturbed)
     assert any("repeated measurements differ by 50.0 %" in note for note in notes([rating])) == is_disturbed
-
-
-def test_unknown_caches_are_said(recorded, record_of):
-    machine = dataclasses.replace(recorded.machine, caches=())
-    found = ratings([record_of(Point(UNBLOCKED, 512, 29), 100.0)], machine)
-    assert found[0].sizes == {}
-    assert any("the caches are unknown" in note for note in notes(found))

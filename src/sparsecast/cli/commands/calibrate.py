@@ -8,7 +8,9 @@ import typer
 
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
+from sparsecast.cli.output import Output
 from sparsecast.cli.rank_options import refuse_beside_ranks
+from sparsecast.system.texts import counted
 
 
 @command("calibrate", Panel.MACHINES)
@@ -28,79 +30,72 @@ def calibrate(
         bool,
         typer.Option("--ranks", help="Under mpirun: measure messages and memory of all ranks, add them."),
     ] = False,
-    as_json: options.JsonOption = False,
-) -> None:
+) -> Output | None:
     """Measure the benchmark matrices on this machine and keep the profile."""
     if ranks:
         given = {"--threads": threads, "--dtype": dtype, "--suites": suites}
         refuse_beside_ranks({name: value for name, value in given.items() if value is not None}, device)
-        return _of_ranks(budget, as_json)
-    return _of_matrices(budget, threads, dtype, device, suites, as_json)
+        return _of_ranks(budget)
+    return _of_matrices(budget, threads, dtype, device, suites)
 
 
-def _of_ranks(budget_s: float, as_json: bool) -> None:
+def _of_ranks(budget_s: float) -> Output | None:
     """Measure what ranks do together; rank 0 alone speaks."""
     from sparsecast import api
-    from sparsecast.machines.profile import user_path
     from sparsecast.reports.progress import timed_bar
+    from sparsecast.results.machines import DOCUMENTS
 
     with api.on_ranks() as comm:
         run = api.rank_calibration(comm, budget_s)
         if comm.rank:
             run.run()
-            return
+            return None
         with timed_bar(options.screen(), "calibrating ranks") as run.on_progress:
             profile = run.run()
         assert profile is not None
-        path = str(user_path(profile.name))
-        notes = run.notes
-        options.warn(notes)
-        document = {
+        item = {
             "profile": profile.name,
-            "path": path,
+            "path": str(api.user_path(profile.name)),
             "microbenchmarks": len(run.measured),
             "left": run.left,
             "ranks": comm.size,
             "nodes": run.nodes.count(range(comm.size)),
             "budget_s": budget_s,
             "used_s": run.used_s,
-            "notes": notes,
+            "notes": run.notes,
         }
-        kept = f"{len(run.measured)} micro-benchmarks in {run.used_s:.0f} s, kept as {profile.name}"
-        options.show(as_json, document, kept, path)
+        measured = counted(len(run.measured), "micro-benchmark")
+        kept = f"{measured} in {run.used_s:.0f} s, kept as {profile.name}"
+        return Output(DOCUMENTS["calibrate --ranks"], item, [kept, item["path"]], run.notes)
 
 
 def _of_matrices(
-    budget: float, threads: int | None, dtype: str | None, device: str, suites: str | None, as_json: bool
-) -> None:
+    budget: float, threads: int | None, dtype: str | None, device: str, suites: str | None
+) -> Output:
     from sparsecast import api
-    from sparsecast.machines.profile import user_path
-    from sparsecast.reports import documents
     from sparsecast.reports.progress import timed_bar
+    from sparsecast.results.machines import DOCUMENTS
 
     named = [name.strip() for name in suites.split(",")] if suites is not None else []
     run = api.calibration(budget, threads=threads, dtype=dtype, device=device, suites=named)
     with timed_bar(options.screen(), "calibrating") as run.on_progress:
         profile = run.run()
-    path = str(user_path(profile.name))
-    warned = [f"{what}: {found.sentence()}" for what, found in api.disturbances(profile).items()]
-    options.warn(warned)
+    path = str(api.user_path(profile.name))
+    disturbed = [f"{what}: {why.sentence()}" for what, why in api.disturbances(profile).items()]
     results = [suite.result(run) for suite in run.rating_suites]
-    notes = [*run.notes, *(note for result in results for note in result.notes), *warned]
-    document = {
-        "profile": profile.name,
+    notes = [*run.notes, *(note for result in results for note in result.notes)]
+    item = {
+        "profile": profile,
         "path": path,
-        "records": len(run.records),
+        "records": run.records,
         "budget_s": budget,
         "used_s": run.used_s,
         "interrupted": run.interrupted,
-        "machine": documents.machine(profile.machine),
         "figures": {name: value for result in results for name, value in result.figures.items()},
-        "notes": notes,
+        "notes": [*notes, *disturbed],
     }
-    kept = f"{len(run.records)} records in {run.used_s:.0f} s, kept as {profile.name}"
+    kept = f"{counted(len(run.records), 'record')} in {run.used_s:.0f} s, kept as {profile.name}"
     sentences = [sentence for result in results for sentence in result.sentences]
-    sentences += [f"- {note}" for note in notes if note not in warned]
-    options.show(as_json, document, kept, path, *sentences)
-    if run.interrupted:
-        options.stop("kept")
+    shown = [kept, path, *sentences, *(f"- {note}" for note in notes)]
+    stopped = "kept" if run.interrupted else ""
+    return Output(DOCUMENTS["calibrate"], item, shown, disturbed, stopped=stopped)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
 
-from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
 from sparsecast.cli.completing import VARIABLE
+from sparsecast.cli.output import Output
 from sparsecast.errors import InputError, remedy_for
 
 _SHELLS = ("bash", "zsh", "fish")
@@ -18,8 +17,7 @@ _SHELLS = ("bash", "zsh", "fish")
 @command("completion", Panel.SHELL)
 def completion(
     shell: Annotated[str, typer.Argument(metavar="bash|zsh|fish", help="The shell to complete for.")],
-    as_json: options.JsonOption = False,
-) -> None:
+) -> Output:
     """Print what lets a shell complete commands, options, matrices and names; source it.
 
     For bash: eval "$(sparsecast completion bash)" in ~/.bashrc.
@@ -29,9 +27,11 @@ def completion(
         raise InputError(f"shell '{shell}': expected one of {', '.join(_SHELLS)}; {remedy}")
     from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
+    from sparsecast.system.tabular import keys
+
     script = get_completion_script(prog_name="sparsecast", complete_var=VARIABLE, shell=shell)
     if shell == "bash":
         # Bash takes a colon for the end of a word, and gallery:NAME is one.
         script = script.replace("-o default", "-o default -o filenames")
         script = "COMP_WORDBREAKS=${COMP_WORDBREAKS//:}\n" + script
-    print(json.dumps({"shell": shell, "script": script}) if as_json else script)
+    return Output(keys("shell", "script"), {"shell": shell, "script": script}, [script])

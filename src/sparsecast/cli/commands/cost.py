@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
+from sparsecast.cli.output import Output
 from sparsecast.cli.profile_choice import profile_for
 from sparsecast.cli.reading import read_matrix, shown_parts
 from sparsecast.operators.applications.defaults import DAMPING, EPSILON, TOLERANCE
 
+if TYPE_CHECKING:
+    from pathlib import Path
 
-@command("cost", Panel.FORECASTS)
+
+@command("cost", Panel.FORECASTS, figure=True, csv=True)
 def cost(
     application: Annotated[
         str, typer.Argument(metavar="APPLICATION", help="pagerank, cg, or an installed one.")
@@ -37,15 +41,13 @@ def cost(
     profile: options.ProfileOption = None,
     threads: options.ThreadsOption = None,
     model: options.ModelOption = None,
-    figure: options.FigureOption = None,
-    as_json: options.JsonOption = False,
-) -> None:
+) -> Output:
     """Forecast time and energy of a whole run before it starts, loop by loop."""
     from sparsecast import api
-    from sparsecast.reports import application_reports, cost_figures
+    from sparsecast.reports import cost_figures
     from sparsecast.reports.progress import counted_bar
+    from sparsecast.results.application import DOCUMENTS, CostReport
 
-    options.refuse_figure(figure)
     named = {
         "damping": damping,
         "epsilon": epsilon,
@@ -53,25 +55,24 @@ def cost(
         "preconditioner": preconditioner,
     }
     settings = {name: value for name, value in named.items() if value is not None}
-    found = read_matrix(matrix)
-    question = api.application_question(application, found, **settings)
+    problem = read_matrix(matrix)
+    question = api.application_question(application, problem, **settings)
     chosen = profile_for(question.problem, profile, threads, None, None)
-    asked: dict[str, Any] = {"threads": threads, "model": model}
     with shown_parts():
-        cost = api.application_cost(question, chosen, iterations=iterations, **asked)
-    options.warn(
-        (*(f"{found.name} {note}." for note in found.notes), *question.application.notes, *cost.plan.notes)
-    )
+        cost = api.application_cost(question, chosen, iterations=iterations, threads=threads, model=model)
     run = None
     if check:
         with counted_bar(options.screen(), application, cost.iterations.high) as advance:
             run = api.run_application(
                 question, cost.plan, most=iterations, on_iteration=lambda number, residual: advance()
             )
-    if figure is not None:
-        title = f"{application} on {found.name}: {cost.iterations.expected:,} iterations expected"
-        counted = "" if run is None else f", {run.iterations:,} done"
-        cost_figures.draw_cost(cost_figures.loop_shares(cost, run), title + counted, figure)
-    document = application_reports.document(found.name, cost, run)
-    table = application_reports.table(f"{application} on {found.name}", cost, run)
-    options.show(as_json, document, table, *application_reports.sentences(cost, run))
+    report = CostReport(problem.name, cost, run)
+
+    def draw(path: Path) -> None:
+        title = f"{application} on {problem.name}: {cost.iterations.expected:,} iterations expected"
+        done = "" if run is None else f", {run.iterations:,} done"
+        cost_figures.draw_cost(cost_figures.loop_shares(cost, run), title + done, path)
+
+    notes = (*(f"{problem.name} {note}." for note in problem.notes), *question.application.notes)
+    shown = [report.table(), *report.sentences()]
+    return Output(DOCUMENTS["cost"], report, shown, (*notes, *cost.plan.notes), draw)

@@ -9,28 +9,27 @@ import typer
 
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
+from sparsecast.cli.output import Output
 
 
-@command("gallery", Panel.MATRICES)
+@command("gallery", Panel.MATRICES, csv=True)
 def gallery(
     draw: Annotated[bool, typer.Option("--draw", help="Draw them all into the file of --out.")] = False,
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE", help="With --draw: .png, .svg or .pdf.")
     ] = Path("gallery.png"),
-    as_json: options.JsonOption = False,
-) -> None:
+) -> Output:
     """List the matrices that gallery:NAME?key=value makes, with their parameters, or draw them."""
-    from sparsecast.matrices.gallery import gallery_names, gallery_parameters, gallery_summary
-    from sparsecast.reports import tables
+    from sparsecast import api
+    from sparsecast.results.structure import DOCUMENTS, gallery_table
+    from sparsecast.system.tabular import Column
 
     if draw:
-        from sparsecast.reports.figures import refuse_undrawable
         from sparsecast.reports.gallery_figure import draw_gallery
 
-        refuse_undrawable(out)
+        options.refuse_figure(out)
         draw_gallery(out)
-        options.show(as_json, {"figure": str(out)}, f"{out} shows the gallery.")
-        return
-    listed = {name: (gallery_parameters(name), gallery_summary(name)) for name in gallery_names()}
-    described = {name: {"parameters": own, "summary": text} for name, (own, text) in listed.items()}
-    options.show(as_json, described, tables.gallery(listed))
+        return Output(DOCUMENTS["gallery --draw"], {"figure": str(out)}, [f"{out} shows the gallery."])
+    listed = api.gallery_matrices()
+    columns = tuple(Column(name, columns=DOCUMENTS["gallery"][0].columns) for name in listed)
+    return Output(columns, listed, [gallery_table(listed)])

@@ -9,57 +9,40 @@ import typer
 
 from sparsecast.cli import options
 from sparsecast.cli.commands import COMMANDS, Command, Panel
+from sparsecast.cli.output import Output, printed
 from sparsecast.errors import InputError
 
 group = typer.Typer(invoke_without_command=True, add_completion=False)
 COMMANDS.register("machines")(Command(group, Panel.MACHINES))
 
 
-@group.callback()
-def command(
+def _overview(
     context: typer.Context,
     profile: Annotated[
         str | None, typer.Option(metavar="NAME|PATH", help="Draw this one; this machine's by default.")
     ] = None,
     figure: options.FigureOption = None,
-    as_json: options.JsonOption = False,
-) -> None:
+) -> Output | None:
     """Describe this machine and list profiles, import published results, or estimate a machine."""
     if context.invoked_subcommand is not None:
-        return
+        return None
     from sparsecast import api
-    from sparsecast.machines.profile import Profile
-    from sparsecast.reports import documents, machine_figures, tables
+    from sparsecast.reports import machine_figures
+    from sparsecast.results.machines import DOCUMENTS
 
-    options.refuse_figure(figure)
-    if figure is not None:
-        drawn = api.profile(profile)
-        machine_figures.draw_machine(machine_figures.machine_picture(drawn), drawn.name, figure)
-    elif profile is not None:
+    if profile is not None and figure is None:
         raise InputError(f"--profile {profile} without --figure: expected a file to draw it in; name one")
-    here, known = api.machines()
-    usable = {name: found for name, found in known.items() if isinstance(found, Profile)}
-    contents = {name: f"cannot be used: {found}" for name, found in known.items()}
-    contents |= {name: api.contents(found) for name, found in usable.items()}
-    origins = {name: origin for name, found in usable.items() if (origin := api.origin(found))}
-    bandwidths = {name: found.bandwidths for name, found in usable.items() if found.bandwidths}
-    disturbed = {
-        name: [f"{what}: {why.sentence()}" for what, why in api.disturbances(found).items()]
-        for name, found in usable.items()
-    }
-    options.warn(f"{name}, {sentence}" for name, own in disturbed.items() for sentence in own)
-    document = {
-        "machine": documents.machine(here),
-        "profiles": contents,
-        "origins": origins,
-        "bandwidths": {name: documents.bandwidths(own) for name, own in bandwidths.items()},
-        "disturbances": disturbed,
-    }
-    options.show(as_json, document, tables.machines(here, contents, bandwidths, origins))
+    here = api.machines_at_hand()
+    notes = [f"{name}, {sentence}" for name, own in here.disturbances.items() for sentence in own]
+
+    def draw(path: Path) -> None:
+        drawn = api.profile(profile)
+        machine_figures.draw_machine(machine_figures.machine_picture(drawn), drawn.name, path)
+
+    return Output(DOCUMENTS["machines"], here, [here.table()], notes, draw)
 
 
-@group.command("import")
-def import_command(
+def _import(
     files: Annotated[
         list[Path],
         typer.Argument(metavar="FILE...", help="Tables (.csv, .csv.gz), or Ginkgo's JSON, also a folder."),
@@ -71,18 +54,19 @@ def import_command(
             metavar="MACHINE", help="Which machine of the files, if they have several or name none."
         ),
     ] = None,
-    as_json: options.JsonOption = False,
-) -> None:
+) -> Output:
     """Make a profile from published results, to forecast for their machine."""
     from sparsecast import api
-    from sparsecast.reports import documents, tables
+    from sparsecast.results.machines import DOCUMENTS
 
-    found, path = api.import_machine(files, name, machine)
-    options.show(as_json, documents.imported(found, path), *tables.imported(found, path))
+    imported, path = api.import_machine(files, name, machine)
+    first, *left_out = imported.sentences()
+    profile = imported.profile
+    item = {"profile": profile, "path": str(path), "records": profile.records, "left_out": imported.left_out}
+    return Output(DOCUMENTS["machines import"], item, [first, str(path), *left_out])
 
 
-@group.command("new")
-def new_command(
+def _new(
     name: Annotated[str, typer.Argument(metavar="NAME", help="What to call the machine.")],
     like: Annotated[
         str, typer.Option(metavar="NAME|PATH", help="A published machine of its kind that was measured.")
@@ -101,12 +85,17 @@ def new_command(
     ] = None,
     l3: Annotated[str | None, typer.Option(metavar="B", help="L3 of all cores, such as 256MiB.")] = None,
     memory: Annotated[str | None, typer.Option(metavar="B", help="Memory, such as 80GiB.")] = None,
-    as_json: options.JsonOption = False,
-) -> None:
+) -> Output:
     """Estimate an unmeasured machine from its data sheet; missing figures are those of --like."""
     from sparsecast import api
-    from sparsecast.reports import documents, tables
+    from sparsecast.results.machines import DOCUMENTS, made_sentences
 
     told = {"bandwidth": bandwidth, "frequency": frequency, "l2": l2, "l3": l3, "memory": memory}
-    found, path = api.new_machine(name, like, api.told_figures(told, cores))
-    options.show(as_json, documents.made(found, path), *tables.made(found, path))
+    profile, path = api.new_machine(name, like, api.told_figures(told, cores))
+    item = {"profile": profile, "path": str(path), "records": profile.records}
+    return Output(DOCUMENTS["machines new"], item, [*made_sentences(profile), str(path)])
+
+
+group.callback()(printed(_overview, figure=True, csv=False))
+group.command("import")(printed(_import, figure=False, csv=False))
+group.command("new")(printed(_new, figure=False, csv=False))

@@ -9,11 +9,13 @@ import typer
 
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
+from sparsecast.cli.output import Output
 from sparsecast.cli.reading import read_matrix
 from sparsecast.errors import InputError
+from sparsecast.system.texts import counted
 
 
-@command("partition", Panel.MATRICES)
+@command("partition", Panel.MATRICES, figure=True, csv=True)
 def partition(
     matrix: options.MatrixArgument,
     ranks: Annotated[int | None, typer.Option(help="Ranks that share the matrix.")] = None,
@@ -28,35 +30,40 @@ def partition(
     out: Annotated[
         Path | None, typer.Option(metavar="FILE.npz", help="Keep the partition there; needs --method.")
     ] = None,
-    figure: options.FigureOption = None,
-    as_json: options.JsonOption = False,
-) -> None:
+) -> Output:
     """Partition a matrix among ranks, and show what each stores and exchanges in a product."""
     from sparsecast import api
-    from sparsecast.reports import documents, partition_figures, tables
+    from sparsecast.reports import partition_figures
+    from sparsecast.results.columns import matrix_document
+    from sparsecast.results.partitions import DOCUMENTS
 
     count = _asked_ranks(ranks, method, partition)
     if out is not None and method is None:
         raise InputError(f"--out {out} without --method: expected one partition to keep; name its method")
     if out is not None:
         options.refuse_unwritable(out)
-    options.refuse_figure(figure)
-    found = read_matrix(matrix)
+    problem = read_matrix(matrix)
     if partition is not None:
-        compared = api.kept_partition(found, partition)
+        compared = api.kept_partition(problem, partition)
     else:
-        compared = api.partitions(found, count, method)
-    options.warn(compared.notes)
+        compared = api.partitions(problem, count, method)
     if out is not None:
-        api.keep_partition(found, compared.partitions[0].partition, out)
-    title = f"{found.name} on {compared.distribution.ranks:,} ranks"
-    if figure is not None:
-        patterns = [partition_figures.pattern(found.matrix, each.partition) for each in compared.partitions]
-        partition_figures.draw_patterns(patterns, title, figure)
-    value_bytes = found.matrix.dtype.itemsize
-    document = documents.partitions(found.name, compared, value_bytes)
-    document["notes"] = [*compared.notes, *found.notes]
-    options.show(as_json, document, tables.partitions(title, compared, value_bytes), *found.notes)
+        api.keep_partition(problem, compared.partitions[0].partition, out)
+    title = f"{problem.name} on {counted(compared.distribution.ranks, 'rank')}"
+
+    def draw(path: Path) -> None:
+        patterns = [partition_figures.pattern(problem.matrix, made.partition) for made in compared.partitions]
+        partition_figures.draw_patterns(patterns, title, path)
+
+    table = compared.table(title, problem.matrix.dtype.itemsize)
+    item = {
+        "matrix": matrix_document(problem.name, problem.sampled_structure),
+        "ranks": compared.distribution.ranks,
+        "partitions": table.rows,
+        "refused": compared.refused,
+        "notes": [*compared.notes, *problem.notes],
+    }
+    return Output(DOCUMENTS["partition"], item, [table, *problem.notes], compared.notes, draw)
 
 
 def _asked_ranks(ranks: int | None, method: str | None, partition: Path | None) -> int:

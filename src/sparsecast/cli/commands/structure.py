@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
+from sparsecast.cli.output import Output
 from sparsecast.cli.reading import read_matrix
 
+if TYPE_CHECKING:
+    from pathlib import Path
 
-@command("structure", Panel.MATRICES)
-def structure(
-    matrix: options.MatrixArgument,
-    figure: options.FigureOption = None,
-    as_json: options.JsonOption = False,
-) -> None:
+
+@command("structure", Panel.MATRICES, figure=True, csv=True)
+def structure(matrix: options.MatrixArgument) -> Output:
     """Show what the models read of a matrix."""
     from sparsecast import api
-    from sparsecast.reports import documents, structure_figures, tables
+    from sparsecast.reports import structure_figures
+    from sparsecast.results.columns import matrix_document
+    from sparsecast.results.structure import DOCUMENTS, structure_table
 
-    options.refuse_figure(figure)
-    found = read_matrix(matrix)
-    known = api.shared_structure(found)
-    if figure is not None:
-        structure_figures.draw_structure(
-            structure_figures.structure_picture(found.matrix), found.name, figure
-        )
-    document = documents.structure(found.name, known, found.notes)
-    options.show(as_json, document, tables.structure(found.name, known), *found.notes)
+    problem = read_matrix(matrix)
+    structure = api.shared_structure(problem)
+
+    def draw(path: Path) -> None:
+        picture = structure_figures.structure_picture(problem.matrix)
+        structure_figures.draw_structure(picture, problem.name, path)
+
+    identity = matrix_document(problem.name, structure)
+    item = {"matrix": identity, "structure": structure.to_dict(), "notes": problem.notes}
+    shown = [structure_table(problem.name, structure), *problem.notes]
+    return Output(DOCUMENTS["structure"], item, shown, draw=draw)

@@ -7,7 +7,7 @@ their parts; a suite that is asked for by name is measured whole.
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 from typing import ClassVar, NamedTuple
@@ -93,6 +93,12 @@ def usual_parts(machine: Machine, threads: int) -> list[Part]:
 def in_turn(suites: Iterable[Iterable[SuiteMatrix]]) -> list[SuiteMatrix]:
     """Return the first matrix of each of these lists, then the second ones: a short budget sees each."""
     return [matrix for turn in zip_longest(*suites) for matrix in turn if matrix is not None]
+
+
+def ends_first(values: Sequence[int]) -> list[int]:
+    """Return the first, the last and the middle of some values, then the others."""
+    ends = [values[0], values[-1], values[len(values) // 2]]
+    return ends + [value for value in values if value not in ends]
 
 
 def suite_matrix(

@@ -1,7 +1,6 @@
 """What one rank computes in a product, from counts: bytes, misses of x, mispredicted row ends.
 
-Source of the accesses: M. M. Hossain, E. Saule, "Performance Model of Iterated SpMV for Distributed System",
-Table I. Indices are those of the local matrix.
+Indices are those of the local matrix.
 """
 
 from __future__ import annotations
@@ -15,22 +14,10 @@ from sparsecast.machines.machine import Machine
 from sparsecast.matrices.partitioning.distribution import Distribution
 from sparsecast.models.clusters.cluster_model import Floats, Question
 from sparsecast.records import VALUE_BYTES, Configuration
-
-#: Bytes of a cache line.
-LINE_BYTES = 64
+from sparsecast.system.memory import CACHE_LINE_BYTES
 
 #: Steps until the reuse that a cache holds is exact, and the reuse from which on all accesses hit.
 _NEWTON_STEPS, _ALL = 25, 700.0
-
-
-def paper_bytes(configuration: Configuration, distribution: Distribution, *, zeroes_y: bool) -> Floats:
-    """Return the bytes that each rank accesses in Table I; with `zeroes_y` COO sets y to zero first."""
-    value, index = VALUE_BYTES[configuration.dtype], configuration.index_bits // 8
-    rows, nnz = distribution.rows.astype(float), distribution.nnz.astype(float)
-    is_coo = configuration.format == "coo"
-    accessed = (nnz if is_coo else 2 * rows) * index + nnz * (index + value) + nnz * value
-    accessed = accessed + (nnz if is_coo else rows) * value
-    return np.asarray(accessed + rows * value if is_coo and zeroes_y else accessed)
 
 
 def streamed_bytes(configuration: Configuration, distribution: Distribution) -> Floats:
@@ -57,13 +44,13 @@ class CacheShare:
     def third_level(cls, machine: Machine) -> CacheShare:
         """Return the last level over the cores that share it (section III.C.1.c)."""
         last = max(machine.caches, key=lambda cache: cache.level, default=None)
-        return cls(0.0 if last is None else last.bytes / last.shared_by / LINE_BYTES)
+        return cls(0.0 if last is None else last.bytes / last.shared_by / CACHE_LINE_BYTES)
 
     @classmethod
     def all_levels(cls, machine: Machine) -> CacheShare:
         """Return L2 and the share of L3: those of server processors do not hold the same lines."""
         shares = [cache.bytes / cache.shared_by for cache in machine.caches if cache.level > 1]
-        return cls(sum(shares) / LINE_BYTES)
+        return cls(sum(shares) / CACHE_LINE_BYTES)
 
     def cold_misses(self, accesses: Floats, lines: Floats) -> Floats:
         """Return the misses of accesses at random over so many lines, none of them cached before.
@@ -101,7 +88,7 @@ class CacheShare:
 def x_lines(configuration: Configuration, distribution: Distribution) -> Floats:
     """Return the cache lines that the entries of x lie in that each rank reads."""
     words = distribution.columns + distribution.received_words
-    return np.asarray(words * (VALUE_BYTES[configuration.dtype] / LINE_BYTES))
+    return np.asarray(words * (VALUE_BYTES[configuration.dtype] / CACHE_LINE_BYTES))
 
 
 def is_random(configuration: Configuration) -> bool:
@@ -117,12 +104,12 @@ def ordered_misses(configuration: Configuration, distribution: Distribution, cac
     in a buffer.
     """
     value = VALUE_BYTES[configuration.dtype]
-    lines = distribution.columns * (value / LINE_BYTES)
+    lines = distribution.columns * (value / CACHE_LINE_BYTES)
     if PRODUCTS.get(configuration.algorithm).gathers_x:
         lines = lines + distribution.received_words
     else:
-        lines = lines + distribution.received_words * (value / LINE_BYTES)
-    touched = streamed_bytes(configuration, distribution) / LINE_BYTES + lines
+        lines = lines + distribution.received_words * (value / CACHE_LINE_BYTES)
+    touched = streamed_bytes(configuration, distribution) / CACHE_LINE_BYTES + lines
     return np.where(touched <= cache.lines, 0.0, lines)
 
 

@@ -36,7 +36,6 @@ from sparsecast.models.clusters.cluster_model import (
     memory_bytes,
 )
 from sparsecast.models.clusters.local_work import (
-    LINE_BYTES,
     CacheShare,
     is_random,
     mispredicted_rows,
@@ -48,6 +47,7 @@ from sparsecast.models.clusters.network import Network, Placement
 from sparsecast.models.fitting import nonnegative
 from sparsecast.models.model import prediction_interval
 from sparsecast.records import VALUE_BYTES, Configuration, DistributedRecord
+from sparsecast.system.memory import CACHE_LINE_BYTES
 
 #: Seconds of a mispredicted branch: 16 cycles at 3 GHz, as most processors of servers take.
 MISPREDICTION_S = 16 / 3.0e9
@@ -264,7 +264,7 @@ class SparsecastClusterModel(ClusterModel):
         share = self.network_.memory.share(on.ranks_per_node, streamed)
         return {
             "streams": streamed / share,
-            "misses": self._misses(configuration, question) * LINE_BYTES / share,
+            "misses": self._misses(configuration, question) * CACHE_LINE_BYTES / share,
             "row ends": mispredicted_rows(configuration, question) * MISPREDICTION_S,
             "sums": np.maximum(self.fma_s_, ENTRY_S) * distribution.nnz,
         }
@@ -274,7 +274,7 @@ class SparsecastClusterModel(ClusterModel):
         if not is_random(configuration):
             return ordered_misses(configuration, distribution, self.cache_)
         accesses = distribution.nnz.astype(float)
-        others = streamed_bytes(configuration, distribution) / LINE_BYTES / np.maximum(accesses, 1.0)
+        others = streamed_bytes(configuration, distribution) / CACHE_LINE_BYTES / np.maximum(accesses, 1.0)
         return self.cache_.warm_misses(accesses, x_lines(configuration, distribution), others)
 
     def _on_node(self, configuration: Configuration, question: Question) -> dict[str, float]:
@@ -286,8 +286,8 @@ class SparsecastClusterModel(ClusterModel):
             streamed = streamed_bytes(configuration, distribution)[rank : rank + 1]
         else:
             streamed = np.array([float(question.bytes_on_node(configuration))])
-        touched = streamed + x_lines(configuration, distribution)[rank] * LINE_BYTES
-        fits = float(touched[0]) <= self.cache_.lines * LINE_BYTES
+        touched = streamed + x_lines(configuration, distribution)[rank] * CACHE_LINE_BYTES
+        fits = float(touched[0]) <= self.cache_.lines * CACHE_LINE_BYTES
         slower = np.maximum(1 / memory.share(on_node, touched) - 1 / memory.share(1, touched), 0.0)
         local, *remote = question.on_node(configuration)
         terms = {"local": local.time_s, "waiting": 0.0 if fits else float((streamed * slower)[0])}

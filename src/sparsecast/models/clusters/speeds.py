@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from sparsecast.models.clusters.cluster_model import Floats
-from sparsecast.models.fitting import Line
+from sparsecast.models.fitting import Line, between_points
 from sparsecast.records import MicroBenchmark
 
 #: A rank that has a node's memory for itself gets at most this multiple of its share with all cores: half of
@@ -56,9 +56,7 @@ class Memory:
         return (node + weight * upper * self._at(upper, size_bytes)) / ranks
 
     def _at(self, ranks: int, size_bytes: Floats) -> Floats:
-        sizes, speeds = self._points[ranks]
-        upper, last = np.searchsorted(sizes, size_bytes), len(sizes) - 1
-        return np.asarray((speeds[np.clip(upper - 1, 0, last)] + speeds[np.clip(upper, 0, last)]) / 2)
+        return between_points(*self._points[ranks], size_bytes)
 
 
 class Messages:

@@ -12,12 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.papers.barreda_2020.features.entry_blocks import BLOCK_ENTRIES
+from sparsecast.reports.documents import fields
 from sparsecast.reports.figures import COLOURS, drawing, scale_axis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from sparsecast.papers.barreda_2020.block_forecast import BlockForecast
+    from sparsecast.papers.barreda_2020.label_files import BlockLabels
     from sparsecast.papers.barreda_2020.labelling import Labelling
 
 
@@ -32,50 +34,48 @@ def labelling(done: Labelling) -> dict[str, Any]:
         "used_s": done.used_s,
         "labelling_s": done.labelling_s,
         "blocks_per_s": done.blocks / done.used_s if done.labelled else None,
-        "repeat_noise": _repeat_noise(done),
+        "repeat_noise": _repeat_noise(done.labelled),
     }
 
 
-def _repeat_noise(done: Labelling) -> dict[str, float | None] | None:
+def _repeat_noise(labelled: Sequence[BlockLabels]) -> dict[str, float | None] | None:
     """Return the median relative difference of labels that were measured twice, by kind; None without."""
-    if not done.labelled:
+    if not labelled:
         return None
-    pairs = {
-        "streaming": [(each.streaming_ns, each.streaming_again_ns) for each in done.labelled],
-        "hot": [(each.hot_ns, each.hot_again_ns) for each in done.labelled],
-        "energy": [(each.energy_nj, each.energy_again_nj) for each in done.labelled],
-    }
-    differences = {
-        kind: np.concatenate([np.abs(again / first - 1) for first, again in own])
-        for kind, own in pairs.items()
-    }
-    return {kind: float(np.median(each)) if len(each) else None for kind, each in differences.items()}
+    pairs = {"streaming": "streaming_ns", "hot": "hot_ns", "energy": "energy_nj"}
+    noise: dict[str, float | None] = {}
+    for kind, name in pairs.items():
+        again = name.replace("_", "_again_", 1)
+        ratios = [getattr(labels, again) / getattr(labels, name) for labels in labelled]
+        differences = np.abs(np.concatenate(ratios) - 1)
+        noise[kind] = float(np.median(differences)) if len(differences) else None
+    return noise
 
 
 def labelling_sentence(done: Labelling) -> str:
     """Return in words what a run of `label` did."""
-    noise = _repeat_noise(done)
-    said = f"{len(done.labelled):,} matrices labelled, {done.blocks:,} blocks; {done.known:,} had labels"
+    noise = _repeat_noise(done.labelled)
+    count = len(done.labelled)
+    text = f"{count:,} {'matrix' if count == 1 else 'matrices'} labelled, {done.blocks:,} blocks; "
+    text += f"{done.known:,} had labels"
     if done.left:
-        said += f"; {done.left:,} are left, and the next run begins with them"
+        text += f"; {done.left:,} remain, and the next run begins with them"
     if noise is None:
-        return said + "."
+        return f"{text}."
     rate = done.blocks / done.used_s
-    return (
-        f"{said}. {done.used_s:.0f} s, {done.labelling_s:.0f} s of them measuring: "
-        f"{rate:,.0f} blocks a second, {3600 * rate / 1e6:.1f} million an hour. Measured twice, a block "
-        f"differs by {noise['streaming']:.1%} within a product and by "
-        f"{noise['hot']:.1%} where it is repeated in place.{_energy_sentence(done, noise['energy'])}"
+    text += (
+        f". {done.used_s:.0f} s, {done.labelling_s:.0f} s of them measuring: {rate:,.0f} blocks a second, "
+        f"{3600 * rate / 1e6:.1f} million an hour. Measured twice, a block differs by "
+        f"{noise['streaming']:.1%} within a product and by {noise['hot']:.1%} where it is repeated in place."
     )
-
-
-def _energy_sentence(done: Labelling, noise: float | None) -> str:
-    """Return in words whose joules were counted."""
-    if noise is None:
-        return " No meter counted their joules."
-    counted = sum(len(each.energy_nj) for each in done.labelled)
-    sources = sorted({each.energy_source for each in done.labelled if each.energy_source})
-    return f" Joules of {counted:,} blocks by {', '.join(sources)}: counted twice they differ by {noise:.1%}."
+    if noise["energy"] is None:
+        return f"{text} No meter counted their joules."
+    counted = sum(len(labels.energy_nj) for labels in done.labelled)
+    sources = ", ".join(sorted({labels.energy_source for labels in done.labelled if labels.energy_source}))
+    return (
+        f"{text} Joules of {counted:,} blocks by {sources}: counted twice they differ by "
+        f"{noise['energy']:.1%}."
+    )
 
 
 #: Stretches of blocks in a picture in the terminal, and characters from fast to slow.
@@ -85,18 +85,16 @@ _STRETCHES, _SHADES = 64, " .:-=+*#%@"
 _SLOWEST = 5
 
 
-def blocks(found: BlockForecast) -> dict[str, Any]:
+def blocks(forecast: BlockForecast) -> dict[str, Any]:
     """Return the document of a forecast block by block."""
     return {
-        "matrix": {"name": found.matrix, "rows": found.rows, "cols": found.cols, "nnz": found.nnz},
-        "profile": found.profile,
-        "network": found.network,
-        "time_s": found.time_s,
+        "matrix": {"name": forecast.matrix, **fields(forecast, "rows", "cols", "nnz")},
+        **fields(forecast, "profile", "network", "time_s"),
         "block_entries": BLOCK_ENTRIES,
-        "ns_per_entry": [round(float(each), 4) for each in found.ns],
-        "energy_j": found.energy_j,
-        "nj_per_entry": None if found.nj is None else [round(float(each), 4) for each in found.nj],
-        "first_rows": found.first_rows.tolist(),
+        "ns_per_entry": forecast.ns.round(4).tolist(),
+        "energy_j": forecast.energy_j,
+        "nj_per_entry": None if forecast.nj is None else forecast.nj.round(4).tolist(),
+        "first_rows": forecast.first_rows.tolist(),
     }
 
 
@@ -109,40 +107,40 @@ class Stretch:
     mean: float
 
 
-def stretches(found: BlockForecast, values: NDArray[np.float64], wanted: int = _STRETCHES) -> list[Stretch]:
-    """Return the blocks in so many stretches at most, each of about as many entries, with their values."""
-    bounds = np.linspace(0, len(values), min(wanted, len(values)) + 1).round().astype(int)
-    ends = [*found.first_rows.tolist(), found.rows - 1]
+def stretches(forecast: BlockForecast, values: NDArray[np.float64], most: int = _STRETCHES) -> list[Stretch]:
+    """Return the blocks in at most `most` stretches, each of about as many entries, with their values."""
+    bounds = np.linspace(0, len(values), min(most, len(values)) + 1).round().astype(int)
+    rows = [*forecast.first_rows.tolist(), forecast.rows - 1]
     return [
-        Stretch(ends[first], ends[last], float(values[first:last].mean()))
+        Stretch(rows[first], rows[last], float(values[first:last].mean()))
         for first, last in itertools.pairwise(bounds)
     ]
 
 
-def block_picture(found: BlockForecast) -> str:
+def block_picture(forecast: BlockForecast) -> str:
     """Return a picture for the terminal: a character for each stretch of entries, the darker the slower."""
+    ns, nj = forecast.ns, forecast.nj
     lines = [
-        f"{found.matrix} on {found.profile}: {found.time_s * 1e6:,.1f} us a product by {found.network}, "
-        f"{found.ns.mean():.3f} ns an entry in {len(found.ns):,} blocks of {BLOCK_ENTRIES}",
-        *_shaded(stretches(found, found.ns), "slowest", "ns"),
+        f"{forecast.matrix} on {forecast.profile}: {forecast.time_s * 1e6:,.1f} us a product by "
+        f"{forecast.network}, {ns.mean():.3f} ns an entry in {len(ns):,} blocks of {BLOCK_ENTRIES}",
+        *_shaded(stretches(forecast, ns), "slowest", "ns"),
     ]
-    if found.nj is not None and found.energy_j is not None:
+    if nj is not None and forecast.energy_j is not None:
         lines += [
-            f"{1e6 * found.energy_j:,.1f} uJ a product, {found.nj.mean():.3f} nJ an entry",
-            *_shaded(stretches(found, found.nj), "most energy", "nJ"),
+            f"{1e6 * forecast.energy_j:,.1f} uJ a product, {nj.mean():.3f} nJ an entry",
+            *_shaded(stretches(forecast, nj), "most energy", "nJ"),
         ]
     return "\n".join(lines)
 
 
 def _shaded(parts: Sequence[Stretch], most: str, unit: str) -> list[str]:
     """Return a line of shades, what they mean, and which stretches have most."""
-    values = np.array([part.mean for part in parts])
-    low, high = float(values.min()), float(values.max())
+    values = [part.mean for part in parts]
     # Where all are alike, noise of the forecast is no picture: shades begin at a tenth above the least.
-    span = max(high - low, 0.1 * low)
-    shades = "".join(_SHADES[round((each - low) / span * (len(_SHADES) - 1))] for each in values)
+    low, span = min(values), max(max(values) - min(values), 0.1 * min(values))
+    shades = "".join(_SHADES[round((value - low) / span * (len(_SHADES) - 1))] for value in values)
     first = sorted(parts, key=lambda part: -part.mean)[:_SLOWEST]
-    where = (f"rows {each.first_row:,} to {each.last_row:,}: {each.mean:.3f} {unit}" for each in first)
+    where = (f"rows {part.first_row:,} to {part.last_row:,}: {part.mean:.3f} {unit}" for part in first)
     return [
         f"first entry |{shades}| last entry",
         f"'{_SHADES[0]}' {low:.3f} {unit} an entry, '{_SHADES[-1]}' {low + span:.3f}",

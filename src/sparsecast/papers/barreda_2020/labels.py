@@ -29,7 +29,12 @@ from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.energy import Meter, used_joules
 from sparsecast.measuring.timing import LOW_SHARE
 from sparsecast.papers.barreda_2020.block_times import clock_s, hot_times, run_times
-from sparsecast.papers.barreda_2020.features.entry_blocks import BLOCK_ENTRIES, describe_blocks, whole_blocks
+from sparsecast.papers.barreda_2020.features.entry_blocks import (
+    BLOCK_ENTRIES,
+    describe_blocks,
+    evenly_spread,
+    whole_blocks,
+)
 from sparsecast.papers.barreda_2020.label_files import BlockLabels
 from sparsecast.records import Candidate
 from sparsecast.system.version import VERSION
@@ -108,26 +113,25 @@ def label_blocks(
             f"{problem.name} has {A.nnz} entries: expected at least one block of {BLOCK_ENTRIES}; leave it "
             f"out"
         )
-    found, way = problem.sampled_structure, labelled_way(problem, machine, dtype)
-    bits = way.index_bits
-    A = prepared(A, dtype, bits)
-    sweep = _Sweep(A, way.kernel, right_hand_side(A.shape[1], dtype), effort)
-    hot_blocks = _spread(whole_blocks(A.nnz), effort.hot_blocks)
-    hot = _Hot(A, hot_blocks, sweep.x, effort)
-    (streaming, product_s, ratio), hot_ns = sweep.measure(), hot.measure()
-    (again, product_again_s, _), hot_again_ns = sweep.measure(), hot.measure()
+    structure, candidate = problem.sampled_structure, labelled_way(problem, machine, dtype)
+    A = prepared(A, dtype, candidate.index_bits)
+    blocks = whole_blocks(A.nnz)
+    sweep = _Sweep(A, candidate.kernel, right_hand_side(A.shape[1], dtype), effort)
+    hot = _Hot(A, evenly_spread(blocks, effort.hot_blocks), sweep.x, effort)
+    (streaming_ns, product_s, ratio), hot_ns = sweep.measure(), hot.measure()
+    (streaming_again_ns, product_again_s, _), hot_again_ns = sweep.measure(), hot.measure()
     energy_blocks, energy_nj = _energies(hot, hot_ns, meter)
     return BlockLabels(
         matrix=problem.specification,
         name=problem.name,
         group=problem.group,
         dtype=dtype,
-        kernel=way.kernel,
-        rows=found.rows,
-        cols=found.cols,
-        nnz=found.nnz,
-        index_bits=bits,
-        mispredicted_rows=found.row_lengths.mispredicted or 0,
+        kernel=candidate.kernel,
+        rows=structure.rows,
+        cols=structure.cols,
+        nnz=structure.nnz,
+        index_bits=candidate.index_bits,
+        mispredicted_rows=structure.row_lengths.mispredicted or 0,
         product_s=product_s,
         product_again_s=product_again_s,
         runs_over_product=ratio,
@@ -135,10 +139,10 @@ def label_blocks(
         measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
         version=VERSION,
         energy_source=meter.source if meter and len(energy_blocks) else None,
-        features=describe_blocks(A.indptr, A.indices, np.arange(whole_blocks(A.nnz))).astype(np.float32),
-        streaming_ns=streaming.astype(np.float32),
-        streaming_again_ns=again.astype(np.float32),
-        hot_blocks=hot_blocks,
+        features=describe_blocks(A.indptr, A.indices, np.arange(blocks)).astype(np.float32),
+        streaming_ns=streaming_ns.astype(np.float32),
+        streaming_again_ns=streaming_again_ns.astype(np.float32),
+        hot_blocks=hot.blocks,
         hot_ns=hot_ns.astype(np.float32),
         hot_again_ns=hot_again_ns.astype(np.float32),
         energy_blocks=energy_blocks,
@@ -227,11 +231,9 @@ class _Hot:
 
     def measure(self) -> Floats:
         """Return nanoseconds an entry of each block."""
-        firsts = self.blocks * BLOCK_ENTRIES
-        repeats, trials = self.effort.hot_repeats, self.effort.hot_trials
-        A = self.A
-        taken = hot_times(self._rows, A.indices, A.data, self.x, firsts, BLOCK_ENTRIES, repeats, trials)
-        return np.asarray(taken.min(axis=1) / BLOCK_ENTRIES * 1e9)
+        arrays = self._rows, self.A.indices, self.A.data, self.x, self.blocks * BLOCK_ENTRIES
+        seconds = hot_times(*arrays, BLOCK_ENTRIES, self.effort.hot_repeats, self.effort.hot_trials)
+        return np.asarray(seconds.min(axis=1) / BLOCK_ENTRIES * 1e9)
 
     @cached_property
     def _rows(self) -> NDArray[Any]:
@@ -241,8 +243,8 @@ class _Hot:
 
     def joules(self, block: int, repeats: int, meter: Meter) -> float | None:
         """Return the joules of one block, repeated so often in place; None where nothing was counted."""
-        own = slice(block * BLOCK_ENTRIES, (block + 1) * BLOCK_ENTRIES)
-        rows, indices, data = self._rows[own], self.A.indices[own], self.A.data[own]
+        entries = slice(block * BLOCK_ENTRIES, (block + 1) * BLOCK_ENTRIES)
+        rows, indices, data = self._rows[entries], self.A.indices[entries], self.A.data[entries]
         # Rows begin at 0: else the time to make y would be read as well.
         arrays = rows - rows[0], indices, data, self.x, np.zeros(1, dtype=np.int64)
         before = meter.joules()
@@ -258,7 +260,7 @@ def _energies(hot: _Hot, ns: Floats, meter: Meter | None) -> tuple[NDArray[np.in
     """
     blocks, joules = [], []
     count = 0 if meter is None else max(2, int(hot.effort.energy_s / (2 * meter.run_s)))
-    for place in _spread(len(hot.blocks), count).tolist():
+    for place in evenly_spread(len(hot.blocks), count).tolist():
         assert meter is not None
         block = int(hot.blocks[place])
         repeats = max(1, round(meter.run_s / (ns[place] * BLOCK_ENTRIES * 1e-9)))
@@ -268,9 +270,3 @@ def _energies(hot: _Hot, ns: Floats, meter: Meter | None) -> tuple[NDArray[np.in
             joules.append(counted)
     values = np.array(joules, dtype=float).reshape(-1, 2).T / BLOCK_ENTRIES * 1e9
     return np.array(blocks, dtype=np.int64), values.astype(np.float32)
-
-
-def _spread(blocks: int, wanted: int) -> NDArray[np.int64]:
-    """Return the numbers of so many blocks at most, evenly spread."""
-    taken = min(blocks, wanted)
-    return (np.arange(taken) * blocks // max(taken, 1)).astype(np.int64)

@@ -27,11 +27,11 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.strips import strip_rows, wang_strip
 from sparsecast.matrices.families import parse_specification
+from sparsecast.models import MODELS
 from sparsecast.models.fitting import Floats, above_zero
 from sparsecast.models.model import Model
 from sparsecast.models.strip_lines import Grid, RatioLines, SlopeLines
@@ -91,26 +91,28 @@ class WangModel(Model):
             thread = strip_rows(self.machine_, threads)
             self.strips_ = {"csr": thread}
         self.strips_ |= {"ell": thread, "jad": thread}
-        own = training.where(lambda r: parse_specification(r.matrix)[1].get("lengths") == self.lengths)
-        self.measured_ = len({record.matrix for record in own.records})
-        self.grids_ = {label: self._grid(own, label) for label in self.strips_}
+        of_lengths = training.where(
+            lambda record: parse_specification(record.matrix)[1].get("lengths") == self.lengths
+        )
+        self.measured_ = len({record.matrix for record in of_lengths.records})
+        self.grids_ = {label: self._grid(of_lengths, label) for label in self.strips_}
 
-    def _grid(self, own: TrainingSet, label: str) -> Grid:
+    def _grid(self, records: TrainingSet, label: str) -> Grid:
         """Return the times of the matrices on the paper's grid for a kernel (section 3.1)."""
         strips, lengths = VECTOR_GRID if _is_vector(label) else THREAD_GRID
         rows = {count * self.strips_[label] for count in strips}
 
         def is_on_grid(record: Record) -> bool:
-            shape = own.structure(record)
+            shape = records.structure(record)
             is_kernels = label in (record.candidate.format, f"csr {record.candidate.kernel}")
-            return is_kernels and shape.rows in rows and shape.nnz in {shape.rows * each for each in lengths}
+            return is_kernels and shape.rows in rows and shape.nnz in {shape.rows * p for p in lengths}
 
-        found = own.where(is_on_grid)
-        shapes = [found.structure(record) for record in found.records]
+        on_grid = records.where(is_on_grid)
+        shapes = [on_grid.structure(record) for record in on_grid.records]
         return Grid(
             np.array([shape.nnz / shape.rows for shape in shapes]),  # P, the mean length
             np.array([shape.rows / self.strips_[label] for shape in shapes]),  # I, equation 4
-            np.array([record.time_s for record in found.records]),
+            np.array([record.time_s for record in on_grid.records]),
             self.as_printed,
         )
 
@@ -157,16 +159,19 @@ class WangModel(Model):
         strips = np.ceil(np.maximum(blocks.rows, 1) / self.strips_[label])  # equation 6: I0
         # Below equation 6: P0 is the mode of D for CSR-V, and the maximum for CSR-S, ELL, JAD.
         is_vector = _is_vector(label)
-        length = self._p0(blocks.row_length_mode if is_vector else blocks.row_length_max)
-        found = self.fits_[label].terms(length, strips)  # T0 = T(P0) / t0 * E(I0), or f(I0) P0 + g(I0)
+        length = np.maximum(blocks.row_length_mode if is_vector else blocks.row_length_max, 1).astype(float)
+        terms = self.fits_[label].terms(length, strips)  # T0 = T(P0) / t0 * E(I0), or f(I0) P0 + g(I0)
         if is_vector and self.beyond_ is not None:
             beyond = self.beyond_.terms(length, strips)
-            found = {name: np.where(length > THRESHOLD, beyond[name], found[name]) for name in found}
-        return {**found, "time_s": above_zero(found["time_s"], self.grids_[label].least_s())}
+            terms = {name: np.where(length > THRESHOLD, beyond[name], terms[name]) for name in terms}
+        return {**terms, "time_s": above_zero(terms["time_s"], self.grids_[label].least_s())}
 
-    @staticmethod
-    def _p0(length: NDArray[np.int64]) -> Floats:
-        return np.maximum(length, 1).astype(float)
+
+def register(lengths: str) -> None:
+    """Register the model that is fitted to matrices whose row lengths have a distribution."""
+    name = f"wang-{lengths}"
+    members = {"__doc__": f"Fitted to matrices with {lengths} row lengths.", "name": name, "lengths": lengths}
+    MODELS.register(name)(type(f"Wang{lengths.capitalize()}", (WangModel,), members))
 
 
 def _is_vector(label: str) -> bool:

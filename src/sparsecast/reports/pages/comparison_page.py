@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sparsecast.planning.machine_comparison import notes_of
 from sparsecast.reports import tables
 from sparsecast.reports.pages import charts
 from sparsecast.reports.pages.charts import Chart
 from sparsecast.reports.pages.rendering import page
-from sparsecast.results.comparison import ComparedMachine
+from sparsecast.results.comparison import ComparedMachine, notes_of
 
 _HEAD = "machine", "format", "time", "interval", "over the fastest", "energy", "price"
 

@@ -14,10 +14,11 @@ from sparsecast.reports import tables
 from sparsecast.reports.figures import COLOURS
 from sparsecast.reports.pages import charts
 from sparsecast.reports.pages.drawing import Draw, drawn
-from sparsecast.reports.pages.rendering import page, rows_of
+from sparsecast.reports.pages.rendering import page
 from sparsecast.reports.pages.spy import Spy, spy
 from sparsecast.results.prediction import Prediction
 from sparsecast.results.reports import MatrixReport
+from sparsecast.results.structure import structure_table
 
 _FORECAST_HEAD = (
     "format",
@@ -73,7 +74,7 @@ def matrix_page(found: MatrixReport, draw: Draw = drawn) -> str:
         answer=answer,
         notes=prediction.notes,
         spy=_spy(spy(found.problem.matrix), found),
-        features=rows_of(tables.structure("", found.structure)),
+        features=structure_table("", found.structure).cells(),
         forecast_head=_FORECAST_HEAD,
         forecast_rows=[_forecast_row(each, found) for each in prediction],
         is_measured=bool(found.measured),

@@ -19,8 +19,6 @@ from sparsecast.system.files import replacement
 from sparsecast.system.version import VERSION
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from sparsecast.reports.pages.charts import Chart
 
 #: What draws a page: Python packages, and what they are imported as.
@@ -103,17 +101,6 @@ def _libraries() -> str:
     bundled = str(bundle())
     storage.write_atomically(path, lambda place: place.write_text(bundled, encoding="utf-8"))
     return bundled
-
-
-def head_of(table: Table) -> list[str]:
-    """Return the headings of a table for the terminal."""
-    return [str(column.header) for column in table.columns]
-
-
-def rows_of(table: Table) -> list[tuple[str, ...]]:
-    """Return the cells of a table for the terminal."""
-    columns = [[str(cell) for cell in column.cells] for column in table.columns]
-    return list(zip(*columns, strict=True))
 
 
 def file_name(text: str) -> str:

@@ -71,9 +71,8 @@ class EntryBlocks(FeatureGroup):
     @classmethod
     def compute(cls, source: MatrixSource) -> Self:
         """Return the features of evenly spread blocks of a matrix."""
-        chosen = sampled_blocks(source.nnz)
-        found = describe_blocks(source.indptr, source.indices, chosen)
-        return cls(len(chosen), tuple(found.ravel().tolist()))
+        features = describe_blocks(source.indptr, source.indices, sampled_blocks(source.nnz))
+        return cls(len(features), tuple(features.ravel().tolist()))
 
     @property
     def features(self) -> NDArray[np.float64]:
@@ -109,9 +108,15 @@ class EntryBlocks(FeatureGroup):
 
 def sampled_blocks(nnz: int) -> NDArray[np.int64]:
     """Return the numbers of the blocks of a matrix that are looked at."""
-    blocks = whole_blocks(nnz)
-    wanted = min(blocks, int(np.clip(nnz // ENTRIES_A_SAMPLE, LEAST_SAMPLED, MOST_SAMPLED)))
-    return (np.arange(wanted) * blocks // max(wanted, 1)).astype(np.int64)
+    return evenly_spread(
+        whole_blocks(nnz), int(np.clip(nnz // ENTRIES_A_SAMPLE, LEAST_SAMPLED, MOST_SAMPLED))
+    )
+
+
+def evenly_spread(blocks: int, most: int) -> NDArray[np.int64]:
+    """Return the numbers of at most `most` blocks, evenly spread."""
+    count = min(blocks, most)
+    return (np.arange(count) * blocks // max(count, 1)).astype(np.int64)
 
 
 def whole_blocks(nnz: int) -> int:
@@ -135,20 +140,20 @@ def describe_blocks(
     -------
     float64 array of shape (b, features)
     """
-    found = np.zeros((len(blocks), len(BLOCK_FEATURES)))
-    _describe(indptr, indices, blocks, found)
-    return found
+    features = np.zeros((len(blocks), len(BLOCK_FEATURES)))
+    _describe(indptr, indices, blocks, features)
+    return features
 
 
 @njit(nogil=True, cache=True)
-def _describe(indptr, indices, blocks, found):  # type: ignore[no-untyped-def]
+def _describe(indptr, indices, blocks, features):  # type: ignore[no-untyped-def]
     lines, pages = np.full(_PLACES, -1, dtype=np.int64), np.full(_PLACES, -1, dtype=np.int64)
     nnz = np.int64(indptr[-1])
     for place in range(len(blocks)):
         first = blocks[place] * BLOCK_ENTRIES
         last = min(first + BLOCK_ENTRIES, nnz)
-        own = found[place]
-        _count_rows(indptr, first, last, own)
+        counts = features[place]
+        _count_rows(indptr, first, last, counts)
         lines[:] = -1
         pages[:] = -1
         start = max(first - _REMEMBERED, 0)
@@ -159,16 +164,16 @@ def _describe(indptr, indices, blocks, found):  # type: ignore[no-untyped-def]
             at_line, at_page = line % _PLACES, page % _PLACES
             if entry >= first:
                 step = abs(column - before)
-                own[2 + _step_class(step)] += 1
-                own[8] += line != before >> _LINE_SHIFT
+                counts[2 + _step_class(step)] += 1
+                counts[8] += line != before >> _LINE_SHIFT
                 if lines[at_line] != line:
-                    own[9] += 1
-                    own[10] += line == newest + 1
-                own[11] += pages[at_page] != page
+                    counts[9] += 1
+                    counts[10] += line == newest + 1
+                counts[11] += pages[at_page] != page
             if lines[at_line] != line:
                 newest = line
             lines[at_line], pages[at_page], before = line, page, column
-        own /= last - first
+        counts /= last - first
 
 
 @njit(nogil=True, cache=True)
@@ -185,11 +190,11 @@ def _step_class(step):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _count_rows(indptr, first, last, own):  # type: ignore[no-untyped-def]
+def _count_rows(indptr, first, last, counts):  # type: ignore[no-untyped-def]
     """Count the rows that end within a block, and those of another length than the row before."""
     row = np.searchsorted(indptr, first, side="right")  # the first end behind the first entry
     while row < len(indptr) and indptr[row] <= last:
-        own[0] += 1
+        counts[0] += 1
         if row >= 2:
-            own[1] += indptr[row] - indptr[row - 1] != indptr[row - 1] - indptr[row - 2]
+            counts[1] += indptr[row] - indptr[row - 1] != indptr[row - 1] - indptr[row - 2]
         row += 1

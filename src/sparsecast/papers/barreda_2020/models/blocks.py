@@ -31,7 +31,7 @@ from sparsecast.models.fitting import Floats, fitted_costs
 from sparsecast.models.forest import Forest
 from sparsecast.models.model import Model
 from sparsecast.models.training import TrainingSet
-from sparsecast.papers.barreda_2020.features.entry_blocks import EntryBlocks, sampled_blocks
+from sparsecast.papers.barreda_2020.features.entry_blocks import EntryBlocks, evenly_spread, sampled_blocks
 from sparsecast.papers.barreda_2020.label_files import BlockLabels, kept_labels, labels_digest, labels_folder
 from sparsecast.records import Candidate
 from sparsecast.system.jit import njit
@@ -91,8 +91,8 @@ class Blocks(Model):
         for record in whole.records:
             entry = matrices[record.matrix]
             if record.matrix in labels and entry.structure.lacks(["entry_blocks"]):
-                known = entry.structure.having(_group(labels[record.matrix]))
-                matrices[record.matrix] = MatrixEntry(entry.specification, entry.name, known)
+                structure = entry.structure.having(_group(labels[record.matrix]))
+                matrices[record.matrix] = MatrixEntry(entry.specification, entry.name, structure)
         whole = dataclasses.replace(whole, matrices=matrices)
         return whole.where(lambda record: not whole.structure(record).lacks(cls.groups))
 
@@ -100,15 +100,11 @@ class Blocks(Model):
         self.trees_ = None
         self.costs_, self.labels_ = (1.0, 0.0), ""
         labels = _labels_of(training)
-        learned = {record.matrix for record in training.records}
-        sets = [own for matrix, own in sorted(labels.items()) if matrix in learned]
-        if not sets:
+        if not labels:
             return
-        structures = training.matrices
-        first = training.records[0].candidate
-        self.labels_ = labels_digest(training.machine.name, first.dtype)
-        parts = [learnable(own, structures[own.matrix].structure) for own in sets]
-        inputs, ns = (np.concatenate(each) for each in zip(*parts, strict=True))
+        self.labels_ = labels_digest(training.machine.name, training.records[0].candidate.dtype)
+        parts = [learnable(labels[matrix], training.matrices[matrix].structure) for matrix in sorted(labels)]
+        inputs, ns = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
         self.trees_ = Forest.boosted(inputs, np.log(ns), **TREES)
         sums = np.array([self._sum_s(r.candidate, training.structure(r)) for r in training.records])
         measured = np.array([record.time_s for record in training.records])
@@ -123,31 +119,31 @@ class Blocks(Model):
         """Return CSR, once the trees have learned."""
         return [] if self.trees_ is None else ["csr"]
 
-    def block_ns(self, candidate: Candidate, found: Structure, features: Floats) -> Floats:
+    def block_ns(self, candidate: Candidate, structure: Structure, features: Floats) -> Floats:
         """Return the nanoseconds an entry of blocks of a matrix, shape (b,), as they are in a product.
 
         Parameters
         ----------
         candidate : Candidate
-        found : Structure
+        structure : Structure
             Of the matrix.
         features : float array of shape (b, features)
             Of blocks of it.
         """
-        return self.costs_[0] * self._learned_ns(candidate, found, features)
+        return self.costs_[0] * self._learned_ns(candidate, structure, features)
 
-    def _learned_ns(self, candidate: Candidate, found: Structure, features: Floats) -> Floats:
+    def _learned_ns(self, candidate: Candidate, structure: Structure, features: Floats) -> Floats:
         """Return the nanoseconds an entry as labels have them: of one thread, when they were measured."""
         assert self.trees_ is not None
-        whole = _whole(candidate.kernel, (candidate.value_bytes, candidate.index_bytes), found)
-        return np.asarray(np.exp(asked(self.trees_, _inputs(features, whole))))
+        whole = _whole(candidate.kernel, (candidate.value_bytes, candidate.index_bytes), structure)
+        return np.asarray(np.exp(tree_means(self.trees_, _inputs(features, whole))))
 
-    def _sum_s(self, candidate: Candidate, found: Structure) -> float:
+    def _sum_s(self, candidate: Candidate, structure: Structure) -> float:
         """Return the seconds of all blocks of a matrix without the factor and the constant of products."""
-        group = cast("EntryBlocks", found.require("entry_blocks"))
+        group = cast("EntryBlocks", structure.require("entry_blocks"))
         if not group.count:
             return 0.0
-        return float(self._learned_ns(candidate, found, group.features).mean()) * found.nnz * 1e-9
+        return float(self._learned_ns(candidate, structure, group.features).mean()) * structure.nnz * 1e-9
 
     def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
         """Return the seconds of the blocks and of the rest of a product, and their sum.
@@ -181,7 +177,7 @@ def _labels_of(training: TrainingSet) -> dict[str, BlockLabels]:
     wanted = {record.matrix for record in training.records}
     machine, dtype = training.machine.name, training.records[0].candidate.dtype
     digest = f"{labels_folder(machine)} {labels_digest(machine, dtype)}"
-    return {each.matrix: each for each in _read(machine, dtype, digest) if each.matrix in wanted}
+    return {labels.matrix: labels for labels in _read(machine, dtype, digest) if labels.matrix in wanted}
 
 
 @functools.lru_cache(maxsize=1)
@@ -192,26 +188,24 @@ def _read(machine: str, dtype: str, digest: str) -> tuple[BlockLabels, ...]:
 
 def _group(labels: BlockLabels) -> EntryBlocks:
     """Return the feature group of a matrix from its labels, as it is computed from the matrix."""
-    chosen = sampled_blocks(labels.nnz)
-    features = labels.features[chosen].astype(np.float64)
-    return EntryBlocks(len(chosen), tuple(features.ravel().tolist()))
+    features = labels.features[sampled_blocks(labels.nnz)].astype(np.float64)
+    return EntryBlocks(len(features), tuple(features.ravel().tolist()))
 
 
-def learnable(labels: BlockLabels, found: Structure) -> tuple[Floats, Floats]:
+def learnable(labels: BlockLabels, structure: Structure) -> tuple[Floats, Floats]:
     """Return inputs and nanoseconds an entry of blocks of one matrix."""
-    taken = min(labels.blocks, _MOST_BLOCKS)
-    chosen = np.arange(taken) * labels.blocks // taken
+    chosen = evenly_spread(labels.blocks, _MOST_BLOCKS)
     widths = np.dtype(labels.dtype).itemsize, labels.index_bits // 8
-    inputs = _inputs(labels.features[chosen].astype(np.float64), _whole(labels.kernel, widths, found))
+    inputs = _inputs(labels.features[chosen].astype(np.float64), _whole(labels.kernel, widths, structure))
     ns = (labels.streaming_ns[chosen].astype(np.float64) + labels.streaming_again_ns[chosen]) / 2
     return inputs, np.maximum(ns, 1e-3)
 
 
-def _whole(kernel: str, widths: tuple[int, int], found: Structure) -> Floats:
+def _whole(kernel: str, widths: tuple[int, int], structure: Structure) -> Floats:
     """Return the inputs that all blocks of a matrix share; `widths`: bytes of values and of indices."""
-    (value, index), rows, nnz = widths, max(found.rows, 1), max(found.nnz, 1)
-    mispredicted = found.row_lengths.mispredicted or 0
-    sizes = [found.cols * value, nnz * (value + index) + rows * (index + value), nnz / rows]
+    (value, index), rows, nnz = widths, max(structure.rows, 1), max(structure.nnz, 1)
+    mispredicted = structure.row_lengths.mispredicted or 0
+    sizes = [structure.cols * value, nnz * (value + index) + rows * (index + value), nnz / rows]
     return np.array(
         [
             value,
@@ -219,20 +213,20 @@ def _whole(kernel: str, widths: tuple[int, int], found: Structure) -> Floats:
             *np.log2(np.maximum(sizes, _LEAST)),
             mispredicted / nnz,
             mispredicted / rows,
-            *np.log2(_LEAST + late_reads(found)),
-            *(kernel == each for each in _KERNELS),
+            *np.log2(_LEAST + late_reads(structure)),
+            *(kernel == name for name in _KERNELS),
         ],
         dtype=np.float64,
     )
 
 
-def late_reads(found: Structure) -> Floats:
+def late_reads(structure: Structure) -> Floats:
     """Return reads of x an entry that come back to their line late, shape (6,).
 
     After at least 2**k other lines, for each k of _REUSES, and for the first time.
     """
-    reuse = np.asarray(found.locality.reuse_histogram)
-    changes = found.locality.line_changes / max(found.nnz, 1)
+    reuse = np.asarray(structure.locality.reuse_histogram)
+    changes = structure.locality.line_changes / max(structure.nnz, 1)
     return changes * np.array([float(reuse[k:].sum()) for k in (*_REUSES, len(reuse) - 1)])
 
 
@@ -241,15 +235,15 @@ def _inputs(features: Floats, whole: NDArray[np.float64]) -> Floats:
     return np.column_stack([features, np.tile(whole, (len(features), 1))])
 
 
-def asked(trees: Forest, inputs: Floats) -> Floats:
+def tree_means(trees: Forest, inputs: Floats) -> Floats:
     """Return the mean of the trees, shape (b,): compiled, as it is asked about every block of a matrix."""
-    found = np.zeros(len(inputs))
-    _ask(trees.roots, trees.feature, trees.threshold, trees.right, trees.value, inputs, found)
-    return found
+    means = np.zeros(len(inputs))
+    _mean(trees.roots, trees.feature, trees.threshold, trees.right, trees.value, inputs, means)
+    return means
 
 
 @njit(nogil=True, cache=True)
-def _ask(roots, feature, threshold, right, value, inputs, found):  # type: ignore[no-untyped-def]
+def _mean(roots, feature, threshold, right, value, inputs, means):  # type: ignore[no-untyped-def]
     for sample in range(len(inputs)):
         total = 0.0
         for root in roots:
@@ -258,4 +252,4 @@ def _ask(roots, feature, threshold, right, value, inputs, found):  # type: ignor
                 goes_left = inputs[sample, feature[node]] <= threshold[node]
                 node = node + 1 if goes_left else right[node]
             total += value[node]
-        found[sample] = total / len(roots)
+        means[sample] = total / len(roots)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import Machine
 from sparsecast.matrices.problem import Problem
-from sparsecast.papers.barreda_2020.features.entry_blocks import BLOCK_ENTRIES, describe_blocks
+from sparsecast.papers.barreda_2020.features.entry_blocks import BLOCK_ENTRIES, describe_blocks, evenly_spread
 from sparsecast.papers.barreda_2020.label_files import BlockLabels
 from sparsecast.papers.barreda_2020.models.blocks import late_reads
 from sparsecast.papers.barreda_2020.networks.architectures import INPUTS
@@ -21,6 +21,9 @@ from sparsecast.records import VALUE_BYTES
 from sparsecast.system.jit import njit
 
 Floats = NDArray[np.float32]
+
+#: The arrays of a dataset whose values are measured or seen, in their order.
+_ARRAYS = ("inputs", "conditions", "labels", "again")
 
 
 @dataclass(frozen=True)
@@ -54,11 +57,7 @@ class BlockDataset:
 
     def of(self, chosen: NDArray[Any]) -> BlockDataset:
         """Return some of the blocks, by number or by mask."""
-        arrays = {
-            name: getattr(self, name)[chosen]
-            for name in ("inputs", "conditions", "labels", "again", "matrices")
-        }
-        return replace(self, **arrays)
+        return replace(self, **{name: getattr(self, name)[chosen] for name in (*_ARRAYS, "matrices")})
 
     def of_groups(self, groups: Collection[str]) -> BlockDataset:
         """Return the blocks of the matrices of some groups."""
@@ -83,23 +82,17 @@ class BlockDataset:
 
 
 def joined(parts: Sequence[BlockDataset]) -> BlockDataset:
-    """Return several datasets as one.
-
-    Raises
-    ------
-    ValueError
-        If there is none.
-    """
+    """Return several datasets as one."""
     starts = np.cumsum([0, *(len(part.names) for part in parts[:-1])])
-    numbers = [part.matrices + start for part, start in zip(parts, starts, strict=True)]
+    matrices = [part.matrices + start for part, start in zip(parts, starts, strict=True)]
+    arrays: dict[str, Any] = {
+        name: np.concatenate([getattr(part, name) for part in parts]) for name in _ARRAYS
+    }
     return BlockDataset(
-        np.concatenate([part.inputs for part in parts]),
-        np.concatenate([part.conditions for part in parts]),
-        np.concatenate([part.labels for part in parts]),
-        np.concatenate([part.again for part in parts]),
-        np.concatenate(numbers),
-        tuple(name for part in parts for name in part.names),
-        tuple(group for part in parts for group in part.groups),
+        **arrays,
+        matrices=np.concatenate(matrices),
+        names=tuple(name for part in parts for name in part.names),
+        groups=tuple(group for part in parts for group in part.groups),
     )
 
 
@@ -133,20 +126,11 @@ def labelled_blocks(
     else:
         numbers = np.arange(labels.blocks)
         first, again = labels.streaming_ns, labels.streaming_again_ns
-    taken = min(most, len(numbers))
-    chosen = np.arange(taken) * len(numbers) // max(taken, 1)
+    chosen = evenly_spread(len(numbers), most)
     widths = VALUE_BYTES[labels.dtype], labels.index_bits // 8
     conditions = conditions_of(problem.sampled_structure, widths, machine, frequency_ghz)
-    A, blocks = problem.matrix, numbers[chosen]
-    return BlockDataset(
-        block_inputs(A.indptr, A.indices, blocks),
-        _beside(conditions, labels.features[blocks]),
-        first[chosen],
-        again[chosen],
-        np.zeros(taken, dtype=np.int64),
-        (labels.name,),
-        (labels.group,),
-    )
+    blocks = numbers[chosen]
+    return _dataset(problem, blocks, conditions, labels.features[blocks], first[chosen], again[chosen])
 
 
 def asked_blocks(problem: Problem, machine: Machine) -> BlockDataset:
@@ -156,11 +140,25 @@ def asked_blocks(problem: Problem, machine: Machine) -> BlockDataset:
     widths = A.dtype.itemsize, max(A.indptr.itemsize, A.indices.itemsize)
     conditions = conditions_of(problem.sampled_structure, widths, machine)
     unknown = np.full(len(blocks), np.nan, dtype=np.float32)
+    features = describe_blocks(A.indptr, A.indices, blocks)
+    return _dataset(problem, blocks, conditions, features, unknown, unknown)
+
+
+def _dataset(
+    problem: Problem,
+    blocks: NDArray[np.int64],
+    conditions: Floats,
+    features: NDArray[Any],
+    labels: Floats,
+    again: Floats,
+) -> BlockDataset:
+    """Return blocks of one matrix; its conditions stand beside the features of each."""
+    A, of_matrix = problem.matrix, np.tile(conditions, (len(blocks), 1))
     return BlockDataset(
         block_inputs(A.indptr, A.indices, blocks),
-        _beside(conditions, describe_blocks(A.indptr, A.indices, blocks)),
-        unknown,
-        unknown,
+        np.column_stack([of_matrix, features]).astype(np.float32),
+        labels,
+        again,
         np.zeros(len(blocks), dtype=np.int64),
         (problem.name,),
         (problem.group,),
@@ -168,7 +166,7 @@ def asked_blocks(problem: Problem, machine: Machine) -> BlockDataset:
 
 
 def conditions_of(
-    found: Structure, widths: tuple[int, int], machine: Machine, frequency_ghz: float | None = None
+    structure: Structure, widths: tuple[int, int], machine: Machine, frequency_ghz: float | None = None
 ) -> Floats:
     """Return what holds for all blocks of a matrix on a machine, each about -1 to 1.
 
@@ -177,34 +175,30 @@ def conditions_of(
 
     Parameters
     ----------
-    found : Structure
+    structure : Structure
     widths : (int, int)
         Bytes of values and of indices.
     machine : Machine
     frequency_ghz : float, optional
     """
     value, index = widths
-    matrix_bytes = found.nnz * (value + index) + found.rows * (8 + value)
+    matrix_bytes = structure.nnz * (value + index) + structure.rows * (8 + value)
     caches = [cache.bytes for cache in machine.product_caches][:3]
-    sizes = [found.cols * value, matrix_bytes, *caches, *[caches[-1] if caches else 1] * (3 - len(caches))]
+    caches += [caches[-1] if caches else 1] * (3 - len(caches))
+    sizes = [structure.cols * value, matrix_bytes, *caches]
     scaled = [(math.log2(max(size, 1)) - 20) / 10 for size in sizes]
     return np.array(
         [
             (value - 8) / 4,
             *scaled[:2],
-            (found.row_lengths.mispredicted or 0) / max(found.nnz, 1) * 4,
+            (structure.row_lengths.mispredicted or 0) / max(structure.nnz, 1) * 4,
             *scaled[2:],
             0.0 if frequency_ghz is None else frequency_ghz - 2.4,
             float(frequency_ghz is not None),
-            *(np.log2(1e-4 + late_reads(found)) / 7 + 1),
+            *(np.log2(1e-4 + late_reads(structure)) / 7 + 1),
         ],
         dtype=np.float32,
     )
-
-
-def _beside(conditions: Floats, features: NDArray[Any]) -> Floats:
-    """Return the conditions of a matrix beside the features of each of its blocks."""
-    return np.column_stack([np.tile(conditions, (len(features), 1)), features]).astype(np.float32)
 
 
 def block_inputs(
@@ -215,19 +209,19 @@ def block_inputs(
     First ln(|difference of the columns of consecutive entries| + 1) (Barreda et al., section 4.1), then the
     rows that end between the two.
     """
-    found = np.zeros((len(blocks), 2, INPUTS), dtype=np.float32)
-    _fill(indptr, indices, blocks, found)
-    return found
+    inputs = np.zeros((len(blocks), 2, INPUTS), dtype=np.float32)
+    _fill(indptr, indices, blocks, inputs)
+    return inputs
 
 
 @njit(nogil=True, cache=True)
-def _fill(indptr, indices, blocks, found):  # type: ignore[no-untyped-def]
+def _fill(indptr, indices, blocks, inputs):  # type: ignore[no-untyped-def]
     for place in range(len(blocks)):
         first = blocks[place] * BLOCK_ENTRIES
         row = np.searchsorted(indptr, first, side="right")
         for k in range(INPUTS):
             here, following = np.int64(indices[first + k]), np.int64(indices[first + k + 1])
-            found[place, 0, k] = np.log(abs(following - here) + 1.0)
+            inputs[place, 0, k] = np.log(abs(following - here) + 1.0)
             while row < len(indptr) and indptr[row] <= first + k + 1:
-                found[place, 1, k] += 1
+                inputs[place, 1, k] += 1
                 row += 1

@@ -83,12 +83,13 @@ class GuoModel(Model):
         records = training.records
         threads = records[0].candidate.threads if records else 1
         self.strips_ = {name: strip_rows(self.machine_, threads, name) for name in ("csr", "ell", "coo")}
-        found = {name: self._used(training, name) for name in self.strips_}
+        used = {name: self._used(training, name) for name in self.strips_}
         self.grids_ = {
-            name: Grid.of(found[name], name, self.strips_[name], self.as_printed) for name in found
+            name: Grid.of(records, name, self.strips_[name], self.as_printed)
+            for name, records in used.items()
         }
         self.is_on_grid_ = not any(record.suite == "published" for record in records)
-        kernels = dict.fromkeys(record.candidate.kernel for record in found["csr"].records)
+        kernels = dict.fromkeys(record.candidate.kernel for record in used["csr"].records)
         self.csr_kernels_ = tuple(kernels) if self.machine_.gpu else ()
 
     def _establish(self) -> None:
@@ -110,13 +111,13 @@ class GuoModel(Model):
     def _used(self, training: TrainingSet, format_name: str) -> TrainingSet:
         """Return the Records that the relationships of a format are established with."""
         suites = "entry strips" if format_name == "coo" else "strips", "published"
-        own = training.where(lambda r: r.candidate.format == format_name and r.suite in suites)
-        if not self.machine_.gpu or not own.records:
-            return own
+        used = training.where(lambda r: r.candidate.format == format_name and r.suite in suites)
+        if not self.machine_.gpu or not used.records:
+            return used
         # A format has one kernel, but for CSR's, and for the libraries of published results: their first one.
-        is_papers = format_name == "csr" and own.records[0].suite != "published"
-        kernel = GPU_CSR_KERNEL if is_papers else own.records[0].candidate.kernel
-        return own.where(lambda record: record.candidate.kernel == kernel)
+        is_papers = format_name == "csr" and used.records[0].suite != "published"
+        kernel = GPU_CSR_KERNEL if is_papers else used.records[0].candidate.kernel
+        return used.where(lambda record: record.candidate.kernel == kernel)
 
     def needed(self) -> str:
         """Return which matrices are missing, and what adds them."""
@@ -137,9 +138,9 @@ class GuoModel(Model):
 
     def formats(self) -> list[str]:
         """Return the formats whose relationships are established."""
-        found = {"csr": self.csr_, "ell": self.ell_, "coo": self.coo_}
-        known = [name for name, model in found.items() if model is not None]
-        return [*known, "hyb"] if {"ell", "coo"} <= set(known) else known
+        fits = {"csr": self.csr_, "ell": self.ell_, "coo": self.coo_}
+        fitted = [name for name, fit in fits.items() if fit is not None]
+        return [*fitted, "hyb"] if {"ell", "coo"} <= set(fitted) else fitted
 
     def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
         """Return the terms of section 3.5 for each block, under the paper's letters."""
@@ -159,12 +160,12 @@ class GuoModel(Model):
         assert self.csr_ is not None
         nnz_per_row = np.maximum(blocks.row_length_mode, 1).astype(float)  # section 3.4.2: the mode of D
         strips = self._strips("csr", blocks.rows)
-        found = self.csr_.terms(nnz_per_row, strips)
+        terms = self.csr_.terms(nnz_per_row, strips)
         if self.csr_beyond_ is not None and (nnz_per_row > self._threshold).any():
             beyond = self.csr_beyond_.terms(nnz_per_row, strips)
             is_beyond = nnz_per_row > self._threshold
-            found = {name: np.where(is_beyond, beyond[name], found[name]) for name in found}
-        return self._possible("csr", found)
+            terms = {name: np.where(is_beyond, beyond[name], terms[name]) for name in terms}
+        return self._possible("csr", terms)
 
     def _possible(self, format_name: str, terms: dict[str, Floats]) -> dict[str, Floats]:
         least_s = self.grids_[format_name].least_s()
@@ -172,8 +173,8 @@ class GuoModel(Model):
 
     def _ell(self, width: NDArray[np.int64], blocks: RowBlocks) -> dict[str, Floats]:
         assert self.ell_ is not None
-        found = self.ell_.terms(np.maximum(width, 1).astype(float), self._strips("ell", blocks.rows))
-        return self._possible("ell", found)
+        terms = self.ell_.terms(np.maximum(width, 1).astype(float), self._strips("ell", blocks.rows))
+        return self._possible("ell", terms)
 
     def _coo(self, nnz: NDArray[np.int64]) -> Floats:
         assert self.coo_ is not None

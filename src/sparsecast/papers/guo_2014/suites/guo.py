@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from sparsecast.machines.gpu import GPU
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.strips import guo_strip, strip_rows
-from sparsecast.matrices.suites import OPTIONAL, SUITES, Part, Suite, SuiteMatrix, in_turn, suite_matrix
+from sparsecast.matrices.suites import (
+    OPTIONAL,
+    SUITES,
+    Part,
+    Suite,
+    SuiteMatrix,
+    ends_first,
+    in_turn,
+    suite_matrix,
+)
 
 #: Section 3.2.2: strips 1 to 10; non-zeros a row 4, 16 ... 1024 for CSR and ELL, 10, 20 ... 100 for COO.
 STRIPS = tuple(range(1, 11))
@@ -81,16 +88,10 @@ def _of_gpu(gpu: GPU) -> list[list[SuiteMatrix]]:
     suites = [
         [
             strips_benchmark(rows[name], strips, length, (name,))
-            for length in _ends_first(lengths)
-            for strips in _ends_first(STRIPS)
+            for length in ends_first(lengths)
+            for strips in ends_first(STRIPS)
             if length <= strips * rows[name]
         ]
         for name, lengths in (("csr", CSR_NNZ_PER_ROW), ("ell", NNZ_PER_ROW))
     ]
-    return [*suites, [entry_strips_benchmark(rows["coo"], strips) for strips in _ends_first(ENTRY_STRIPS)]]
-
-
-def _ends_first(values: Sequence[int]) -> list[int]:
-    """Return the first, the last and the middle of some values, then the others."""
-    ends = [values[0], values[-1], values[len(values) // 2]]
-    return ends + [value for value in values if value not in ends]
+    return [*suites, [entry_strips_benchmark(rows["coo"], strips) for strips in ends_first(ENTRY_STRIPS)]]

@@ -12,7 +12,6 @@ says by how much.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import isqrt
 from typing import ClassVar, Self
 
@@ -27,8 +26,8 @@ from sparsecast.models.clusters.cluster_model import (
     Question,
     memory_bytes,
 )
-from sparsecast.models.fitting import Line
-from sparsecast.papers.hossain_saule.models.hossain_linear import FORMATS_OF_THE_PAPER
+from sparsecast.papers.hossain_saule.row_lines import RowLines
+from sparsecast.papers.hossain_saule.table_one import FORMATS_OF_THE_PAPER
 from sparsecast.records import Configuration
 
 _Key = tuple[int, str]
@@ -40,10 +39,8 @@ class HossainLinearCluster(ClusterModel):
 
     Attributes
     ----------
-    lines_ : dict of (int, str) to dict of float to Line
-        By ranks and format, the line of each number of rows of a block, the fewest rows first.
-    least_s_ : dict of (int, str) to float
-        The least time that was measured: no forecast is below it where lines cross zero.
+    lines_ : dict of (int, str) to RowLines
+        By ranks and format, of rows of a block.
     """
 
     name: ClassVar[str] = "hossain-linear"
@@ -52,17 +49,12 @@ class HossainLinearCluster(ClusterModel):
 
     def fit(self, training: ClusterTraining) -> Self:
         """Learn from DistributedRecords of 2D alone."""
-        points: dict[_Key, dict[float, list[tuple[float, float]]]] = {}
+        points: dict[_Key, list[tuple[float, float, float]]] = {}
         for record, question in self._learnable(training):
-            r, x = _place(question.distribution)
-            points.setdefault(_key(record.configuration), {}).setdefault(r, []).append((x, record.time_s))
-        self.lines_: dict[_Key, dict[float, Line]] = {}
-        self.least_s_: dict[_Key, float] = {}
-        for key, by_rows in points.items():
-            lines = {r: _line(own) for r, own in sorted(by_rows.items()) if len({x for x, _ in own}) > 1}
-            if len(lines) > 1:
-                self.lines_[key] = lines
-                self.least_s_[key] = min(time_s for own in by_rows.values() for _, time_s in own)
+            place = _place(question.distribution)
+            points.setdefault(_key(record.configuration), []).append((*place, record.time_s))
+        fitted = {key: RowLines.fitted(*np.array(own).T) for key, own in points.items()}
+        self.lines_ = {key: lines for key, lines in fitted.items() if lines is not None}
         if not self.lines_:
             raise self.insufficient(
                 "2d products of random matrices of two numbers of rows, each with two numbers of non-zeros a "
@@ -82,33 +74,24 @@ class HossainLinearCluster(ClusterModel):
 
     def _forecast(self, configuration: Configuration, question: Question) -> ClusterForecast:
         """Return a forecast that does not tell communication from computation."""
-        key, (r, x) = _key(configuration), _place(question.distribution)
-        time_s = self._between(key, r, x)
-        within = float(np.clip(r, min(self.lines_[key]), max(self.lines_[key])))
-        terms = (("extrapolated", time_s - self._between(key, within, x)),)
-        time_s = time_s if time_s > 0 else self.least_s_[key]
-        memory = memory_bytes(configuration, question)
-        return ClusterForecast(configuration, time_s, None, None, None, None, memory, terms)
-
-    def _between(self, key: _Key, r: float, x: float) -> float:
-        """Return y1 + (y2 - y1) (r - r1) / (r2 - r1)."""
-        lines = self.lines_[key]
-        rows = list(lines)
-        upper = int(np.clip(np.searchsorted(rows, r), 1, len(rows) - 1))
-        r1, r2 = rows[upper - 1], rows[upper]
-        y1, y2 = (lines[each].slope * x + lines[each].intercept for each in (r1, r2))
-        return y1 + (y2 - y1) * (r - r1) / (r2 - r1)
+        place = (np.array([value]) for value in _place(question.distribution))
+        terms = self.lines_[_key(configuration)].terms(*place)
+        return ClusterForecast(
+            configuration,
+            float(terms["time_s"][0]),
+            None,
+            None,
+            None,
+            None,
+            memory_bytes(configuration, question),
+            (("extrapolated", float(terms["extrapolated"][0])),),
+        )
 
 
-def _line(points: Sequence[tuple[float, float]]) -> Line:
-    x, time_s = np.array(points).T
-    return Line.through(x, time_s)
-
-
-def _place(found: Distribution) -> tuple[float, float]:
+def _place(distribution: Distribution) -> tuple[float, float]:
     """Return the rows of a block, and the non-zeros a row of the whole matrix."""
-    rows = found.shape[0]
-    return rows / isqrt(found.ranks), float(found.nnz.sum()) / max(rows, 1)
+    rows = distribution.shape[0]
+    return rows / isqrt(distribution.ranks), float(distribution.nnz.sum()) / max(rows, 1)
 
 
 def _key(configuration: Configuration) -> _Key:

@@ -35,20 +35,20 @@ from sparsecast.models.clusters.cluster_model import (
     memory_bytes,
 )
 from sparsecast.models.clusters.local_work import (
-    LINE_BYTES,
     CacheShare,
     is_random,
     ordered_misses,
-    paper_bytes,
     x_lines,
 )
 from sparsecast.models.clusters.network import Placement
 from sparsecast.models.clusters.speeds import Memory
-from sparsecast.papers.hossain_saule.models.hossain_linear import FORMATS_OF_THE_PAPER
+from sparsecast.papers.hossain_saule.table_one import (
+    ALGORITHMS_OF_THE_PAPER,
+    FORMATS_OF_THE_PAPER,
+    accessed_bytes,
+)
 from sparsecast.records import VALUE_BYTES, Configuration, MicroBenchmark
-
-#: The three products of the paper.
-ALGORITHMS_OF_THE_PAPER = ("global-1d", "local-1d", "2d")
+from sparsecast.system.memory import CACHE_LINE_BYTES
 
 #: The kinds of micro-benchmarks of each.
 KINDS = {"global-1d": ("allgatherv",), "local-1d": ("ping-pong",), "2d": ("reduce", "bcast")}
@@ -140,14 +140,21 @@ class HossainMicroCluster(ClusterModel):
 
     def _forecast(self, configuration: Configuration, question: Question) -> ClusterForecast:
         """Return the time of the mean rank."""
-        found = question.distribution
+        distribution = question.distribution
         on = Placement(configuration.ranks, configuration.nodes)
-        accessed = paper_bytes(configuration, found, zeroes_y=not self.as_printed)
+        accessed = accessed_bytes(
+            configuration.format,
+            distribution.rows.astype(float),
+            distribution.nnz.astype(float),
+            VALUE_BYTES[configuration.dtype],
+            configuration.index_bits // 8,
+            zeroes_y=not self.as_printed,
+        )
         share = self.memory_.share(on.ranks_per_node, accessed)
         terms = {
-            "FMA": self.fma_s_ * float(found.nnz.mean()),
+            "FMA": self.fma_s_ * float(distribution.nnz.mean()),
             "sequential": float((accessed / share).mean()),
-            "misses": float((self._misses(configuration, question) * LINE_BYTES / share).mean()),
+            "misses": float((self._misses(configuration, question) * CACHE_LINE_BYTES / share).mean()),
         }
         messages = self._messages(configuration, question)
         computation_s, communication_s = sum(terms.values()), sum(messages.values())
@@ -163,27 +170,31 @@ class HossainMicroCluster(ClusterModel):
         )
 
     def _misses(self, configuration: Configuration, question: Question) -> Floats:
-        found = question.distribution
+        distribution = question.distribution
         if is_random(configuration):
-            return self.cache_.cold_misses(found.nnz.astype(float), x_lines(configuration, found))
-        return ordered_misses(configuration, found, CacheShare(0.0))
+            return self.cache_.cold_misses(
+                distribution.nnz.astype(float), x_lines(configuration, distribution)
+            )
+        return ordered_misses(configuration, distribution, CacheShare(0.0))
 
     def _messages(self, configuration: Configuration, question: Question) -> dict[str, float]:
-        found, ranks, nodes = question.distribution, configuration.ranks, configuration.nodes
+        distribution, ranks, nodes = question.distribution, configuration.ranks, configuration.nodes
         if ranks == 1:
             return {}
         value = VALUE_BYTES[configuration.dtype]
         if configuration.algorithm == "global-1d":
             return {
-                "allgatherv": self.polynomials_["allgatherv"](nodes, ranks, value * found.shape[1] / ranks)
+                "allgatherv": self.polynomials_["allgatherv"](
+                    nodes, ranks, value * distribution.shape[1] / ranks
+                )
             }
         if configuration.algorithm == "2d":
-            vector = float(value * found.rows.max(initial=0))
+            vector = float(value * distribution.rows.max(initial=0))
             side = isqrt(ranks)
             on = min(nodes, side)
             return {kind: self.polynomials_[kind](on, side, vector) for kind in KINDS["2d"]}
-        calls = float(found.received_messages.mean())
-        a_call = value * float(found.received_words.mean()) / max(calls, 1e-300)
+        calls = float(distribution.received_messages.mean())
+        a_call = value * float(distribution.received_words.mean()) / max(calls, 1e-300)
         return (
             {"ping-pong": calls * self.polynomials_["ping-pong"](min(nodes, 2), 2, a_call)} if calls else {}
         )

@@ -1,14 +1,7 @@
 """The model from micro-benchmarks of Hossain and Saule for one process.
 
 Source: M. M. Hossain, E. Saule, "Performance Model of Iterated SpMV for Distributed System", section III.C:
-T = L_FMA nnz + memory, and nothing for communication. Table I counts the accesses, by format:
-
-    array      CSR                    COO
-    row index  2 rows, sequential     nnz, sequential
-    columns    nnz, sequential        nnz, sequential
-    values     nnz, sequential        nnz, sequential
-    x          nnz, irregular         nnz, irregular
-    y          rows, sequential       nnz, irregular
+T = L_FMA nnz + memory, and nothing for communication. Table I counts the accesses (`table_one`).
 
 Irregular accesses that hit a cache count as sequential; each miss moves a line. Bytes move at the bandwidth
 of their size: the mean of the next smaller and the next larger measured array.
@@ -36,14 +29,15 @@ import numpy as np
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.models import MODELS
-from sparsecast.models.fitting import Floats
+from sparsecast.models.fitting import Floats, between_points
 from sparsecast.models.model import Model
 from sparsecast.models.training import TrainingSet
-from sparsecast.papers.hossain_saule.models.hossain_linear import FORMATS_OF_THE_PAPER
+from sparsecast.papers.hossain_saule.table_one import FORMATS_OF_THE_PAPER, accessed_bytes
 from sparsecast.records import Candidate
+from sparsecast.system.memory import CACHE_LINE_BYTES
 
-#: Bytes of a line, and of a word of a reference product.
-LINE_BYTES, WORD_BYTES = 64, 8
+#: Bytes of a word of a reference product.
+WORD_BYTES = 8
 
 
 @MODELS.register("hossain-micro")
@@ -107,29 +101,27 @@ class HossainMicro(Model):
     def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
         """Return the seconds of operations, of sequential bytes and of misses, and their sum."""
         rows, nnz = blocks.rows.astype(float), blocks.nnz.astype(float)
-        value, index = candidate.value_bytes, candidate.index_bytes
-        is_coo = candidate.format == "coo"
-        # Table I: row index, columns and values, x, y.
-        accessed = (nnz if is_coo else 2 * rows) * index + nnz * (index + value) + nnz * value
-        accessed += (nnz if is_coo else rows) * value
-        if is_coo and not self.as_printed:
-            accessed += rows * value
+        accessed = accessed_bytes(
+            candidate.format,
+            rows,
+            nnz,
+            candidate.value_bytes,
+            candidate.index_bytes,
+            zeroes_y=not self.as_printed,
+        )
         speed = self._bandwidth(accessed)
         assert self.fma_s_ is not None
         terms = {
             "FMA": self.fma_s_ * nnz,  # L_FMA x NNZ
             "sequential": accessed / speed,
-            "misses": self._misses(candidate, blocks) * LINE_BYTES / speed,
+            "misses": self._misses(candidate, blocks) * CACHE_LINE_BYTES / speed,
         }
         # A matrix without rows accesses nothing.
         return {**terms, "time_s": np.maximum(sum(terms.values()), np.finfo(float).tiny)}
 
     def _bandwidth(self, size_bytes: Floats) -> Floats:
-        """Return the mean of the next smaller and the next larger point; beyond them the outermost one."""
-        sizes, speeds = (np.array(each) for each in zip(*self.bandwidths_, strict=True))
-        upper = np.searchsorted(sizes, size_bytes)
-        last = len(sizes) - 1
-        return np.asarray((speeds[np.clip(upper - 1, 0, last)] + speeds[np.clip(upper, 0, last)]) / 2)
+        sizes, speeds = (np.array(column) for column in zip(*self.bandwidths_, strict=True))
+        return between_points(sizes, speeds, size_bytes)
 
     def _misses(self, candidate: Candidate, blocks: RowBlocks) -> Floats:
         """Return the irregular accesses that miss the cache."""
@@ -142,12 +134,14 @@ class HossainMicro(Model):
         beyond = np.clip(np.arange(len(reuse) - 1) + 1 - np.log2(lines), 0.0, 1.0)
         again = locality.line_changes * float(reuse[:-1] @ beyond)
         first = locality.line_changes * float(reuse[-1])
-        lines_of_y = np.ceil(blocks.rows * candidate.value_bytes / LINE_BYTES) * (candidate.format == "coo")
-        fits = first + matrix.rows * candidate.value_bytes / LINE_BYTES <= lines
+        lines_of_y = np.ceil(blocks.rows * candidate.value_bytes / CACHE_LINE_BYTES) * (
+            candidate.format == "coo"
+        )
+        fits = first + matrix.rows * candidate.value_bytes / CACHE_LINE_BYTES <= lines
         is_cold = self.as_printed or not fits
         return np.asarray(share * (again + first * is_cold) + lines_of_y * is_cold)
 
     def _cache_lines(self, threads: int) -> float:
         """Return the lines of the last cache that the threads have: its bytes over its cores for each."""
         cache = self.machine_.product_caches[-1] if self.machine_.product_caches else None
-        return max(1.0, cache.bytes * threads / cache.shared_by / LINE_BYTES) if cache else 1.0
+        return max(1.0, cache.bytes * threads / cache.shared_by / CACHE_LINE_BYTES) if cache else 1.0

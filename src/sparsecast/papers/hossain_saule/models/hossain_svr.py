@@ -5,22 +5,14 @@ a regression with a polynomial kernel for each format, whose C and gamma a grid 
 validation chooses. Features: rows and non-zeros of a process, non-zeros a row, density, and deviation of
 the row lengths; the others describe communication, and one process has none.
 
-What the paper leaves open, and what is done here:
-
-- Degree, epsilon and coef0: 3, 0.1 and 1. The pair of C and gamma with the least squared error is the best.
-- Features and time are standardised; else an epsilon of 0.1 seconds would swallow every time. Ours are
-  logarithms before that, because times from a microsecond to a tenth of a second would leave the small ones
-  within epsilon; `as_printed` takes them as they are.
-- The paper chooses test matrices within the range of the training set. Here features beyond that range are
-  taken to its end, and the term `features_beyond` says how many. Where the regression gives no time above 0,
-  the least measured one takes its place.
+What the paper leaves open is at the head of `papers/hossain_saule/regression.py`. Ours takes logarithms of
+features and time, because times from a microsecond to a tenth of a second would leave the small ones within
+epsilon; `as_printed` takes them as they are.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
-from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,23 +20,16 @@ import numpy as np
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.models import MODELS
-from sparsecast.models.fitting import Floats, above_zero
+from sparsecast.models.fitting import Floats
 from sparsecast.models.model import Model
 from sparsecast.models.training import TrainingSet
-from sparsecast.papers.hossain_saule.models.hossain_linear import FORMATS_OF_THE_PAPER
+from sparsecast.papers.hossain_saule.regression import LEAST_RECORDS, Regression
+from sparsecast.papers.hossain_saule.table_one import FORMATS_OF_THE_PAPER
 from sparsecast.records import Candidate
 
-#: Section III.B.1: the grid, and the parts of the cross-validation.
-GRID_C = tuple(2.0**k for k in range(-2, 6))
-GRID_GAMMA = (*(k / 100 for k in range(1, 10)), 0.1, 0.2, 0.3)
-FOLDS = 5
-
-#: What the paper does not state. A regression that takes more steps is far from the best pair.
-DEGREE, EPSILON, COEF0, MOST_STEPS = 3, 0.1, 1.0, 5_000
-
-#: Fewest Records of a format: as many in each part as there are features. And most, evenly chosen: the paper
-#: has 90 matrices, and the time of the search grows with their square.
-LEAST_RECORDS, MOST_RECORDS = 25, 200
+#: Most Records of a format, evenly chosen: the paper has 90 matrices, and the time of the search grows with
+#: their square.
+MOST_RECORDS = 200
 
 
 @MODELS.register("hossain-svr")
@@ -58,18 +43,18 @@ class HossainSVR(Model):
 
     Attributes
     ----------
-    fits_ : dict of str to dict
-        For each format C, gamma, the least and greatest, the mean and the deviation of features and of the
-        target, support vectors, their coefficients, the intercept and the least time.
+    fits_ : dict of str to Regression
+        By format.
     most_ : int
         Records of the format that had most.
     """
 
     name: ClassVar[str] = "hossain-svr"
+    version: ClassVar[int] = 2
     devices: ClassVar[tuple[str, ...] | None] = (PROCESSOR,)
     covers: ClassVar[tuple[str, ...] | None] = FORMATS_OF_THE_PAPER
     compared: ClassVar[tuple[Mapping[str, Any], ...]] = ({}, {"as_printed": True})
-    fits_: dict[str, dict[str, Any]]
+    fits_: dict[str, Regression]
     most_: int
 
     def __init__(self, as_printed: bool = False) -> None:
@@ -79,38 +64,22 @@ class HossainSVR(Model):
         self.fits_ = {}
         self.most_ = 0
         for name in FORMATS_OF_THE_PAPER:
-            own = [record for record in training.records if record.candidate.format == name]
-            self.most_ = max(self.most_, len(own))
-            if len(own) >= LEAST_RECORDS:
-                own = [own[k] for k in np.linspace(0, len(own) - 1, min(len(own), MOST_RECORDS)).astype(int)]
-                shapes = [RowBlocks.of(training.structure(record)) for record in own]
-                features = np.concatenate([self._features(each) for each in shapes])
-                self.fits_[name] = self._fitted(features, np.array([record.time_s for record in own]))
-
-    def _fitted(self, features: Floats, time_s: Floats) -> dict[str, Any]:
-        """Return the regression of the best pair of C and gamma as plain data."""
-        target = time_s if self.as_printed else np.log(time_s)
-        center, scale = features.mean(axis=0), _deviation(features)
-        middle, unit = float(target.mean()), float(_deviation(target))
-        x, y = (features - center) / scale, (target - middle) / unit
-        best = best_regression(x, y)
-        return {
-            "C": best.C,
-            "gamma": best.gamma,
-            "range": [features.min(axis=0).tolist(), features.max(axis=0).tolist()],
-            "center": center.tolist(),
-            "scale": scale.tolist(),
-            "target": [middle, unit],
-            "vectors": best.support_vectors_.tolist(),
-            "weights": best.dual_coef_[0].tolist(),
-            "intercept": float(best.intercept_[0]),
-            "least_s": float(time_s.min()),
-        }
+            records = [record for record in training.records if record.candidate.format == name]
+            self.most_ = max(self.most_, len(records))
+            if len(records) >= LEAST_RECORDS:
+                places = np.linspace(0, len(records) - 1, min(len(records), MOST_RECORDS)).astype(int)
+                records = [records[place] for place in places]
+                shapes = [RowBlocks.of(training.structure(record)) for record in records]
+                self.fits_[name] = Regression.fitted(
+                    np.concatenate([self._features(shape) for shape in shapes]),
+                    np.array([record.time_s for record in records]),
+                    is_of_logarithms=not self.as_printed,
+                )
 
     def _features(self, blocks: RowBlocks) -> Floats:
-        found = features_of(blocks)
+        features = features_of(blocks)
         # Counts and lengths may be 0, and a density is far below 1.
-        return found if self.as_printed else np.log(found + np.array([1, 1, 1, 1e-12, 1]))
+        return features if self.as_printed else np.log(features + np.array([1, 1, 1, 1e-12, 1]))
 
     def needed(self) -> str:
         """Return what is missing, and what measures it."""
@@ -125,67 +94,7 @@ class HossainSVR(Model):
 
     def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
         """Return the forecast, and how many features lie beyond the range of the Records."""
-        fit = self.fits_[candidate.format]
-        features = self._features(blocks)
-        within = np.clip(features, *np.array(fit["range"]))
-        middle, unit = fit["target"]
-        target = middle + unit * regressed(fit, (within - np.array(fit["center"])) / np.array(fit["scale"]))
-        time_s = target if self.as_printed else np.exp(target)
-        return {
-            "features_beyond": np.sum(features != within, axis=1, dtype=float),
-            "time_s": above_zero(time_s, fit["least_s"]),
-        }
-
-
-def best_regression(x: Floats, y: Floats) -> Any:
-    """Return scikit-learn's regression with the C and gamma that cross-validation prefers (section III.B.1).
-
-    Parameters
-    ----------
-    x : float array of shape (matrices, features)
-    y : float array of shape (matrices,)
-        Both standardised.
-    """
-    from sklearn import config_context
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.svm import SVR
-
-    part = np.random.default_rng(0).permutation(len(y)) % FOLDS
-
-    def fitted(pair: tuple[float, float], is_used: Any) -> Any:
-        usual = {"kernel": "poly", "degree": DEGREE, "coef0": COEF0, "epsilon": EPSILON}
-        regression = SVR(**usual, C=pair[0], gamma=pair[1], max_iter=MOST_STEPS)
-        return regression.fit(x[is_used], y[is_used])
-
-    best, least = (GRID_C[0], GRID_GAMMA[0]), np.inf
-    # The fits are small and hundreds: checks of their arrays would take most of the time.
-    unchecked = config_context(assume_finite=True, skip_parameter_validation=True)
-    with warnings.catch_warnings(), unchecked:
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        for pair in product(GRID_C, GRID_GAMMA):
-            total = 0.0
-            for each in range(FOLDS):
-                error = fitted(pair, part != each).predict(x[part == each]) - y[part == each]
-                total += float(error @ error)
-                if total >= least:
-                    break  # the other parts can only add to it
-            else:
-                best, least = pair, total
-        return fitted(best, slice(None))
-
-
-def regressed(fit: Mapping[str, Any], x: Floats) -> Floats:
-    """Return the sum over support vectors v of alpha (gamma <v, x> + coef0)^degree, and the intercept.
-
-    Parameters
-    ----------
-    fit : mapping
-        With gamma, vectors, weights (alpha) and intercept, as `HossainSVR.fits_` has them.
-    x : float array of shape (blocks, features)
-        Standardised.
-    """
-    kernel = (fit["gamma"] * (x @ np.array(fit["vectors"]).T) + COEF0) ** DEGREE
-    return np.asarray(kernel @ np.array(fit["weights"]) + fit["intercept"])
+        return self.fits_[candidate.format].terms(self._features(blocks))
 
 
 def features_of(blocks: RowBlocks) -> Floats:
@@ -205,9 +114,3 @@ def features_of(blocks: RowBlocks) -> Floats:
     length = entries / np.maximum(count, 1)
     variance = (count * (length - mean[:, None]) ** 2).sum(axis=1) / np.maximum(rows, 1)
     return np.column_stack([rows, nnz, mean, density, np.sqrt(variance)])
-
-
-def _deviation(values: Floats) -> Floats:
-    """Return the standard deviation, 1 where all values are alike but for rounding."""
-    found = values.std(axis=0)
-    return np.where(found > 1e-9 * np.abs(values).max(axis=0), found, 1.0)

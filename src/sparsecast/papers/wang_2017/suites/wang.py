@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from sparsecast.machines.gpu import GPU
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.strips import strip_rows, wang_strip
-from sparsecast.matrices.suites import SUITES, Part, Suite, SuiteMatrix, suite_matrix
+from sparsecast.matrices.suites import SUITES, Part, Suite, SuiteMatrix, ends_first, suite_matrix
 from sparsecast.papers.wang_2017.grids import LENGTHS, THREAD_GRID, VECTOR_GRID
 
 #: Of these grids the strips and lengths that come first: a model can be fitted to them.
@@ -89,22 +87,13 @@ def _of_gpu(gpu: GPU) -> list[list[SuiteMatrix]]:
     )
     return [
         [
-            row_lengths_benchmark(strips * wang_strip(gpu, kernel), mean_length, lengths, formats)
-            for mean_length in _ends_first(grid[1])
-            for strips in _ends_first(grid[0])
+            suite_matrix(
+                "row lengths", strips * wang_strip(gpu, kernel), mean_length, lengths, formats=formats
+            )
+            for mean_length in ends_first(grid[1])
+            for strips in ends_first(grid[0])
             if 2 * mean_length <= strips * wang_strip(gpu, kernel)
         ]
         for lengths in ("normal", "uniform")
         for kernel, grid, formats in kinds
     ]
-
-
-def row_lengths_benchmark(rows: int, mean_length: int, lengths: str, formats: tuple[str, ...]) -> SuiteMatrix:
-    """Return the matrix of Wang et al. (2017) with row lengths of a distribution and uniform columns."""
-    return suite_matrix("row lengths", rows, mean_length, lengths, formats=formats)
-
-
-def _ends_first(values: Sequence[int]) -> list[int]:
-    """Return the first, the last and the middle of some values, then the others."""
-    ends = [values[0], values[-1], values[len(values) // 2]]
-    return ends + [value for value in values if value not in ends]

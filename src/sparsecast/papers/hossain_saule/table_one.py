@@ -1,0 +1,33 @@
+"""Table I of Hossain and Saule: the bytes that a product accesses, by format.
+
+array      CSR                    COO
+row index  2 rows, sequential     nnz, sequential
+columns    nnz, sequential        nnz, sequential
+values     nnz, sequential        nnz, sequential
+x          nnz, irregular         nnz, irregular
+y          rows, sequential       nnz, irregular
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparsecast.models.fitting import Floats
+
+#: The formats of all models of the paper, and its three distributed products.
+FORMATS_OF_THE_PAPER = ("csr", "coo")
+ALGORITHMS_OF_THE_PAPER = ("global-1d", "local-1d", "2d")
+
+
+def accessed_bytes(
+    format_name: str, rows: Floats, nnz: Floats, value_bytes: int, index_bytes: int, *, zeroes_y: bool
+) -> Floats:
+    """Return the bytes that a product accesses; with `zeroes_y` COO sets y to zero first."""
+    is_coo = format_name == "coo"
+    row_indices = nnz if is_coo else 2 * rows
+    y = nnz if is_coo else rows
+    if is_coo and zeroes_y:
+        y = y + rows
+    return np.asarray(
+        row_indices * index_bytes + nnz * (index_bytes + value_bytes) + nnz * value_bytes + y * value_bytes
+    )

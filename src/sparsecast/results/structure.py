@@ -1,0 +1,105 @@
+"""The structure of a matrix as people read it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sparsecast.features.blocks import BLOCK_SIZES
+from sparsecast.features.structure import Structure
+from sparsecast.results.columns import MATRIX
+from sparsecast.system.tabular import Column, Columns, Table
+
+#: Feature groups whose features are called by words; those of papers and plug-ins describe themselves.
+_IN_WORDS = {"row_lengths", "locality", "bands", "blocks", "symmetry", "stored_values", "neighbourhood"}
+
+_FEATURE: Columns = (
+    Column("feature", "feature", lambda row: row[0]),
+    Column("value", "value", lambda row: row[1]),
+)
+
+
+def structure_table(name: str, structure: Structure) -> Table:
+    """Return what the models read of a matrix."""
+    rows = [
+        *_size_and_rows(structure),
+        *_positions(structure),
+        *_neighbours(structure),
+        *(
+            line
+            for group in sorted(structure.groups.keys() - _IN_WORDS)
+            for line in structure.require(group).summary()
+        ),
+    ]
+    return Table(name, _FEATURE, rows)
+
+
+def _size_and_rows(structure: Structure) -> list[tuple[str, str]]:
+    lengths = structure.row_lengths
+    zeros = structure.stored_values.explicit_zeros
+    return [
+        ("rows x columns", f"{structure.rows:,} x {structure.cols:,}"),
+        ("non-zeros", f"{structure.nnz:,} (of them stored zeros: {zeros:,})"),
+        ("row length", f"mean {lengths.mean:.2f}, deviation {lengths.deviation:.2f}"),
+        ("", f"mode {lengths.mode}, least {lengths.min}, most {lengths.max:,}"),
+        ("empty rows", f"{lengths.empty_rows:,}"),
+        ("mispredicted rows", _share(lengths.mispredicted or 0, structure.rows)),
+    ]
+
+
+def _positions(structure: Structure) -> list[tuple[str, str]]:
+    sizes = zip(BLOCK_SIZES, structure.blocks.fill, strict=True)
+    fill = ", ".join(f"{size}x{size} {value:.2f}" for size, value in sizes)
+    bands = " ".join(f"{100 * share:.0f}" for share in structure.bands.histogram)
+    return [
+        ("half-bandwidth", f"{structure.bands.half_bandwidth:,}"),
+        ("diagonals occupied", f"{structure.bands.diagonals:,}"),
+        ("symmetric", "no" if structure.symmetry.triangle_nnz is None else "yes, value by value"),
+        ("share by distance, %", f"{bands}  (ten bands from the diagonal outwards)"),
+        ("block fill", f"{fill}  (stored / non-zeros)"),
+        ("new cache lines of x", _share(structure.locality.line_changes, structure.nnz)),
+    ]
+
+
+def _neighbours(structure: Structure) -> list[tuple[str, str]]:
+    if structure.lacks(["neighbourhood"]):
+        return []
+    near = structure.neighbourhood
+    return [
+        ("row bandwidth", f"mean {near.row_bandwidth:,.1f}, deviation {near.row_bandwidth_deviation:,.1f}"),
+        ("neighbours per entry", f"{near.neighbours:.2f} in its row"),
+        ("near one of the next row", f"{100 * near.cross_row_similarity:.0f} % of a row's entries"),
+    ]
+
+
+def gallery_table(listed: Mapping[str, Mapping[str, Any]]) -> Table:
+    """Return the names of the gallery with the defaults of their parameters and what each matrix is."""
+    columns = (
+        Column("name", "name", lambda row: row[0]),
+        Column("parameters", "parameters", lambda row: row[1]["parameters"], _parameters),
+        Column("summary", "matrix", lambda row: row[1]["summary"]),
+    )
+    return Table("gallery:NAME?key=value&key=value", columns, list(listed.items()))
+
+
+def _parameters(defaults: Mapping[str, int | None]) -> str:
+    return " ".join(name if value is None else f"{name}={value}" for name, value in defaults.items())
+
+
+def _share(count: int, total: int) -> str:
+    return f"{count:,} ({100 * count / total:.0f} %)" if total else f"{count:,}"
+
+
+#: The documents of commands, by how they are called.
+DOCUMENTS: dict[str, Columns] = {
+    "structure": (
+        Column("matrix", columns=MATRIX),
+        Column(
+            "structure",
+            about="rows, cols, nnz, and each feature group by name",
+        ),
+        Column("notes"),
+    ),
+    "gallery": (Column("{name}", columns=(Column("parameters"), Column("summary"))),),
+    "gallery --draw": (Column("figure"),),
+}

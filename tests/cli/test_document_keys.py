@@ -1,0 +1,73 @@
+"""Documents have exactly the keys that the columns of their results list, and CSV files the table."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import json
+import pkgutil
+from collections.abc import Mapping
+
+import pytest
+
+import sparsecast
+
+SMALL = "gallery:poisson2d?n=30"
+MACHINES = ("--machines", "nvidia-v100,nvidia-a100")
+
+#: Commands that measure nothing, by the name of their document.
+COMMANDS = {
+    "structure": ("structure", SMALL),
+    "partition": ("partition", SMALL, "--ranks", "4"),
+    "predict": ("predict", SMALL, "--profile", "{foreign}"),
+    "plan": ("plan", SMALL, "--profile", "{foreign}"),
+    "compare": ("compare", SMALL, *MACHINES),
+    "cluster": ("cluster", SMALL, "--ranks", "4,16", "--profile", "xeon-gold-6154-edr"),
+    "machines": ("machines",),
+    "doctor": ("doctor",),
+    "evaluate": ("evaluate", "--replay", "--models", "linear", "--profile", "{foreign}", "--threads", "1"),
+}
+
+
+def listed():
+    """Return the columns of all documents, by command."""
+    documents = {}
+    for module in pkgutil.walk_packages(sparsecast.__path__, "sparsecast."):
+        if ".results." in module.name or module.name.startswith("sparsecast.papers."):
+            documents |= getattr(importlib.import_module(module.name), "DOCUMENTS", {})
+    return documents
+
+
+def check(value, columns, path=""):
+    """Check the keys of an object, and of the objects in it."""
+    assert list(value) == [column.key for column in columns if column.key], path
+    for column in columns:
+        inner = value.get(column.key)
+        if not column.columns or inner is None:
+            continue
+        if column.by:
+            inner = list(inner.values())
+        for item in [inner] if isinstance(inner, Mapping) else inner:
+            check(item, column.columns, f"{path}.{column.key}")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_documents_have_exactly_the_listed_keys(run, foreign, name):
+    outcome = run(*(part.format(foreign=foreign) for part in COMMANDS[name]), "--json")
+    assert outcome.status == 0, outcome.err
+    check(json.loads(outcome.out), listed()[name], name)
+
+
+@pytest.mark.parametrize("name", ["predict", "partition", "cluster", "doctor"])
+def test_csv_files_have_the_table_beside_the_text(run, foreign, tmp_path, name):
+    path = tmp_path / "table.csv"
+    outcome = run(*(part.format(foreign=foreign) for part in COMMANDS[name]), "--csv", path)
+    assert outcome.status == 0 and outcome.out
+    with path.open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) > 1 and all(len(row) > 1 for row in rows)
+
+
+def test_a_csv_file_that_cannot_be_written_is_refused_before_any_work(run, tmp_path):
+    outcome = run("doctor", "--csv", tmp_path / "absent" / "table.csv")
+    assert outcome.status == 2 and "cannot be written" in outcome.err and outcome.out == ""
