@@ -7,8 +7,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from sparsecast.measuring.condition_monitor import (
+    EVERY_S,
+    LEAST_WINDOW_S,
+    PRESSURE_WINDOW_S,
+    ConditionMonitor,
+)
 from sparsecast.measuring.references import Pooled
-from sparsecast.measuring.surroundings import EVERY_S, LEAST_WINDOW_S, PRESSURE_WINDOW_S, Surroundings
 from sparsecast.records import Conditions
 
 
@@ -24,7 +29,7 @@ class Proc:
         return self.now
 
     def watch(self, monitor=None):
-        return Surroundings(monitor, self.folder, self.clock_s)
+        return ConditionMonitor(monitor, self.folder, self.clock_s)
 
     def write(self, running=1, own=1, stolen=0, ticks=0, waited_us=0, threads=3):
         idle = ticks - stolen
@@ -144,7 +149,7 @@ def test_readings_of_long_ago_are_forgotten(proc):
 
 
 def test_reading_costs_little():
-    watch = Surroundings()
+    watch = ConditionMonitor()
     start = perf_counter()
     for _ in range(50):
         watch.read()
