@@ -124,8 +124,14 @@ class Machine:
 
     @classmethod
     def from_dict(cls, described: Mapping[str, Any]) -> Machine:
-        """Return the Machine that `to_dict` described; a msgspec.ValidationError if it is something else."""
-        return msgspec.convert(described, cls)
+        """Return the Machine that `to_dict` described.
+
+        A ValueError or msgspec.ValidationError says that it is something else.
+        """
+        machine = msgspec.convert(described, cls)
+        if unknown := described.keys() - {field.name for field in dataclasses.fields(cls)}:
+            raise ValueError(f"a description without {', '.join(sorted(unknown))}")
+        return machine
 
     @property
     def product_caches(self) -> tuple[Cache, ...]:
