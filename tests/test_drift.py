@@ -52,9 +52,9 @@ def own(recorded, monkeypatch):
 
 
 @pytest.mark.parametrize("ratio", (0.4, 2.5))
-def test_forecasts_and_plans_follow_the_machine_unless_asked_as_met(own, ratio):
+def test_forecasts_and_plans_follow_the_machine_unless_told_not_to(own, ratio):
     A, profile = sc.gallery("poisson2d", n=30), own(ratio)
-    met, now = (sc.predict(A, profile, threads=1, as_met=as_met) for as_met in (True, False))
+    met, now = (sc.predict(A, profile, threads=1, drift_correction=on) for on in (False, True))
     before = {each.candidate: each for each in met}
     for each in now:
         for name in ("time_s", "low_s", "high_s"):
@@ -64,7 +64,7 @@ def test_forecasts_and_plans_follow_the_machine_unless_asked_as_met(own, ratio):
     assert (
         met.notes == () and f"{ratio:.2f} in L2" in now.notes[0] and "--no-drift-correction" in now.notes[0]
     )
-    plans = [sc.plan(A, profile, threads=1, as_met=as_met) for as_met in (True, False)]
+    plans = [sc.plan(A, profile, threads=1, drift_correction=on) for on in (False, True)]
     assert plans[1].time_s == pytest.approx(ratio * plans[0].time_s, rel=1e-3)
     assert plans[1].convert_s == pytest.approx(ratio * plans[0].convert_s, rel=1e-3)
     assert [b.candidate for b in plans[1].blocks] == [b.candidate for b in plans[0].blocks]
@@ -72,7 +72,7 @@ def test_forecasts_and_plans_follow_the_machine_unless_asked_as_met(own, ratio):
 
 def test_references_that_wait_for_cores_scale_nothing_and_are_named(own):
     A, profile = sc.gallery("poisson2d", n=30), own(2 * MOST_DRIFT)
-    met, now = (sc.predict(A, profile, threads=1, as_met=as_met) for as_met in (True, False))
+    met, now = (sc.predict(A, profile, threads=1, drift_correction=on) for on in (False, True))
     assert list(now) == list(met)
     assert now.notes == (
         "Reference products in L2, L3, memory waited for cores, now or in the calibration: the forecasts "

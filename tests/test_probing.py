@@ -17,7 +17,7 @@ from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
 from sparsecast.measuring.timing import Timing
 from sparsecast.models import DEFAULT_MODEL, MODELS
-from sparsecast.models.model import LEAST_RANKED
+from sparsecast.models.intervals import LEAST_RANKED
 from sparsecast.models.probing import Correction, _Left, _share
 from sparsecast.models.store import fitted, probe_correction
 from sparsecast.models.training import TrainingSet
@@ -154,7 +154,7 @@ def test_a_matrix_without_entries_is_probed(own, shape):
         ({"probe_s": -1.0}, r"a probe of -1 s"),
         ({"probe_s": math.nan}, r"a probe of nan s"),
         ({"probe_s": math.inf}, r"a probe of inf s"),
-        ({"probe_s": 1.0, "as_met": True}, r"expected one of --probe and --no-drift-correction"),
+        ({"probe_s": 1.0, "drift_correction": False}, r"expected one of --probe and --no-drift-correction"),
     ],
 )
 def test_a_probe_that_cannot_be_is_refused(own, changes, message):

@@ -31,7 +31,10 @@ def test_predict_and_predict_table_and_plan_agree(recorded, data_folder, model):
     @given(SIZES, SIZES, SIZES, st.sampled_from([0.0, 0.5]), st.integers(0, 99))
     @settings(max_examples=20)
     def agree(rows, cols, most, empty, seed):
-        A, asked = matrix(rows, cols, most, empty, seed), {"threads": 1, "model": model, "as_met": True}
+        A, asked = (
+            matrix(rows, cols, most, empty, seed),
+            {"threads": 1, "model": model, "drift_correction": False},
+        )
         predicted = {forecast.candidate: forecast for forecast in sc.predict(A, recorded, **asked)}
         assert predicted
         [(_, of_structure)] = api.predict_table({"A": sc.structure(A)}, recorded, **asked)
@@ -51,5 +54,5 @@ def test_an_evaluation_and_an_adapting_operator_ask_the_same_session(recorded, d
     problem = Problem.of(sc.gallery("circuit", n=900))
     session = Session.of(problem, *question(problem, recorded, 1, None, None), model)
     estimates = {item.candidate: item.value for item in session.estimates(session.structure(problem))}
-    predicted = sc.predict(problem, recorded, threads=1, model=model, as_met=True)
+    predicted = sc.predict(problem, recorded, threads=1, model=model, drift_correction=False)
     assert estimates == pytest.approx({forecast.candidate: forecast.time_s for forecast in predicted})

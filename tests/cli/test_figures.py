@@ -13,10 +13,10 @@ MATRIX = "gallery:poisson2d?n=12"
 def test_each_command_draws_what_it_shows(run, calibrated, tmp_path):
     path = tmp_path / "figure.svg"
     for line, texts in (
-        (("structure", MATRIX), (MATRIX, "row lengths")),
+        (("structure", MATRIX), ("entries of a row",)),
         (("predict", MATRIX, "--threads", "1"), ("one product",)),
         (("plan", MATRIX, "--threads", "1"), ("conversion and all products", "products", "column")),
-        (("machines",), ("measured speed", "CSR", "COO")),
+        (("machines",), ("FLOP per byte", "CSR", "COO")),
     ):
         asked = run(*line, "--figure", path, "--json")
         assert asked.status == 0, asked.err
@@ -49,11 +49,11 @@ def test_what_cannot_be_drawn_is_one_line_and_nothing_is_measured(
         assert expected in refused.err
     find = importlib.util.find_spec
     monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name: None if name == "matplotlib" else find(name)
+        importlib.util, "find_spec", lambda name: None if name == "vl_convert" else find(name)
     )
     missing = run(*line, "--figure", tmp_path / "a.svg")
     assert (missing.status, missing.err.count("\n")) == (2, 1)
-    assert "needs the Python package matplotlib" in missing.err
+    assert "needs the Python package vl-convert-python" in missing.err
     assert not list(data_folder.rglob("*.parquet"))
 
 

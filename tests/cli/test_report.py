@@ -9,7 +9,6 @@ from urllib.parse import unquote
 import numpy as np
 import pytest
 from scipy.io import mmwrite
-from scipy.sparse import csr_array, random_array
 
 import sparsecast as sc
 from sparsecast.api.resolving import target_of, training_for
@@ -17,7 +16,6 @@ from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.models.linear import LinearModel
 from sparsecast.reports.pages.rendering import _code_within_script, file_names
-from sparsecast.reports.pages.spy import spy
 
 pytest.importorskip("jinja2")
 vl_convert = pytest.importorskip("vl_convert")
@@ -101,7 +99,8 @@ def test_every_chart_is_drawn_without_javascript_and_again_with_it(written):
     _, text = written
     charts = Page(text).charts
     assert set(charts) == {
-        f"chart-{name}" for name in ("forecasts", "break-even", "roofline", "row-lengths", "bands")
+        f"chart-{name}"
+        for name in ("pattern", "row-lengths", "diagonals", "forecasts", "break-even", "roofline")
     }
     for name, spec in charts.items():
         assert "http" not in json.dumps({key: value for key, value in spec.items() if key != "$schema"})
@@ -117,20 +116,6 @@ def test_names_are_no_markup(run, recorded_path, tmp_path):
     assert done.status == 0, done.err
     text = (tmp_path / "page.html").read_text()
     assert "<b>" not in text and "&lt;b&gt;&amp;amp" in text
-
-
-@pytest.mark.parametrize("shape", [(0, 0), (1, 1), (3, 5000), (5000, 3), (700, 900)])
-def test_a_spy_plot_counts_each_entry_once(shape):
-    A = csr_array(random_array(shape, density=min(1.0, 200 / max(1, shape[0] * shape[1])), rng=0))
-    found = spy(A)
-    assert found.counts.sum() == A.nnz and max(found.counts.shape) <= 480
-    if A.nnz:
-        rows, cols = A.nonzero()
-        height, width = found.counts.shape
-        marked = np.zeros_like(found.counts)
-        np.add.at(marked, (rows * height // shape[0], cols * width // shape[1]), 1)
-        assert (marked == found.counts).all()
-    assert found.image().startswith("data:image/png;base64,")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparsecast.distributed.microbenchmarks import Wanted, ready, unmeasured, wanted
+from sparsecast.distributed.microbenchmarks import Wanted, ready, wanted
 from sparsecast.distributed.nodes import Nodes
 from sparsecast.distributed.streams import chains, triad
 from sparsecast.machines.machine import Cache, Machine
@@ -46,14 +46,6 @@ def test_triads_reach_beyond_the_last_cache():
     sizes = [each.bytes for each in found if each.kind == "triad" and len(each.members) == 2]
     assert 2 * max(sizes) >= 2 * (1 << 23)
     assert min(sizes) <= 1 << 15
-
-
-def test_what_is_known_is_not_measured_again():
-    every = wanted(Nodes((0, 0), 4), MACHINE)
-    assert unmeasured(every, set()) == list(range(len(every)))
-    assert unmeasured(every, {every[3].key, every[5].key, ("fma", 99, 1, 0, None)}) == [
-        place for place in range(len(every)) if place not in (3, 5)
-    ]
 
 
 @pytest.mark.parametrize("size", (2, 3, 5))

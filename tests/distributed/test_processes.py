@@ -101,7 +101,7 @@ def test_a_refusal_of_one_rank_is_raised_on_all(simulated):
                 raise InputError(f"the reason of {comm.rank}")
             return comm.rank
 
-        with pytest.raises(RanksError, match=r"^rank 1 \(and 1 other rank\): the reason of 1$"):
+        with pytest.raises(RanksError, match=r"^rank 1 \(and 1 more\): the reason of 1$"):
             in_step(comm, refuse)
         return in_step(comm, lambda: comm.rank)
 

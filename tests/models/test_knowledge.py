@@ -28,7 +28,7 @@ def without(*names):
 @pytest.fixture
 def asked(recorded, data_folder):
     """Forecasts of a Structure from the recorded profile."""
-    return lambda found, **named: api.predict(found, recorded, threads=1, as_met=True, **named)
+    return lambda found, **named: api.predict(found, recorded, threads=1, drift_correction=False, **named)
 
 
 def widths(found):

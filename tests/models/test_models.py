@@ -19,7 +19,8 @@ from sparsecast.formats import FORMATS
 from sparsecast.matrices.gallery import gallery
 from sparsecast.models import DEFAULT_MODEL, MODELS
 from sparsecast.models.conversion import ConversionCost
-from sparsecast.models.model import HELD_OUT_SUITE, INTERVAL_SHARE, WIDEST, prediction_interval
+from sparsecast.models.intervals import INTERVAL_SHARE, WIDEST, prediction_interval
+from sparsecast.models.model import HELD_OUT_SUITE
 from sparsecast.models.training import TrainingSet
 from sparsecast.planning.dynamic_programme import strip_statistics
 from sparsecast.records import Parameters

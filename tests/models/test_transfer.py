@@ -14,8 +14,9 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.machine import Cache
 from sparsecast.matrices.gallery import gallery
 from sparsecast.models import MODELS
+from sparsecast.models.intervals import LEAST_RANKED
 from sparsecast.models.linear import LinearModel
-from sparsecast.models.model import HELD_OUT_SUITE, LEAST_RANKED
+from sparsecast.models.model import HELD_OUT_SUITE
 from sparsecast.models.training import TrainingSet
 from sparsecast.models.transfer import Setting, Transfer, TransferredForecaster, transfer_errors, widening
 from sparsecast.planning.candidates import whole_matrix

@@ -28,14 +28,16 @@ def metered(recorded, tmp_path):
 
 def test_a_forecast_has_the_joules_and_their_interval(install, document, sparsecast, metered):
     without = document("predict", MATRIX, "--profile", metered)["forecasts"]
-    install("joules")  # takes the place of the built-in model: names come in their order
-    found = document("predict", MATRIX, "--profile", metered)["forecasts"]
+    install("joules")
+    by_default = document("predict", MATRIX, "--profile", metered)["forecasts"]
+    found = document("predict", MATRIX, "--profile", metered, "--energy-model", "joules")["forecasts"]
+    assert [item["energy_j"] for item in by_default] == [item["energy_j"] for item in without]
     assert [item["time_s"] for item in found] == [item["time_s"] for item in without]
     for item in found:
         expected = START_J + A_BYTE_J * item["bytes"]
         assert item["energy_j"] == pytest.approx(expected, rel=0.05)
         assert item["energy_low_j"] < expected < item["energy_high_j"]
-    assert "uJ" in sparsecast("predict", MATRIX, "--profile", metered).stdout
+    assert "uJ" in sparsecast("predict", MATRIX, "--profile", metered, "--energy-model", "joules").stdout
 
 
 def test_it_is_scored_on_stored_records(install, document, metered):

@@ -175,7 +175,7 @@ def application_cost(
     options: dict[str, Any] = {"threads": threads, "model": model}
     profile = profile or own_profile(problem, threads=threads)
     plan = plan_of(problem, profile, iterations=expected.expected, **options)
-    prediction = predict(problem, profile, **options, as_met=True)
+    prediction = predict(problem, profile, **options, drift_correction=False)
     csr = plan.baseline.candidate
     vector_bytes = problem.matrix.shape[0] * VALUE_BYTES[csr.dtype]
     # The bytes of a product have those of x and y, which are two of the vectors.

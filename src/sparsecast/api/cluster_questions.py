@@ -85,7 +85,7 @@ class AskedMatrix:
             return {}
         times: dict[str, LocalTime] = {}
         for forecast in predict(
-            part, self.profile, threads=1, dtype=self.dtype, device=PROCESSOR, as_met=True
+            part, self.profile, threads=1, dtype=self.dtype, device=PROCESSOR, drift_correction=False
         ):
             time = LocalTime(forecast.time_s, forecast.low_s, forecast.high_s, forecast.bytes)
             times.setdefault(forecast.candidate.format, time)

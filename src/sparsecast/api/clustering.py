@@ -9,7 +9,8 @@ from typing import Any
 
 from sparsecast.api.cluster_questions import AskedMatrix, asked_matrix
 from sparsecast.api.forecasting import without_joules
-from sparsecast.api.resolving import calibrated_profile, energy_model, machine_of, model_records, training_for
+from sparsecast.api.resolving import calibrated_profile, machine_of, model_records, training_for
+from sparsecast.api.resolving import energy_model as fitted_energy_model
 from sparsecast.benchmark.journal import kept_distributed
 from sparsecast.devices.target import Target
 from sparsecast.distributed.products import PRODUCTS, default_algorithms
@@ -42,10 +43,9 @@ from sparsecast.models.clusters.cluster_model import (
     Question,
 )
 from sparsecast.models.knowledge import Withheld, with_even_rows
-from sparsecast.models.power import PowerModel
 from sparsecast.models.power_files import PowerFile
 from sparsecast.planning.cluster_choice import choices, enough_ranks
-from sparsecast.planning.cluster_energy import ClusterPower
+from sparsecast.planning.cluster_energy import ClusterPower, PricesWork
 from sparsecast.planning.plan import refuse_objective
 from sparsecast.records import Configuration
 from sparsecast.results.cluster import ClusterAnswer
@@ -69,6 +69,7 @@ def cluster(
     price: float | None = None,
     model: str | None = None,
     power_model: PowerFile | None = None,
+    energy_model: str | None = None,
     objective: str = "time",
 ) -> ClusterAnswer:
     """Forecast products on many ranks, and rank algorithm, format, partition and number of ranks.
@@ -93,6 +94,8 @@ def cluster(
         One of CLUSTER_MODELS.
     power_model : PowerFile, optional
         What a node draws, in place of what the profile's Records with joules tell.
+    energy_model : str, optional
+        Name of the model that learns from these, which must tell joules by kinds of work.
     objective : str
         By what the choices are ordered: ``"time"``, ``"energy"``, or ``"edp"``, energy times time.
 
@@ -132,7 +135,7 @@ def cluster(
                 f"expected {GRID} for algorithms of blocks, and another one for the others; name such",
             )
         )
-    power = _power(asked, per_node, power_model, objective)
+    power = _power(asked, per_node, power_model, energy_model, objective)
     if power is not None:
         known = with_even_rows(asked.structure)
         forecasts = [power.of(forecast, known) for forecast in forecasts]
@@ -152,7 +155,11 @@ def cluster(
 
 
 def _power(
-    asked: AskedMatrix, per_node: int, power_model: PowerFile | None, objective: str
+    asked: AskedMatrix,
+    per_node: int,
+    power_model: PowerFile | None,
+    energy_model: str | None,
+    objective: str,
 ) -> ClusterPower | None:
     """Return what a node draws: as a file says, or as Records with joules do; None where nothing tells.
 
@@ -168,8 +175,8 @@ def _power(
     target = Target(PROCESSOR, asked.dtype, asked.index_bits, per_node)
     if asked.has_node_times and model_records(asked.profile, target):
         training = training_for(asked.profile, target)
-        fit = energy_model(Withheld.of(asked.structure, training).training(training))
-    if isinstance(fit, PowerModel):
+        fit = fitted_energy_model(Withheld.of(asked.structure, training).training(training), energy_model)
+    if isinstance(fit, PricesWork):
         return ClusterPower(machine, fit.joules_, fit.ends_)
     if objective != "time":
         raise without_joules(objective, asked.profile)

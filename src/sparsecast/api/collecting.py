@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 from sparsecast.api.evaluating import chosen_models
-from sparsecast.api.forecasting import time_model
 from sparsecast.api.reporting import matrix_report
 from sparsecast.api.resolving import training_for
 from sparsecast.api.trust import one_reading
@@ -21,7 +20,7 @@ from sparsecast.errors import InputError, ProfileError, StorageError
 from sparsecast.features.structure import Structure
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
-from sparsecast.models import MODELS
+from sparsecast.models import MODELS, model_for
 from sparsecast.models.training import TrainingSet
 from sparsecast.records import Record
 from sparsecast.results.reports import CollectionReport, MatrixReport, Rarity
@@ -98,7 +97,7 @@ def collection_report(
     UnknownNameError
         If there is no such model.
     """
-    shown = time_model(model)
+    shown = model_for("time", model)
     kinds = chosen_models(models)
     kinds = kinds if MODELS.get(shown) in kinds else [MODELS.get(shown), *kinds]
     makers = [partial(kind, **settings) for kind in kinds for settings in kind.compared]

@@ -69,7 +69,7 @@ def compare(
         refused: dict[str, str] = {}
         for machine, profile in profiles.items():
             try:
-                prediction = predict(asked, profile, model=model, as_met=True)
+                prediction = predict(asked, profile, model=model, drift_correction=False)
             except InputError as error:
                 refused[machine] = str(error)
                 continue

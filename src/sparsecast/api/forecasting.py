@@ -30,7 +30,8 @@ from sparsecast.features.structure import Structure
 from sparsecast.machines.profile import Profile, find_profile
 from sparsecast.machines.strips import strip_rows
 from sparsecast.matrices.problem import Problem
-from sparsecast.models import DEFAULT_MODEL, MODELS
+from sparsecast.models import model_for
+from sparsecast.models.forecaster import Forecaster
 from sparsecast.models.power_files import PowerFile
 from sparsecast.planning.candidates import Choice, whole_matrix
 from sparsecast.planning.drift import Drift
@@ -53,9 +54,10 @@ def predict(
     dtype: str | None = None,
     device: str | None = None,
     model: str | None = None,
-    as_met: bool = False,
+    drift_correction: bool = True,
     probe_s: float | None = None,
     power_model: PowerFile | None = None,
+    energy_model: str | None = None,
 ) -> Prediction:
     """Forecast the product of a matrix in every format that suits it.
 
@@ -79,10 +81,10 @@ def predict(
         A forecast needs neither the GPU nor a library for it.
     model : str, optional
         Name of the model that forecasts; DEFAULT_MODEL without one.
-    as_met : bool
-        Whether to forecast for the machine as it was in the calibration. Otherwise, on the machine of the
-        profile, reference products are timed again, for some tenths of a second, and the forecasts are scaled
-        by what has changed beyond their noise.
+    drift_correction : bool
+        Whether, on the machine of the profile, reference products are timed again, for some tenths of a
+        second, and the forecasts are scaled by what has changed beyond their noise. Without it they are for
+        the machine as it was calibrated.
     probe_s : float, optional
         Seconds to measure for. CSR is measured here, whatever it takes, and the other forecasts are corrected
         by it; then those whose intervals still overlap with that of the fastest are built and measured, the
@@ -90,24 +92,27 @@ def predict(
         probe with a profile learns how to correct, which takes some seconds once.
     power_model : PowerFile, optional
         What tells energy in place of the profile's Records.
+    energy_model : str, optional
+        Name of the model that learns energy from these; without one the default, where enough have joules.
 
     Raises
     ------
     InputError
         If the matrix, threads, dtype, device or model cannot be, or a complex matrix is asked for as real; if
-        `probe_s` is not above 0, comes with `as_met`, or with a Structure or a profile that is not this
-        machine's.
+        `probe_s` is not above 0, comes without `drift_correction`, or with a Structure or another machine's
+        profile.
     ProfileError
         If `profile` has no Records of the device that suffice, or for a probe none of the question itself.
     """
-    name = time_model(model)  # an unknown name is refused before anything is measured
-    refuse_probe(probe_s, as_met, device, has_matrix=not isinstance(A, Structure))
+    name = model_for("time", model)  # an unknown name is refused before anything is measured
+    refuse_probe(probe_s, drift_correction, device, has_matrix=not isinstance(A, Structure))
     A = A if isinstance(A, Structure) else Problem.of(A)
     profile, target = question(A, profile, threads, dtype, device)
     start = perf_counter()
     fitted, probe = session(A, profile, target, name, probe_s)
     found = A if isinstance(A, Structure) else fitted.structure(A)
-    prediction = _prediction(fitted, found, fitted.trust(as_met or probe is not None), power_model)
+    energy = fitted.energy(power_model, energy_model)
+    prediction = _prediction(fitted, found, fitted.trust(drift_correction and probe is None), energy)
     took = perf_counter() - start - (probe.used_s if probe else 0.0)
     notes = (*prediction.notes, probe.sentence()) if probe else prediction.notes
     return replace(prediction, predict_s=took, notes=notes, probe=probe)
@@ -117,11 +122,11 @@ def _prediction(
     fitted: Session,
     found: Structure,
     trust: tuple[Drift, tuple[str, ...]],
-    power_model: PowerFile | None = None,
+    energy: Forecaster | None,
 ) -> Prediction:
     """Return what a session forecasts for a matrix; the seconds it took are left to the caller."""
     forecasts, refused = fitted.forecasts(found)
-    forecasts = fitted.with_energy(found, forecasts, fitted.energy(power_model))
+    forecasts = fitted.with_energy(found, forecasts, energy)
     drift, notes = trust
     drifted = (drift.forecast(forecast, fitted.profile.machine) for forecast in forecasts)
     return Prediction(
@@ -144,7 +149,9 @@ def predict_table(
     dtype: str | None = None,
     device: str | None = None,
     model: str | None = None,
-    as_met: bool = False,
+    drift_correction: bool = True,
+    power_model: PowerFile | None = None,
+    energy_model: str | None = None,
 ) -> Iterator[tuple[str, Prediction]]:
     """Forecast many matrices of which only Structures are known, in the order given.
 
@@ -154,10 +161,10 @@ def predict_table(
     ----------
     matrices : mapping of str to Structure
         At least one, by name.
-    profile, threads, dtype, device, model, as_met
+    profile, threads, dtype, device, model, drift_correction, power_model, energy_model
         As in `predict`, also in what is raised.
     """
-    name = time_model(model)
+    name = model_for("time", model)
     sessions: dict[Any, Session] = {}
     trust: dict[Target, tuple[Drift, tuple[str, ...]]] = {}
     for matrix, found in matrices.items():
@@ -168,21 +175,10 @@ def predict_table(
             sessions[known] = Session.of(found, profile, target, name)
         fitted = sessions[known]
         if fitted.source not in trust:
-            trust[fitted.source] = fitted.trust(as_met)
-        prediction = _prediction(fitted, found, trust[fitted.source])
+            trust[fitted.source] = fitted.trust(drift_correction)
+        energy = fitted.energy(power_model, energy_model)
+        prediction = _prediction(fitted, found, trust[fitted.source], energy)
         yield matrix, replace(prediction, predict_s=perf_counter() - start)
-
-
-def time_model(name: str | None) -> str:
-    """Return the model that forecasts times, `name` or the default; refuse one of something else."""
-    if name is None:
-        return DEFAULT_MODEL
-    quantity = MODELS.get(name).quantity
-    if quantity != "time":
-        raise InputError(
-            f"model '{name}' forecasts {quantity}: expected a model of time; energy comes with it"
-        )
-    return name
 
 
 def plan(
@@ -194,18 +190,19 @@ def plan(
     dtype: str | None = None,
     device: str | None = None,
     model: str | None = None,
-    as_met: bool = False,
+    drift_correction: bool = True,
     probe_s: float | None = None,
     as_printed: bool = False,
     objective: str = "time",
     power_model: PowerFile | None = None,
+    energy_model: str | None = None,
 ) -> Plan:
     """Find the best way of doing `iterations` products with a matrix, conversion paid.
 
     Parameters
     ----------
     A : sparse matrix
-    profile, threads, dtype, device, model, as_met, probe_s
+    profile, threads, dtype, device, model, drift_correction, probe_s
         As in `predict`; a `device` of several, such as ``"cpu,cuda"``, is the best that `place` finds, and
         cannot be probed.
     iterations : int
@@ -216,8 +213,8 @@ def plan(
     objective : str
         What is least of all products and the conversion: ``"time"``, ``"energy"``, or ``"edp"``, energy times
         time.
-    power_model : PowerFile, optional
-        What tells energy in place of the profile's Records.
+    power_model, energy_model
+        As in `predict`.
 
     Raises
     ------
@@ -228,8 +225,8 @@ def plan(
     """
     if iterations < 1:
         raise InputError(f"iterations {iterations}: expected at least 1; name the products you will do")
-    name = time_model(model)
-    refuse_probe(probe_s, as_met, device)
+    name = model_for("time", model)
+    refuse_probe(probe_s, drift_correction, device)
     _refuse_objective_for(objective, device, as_printed)
     matrix = Problem.of(A)
     if device is not None and "," in device:
@@ -250,11 +247,11 @@ def plan(
     fitted, probe = session(matrix, profile, target, name, probe_s)
     found, strip = fitted.structure(matrix), strip_rows(machine, target.threads)
     statistics = strip_statistics(matrix.matrix.indptr, found, strip, as_printed)
-    energy = fitted.energy(power_model)
+    energy = fitted.energy(power_model, energy_model)
     if energy is None and objective != "time":
         raise without_joules(objective, profile)
     made = make_plan(statistics, fitted.model, target, machine, iterations, as_printed, energy, objective)
-    drift, notes = fitted.trust(as_met or probe is not None)
+    drift, notes = fitted.trust(drift_correction and probe is None)
     size = int(target.format_bytes("csr", RowBlocks.of(found))[0])
     return replace(
         drift.plan(made, size, machine),
@@ -281,13 +278,15 @@ def _refuse_objective_for(objective: str, device: str | None, as_printed: bool) 
         )
 
 
-def refuse_probe(probe_s: float | None, as_met: bool, device: str | None, *, has_matrix: bool = True) -> None:
+def refuse_probe(
+    probe_s: float | None, drift_correction: bool, device: str | None, *, has_matrix: bool = True
+) -> None:
     """Raise an InputError if no probe can be as it is asked for."""
     if probe_s is None:
         return
     if not 0 < probe_s < math.inf:
         raise InputError(f"a probe of {probe_s:g} s: expected seconds above 0; name how long to measure")
-    if as_met:
+    if not drift_correction:
         raise InputError(
             "a probe of the machine as it was calibrated: expected one of --probe and "
             "--no-drift-correction; leave one out"

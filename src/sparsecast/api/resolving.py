@@ -22,7 +22,7 @@ from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.reading import collected
 from sparsecast.matrices.structure_files import COUNTS_PREFIX, counted_structure, read_structure
 from sparsecast.matrices.values import require_imaginary
-from sparsecast.models import MODELS
+from sparsecast.models import MODELS, model_for
 from sparsecast.models.model import Model
 from sparsecast.models.store import fitted
 from sparsecast.models.training import TrainingSet
@@ -209,15 +209,15 @@ def training_for(profile: Profile, target: Target) -> TrainingSet:
     return TrainingSet.of(whole, model_records(whole, target))
 
 
-def energy_model(training: TrainingSet) -> Model | None:
-    """Return the first model of energy for which the Records suffice; None if there is no such model."""
-    for name in MODELS.names():
-        if MODELS.get(name).quantity == "energy":
-            try:
-                return fitted(MODELS.get(name)(), training)
-            except ProfileError:
-                continue  # another one may need less
-    return None
+def energy_model(training: TrainingSet, name: str | None = None) -> Model | None:
+    """Return a fitted model of energy; None where none is named, and too few Records have joules for it."""
+    model = MODELS.get(model_for("energy", name))()
+    try:
+        return fitted(model, training)
+    except ProfileError:
+        if name is not None:
+            raise
+        return None
 
 
 def contents(profile: Profile) -> str:

@@ -174,11 +174,16 @@ class Session:
             for f in forecasts
         ]
 
-    def energy(self, power_model: PowerFile | None = None) -> Forecaster | None:
-        """Return the fitted model of energy, or that of `power_model`; None where no joules were measured."""
+    def energy(self, power_model: PowerFile | None = None, name: str | None = None) -> Forecaster | None:
+        """Return what forecasts joules: `power_model`, or the fitted model of a name.
+
+        None where no joules were measured in this setting, and no model is named.
+        """
         if power_model is not None:
             return power_model.model(self.model)
-        return None if self.transferred_from else energy_model(self.training)
+        if self.transferred_from and name is None:
+            return None
+        return energy_model(self.training, name)
 
     @cached_property
     def correction(self) -> Correction:
@@ -193,10 +198,10 @@ class Session:
         model, probe = measure_probe(asked, DEVICES.get(self.target.device), probe_s)
         return replace(self, model=model), probe
 
-    def trust(self, as_met: bool) -> tuple[Drift, tuple[str, ...]]:
+    def trust(self, drift_correction: bool) -> tuple[Drift, tuple[str, ...]]:
         """Return how the machine has drifted, and what to say of that and of the calibration."""
         records = records_for(self.profile, self.source)
-        drift = NO_DRIFT if as_met else drift_since(self.profile, self.source, records)
+        drift = drift_since(self.profile, self.source, records) if drift_correction else NO_DRIFT
         disturbance = disturbed(self.profile, records)
         calibration = f"The calibration was {disturbance.sentence()}" if disturbance else ""
         return drift, tuple(filter(None, (calibration, drift.sentence())))

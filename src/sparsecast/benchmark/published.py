@@ -144,8 +144,8 @@ def refuse_measured_name(name: str) -> None:
     }
     if name.casefold() in measured:
         raise InputError(
-            f"name '{name}' is that of a machine that was measured: expected a new one for a machine that "
-            f"nobody measured; choose another one"
+            f"name '{name}' is that of a machine that was measured: expected a new one for an "
+            f"unmeasured machine; choose another one"
         )
 
 

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from sparsecast.benchmark.journal import Measurements, lines, read_journal
+from sparsecast.benchmark.journal import lines, read_journal
 from sparsecast.benchmark.run import Progress, no_progress
 from sparsecast.distributed.messages import told
-from sparsecast.distributed.microbenchmarks import Wanted, key_of, ready, unmeasured, wanted
+from sparsecast.distributed.microbenchmarks import Wanted, ready, wanted
 from sparsecast.distributed.nodes import Nodes
 from sparsecast.distributed.processes import in_step
 from sparsecast.distributed.timing import cores_together, measure_together
@@ -92,11 +92,16 @@ class RankCalibration:
         self._start_s = time.perf_counter()
         every = wanted(self.nodes, self.machine)
         compile_alone(self.comm)
-        with self._kept() as keeper:
-            for each in self._in_turn(every, keeper):
-                self._measure(each, keeper)
+        with ExitStack() as stack:
+            append = in_step(
+                self.comm, lambda: None if self.comm.rank else stack.enter_context(self._journal())
+            )
+            for benchmark in self._in_turn(every):
+                measured = self._measured(benchmark)
+                if append and measured:
+                    append("microbenchmark", dataclasses.asdict(measured))
             self.used_s = time.perf_counter() - self._start_s
-            return keeper.save(self.measured) if keeper else None
+            return self._saved() if append else None
 
     @property
     def notes(self) -> list[str]:
@@ -107,49 +112,56 @@ class RankCalibration:
         return notes
 
     @contextmanager
-    def _kept(self) -> Iterator[_Keeper | None]:
-        """Give rank 0 what keeps the measurements; nothing elsewhere."""
-        with ExitStack() as stack:
+    def _journal(self) -> Iterator[Callable[[str, Mapping[str, Any]], None]]:
+        """Give rank 0 what keeps a measurement, after taking over what a killed run left."""
+        self._path = self.path or user_path(self.machine.name)
+        storage.ensure_writable(self._path.parent)
+        with storage.exclusive(self._path.with_suffix(".lock")):
+            is_there = self._path.exists()
+            before = Profile.load_own(self._path, self.machine) if is_there else Profile(self.machine, ())
+            taken_over = read_journal(journal_path(self._path))
+            self._taken_over = {point.key for point in taken_over.microbenchmarks}
+            self._before = taken_over.into(before)
+            with lines(journal_path(self._path)) as append:
+                yield append
 
-            def begin() -> _Keeper | None:
-                if self.comm.rank:
-                    return None
-                path = self.path or user_path(self.machine.name)
-                return stack.enter_context(_keeper(path, self.machine))
+    def _saved(self) -> Profile:
+        profile = self._before.with_microbenchmarks(self.measured)
+        profile.save(self._path)
+        journal_path(self._path).unlink(missing_ok=True)
+        return profile
 
-            yield in_step(self.comm, begin)
-
-    def _in_turn(self, every: list[Wanted], keeper: _Keeper | None) -> Iterator[Wanted]:
+    def _in_turn(self, every: list[Wanted]) -> Iterator[Wanted]:
         """Give what rank 0 chooses, on all ranks, until nothing is left or there is no time."""
-        taken_over = {key_of(point) for point in keeper.taken_over.microbenchmarks} if keeper else set()
-        todo = unmeasured(every, taken_over)
+        todo: list[int] = []
+        if self.comm.rank == 0:
+            todo = [place for place, wish in enumerate(every) if wish.key not in self._taken_over]
         number = np.zeros(1, dtype=np.int64)
         for done in range(len(every) + 1):
-            if keeper:
-                used_s = time.perf_counter() - self._start_s
+            used_s = time.perf_counter() - self._start_s
+            if self.comm.rank == 0:
                 is_over = done >= len(todo) or used_s > self.budget_s
                 number[0] = _DONE if is_over else todo[done]
                 self.left = len(todo) - done
             told(self.comm, number)
             if number[0] == _DONE:
                 return
-            each = every[int(number[0])]
-            if keeper:
+            benchmark = every[int(number[0])]
+            if self.comm.rank == 0:
                 whole_s = min(self.budget_s, used_s / done * len(todo)) if done else self.budget_s
-                self.on_progress(used_s, whole_s, f"{each.kind} on {len(each.members)} ranks")
-            yield each
+                self.on_progress(used_s, whole_s, f"{benchmark.kind} on {len(benchmark.members)} ranks")
+            yield benchmark
 
-    def _measure(self, each: Wanted, keeper: _Keeper | None) -> None:
+    def _measured(self, benchmark: Wanted) -> MicroBenchmark | None:
         """Time a micro-benchmark on its members, while the others sleep."""
-        group = self._group(each.members)
-        if self.comm.rank in each.members:
-            found = self._timed(each, group)
-            self.measured.append(found)
-            if keeper:
-                keeper.keep(found)
+        group = self._group(benchmark.members)
+        measured = self._timed(benchmark, group) if self.comm.rank in benchmark.members else None
+        if measured:
+            self.measured.append(measured)
         everyone = self.comm.Ibarrier()
         while not everyone.Test():
             time.sleep(_PAUSE_S)
+        return measured
 
     def _group(self, members: tuple[int, ...]) -> _Group:
         """Return the communicator of some ranks, made at first use by all; the others get one of theirs."""
@@ -160,18 +172,18 @@ class RankCalibration:
             self._groups[members] = _Group(comm, cores_together(comm) if owns_cores else None)
         return self._groups[members]
 
-    def _timed(self, each: Wanted, group: _Group) -> MicroBenchmark:
-        running = ready(each, group.comm)
-        timing = measure_together({each.kind: running.call}, running.clock, _WAIT_S, group.cores)[each.kind]
+    def _timed(self, benchmark: Wanted, group: _Group) -> MicroBenchmark:
+        running, kind = ready(benchmark, group.comm), benchmark.kind
+        timing = measure_together({kind: running.call}, running.clock, _WAIT_S, group.cores)[kind]
         return MicroBenchmark(
-            kind=each.kind,
-            ranks=len(each.members),
-            nodes=each.nodes,
-            bytes=each.bytes,
-            neighbours=each.neighbours,
+            kind=kind,
+            ranks=len(benchmark.members),
+            nodes=benchmark.nodes,
+            bytes=benchmark.bytes,
+            neighbours=benchmark.neighbours,
             time_s=running.per_call * max(timing.time_s, float(np.finfo(float).tiny)),
             noise=timing.noise,
-            is_oversubscribed=self.nodes.is_oversubscribed(each.members),
+            is_oversubscribed=self.nodes.is_oversubscribed(benchmark.members),
             measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
             version=VERSION,
         )
@@ -196,35 +208,6 @@ def compile_alone(comm: Any) -> None:
             triad(a, b, c, 0.0)
             chains(8, 0.5)
         comm.Barrier()
-
-
-@dataclass
-class _Keeper:
-    """Where rank 0 keeps micro-benchmarks: a line of the journal each, and at the end the profile."""
-
-    path: Path
-    before: Profile
-    taken_over: Measurements
-    append: Callable[[str, Mapping[str, Any]], None]
-
-    def keep(self, measured: MicroBenchmark) -> None:
-        self.append("microbenchmark", dataclasses.asdict(measured))
-
-    def save(self, measured: list[MicroBenchmark]) -> Profile:
-        profile = self.taken_over.into(self.before).with_microbenchmarks(measured)
-        profile.save(self.path)
-        journal_path(self.path).unlink(missing_ok=True)
-        return profile
-
-
-@contextmanager
-def _keeper(path: Path, machine: Machine) -> Iterator[_Keeper]:
-    storage.ensure_writable(path.parent)
-    with storage.exclusive(path.with_suffix(".lock")):
-        before = Profile.load_own(path, machine) if path.exists() else Profile(machine, ())
-        taken_over = read_journal(journal_path(path))
-        with lines(journal_path(path)) as append:
-            yield _Keeper(path, before, taken_over, append)
 
 
 def journal_path(path: Path) -> Path:

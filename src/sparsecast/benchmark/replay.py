@@ -59,7 +59,7 @@ def replay(
     made = training.machine.made
     if made:
         raise ProfileError(
-            f"profile '{training.machine.name}' to score models on: nobody measured it; expected measured "
+            f"profile '{training.machine.name}' to score models on: it was not measured; expected measured "
             f"times; name {made.like}, which it is like"
         )
     scored = _scored(training)

@@ -61,7 +61,7 @@ ProfileOption = Annotated[
     typer.Option(
         metavar="NAME|PATH",
         autocompletion=completing.profiles,
-        help="Forecast for this machine instead of the one at hand.",
+        help="Profile of the machine to forecast for; this machine's by default.",
     ),
 ]
 ThreadsOption = Annotated[int | None, typer.Option(help="Threads; all of the machine's by default.")]
@@ -118,6 +118,10 @@ MeterCommandOption = Annotated[
 PowerModelOption = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="A JSON file of power, where no joules were measured."),
+]
+EnergyModelOption = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="The model that forecasts joules, where Records have some."),
 ]
 ForecastDeviceOption = Annotated[
     str | None,
@@ -189,7 +193,7 @@ def refuse_unwritable(path: Path) -> None:
 def refuse_figure(path: Path | None) -> None:
     """Raise if a figure that is asked for cannot be drawn, before anything is measured for it."""
     if path is not None:
-        from sparsecast.reports.figures import refuse_undrawable
+        from sparsecast.reports.charts.chart import refuse_undrawable
 
         refuse_unwritable(path)
         refuse_undrawable(path)

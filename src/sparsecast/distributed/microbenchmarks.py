@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,6 @@ from sparsecast.distributed.nodes import Nodes
 from sparsecast.distributed.timing import SeparatedClock, TogetherClock
 from sparsecast.machines.machine import Machine
 from sparsecast.measuring.timing import Call
-from sparsecast.records import MicroBenchmark
 
 #: Bytes of the smallest message, the factor from one size to the next, and the largest.
 _LEAST_BYTES, _FACTOR, _MOST_BYTES = 8, 4, 32 << 20
@@ -67,13 +66,8 @@ class Wanted:
 
     @property
     def key(self) -> tuple[str, int, int, int, int | None]:
-        """What tells it from the others, as in a profile."""
+        """As that of the MicroBenchmark."""
         return self.kind, len(self.members), self.nodes, self.bytes, self.neighbours
-
-
-def key_of(found: MicroBenchmark) -> tuple[str, int, int, int, int | None]:
-    """Return the key of what was measured."""
-    return found.kind, found.ranks, found.nodes, found.bytes, found.neighbours
 
 
 def wanted(nodes: Nodes, machine: Machine) -> list[Wanted]:
@@ -248,8 +242,3 @@ _READY: dict[str, Callable[[Wanted, Any], Running]] = {
     "bcast": _bcast,
     "neighbour exchange": _neighbour_exchange,
 }
-
-
-def unmeasured(every: Sequence[Wanted], done: set[tuple[str, int, int, int, int | None]]) -> list[int]:
-    """Return the places of those that are not done."""
-    return [place for place, each in enumerate(every) if each.key not in done]

@@ -5,7 +5,6 @@ A communicator is one of mpi4py, which is imported when `world` is called: impor
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import os
 import sys
@@ -139,19 +138,16 @@ def in_step(comm: Any, work: Callable[[], T]) -> T:
         done = work()
     except InputError as error:
         refused = error
-    failed = np.zeros(1, dtype=np.int64)
-    comm.Allreduce(np.array([refused is not None], dtype=np.int64), failed)
-    if failed[0]:
-        reasons = gathered_texts(comm, str(refused) if refused else "")
-        rank = next(rank for rank, reason in enumerate(reasons) if reason)
-        several = "s" if failed[0] > 2 else ""
-        others = f" (and {failed[0] - 1} other rank{several})" if failed[0] > 1 else ""
-        raise RanksError(f"rank {rank}{others}: {reasons[rank]}") from refused
+    reasons = gathered_texts(comm, str(refused) if refused else "")
+    refusing = [rank for rank, reason in enumerate(reasons) if reason]
+    if refusing:
+        others = f" (and {len(refusing) - 1} more)" if len(refusing) > 1 else ""
+        raise RanksError(f"rank {refusing[0]}{others}: {reasons[refusing[0]]}") from refused
     return done
 
 
 def agree(comm: Any, known: Mapping[str, str], remedies: Mapping[str, str]) -> None:
-    """Compare by a checksum what all ranks have to know alike.
+    """Compare what all ranks have to know alike.
 
     Parameters
     ----------
@@ -167,15 +163,13 @@ def agree(comm: Any, known: Mapping[str, str], remedies: Mapping[str, str]) -> N
         On all ranks, if a rank knows something else than rank 0.
     """
     for name, value in known.items():
-        own = np.frombuffer(hashlib.sha256(value.encode()).digest(), dtype=np.uint8).copy()
-        all_ = np.empty((comm.size, len(own)), dtype=np.uint8)
-        comm.Allgather(own, all_)
-        differing = np.flatnonzero(np.any(all_ != all_[0], axis=1))
-        if len(differing):
-            texts, rank = gathered_texts(comm, value[:_SHOWN_CHARACTERS]), int(differing[0])
-            raise RanksError(
-                f"rank {rank} has {name} {texts[rank]}: expected {texts[0]}, as rank 0 has; {remedies[name]}"
-            )
+        texts = gathered_texts(comm, value)
+        for rank, text in enumerate(texts):
+            if text != texts[0]:
+                shown, expected = text[:_SHOWN_CHARACTERS], texts[0][:_SHOWN_CHARACTERS]
+                raise RanksError(
+                    f"rank {rank} has {name} {shown}: expected {expected}, as rank 0 has; {remedies[name]}"
+                )
 
 
 def gathered_texts(comm: Any, text: str) -> list[str]:

@@ -144,8 +144,9 @@ class Made:
         return time_s * math.exp(low), time_s * math.exp(high)
 
     def sentence(self, name: str) -> str:
-        """Return in words that nobody measured the machine of this name."""
+        """Return in words that the machine of this name was not measured."""
         return (
-            f"{name} is from a data sheet, like {self.like}: nobody measured it. The model sparsecast gives "
-            f"intervals that hold what {self.left_out} measured machines, each left out once, were off by"
+            f"{name} is estimated from a data sheet, like {self.like}: it was not measured. The model "
+            f"sparsecast gives intervals that contain the errors for {self.left_out} measured machines, each "
+            f"left out once"
         )

@@ -144,7 +144,7 @@ class Profile(Tabular):
     def with_microbenchmarks(self, microbenchmarks: Iterable[MicroBenchmark]) -> Profile:
         """Return a Profile with these added; a new one replaces the old one of the same thing."""
         every = (*self.microbenchmarks, *microbenchmarks)
-        merged = {(m.kind, m.ranks, m.nodes, m.bytes, m.neighbours): m for m in every}
+        merged = {point.key: point for point in every}
         return dataclasses.replace(self, microbenchmarks=tuple(merged.values()))
 
     def save(self, path: Path | None = None, *, is_packed: bool = False) -> Path:

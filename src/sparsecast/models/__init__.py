@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sparsecast.errors import InputError
 from sparsecast.models.model import Model
 from sparsecast.system.registry import Registry
 
@@ -14,6 +15,7 @@ MODELS: Registry[type[Model]] = Registry(
             "clusters",
             "model",
             "forecaster",
+            "intervals",
             "state",
             "work",
             "conversion",
@@ -31,5 +33,27 @@ MODELS: Registry[type[Model]] = Registry(
     separator="-",
 )
 
-#: The model that forecasts where none is named.
-DEFAULT_MODEL = "sparsecast"
+#: The model of each quantity that forecasts where none is named.
+DEFAULT_MODELS = {"time": "sparsecast", "energy": "power"}
+DEFAULT_MODEL = DEFAULT_MODELS["time"]
+
+
+def model_for(quantity: str, name: str | None = None) -> str:
+    """Return the name of the model that forecasts a quantity, the default without one.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such model.
+    InputError
+        If it forecasts something else.
+    """
+    if name is None:
+        return DEFAULT_MODELS[quantity]
+    forecast = MODELS.get(name).quantity
+    if forecast != quantity:
+        option = {"time": "--model", "energy": "--energy-model"}[forecast]
+        raise InputError(
+            f"model '{name}' forecasts {forecast}: expected a model of {quantity}; name it by {option}"
+        )
+    return name

@@ -14,13 +14,11 @@ from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
 from sparsecast.machines.machine import Machine
 from sparsecast.models.conversion import ConversionCost
+from sparsecast.models.intervals import Interval
 from sparsecast.records import Candidate, Estimate, Forecast
 
 #: What is forecast: the term that each quantity has among the terms of a forecast, and that Records measure.
 QUANTITIES = {"time": "time_s", "energy": "energy_j"}
-
-#: The low and high end of an interval; None where too little is known for one.
-Interval = tuple[float | None, float | None]
 
 
 class Forecaster(ABC):

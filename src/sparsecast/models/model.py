@@ -4,32 +4,18 @@ from __future__ import annotations
 
 import inspect
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self, get_type_hints
-
-import numpy as np
 
 from sparsecast.errors import DeviceError, ProfileError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.models.conversion import ConversionCost
-from sparsecast.models.forecaster import QUANTITIES, Forecaster, Interval, has_predicted_size
+from sparsecast.models.forecaster import QUANTITIES, Forecaster, has_predicted_size
+from sparsecast.models.intervals import INTERVAL_FOLDS, Interval, prediction_interval
 from sparsecast.models.state import from_plain, to_plain
 from sparsecast.models.training import TrainingSet
 from sparsecast.records import PUBLISHED_SUITE, Candidate, Record
-
-#: Probability that an interval is meant to hold the measurement with, from the ratios measured / forecast on
-#: matrices held out of the fit.
-INTERVAL_SHARE = 0.9
-
-#: Parts of the groups of published matrices that are left out in turn to learn the size of the errors.
-INTERVAL_FOLDS = 5
-
-#: From so many ratios on, an interval ends at two of them; fewer do not say where a twentieth lies beyond.
-LEAST_RANKED = 39
-
-#: An interval that is wider says no more: two disturbed ratios would make one from 1e-38 to 1e35 seconds.
-WIDEST = 1000.0
 
 #: Suite that no model is fitted to: it tells the size of the errors.
 HELD_OUT_SUITE = "gallery"
@@ -110,7 +96,9 @@ class Model(Forecaster):
             raise self.insufficient(used)
         self.conversion_ = ConversionCost.fitted(warm)
         self.ratios_ = {
-            label: prediction_interval(found) for label, found in self._ratios(used).items() if len(found) > 1
+            label: prediction_interval(ratios)
+            for label, ratios in self._ratios(used).items()
+            if len(ratios) > 1
         }
         return self
 
@@ -192,17 +180,15 @@ class Model(Forecaster):
         published = used.where(lambda record: record.suite == PUBLISHED_SUITE)
         if not published.records:
             return self._held_out_ratios(used.where(lambda record: record.suite == HELD_OUT_SUITE))
-        groups = published.groups()
-        found: dict[str, list[float]] = {}
-        for first in range(min(INTERVAL_FOLDS, len(groups))):
-            part = groups[first::INTERVAL_FOLDS]
+        ratios_of: dict[str, list[float]] = {}
+        for rest, left_out in published.parts_left_out(INTERVAL_FOLDS):
             other = type(self)(**self.settings())
             other.machine_, other.device_ = self.machine_, self.device_
-            other._fit(published.of_groups(set(groups) - set(part)))
+            other._fit(rest)
             other._establish()
-            for label, ratios in other._held_out_ratios(published.of_groups(part)).items():
-                found.setdefault(label, []).extend(ratios)
-        return found
+            for label, ratios in other._held_out_ratios(left_out).items():
+                ratios_of.setdefault(label, []).extend(ratios)
+        return ratios_of
 
     def _held_out_ratios(self, held_out: TrainingSet) -> dict[str, list[float]]:
         ratios: dict[str, list[float]] = {}
@@ -242,24 +228,3 @@ class Model(Forecaster):
 
     def _establish(self) -> None:
         """Find what follows from what is stored: of models that need more than that."""
-
-
-def prediction_interval(ratios: Sequence[float]) -> tuple[float, float]:
-    """Return the interval that holds the next ratio with probability INTERVAL_SHARE.
-
-    From LEAST_RANKED ratios on it ends at two of them: one more is below the k-th smallest of n with
-    probability k / (n + 1), however they scatter. Fewer ratios are taken for factors whose logarithms are
-    normally distributed. The interval is then that of one more observation by Student's distribution:
-    mean -+ t s sqrt(1 + 1/n), and a factor of WIDEST to each side at most.
-    """
-    from scipy.special import stdtrit
-
-    count = len(ratios)
-    if count >= LEAST_RANKED:
-        ordered, beyond = sorted(ratios), int(round((count + 1) * (1 - INTERVAL_SHARE) / 2, 6))
-        return ordered[beyond - 1], ordered[count - beyond]
-    logarithms = np.log(ratios)
-    t = stdtrit(count - 1, (1 + INTERVAL_SHARE) / 2)
-    half = min(t * logarithms.std(ddof=1) * np.sqrt(1 + 1 / count), np.log(WIDEST))
-    middle = logarithms.mean()
-    return float(np.exp(middle - half)), float(np.exp(middle + half))

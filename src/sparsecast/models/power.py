@@ -23,7 +23,8 @@ from sparsecast.features.structure import Structure
 from sparsecast.models import MODELS
 from sparsecast.models.fitting import Floats, fitted_costs
 from sparsecast.models.forest import Forest
-from sparsecast.models.model import Model, prediction_interval
+from sparsecast.models.intervals import Interval, interval_of_product, prediction_interval
+from sparsecast.models.model import Model
 from sparsecast.models.published_trees import of_matrix
 from sparsecast.models.sparsecast import SparsecastModel
 from sparsecast.models.sparsecast import of_matrix as of_own_matrix
@@ -140,18 +141,14 @@ class PowerModel(Model):
 
     def _ends(self, known: TrainingSet) -> tuple[float, float] | None:
         """Return the ends of measured over forecast power of groups left out, at measured times."""
-        groups, ratios = known.groups(), []
-        if len(groups) < 2:
-            return None
-        for first in range(min(_FOLDS, len(groups))):
-            out = set(groups[first::_FOLDS])
-            rest = known.of_groups(set(groups) - out)
+        ratios = []
+        for rest, left_out in known.parts_left_out(_FOLDS):
             if len(rest.records) < LEAST_RECORDS:
                 continue
             other = type(self)()
             other.machine_, other.device_, other.time_ = self.machine_, self.device_, self.time_
             other._learn(rest)
-            for record in known.of_groups(out).records:
+            for record in left_out.records:
                 if record.energy_j is not None and other.serves(record.candidate):
                     blocks = RowBlocks.of(known.structure(record))
                     time_s = np.array([record.time_s])
@@ -193,19 +190,13 @@ class PowerModel(Model):
         watts = found.pop("watts")
         return {**{name: value * time_s for name, value in found.items()}, "energy_j": watts * time_s}
 
-    def interval(
-        self, candidate: Candidate, value: float, matrix: Structure
-    ) -> tuple[float | None, float | None]:
+    def interval(self, candidate: Candidate, value: float, matrix: Structure) -> Interval:
         """Return the low and high end of a forecast; None where too little was left out, or of the time."""
         time_s = float(self.time_.values(candidate, RowBlocks.of(matrix))[0])
         low_s, high_s = self.time_.interval(candidate, time_s, matrix)
         if self.ends_ is None or low_s is None or high_s is None:
             return None, None
-        below, above = (
-            np.hypot(*np.log([power, end_s / time_s]))
-            for power, end_s in zip(self.ends_, (low_s, high_s), strict=True)
-        )
-        return value * float(np.exp(-below)), value * float(np.exp(above))
+        return interval_of_product(value, self.ends_, (low_s / time_s, high_s / time_s))
 
     def _ratios(self, used: TrainingSet) -> dict[str, list[float]]:
         return {}  # it learns from what others hold out: `ends_` is for its intervals

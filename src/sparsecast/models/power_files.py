@@ -19,7 +19,8 @@ from sparsecast.errors import ProfileError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.models.fitting import Floats
-from sparsecast.models.forecaster import AdjustedForecaster, Forecaster, Interval
+from sparsecast.models.forecaster import AdjustedForecaster, Forecaster
+from sparsecast.models.intervals import Interval
 from sparsecast.models.power import IDLE
 from sparsecast.models.work import ProductWork
 from sparsecast.records import Candidate

@@ -18,8 +18,15 @@ from numpy.typing import NDArray
 from sparsecast.errors import ProfileError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
-from sparsecast.models.forecaster import AdjustedForecaster, Forecaster, Interval
-from sparsecast.models.model import INTERVAL_FOLDS, LEAST_RANKED, Model, prediction_interval
+from sparsecast.models.forecaster import AdjustedForecaster, Forecaster
+from sparsecast.models.intervals import (
+    INTERVAL_FOLDS,
+    LEAST_RANKED,
+    Interval,
+    half_width,
+    prediction_interval,
+)
+from sparsecast.models.model import Model
 from sparsecast.models.training import TrainingSet
 from sparsecast.records import Candidate, Estimate, Record
 
@@ -102,12 +109,10 @@ class Correction:
 
     def _corrected(self, found: Estimate, csr_factor: float) -> Estimate:
         value = found.value * csr_factor ** self.share(found.candidate.format)
-        low, high = self.interval(found.candidate, value, half_width(found.value, found.low, found.high))
+        low, high = self.interval(found.candidate, value, half_width(found.low, found.high))
         return replace(found, value=value, low=low, high=high)
 
-    def interval(
-        self, candidate: Candidate, value: float, half: float | None
-    ) -> tuple[float | None, float | None]:
+    def interval(self, candidate: Candidate, value: float, half: float | None) -> Interval:
         """Return the ends of a corrected forecast, for half the width of the model's own interval."""
         ends = self.width(candidate.format)
         if half is None or ends is None:
@@ -181,7 +186,7 @@ class ProbedForecaster(AdjustedForecaster):
                 return None, None
             return value / (1 + record.noise), value * (1 + record.noise)
         own = value / self.factor(candidate.format)
-        half = half_width(own, *self._model.interval(candidate, own, matrix))
+        half = half_width(*self._model.interval(candidate, own, matrix))
         return self._correction.interval(candidate, value, half)
 
     def basis(self, candidate: Candidate) -> str:
@@ -190,26 +195,18 @@ class ProbedForecaster(AdjustedForecaster):
         return "measured" if record is not None and record.candidate == candidate else "corrected"
 
 
-def half_width(value: float, low: float | None, high: float | None) -> float | None:
-    """Return half the width of an interval, of logarithms; None without one that has a width."""
-    if low is None or high is None or not 0 < low < high:
-        return None
-    return math.log(high / low) / 2
-
-
 def _left_out(model: Model, training: TrainingSet) -> list[_Left]:
     """Return the errors on matrices with CSR and other formats, each by a fit without its group."""
     used = model.used(training).having(model.groups)
-    groups, found = used.groups(), []
-    for first in range(min(INTERVAL_FOLDS, len(groups))):
-        part = set(groups[first::INTERVAL_FOLDS])
+    errors = []
+    for rest, left_out in used.parts_left_out(INTERVAL_FOLDS):
         other = type(model)(**model.settings())
         try:
-            other.fit(used.of_groups(set(groups) - part))
+            other.fit(rest)
         except ProfileError:
             continue  # the other parts may suffice without theirs
-        found += _errors(other, used.of_groups(part))
-    return found
+        errors += _errors(other, left_out)
+    return errors
 
 
 def _errors(model: Model, left: TrainingSet) -> list[_Left]:
@@ -225,7 +222,7 @@ def _errors(model: Model, left: TrainingSet) -> list[_Left]:
         of_csr = next((errors[each] for each in errors if each.format == PROBED), None)
         if of_csr is not None:
             found += [
-                _Left(name, of_csr, errors[each.candidate], half_width(each.value, each.low, each.high))
+                _Left(name, of_csr, errors[each.candidate], half_width(each.low, each.high))
                 for each in estimates
                 if (name := each.candidate.format) != PROBED
             ]

@@ -27,8 +27,8 @@ from sparsecast.features.structure import Structure
 from sparsecast.features.sweep import X_LINE_COLUMNS
 from sparsecast.models.data_sheets import shortest
 from sparsecast.models.forest import Floats, Forest
+from sparsecast.models.intervals import prediction_interval
 from sparsecast.models.linear import WorkCosts
-from sparsecast.models.model import prediction_interval
 from sparsecast.models.training import TrainingSet
 from sparsecast.models.work import CountedWork, ProductWork
 from sparsecast.records import Candidate

@@ -29,15 +29,13 @@ from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
 from sparsecast.models import MODELS
 from sparsecast.models.forest import Floats, Forest
+from sparsecast.models.intervals import INTERVAL_FOLDS, Interval, conformal_bound
 from sparsecast.models.linear import WorkCosts
-from sparsecast.models.model import INTERVAL_SHARE, Model
+from sparsecast.models.model import Model
 from sparsecast.models.published_trees import PublishedTrees
 from sparsecast.models.training import TrainingSet
 from sparsecast.models.work import CountedWork
 from sparsecast.records import Candidate
-
-#: Parts into which the groups of matrices are split for the intervals.
-_FOLDS = 5
 
 #: As many of the known matrices tell how far a new one is from them.
 _NEIGHBOURS = 3
@@ -244,9 +242,7 @@ class SparsecastModel(Model):
         self.learned_ = self._learn(samples, np.ones(len(samples.log_time), dtype=bool))
         if self.learned_ is None:
             raise self.insufficient(training)
-        scores = np.sort(self._scores_left_out(samples))
-        rank = min(int(np.ceil(INTERVAL_SHARE * (len(scores) + 1))), len(scores)) - 1
-        self.width_ = float(scores[rank]) if len(scores) else None
+        self.width_ = conformal_bound(self._scores_left_out(samples))
 
     def _learn(self, samples: _Samples, chosen: NDArray[np.bool_]) -> _Learned | None:
         return _Learned.of(partial(self.physics_class.fitted, self.machine_), samples, chosen)
@@ -255,8 +251,8 @@ class SparsecastModel(Model):
         """Return the scores of groups of matrices, each by what was learned without it."""
         groups = list(dict.fromkeys(samples.group.tolist()))
         scores = []
-        for first in range(min(_FOLDS, len(groups))):
-            is_out = np.isin(samples.group, groups[first::_FOLDS])
+        for first in range(min(INTERVAL_FOLDS, len(groups))):
+            is_out = np.isin(samples.group, groups[first::INTERVAL_FOLDS])
             learned = self._learn(samples, ~is_out)
             if learned is not None:
                 scores.append(learned.scores(samples, is_out))
@@ -313,15 +309,13 @@ class SparsecastModel(Model):
             factors |= dict(zip(missing, np.exp(corrections).tolist(), strict=True))
         return [factors[each] for each in candidates]
 
-    def interval(
-        self, candidate: Candidate, value: float, matrix: Structure
-    ) -> tuple[float | None, float | None]:
+    def interval(self, candidate: Candidate, value: float, matrix: Structure) -> Interval:
         """Return the low and high end of a forecast; farther apart the farther all known matrices are."""
         return self.intervals([candidate], [value], matrix)[0]
 
     def intervals(
         self, candidates: Sequence[Candidate], values: Sequence[float], matrix: Structure
-    ) -> list[tuple[float | None, float | None]]:
+    ) -> list[Interval]:
         """Return the intervals of several Candidates: the known matrices are looked through once."""
         if self.published_:
             return [self.published_.interval(*each) for each in zip(candidates, values, strict=True)]

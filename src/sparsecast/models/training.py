@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -53,6 +53,13 @@ class TrainingSet:
     def of_groups(self, chosen: Collection[str]) -> TrainingSet:
         """Return the Records of the matrices of some groups."""
         return self.where(lambda record: self.group(record) in chosen)
+
+    def parts_left_out(self, parts: int) -> Iterator[tuple[TrainingSet, TrainingSet]]:
+        """Yield the Records without a part of the groups, and those of that part, for each part in turn."""
+        groups = self.groups()
+        for first in range(min(parts, len(groups))):
+            left_out = set(groups[first::parts])
+            yield self.of_groups(set(groups) - left_out), self.of_groups(left_out)
 
     def where(self, chosen: Callable[[Record], bool]) -> TrainingSet:
         """Return the part of the Records for which `chosen` holds."""

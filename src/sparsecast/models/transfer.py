@@ -26,9 +26,10 @@ import numpy as np
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.models.fitting import Floats
-from sparsecast.models.forecaster import AdjustedForecaster, Forecaster, Interval
+from sparsecast.models.forecaster import AdjustedForecaster, Forecaster
+from sparsecast.models.intervals import LEAST_RANKED, Interval, conformal_bound
 from sparsecast.models.linear import LinearModel
-from sparsecast.models.model import HELD_OUT_SUITE, INTERVAL_SHARE, LEAST_RANKED
+from sparsecast.models.model import HELD_OUT_SUITE
 from sparsecast.models.training import TrainingSet
 from sparsecast.models.work import capacity
 from sparsecast.records import VALUE_BYTES, Candidate, Record
@@ -201,7 +202,7 @@ def widening(transfer: Transfer, training: TrainingSet, others: Iterable[Record]
     """Return the factor that nine tenths of the transfers, tried on the Records of `others`, were within.
 
     Tried are those from the setting of `training` that change at least what `transfer` changes. The factor is
-    conformal: the next error is below the k-th smallest of n with probability k / (n + 1).
+    conformal (`conformal_bound`).
 
     Returns
     -------
@@ -216,10 +217,8 @@ def widening(transfer: Transfer, training: TrainingSet, others: Iterable[Record]
         if transfer.source.changes(setting) >= transfer.source.changes(transfer.asked):
             tried = Transfer.to(setting, transfer.physics, training)
             errors += np.abs(transfer_errors(tried, training, records)).tolist()
-    if len(errors) < LEAST_RANKED:
-        return None
-    rank = math.ceil(INTERVAL_SHARE * (len(errors) + 1))
-    return math.exp(sorted(errors)[rank - 1])
+    bound = conformal_bound(errors)
+    return None if bound is None or len(errors) < LEAST_RANKED else math.exp(bound)
 
 
 class TransferredForecaster(AdjustedForecaster):

@@ -12,17 +12,33 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
 
 from sparsecast.devices.target import Target
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import PROCESSOR, Machine
 from sparsecast.models.clusters.cluster_model import ClusterForecast
+from sparsecast.models.intervals import interval_of_product
 from sparsecast.models.power import IDLE
 from sparsecast.models.work import ProductWork
 
 #: Kinds of work that a node's share has in proportion to it, once the caches have had their part.
 _SHARED = "bytes beyond"
+
+
+@runtime_checkable
+class PricesWork(Protocol):
+    """A fitted model of energy that tells joules by kinds of work, so that they can be added up over nodes.
+
+    Attributes
+    ----------
+    joules_, ends_
+        As `joules` and `ends` of ClusterPower.
+    """
+
+    joules_: dict[str, float]
+    ends_: tuple[float, float] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +71,9 @@ class ClusterPower:
         joules = sum(cost * work[kind] for kind, cost in self.joules.items() if kind in work)
         if self.ends is None or found.low_s is None or found.high_s is None:
             return replace(found, energy_j=joules)
-        below, above = (
-            math.hypot(math.log(power), math.log(end_s / found.time_s))
-            for power, end_s in zip(self.ends, (found.low_s, found.high_s), strict=True)
-        )
-        ends = joules * math.exp(-below), joules * math.exp(above)
-        return replace(found, energy_j=joules, energy_low_j=ends[0], energy_high_j=ends[1])
+        time_ends = found.low_s / found.time_s, found.high_s / found.time_s
+        low_j, high_j = interval_of_product(joules, self.ends, time_ends)
+        return replace(found, energy_j=joules, energy_low_j=low_j, energy_high_j=high_j)
 
     def _work(self, target: Target, format_name: str, structure: Structure) -> dict[str, float]:
         blocks = RowBlocks.of(structure)

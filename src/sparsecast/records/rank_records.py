@@ -84,6 +84,11 @@ class MicroBenchmark:
     version: str
 
     @property
+    def key(self) -> tuple[str, int, int, int, int | None]:
+        """What tells it from others: a new one of the same key replaces it."""
+        return self.kind, self.ranks, self.nodes, self.bytes, self.neighbours
+
+    @property
     def impossible(self) -> dict[str, float]:
         """Figures that nobody can have measured, by name."""
         return {} if 0 < self.time_s < inf else {"time_s": self.time_s}

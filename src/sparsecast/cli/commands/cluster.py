@@ -53,10 +53,12 @@ def cluster(
     ] = None,
     objective: options.ObjectiveOption = "time",
     power_model: options.PowerModelOption = None,
+    energy_model: options.EnergyModelOption = None,
 ) -> Output:
     """Forecast one product on many ranks: which algorithm, format, partition and how many ranks."""
     from sparsecast import api
-    from sparsecast.reports import cluster_reports
+    from sparsecast.reports.charts.chart import render
+    from sparsecast.reports.charts.scaling import scaling
     from sparsecast.results.cluster import DOCUMENTS
 
     counts = _numbers(ranks)
@@ -72,13 +74,13 @@ def cluster(
         price=price,
         model=model,
         power_model=options.power_file(power_model),
+        energy_model=energy_model,
         objective=objective,
     )
     answer = dataclasses.replace(answer, name=name)
 
     def draw(path: Path) -> None:
-        lines = cluster_reports.scalings(answer.choices)
-        cluster_reports.draw(lines, f"{name} on {answer.profile}", path)
+        render(scaling(answer.choices), f"{name} on {answer.profile}", path)
 
     return Output(DOCUMENTS["cluster"], answer, [answer.table(), *answer.sentences()], answer.notes, draw)
 

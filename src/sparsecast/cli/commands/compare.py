@@ -22,7 +22,7 @@ def compare(
     ],
     machines: Annotated[
         str | None,
-        typer.Option(metavar="NAME|PATH[,NAME|PATH]", help="Profiles to compare; all at hand by default."),
+        typer.Option(metavar="NAME|PATH[,NAME|PATH]", help="Profiles to compare; all by default."),
     ] = None,
     products: Annotated[int, typer.Option(min=1, help="Products that will be done.")] = 1000,
     price: Annotated[
@@ -38,7 +38,8 @@ def compare(
 ) -> Output:
     """Forecast products on several machines: time, energy and price side by side."""
     from sparsecast import api
-    from sparsecast.reports import comparison_reports
+    from sparsecast.reports.charts import intervals
+    from sparsecast.reports.charts.chart import render
     from sparsecast.reports.pages import rendering
     from sparsecast.reports.pages.comparison_page import MachineReport, comparison_page
     from sparsecast.reports.progress import counted_bar
@@ -69,6 +70,7 @@ def compare(
     title = f"Forecast of {counted(products, 'product')}, the fastest machine first"
 
     def draw(path: Path) -> None:
-        comparison_reports.draw(rows, f"{counted(products, 'product')}, forecast", path)
+        rows_of = {row.matrix: intervals.machine_rows(rows, row.matrix) for row in rows}
+        render(intervals.times(rows_of, counted(products, "product")), "Forecast on each machine", path)
 
     return Output(DOCUMENTS["compare"], comparison, [comparison.table(title)], draw=draw)

@@ -44,7 +44,8 @@ def cost(
 ) -> Output:
     """Forecast time and energy of a whole run before it starts, loop by loop."""
     from sparsecast import api
-    from sparsecast.reports import cost_figures
+    from sparsecast.reports.charts.chart import render
+    from sparsecast.reports.charts.shares import shares
     from sparsecast.reports.progress import counted_bar
     from sparsecast.results.application import DOCUMENTS, CostReport
 
@@ -71,7 +72,7 @@ def cost(
     def draw(path: Path) -> None:
         title = f"{application} on {problem.name}: {cost.iterations.expected:,} iterations expected"
         done = "" if run is None else f", {run.iterations:,} done"
-        cost_figures.draw_cost(cost_figures.loop_shares(cost, run), title + done, path)
+        render(shares(cost, run), title + done, path)
 
     notes = (*(f"{problem.name} {note}." for note in problem.notes), *question.application.notes)
     shown = [report.table(), *report.sentences()]

@@ -50,7 +50,9 @@ def evaluate(
         _refuse_beside_ranks(replay, {**unused, "--figure": figure})
         return _of_ranks(profile)
     from sparsecast import api
-    from sparsecast.reports import evaluation_figures, row_files
+    from sparsecast.reports import row_files
+    from sparsecast.reports.charts.chart import render
+    from sparsecast.reports.charts.scores import agreements
     from sparsecast.reports.progress import counted_bar, timed_bar
     from sparsecast.results.evaluation import DOCUMENTS
     from sparsecast.system.tabular import lines_of
@@ -88,7 +90,7 @@ def evaluate(
     def draw(path: Path) -> None:
         if result.rows:
             title = f"Forecast against measurement: {result.profile}"
-            evaluation_figures.draw_forecasts(evaluation_figures.forecast_panels(result), title, path)
+            render(agreements(result), title, path)
 
     shown: list[Any] = [result.table(), result.choices()] if result.models else []
     shown += [result.worst_sentence(), result.repeats_sentence()]

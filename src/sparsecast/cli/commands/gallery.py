@@ -25,10 +25,11 @@ def gallery(
     from sparsecast.system.tabular import Column
 
     if draw:
-        from sparsecast.reports.gallery_figure import draw_gallery
+        from sparsecast.reports.charts.chart import render
+        from sparsecast.reports.charts.patterns import gallery_patterns
 
         options.refuse_figure(out)
-        draw_gallery(out)
+        render(gallery_patterns(), "The gallery", out)
         return Output(DOCUMENTS["gallery --draw"], {"figure": str(out)}, [f"{out} shows the gallery."])
     listed = api.gallery_matrices()
     columns = tuple(Column(name, columns=DOCUMENTS["gallery"][0].columns) for name in listed)

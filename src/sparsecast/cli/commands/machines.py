@@ -27,7 +27,8 @@ def _overview(
     if context.invoked_subcommand is not None:
         return None
     from sparsecast import api
-    from sparsecast.reports import machine_figures
+    from sparsecast.reports.charts import rooflines
+    from sparsecast.reports.charts.chart import render
     from sparsecast.results.machines import DOCUMENTS
 
     if profile is not None and figure is None:
@@ -37,7 +38,7 @@ def _overview(
 
     def draw(path: Path) -> None:
         drawn = api.profile(profile)
-        machine_figures.draw_machine(machine_figures.machine_picture(drawn), drawn.name, path)
+        render(rooflines.machine(drawn), drawn.name, path)
 
     return Output(DOCUMENTS["machines"], here, [here.table()], notes, draw)
 

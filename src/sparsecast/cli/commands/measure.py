@@ -86,7 +86,8 @@ def _names(text: str | None) -> list[str] | None:
 def _on_ranks(matrix: str, asked: dict[str, Any], keeps: bool) -> Output | None:
     """Measure on all ranks; rank 0 alone speaks."""
     from sparsecast import api
-    from sparsecast.reports import time_figures
+    from sparsecast.reports.charts import intervals
+    from sparsecast.reports.charts.chart import render
     from sparsecast.results.cluster import DOCUMENTS
 
     with api.on_ranks() as comm:
@@ -95,9 +96,9 @@ def _on_ranks(matrix: str, asked: dict[str, Any], keeps: bool) -> Output | None:
         return None
 
     def draw(path: Path) -> None:
-        rows = time_figures.rank_rows(done.measured, done.forecasts)
-        panel = time_figures.TimePanel(done.problem.name, rows)
-        time_figures.draw_times([panel], "Measured on ranks", "one product", path)
+        rows = intervals.rank_rows(done.measured, done.forecasts)
+        name = done.problem.name
+        render(intervals.times({name: rows}, "one product"), f"Measured on ranks: {name}", path)
 
     return Output(DOCUMENTS["measure --algorithm"], done, [done.table()], done.notes, draw)
 
@@ -138,7 +139,8 @@ def _alone(
 ) -> Output:
     from sparsecast import api
     from sparsecast.machines.machine import PROCESSOR
-    from sparsecast.reports import time_figures
+    from sparsecast.reports.charts import intervals
+    from sparsecast.reports.charts.chart import render
     from sparsecast.reports.progress import counted_bar
     from sparsecast.results.measurement import DOCUMENTS, Measurements
 
@@ -173,10 +175,9 @@ def _alone(
         notes.append(f"Energy is not measured: {why}")
 
     def draw(path: Path) -> None:
-        panel = time_figures.TimePanel(
-            api.machine_of(device).name, time_figures.measured_rows(records, forecasts)
-        )
-        time_figures.draw_times([panel], f"Measured: {problem.name}", "one product", path)
+        rows = intervals.measured_rows(records, forecasts)
+        title = f"Measured: {problem.name} on {api.machine_of(device).name}"
+        render(intervals.times({problem.name: rows}, "one product"), title, path)
 
     shown: list[Any] = [done.table()]
     if prediction is None:

@@ -33,7 +33,8 @@ def partition(
 ) -> Output:
     """Partition a matrix among ranks, and show what each stores and exchanges in a product."""
     from sparsecast import api
-    from sparsecast.reports import partition_figures
+    from sparsecast.reports.charts import patterns
+    from sparsecast.reports.charts.chart import render
     from sparsecast.results.columns import matrix_document
     from sparsecast.results.partitions import DOCUMENTS
 
@@ -52,8 +53,8 @@ def partition(
     title = f"{problem.name} on {counted(compared.distribution.ranks, 'rank')}"
 
     def draw(path: Path) -> None:
-        patterns = [partition_figures.pattern(problem.matrix, made.partition) for made in compared.partitions]
-        partition_figures.draw_patterns(patterns, title, path)
+        shown = [estimate.partition for estimate in compared.partitions]
+        render(patterns.partitions(problem.matrix, shown), title, path)
 
     table = compared.table(title, problem.matrix.dtype.itemsize)
     item = {

@@ -42,15 +42,17 @@ def plan(
     ] = False,
     objective: options.ObjectiveOption = "time",
     power_model: options.PowerModelOption = None,
+    energy_model: options.EnergyModelOption = None,
 ) -> Output:
     """Find the best formats of row blocks for a number of products, conversion included."""
     from sparsecast import api
-    from sparsecast.reports import plan_figures
+    from sparsecast.reports.charts import plans
+    from sparsecast.reports.charts.chart import render
     from sparsecast.results.columns import matrix_document
     from sparsecast.results.plan import DOCUMENTS
     from sparsecast.system.texts import counted
 
-    api.refuse_probe(probe, no_drift_correction, device)
+    api.refuse_probe(probe, not no_drift_correction, device)
     problem = read_matrix(matrix)
     profiles = profiles_for(problem, profile, threads, dtype, device)
     asked: dict[str, Any] = {"iterations": iterations, "threads": threads, "dtype": dtype, "model": model}
@@ -61,7 +63,8 @@ def plan(
         notes = dict.fromkeys(note for each in placements.placements for note in each.plan.notes)
     else:
         asked |= {"objective": objective, "power_model": options.power_file(power_model)}
-        asked |= {"as_met": no_drift_correction, "probe_s": probe, "as_printed": as_printed}
+        asked |= {"energy_model": energy_model, "drift_correction": not no_drift_correction}
+        asked |= {"probe_s": probe, "as_printed": as_printed}
         chosen, machine = api.plan(problem, *profiles, **asked, device=device), profiles[0].name
         notes = dict.fromkeys(chosen.notes)
     checked = api.check(problem, chosen, device=device) if check else None
@@ -74,8 +77,8 @@ def plan(
         shown.append(checked.table(chosen))
 
     def draw(path: Path) -> None:
-        picture = plan_figures.plan_picture(problem.matrix, chosen, checked, placements)
-        plan_figures.draw_plan(picture, f"Plan for {products}, on {machine}", path)
+        chart = plans.plan(problem.matrix, chosen, checked, placements)
+        render(chart, f"Plan for {products}, on {machine}", path)
 
     item = {"matrix": matrix_document(problem.name, problem.sampled_structure), "plan": chosen}
     item |= {"check": checked, "placements": placements}

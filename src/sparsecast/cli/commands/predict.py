@@ -32,39 +32,42 @@ def predict(
         ),
     ] = False,
     power_model: options.PowerModelOption = None,
+    energy_model: options.EnergyModelOption = None,
 ) -> Output:
     """Forecast the time of one product in every format that suits the matrix, from fastest to slowest."""
     from sparsecast import api
     from sparsecast.features.structure import Structure
-    from sparsecast.reports import time_figures
+    from sparsecast.reports.charts import intervals
+    from sparsecast.reports.charts.chart import render
     from sparsecast.results.columns import matrix_document
     from sparsecast.results.prediction import DOCUMENTS
 
     asked: dict[str, Any] = {"threads": threads, "dtype": dtype, "device": device}
+    how: dict[str, Any] = {"model": model, "drift_correction": not no_drift_correction}
+    how |= {"power_model": options.power_file(power_model), "energy_model": energy_model}
     probe_s = api.PROBE_S if probe else None
     if api.is_table(matrix):
-        api.refuse_probe(probe_s, no_drift_correction, device, has_matrix=False)
-        return _table(matrix, profile, asked, {"model": model, "as_met": no_drift_correction})
+        api.refuse_probe(probe_s, not no_drift_correction, device, has_matrix=False)
+        return _table(matrix, profile, asked, how)
     name, found = read_question(matrix)
-    api.refuse_probe(probe_s, no_drift_correction, device, has_matrix=not isinstance(found, Structure))
+    api.refuse_probe(probe_s, not no_drift_correction, device, has_matrix=not isinstance(found, Structure))
     chosen = profile_for(found, profile, **asked)
-    asked |= {"model": model, "power_model": options.power_file(power_model)}
     with shown_parts():
-        prediction = api.predict(found, chosen, **asked, as_met=no_drift_correction, probe_s=probe_s)
+        prediction = api.predict(found, chosen, **asked, **how, probe_s=probe_s)
     title = f"Forecast of y = A x: {name} on {prediction.profile}"
 
     def draw(path: Path) -> None:
-        rows = time_figures.forecast_rows(prediction)
-        panel = time_figures.TimePanel(f"by the {prediction.model} model", rows)
-        time_figures.draw_times([panel], title, "one product", path)
+        chart = intervals.times({name: intervals.forecast_rows(prediction)}, "one product")
+        render(chart, f"{title}, model {prediction.model}", path)
 
     item = {"matrix": matrix_document(name, prediction.structure), "prediction": prediction}
     return Output(DOCUMENTS["predict"], item, [prediction.table(title)], prediction.notes, draw)
 
 
-def _table(path: str, profile: str | None, asked: dict[str, Any], model: dict[str, Any]) -> Output:
+def _table(path: str, profile: str | None, asked: dict[str, Any], how: dict[str, Any]) -> Output:
     from sparsecast import api
-    from sparsecast.reports import time_figures
+    from sparsecast.reports.charts import intervals
+    from sparsecast.reports.charts.chart import render
     from sparsecast.reports.progress import counted_bar
     from sparsecast.results.prediction import DOCUMENTS, TableForecasts
 
@@ -72,17 +75,14 @@ def _table(path: str, profile: str | None, asked: dict[str, Any], model: dict[st
     chosen = profile_for(next(iter(structures.values())), profile, **asked)
     predictions = {}
     with counted_bar(options.screen(), "forecasting", len(structures)) as advance:
-        for name, prediction in api.predict_table(structures, chosen, **asked, **model):
+        for name, prediction in api.predict_table(structures, chosen, **asked, **how):
             predictions[name] = prediction
             advance()
     forecasts = TableForecasts(predictions, refused)
     table = forecasts.table()
 
     def draw(figure: Path) -> None:
-        panels = [
-            time_figures.TimePanel(name, time_figures.forecast_rows(prediction))
-            for name, prediction in predictions.items()
-        ]
-        time_figures.draw_times(panels, table.title, "one product", figure)
+        rows_of = {name: intervals.forecast_rows(own) for name, own in predictions.items()}
+        render(intervals.times(rows_of, "one product"), table.title, figure)
 
     return Output(DOCUMENTS["predict TABLE.csv"], forecasts, [table], forecasts.notes, draw)

@@ -20,7 +20,6 @@ from sparsecast.system.texts import counted
 if TYPE_CHECKING:
     from sparsecast.machines.profile import Profile
     from sparsecast.matrices.problem import Problem
-    from sparsecast.reports.pages.drawing import Draw
 
 
 @command("report", Panel.MEASUREMENTS)
@@ -47,7 +46,6 @@ def report(
 ) -> Output:
     """Write an HTML page about a matrix or a collection; no format is measured."""
     from sparsecast.reports.pages import rendering
-    from sparsecast.reports.pages.drawing import drawing
 
     rendering.refuse_undrawable()
     question: dict[str, Any] = {"iterations": iterations, "threads": threads, "dtype": dtype, "model": model}
@@ -55,21 +53,19 @@ def report(
     if models is not None and not is_collection:
         raise InputError(f"--models {models} for one matrix: expected a collection; name its --model")
     names = None if models is None or models == "all" else models.split(",")
-    with drawing() as draw:  # before all that takes its time, so that it is ready then
-        asked = _Asked(output, force, profile, question, names, draw)
-        return _of_collection(matrices, asked) if is_collection else _of_matrix(matrices[0], asked)
+    asked = _Asked(output, force, profile, question, names)
+    return _of_collection(matrices, asked) if is_collection else _of_matrix(matrices[0], asked)
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """The options, those of a forecast in `question`; and what draws charts."""
+    """The options, those of a forecast in `question`."""
 
     output: Path | None
     force: bool
     profile: str | None
     question: dict[str, Any]
     models: list[str] | None
-    draw: Draw
 
     def path(self, name: str) -> Path:
         """Return where the page goes that is named so by default."""
@@ -95,7 +91,7 @@ def _of_matrix(matrix: str, asked: _Asked) -> Output:
     chosen = asked.profile_of(problem)
     with shown_parts():
         report = api.matrix_report(problem, chosen, **asked.question)
-    written = rendering.write(matrix_page(report, asked.draw), path)
+    written = rendering.write(matrix_page(report), path)
     item = {"matrix": problem.name, "profile": chosen.name, "path": str(path), "bytes": written}
     shown = [f"{path}: {written / 1e6:.1f} MB; open it in a browser."]
     return Output(DOCUMENTS["report"], item, shown, report.prediction.notes)
@@ -125,14 +121,14 @@ def _of_collection(matrices: list[str], asked: _Asked) -> Output:
     reports = {}
     with counted_bar(options.screen(), "writing pages", len(problems)) as advance:
         for name, report in api.matrix_reports(problems, chosen, refused, **asked.question):
-            rendering.write(matrix_page(report, asked.draw), paths[name])
+            rendering.write(matrix_page(report), paths[name])
             reports[name] = report.released()
             advance()
     with counted_bar(options.screen(), "fitting", fits) as advance:
         scored: dict[str, Any] = {"model": asked.question["model"], "models": asked.models}
         collection = api.collection_report(matrices, reports, chosen, refused, **scored, on_fold=advance)
     links = {name: quote(f"{folder.name}/{paths[name].name}") for name in reports}
-    written = rendering.write(collection_page(collection, links, asked.draw), path)
+    written = rendering.write(collection_page(collection, links), path)
     unmeasured = collection.unmeasured
     pages = [
         {"matrix": name, "path": str(paths[name]), "measured": name not in unmeasured} for name in reports

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 def structure(matrix: options.MatrixArgument) -> Output:
     """Show what the models read of a matrix."""
     from sparsecast import api
-    from sparsecast.reports import structure_figures
+    from sparsecast.reports.charts import patterns
+    from sparsecast.reports.charts.chart import render
     from sparsecast.results.columns import matrix_document
     from sparsecast.results.structure import DOCUMENTS, structure_table
 
@@ -25,8 +26,7 @@ def structure(matrix: options.MatrixArgument) -> Output:
     structure = api.shared_structure(problem)
 
     def draw(path: Path) -> None:
-        picture = structure_figures.structure_picture(problem.matrix)
-        structure_figures.draw_structure(picture, problem.name, path)
+        render(patterns.structure(problem.matrix), problem.name, path)
 
     identity = matrix_document(problem.name, structure)
     item = {"matrix": identity, "structure": structure.to_dict(), "notes": problem.notes}

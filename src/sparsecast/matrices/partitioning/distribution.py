@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
+import msgspec
 import numpy as np
 
 from sparsecast.errors import InputError
@@ -112,27 +113,28 @@ class Distribution:
         Raises
         ------
         InputError
-            If a field is missing, or the numbers contradict each other; the message names the first one.
+            If a field is missing or damaged, or the numbers contradict each other.
         """
-        wrong = _wrong(stored)
-        if wrong is None:
-            arrays = {name: np.array(stored[name], dtype=np.int64) for name in _PER_RANK}
-            others = {field.name: stored[field.name] for field in fields(cls) if field.name not in _PER_RANK}
-            found = cls(**{**others, **arrays, "shape": tuple(stored["shape"])})
-            wrong = found._contradiction()
-        if wrong is not None:
-            raise InputError(
-                f"stored distribution {wrong}: expected that of a partition; measure, or partition, again"
-            )
-        return found
+        try:
+            checked = msgspec.to_builtins(msgspec.convert(stored, _Stored))
+        except msgspec.ValidationError as error:
+            raise _refused(f"is damaged ({error})") from error
+        arrays = {name: np.array(checked[name], dtype=np.int64) for name in _PER_RANK}
+        distribution = cls(**{**checked, **arrays, "shape": tuple(checked["shape"])})
+        contradiction = distribution._contradiction()
+        if contradiction is not None:
+            raise _refused(contradiction)
+        return distribution
 
     def _contradiction(self) -> str | None:
         """Return in words what no partition of a matrix comes to; None if nothing is wrong."""
+        if len({len(getattr(self, name)) for name in _PER_RANK}) > 1 or not self.ranks:
+            return "has not as many numbers of each kind as ranks"
         # Every row is on one rank, or in 2D on each of a row of p ranks.
         parts = math.isqrt(self.ranks)
         times = (1, parts) if parts**2 == self.ranks else (1,)
         counted = int(self.rows.sum()), int(self.columns.sum())
-        if counted not in [(each * self.shape[0], each * self.shape[1]) for each in times]:
+        if counted not in [(factor * self.shape[0], factor * self.shape[1]) for factor in times]:
             return f"has {counted[0]} rows and {counted[1]} columns for a shape of {self.shape}"
         if self.sent_words.sum() != self.received_words.sum():
             return f"has {self.sent_words.sum()} words sent and {self.received_words.sum()} received"
@@ -152,26 +154,23 @@ class Distribution:
         return None
 
 
-def _wrong(stored: Mapping[str, Any]) -> str | None:
-    """Return the first field that is missing or of another type than a Distribution has there."""
-    ranks = None
-    for name in _PER_RANK:
-        numbers = stored.get(name)
-        if not (isinstance(numbers, list) and numbers and all(map(_is_count, numbers))):
-            return f"has no whole numbers from 0 on as {name}"
-        ranks = len(numbers) if ranks is None else ranks
-        if len(numbers) != ranks:
-            return f"has {len(numbers)} numbers as {name} and {ranks} ranks"
-    shape = stored.get("shape")
-    if not (isinstance(shape, list) and len(shape) == 2 and all(map(_is_count, shape))):
-        return f"has {shape!r} as shape"
-    for name, kind in (("method", str), ("is_estimate", bool)):
-        if not isinstance(stored.get(name), kind):
-            return f"has {stored.get(name)!r} as {name}"
-    if stored.get("edge_cut", "nothing") is not None and not _is_count(stored.get("edge_cut")):
-        return f"has {stored.get('edge_cut', 'nothing')!r} as edge_cut"
-    return None
+#: A number that JSON holds exactly.
+_Count = Annotated[int, msgspec.Meta(ge=0, lt=2**53)]
+
+#: The fields as plain data.
+_Stored = msgspec.defstruct(
+    "_Stored",
+    [
+        *((name, list[_Count]) for name in _PER_RANK),
+        ("method", str),
+        ("shape", tuple[_Count, _Count]),
+        ("edge_cut", _Count | None),
+        ("is_estimate", bool),
+    ],
+)
 
 
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
+def _refused(problem: str) -> InputError:
+    return InputError(
+        f"stored distribution {problem}: expected that of a partition; measure, or partition, again"
+    )

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from sparsecast.errors import InputError
@@ -22,7 +21,7 @@ _VERSION = 1
 
 # What zipfile and NumPy raise where a file is damaged; they do not promise less.
 _DAMAGE = (
-    *(ValueError, TypeError, KeyError, EOFError, MemoryError, RuntimeError),
+    *(ValueError, TypeError, AttributeError, IndexError, KeyError, EOFError, MemoryError, RuntimeError),
     *(zipfile.BadZipFile, zlib.error, struct.error),
 )
 
@@ -76,67 +75,44 @@ def load(path: Path, A: csr_array[Any]) -> Partition:
     InputError
         If the file is missing, damaged, of a later version, or of a matrix with another pattern.
     """
-    stored = _read(path)
-    if stored["version"].tolist() != _VERSION:
-        raise _refused(path, f"is of version {str(stored['version'])[:20]}", f"version {_VERSION}")
-    if wrong := _wrong(stored):
-        raise _refused(path, wrong, "what sparsecast partition --out writes")
-    rows, cols = A.shape
-    if stored["pattern"].tolist() != pattern_checksum(A):
-        of = f"{stored['row_bounds'][-1]:,} x {stored['column_bounds'][-1]:,}"
-        raise _refused(path, f"is of another matrix, {of}", f"one of this pattern of {rows:,} x {cols:,}")
-    return Partition(
-        method=str(stored["method"]),
-        ranks=int(stored["ranks"]),
-        row_bounds=stored["row_bounds"],
-        column_bounds=stored["column_bounds"],
-        order=stored.get("order"),
-    )
-
-
-def _read(path: Path) -> dict[str, NDArray[Any]]:
     try:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
             stored = {name: archive[name] for name in archive.files}
+        partition = Partition(
+            str(stored["method"]),
+            int(stored["ranks"]),
+            stored["row_bounds"],
+            stored["column_bounds"],
+            stored.get("order"),
+        )
+        is_sound = stored["version"] == _VERSION and _is_sound(partition)
+        pattern = str(stored["pattern"])
     except OSError as error:
         raise _refused(path, f"cannot be read ({error.strerror or error})", "a kept partition") from error
     except _DAMAGE as error:
         why = " ".join(str(error).split())[:80]
         raise _refused(path, f"is damaged, or no partition ({why})", "a kept partition") from error
-    names = ("version", "method", "ranks", "pattern", "row_bounds", "column_bounds")
-    # NumPy gives the bytes of what is no array.
-    arrays = {name for name, array in stored.items() if isinstance(array, np.ndarray)}
-    if missing := [name for name in (*names, *stored) if name not in arrays]:
-        raise _refused(path, f"has no {missing[0]}", "a kept partition")
-    return stored
+    if not is_sound:
+        raise _refused(path, "is damaged, or of another version", f"a kept partition of version {_VERSION}")
+    if pattern != pattern_checksum(A):
+        rows, cols = partition.shape
+        expected = f"one of this pattern of {A.shape[0]:,} x {A.shape[1]:,}"
+        raise _refused(path, f"is of another matrix, {rows:,} x {cols:,}", expected)
+    return partition
 
 
-def _wrong(stored: dict[str, NDArray[Any]]) -> str | None:
-    """Return in words what no partition has; None if nothing is wrong."""
-    for name, kind in (("method", "U"), ("pattern", "U"), ("ranks", "i")):
-        if stored[name].shape != () or stored[name].dtype.kind != kind:
-            return f"has no {name}"
-    for name in ("row_bounds", "column_bounds"):
-        bounds = stored[name]
-        if bounds.dtype != np.int64 or bounds.ndim != 1 or len(bounds) < 2:
-            return f"has no whole numbers as {name}"
-        if bounds[0] != 0 or (np.diff(bounds) < 0).any():
-            return f"has {name} that do not rise from 0"
-    ranks, parts = int(stored["ranks"]), len(stored["row_bounds"]) - 1
-    if ranks not in (parts, parts**2) or len(stored["column_bounds"]) != parts + 1:
-        return f"has {parts} parts for {ranks} ranks"
-    order, (rows, cols) = stored.get("order"), (stored["row_bounds"][-1], stored["column_bounds"][-1])
-    if order is not None and not (rows == cols and _is_permutation(order, rows)):
-        return f"has an order that is none of {rows:,} rows and columns"
-    return None
-
-
-def _is_permutation(order: NDArray[Any], rows: int) -> bool:
-    if order.dtype != np.int64 or order.shape != (rows,):
+def _is_sound(partition: Partition) -> bool:
+    """Tell whether the arrays are those of some partition."""
+    for bounds in (partition.row_bounds, partition.column_bounds):
+        if bounds.dtype != np.int64 or bounds.ndim != 1 or bounds[0] != 0 or (np.diff(bounds) < 0).any():
+            return False
+    parts = partition.parts
+    if parts < 1 or len(partition.column_bounds) != parts + 1 or partition.ranks not in (parts, parts**2):
         return False
-    is_met = np.zeros(rows, dtype=bool)
-    is_met[order[(order >= 0) & (order < rows)]] = True
-    return bool(is_met.all())
+    order, (rows, cols) = partition.order, partition.shape
+    if order is None:
+        return True
+    return order.dtype == np.int64 and rows == cols and np.array_equal(np.sort(order), np.arange(rows))
 
 
 def _refused(path: Path, problem: str, expected: str) -> InputError:

@@ -45,7 +45,7 @@ from sparsecast.models.clusters.local_work import (
 )
 from sparsecast.models.clusters.network import Network, Placement
 from sparsecast.models.fitting import nonnegative
-from sparsecast.models.model import prediction_interval
+from sparsecast.models.intervals import prediction_interval
 from sparsecast.records import VALUE_BYTES, Configuration, DistributedRecord
 from sparsecast.system.memory import CACHE_LINE_BYTES
 

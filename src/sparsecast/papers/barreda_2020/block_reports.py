@@ -6,14 +6,15 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.papers.barreda_2020.features.entry_blocks import BLOCK_ENTRIES
-from sparsecast.reports.documents import fields
 from sparsecast.reports.figures import COLOURS, drawing, scale_axis
+from sparsecast.results.columns import MATRIX
+from sparsecast.system.tabular import Column, Columns, keys
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,21 +22,6 @@ if TYPE_CHECKING:
     from sparsecast.papers.barreda_2020.block_forecast import BlockForecast
     from sparsecast.papers.barreda_2020.label_files import BlockLabels
     from sparsecast.papers.barreda_2020.labelling import Labelling
-
-
-def labelling(done: Labelling) -> dict[str, Any]:
-    """Return the document of a run of `label`."""
-    return {
-        "matrices": len(done.labelled),
-        "blocks": done.blocks,
-        "known": done.known,
-        "refused": done.refused,
-        "left": done.left,
-        "used_s": done.used_s,
-        "labelling_s": done.labelling_s,
-        "blocks_per_s": done.blocks / done.used_s if done.labelled else None,
-        "repeat_noise": _repeat_noise(done.labelled),
-    }
 
 
 def _repeat_noise(labelled: Sequence[BlockLabels]) -> dict[str, float | None] | None:
@@ -83,19 +69,6 @@ _STRETCHES, _SHADES = 64, " .:-=+*#%@"
 
 #: Stretches that a picture names: the slowest.
 _SLOWEST = 5
-
-
-def blocks(forecast: BlockForecast) -> dict[str, Any]:
-    """Return the document of a forecast block by block."""
-    return {
-        "matrix": {"name": forecast.matrix, **fields(forecast, "rows", "cols", "nnz")},
-        **fields(forecast, "profile", "network", "time_s"),
-        "block_entries": BLOCK_ENTRIES,
-        "ns_per_entry": forecast.ns.round(4).tolist(),
-        "energy_j": forecast.energy_j,
-        "nj_per_entry": None if forecast.nj is None else forecast.nj.round(4).tolist(),
-        "first_rows": forecast.first_rows.tolist(),
-    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,3 +165,40 @@ def _draw_values(axes: Axes, found: BlockForecast, values: NDArray[np.float64]) 
         label=f"mean of each of {len(parts)} stretches",
     )
     axes.set_ylim(0, None)
+
+
+def _rounded(values: NDArray[np.float64] | None) -> list[float] | None:
+    return None if values is None else values.round(4).tolist()
+
+
+#: The documents of the commands.
+DOCUMENTS: dict[str, Columns] = {
+    "label": (
+        Column("matrices", value=lambda done: len(done.labelled)),
+        *keys("blocks", "known", "refused", "left", "used_s", "labelling_s"),
+        Column("blocks_per_s", value=lambda done: done.blocks / done.used_s if done.labelled else None),
+        Column(
+            "repeat_noise",
+            value=lambda done: _repeat_noise(done.labelled),
+            about="median relative difference of labels that were measured twice",
+        ),
+    ),
+    "blocks": (
+        Column(
+            "matrix",
+            value=lambda forecast: {
+                "name": forecast.matrix,
+                "rows": forecast.rows,
+                "cols": forecast.cols,
+                "nnz": forecast.nnz,
+            },
+            columns=MATRIX,
+        ),
+        *keys("profile", "network", "time_s"),
+        Column("block_entries", value=lambda forecast: BLOCK_ENTRIES),
+        Column("ns_per_entry", value=lambda forecast: _rounded(forecast.ns)),
+        Column("energy_j"),
+        Column("nj_per_entry", value=lambda forecast: _rounded(forecast.nj)),
+        Column("first_rows", value=lambda forecast: forecast.first_rows.tolist()),
+    ),
+}

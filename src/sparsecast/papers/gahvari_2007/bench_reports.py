@@ -1,36 +1,43 @@
-"""The five-minute benchmark, comparisons of two results, and twins: as tables and as JSON documents."""
+"""The five-minute benchmark, comparisons of two results, and twins: their columns and tables."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-
-from rich.table import Table
+from collections.abc import Callable, Sequence
 
 from sparsecast.papers.gahvari_2007.comparison import Comparison
 from sparsecast.papers.gahvari_2007.search_space import Point, size_class
 from sparsecast.papers.gahvari_2007.summary import FIGURES, BenchResult, Rating
 from sparsecast.papers.gahvari_2007.twin_comparison import TWINS, Twins
-from sparsecast.records import VALUE_BYTES, Record
-from sparsecast.reports.documents import Document, candidate, fields, machine, versions
-from sparsecast.reports.tables import add_refused, numbers, percent, time
+from sparsecast.records import VALUE_BYTES
+from sparsecast.reports.documents import machine, versions
+from sparsecast.results.columns import CANDIDATE, within
+from sparsecast.system.tabular import Column, Columns, Document, Table, keys, lines_of
+from sparsecast.system.texts import percent
+
+#: How the kinds of twins are called, in the order of TWINS.
+_TWIN_HEADINGS = dict(zip(TWINS, ("measured again", "paper's twin", "our twin"), strict=True))
 
 
 def bench_table(result: BenchResult) -> Table:
     """Return the figures of every target, each with its error, and below them the phases."""
     ratings = result.ratings
-    table = numbers(f"MFLOP/s of {result.machine.name}", "figure", *(rating.setting for rating in ratings))
-    for name in FIGURES:
-        shown = (_with_error(getattr(rating.figures, name), rating.errors[name]) for rating in ratings)
-        table.add_row(_figure(name), *shown)
-    table.add_row("noise", *(percent(rating.noise) for rating in ratings))
-    table.add_row("share of the bandwidth", *(percent(rating.bandwidth_share) for rating in ratings))
-    table.add_row("largest dimension", *(f"{rating.largest_dimension:,}" for rating in ratings))
-    table.add_row("small, medium, large", *(_sizes(rating) for rating in ratings))
-    table.add_row("refilled", *(f"{rating.refilled:,}" for rating in ratings))
+    lines = [
+        (_figure(name), *(_with_error(getattr(r.figures, name), r.errors[name]) for r in ratings))
+        for name in FIGURES
+    ]
+    lines += [
+        ("noise", *(percent(rating.noise) for rating in ratings)),
+        ("share of the bandwidth", *(percent(rating.bandwidth_share) for rating in ratings)),
+        ("largest dimension", *(f"{rating.largest_dimension:,}" for rating in ratings)),
+        ("small, medium, large", *(_sizes(rating) for rating in ratings)),
+        ("refilled", *(f"{rating.refilled:,}" for rating in ratings)),
+    ]
+    headings = "figure", *(rating.setting for rating in ratings)
+    columns = tuple(Column("", heading, _place(place)) for place, heading in enumerate(headings))
     phases = ", ".join(f"{phase} {seconds:.0f} s" for phase, seconds in result.phases.items())
-    table.caption = f"{result.used_s:.0f} of {result.budget_s:g} s used: {phases}"
-    return table
+    used = f"{result.used_s:.0f} of {result.budget_s:g} s used: {phases}"
+    return Table(f"MFLOP/s of {result.machine.name}", columns, lines, (used,))
 
 
 def sentence_of(ratings: Sequence[Rating]) -> str:
@@ -42,50 +49,40 @@ def sentence_of(ratings: Sequence[Rating]) -> str:
     return f"Blocked median, the one number: {value} MFLOP/s ({rating.setting})."
 
 
+def figures_of(ratings: Sequence[Rating]) -> dict[str, float | None]:
+    """Return the figures of the first target, None where nothing was measured."""
+    return dataclasses.asdict(ratings[0].figures) if ratings else dict.fromkeys(FIGURES)
+
+
 def comparison_table(comparison: Comparison) -> Table:
     """Return the figures of two results, their ratio, and whether it exceeds the errors."""
-    table = numbers("MFLOP/s", "figure", "first", "second", "ratio", "error", "differ")
-    for name, figure in comparison.figures.items():
-        table.add_row(
-            _figure(name),
-            _with_error(figure.first, None),
-            _with_error(figure.second, None),
-            "-" if figure.ratio is None else f"{figure.ratio:.3f}",
-            percent(figure.error),
-            {None: "-", True: "yes", False: "no"}[figure.is_different],
-        )
+    columns = (
+        Column("", "figure", lambda line: _figure(line[0])),
+        Column("", "first", lambda line: line[1].first, "{:,.0f}".format),
+        Column("", "second", lambda line: line[1].second, "{:,.0f}".format),
+        Column("", "ratio", lambda line: line[1].ratio, "{:.3f}".format),
+        Column("", "error", lambda line: line[1].error, percent),
+        Column("", "differ", lambda line: line[1].is_different),
+    )
     pairs = zip(("first", "second"), comparison.machines, comparison.targets, strict=True)
-    lines = [f"{which}: {machine}, {target}" for which, machine, target in pairs]
+    below = [f"{which}: {machine}, {target}" for which, machine, target in pairs]
     if comparison.points_ratio is not None:
         ratio = f"median ratio of their speeds {comparison.points_ratio:.3f}"
-        lines.append(f"same matrices: {comparison.points:,}, {ratio}")
-    table.caption = "\n".join(lines)
-    return table
+        below.append(f"same matrices: {comparison.points:,}, {ratio}")
+    return Table("MFLOP/s", columns, list(comparison.figures.items()), tuple(below))
 
 
-def twins_table(twins: Twins) -> Table:
-    """Return for each matrix how much longer its twins take, and below them the scores."""
-    table = numbers(
-        "Synthetic twins against real matrices",
-        *("matrix", "format", "threads", "block", "one product"),
-        *("measured again", "paper's twin", "our twin"),
-    )
-    for row in twins.rows:
-        table.add_row(
-            row.matrix,
-            row.candidate.format.upper(),
-            str(row.candidate.threads),
-            f"{row.block} x {row.block}" if row.block > 1 else "-",
-            time(row.time_s),
-            *(f"{100 * (getattr(row, kind) - 1):+.1f} %" for kind in TWINS),
-        )
-    for score in twins.scores:
-        table.add_section()
-        for place, label in enumerate(("median error", "90th percentile")):
-            way = (f"{label}, {score.matrices}", score.format.upper(), str(score.threads))
-            table.add_row(*way, "", "", *(percent(getattr(score, kind)[place]) for kind in TWINS))
-    add_refused(table, twins.refused)
-    return table
+def twins_tables(twins: Twins) -> list[Table]:
+    """Return for each matrix how much longer its twins take, and how far off they are in all."""
+    below = lines_of(twins.refused)
+    return [
+        Table("Synthetic twins against real matrices", _TWIN_ROW, twins.rows, below),
+        Table("Errors of the twins: median and 90th percentile", _TWIN_SCORE, twins.scores),
+    ]
+
+
+def _place(place: int) -> Callable[[tuple[str, ...]], str]:
+    return lambda line: line[place]
 
 
 def _figure(name: str) -> str:
@@ -102,83 +99,92 @@ def _with_error(value: float | None, error: float | None) -> str:
     return f"{value:,.0f} ± {100 * error:.1f} %" if error is not None else f"{value:,.0f}"
 
 
-def figures_of(ratings: Sequence[Rating]) -> dict[str, float | None]:
-    """Return the figures of the first target, None where nothing was measured."""
-    return dataclasses.asdict(ratings[0].figures) if ratings else dict.fromkeys(FIGURES)
+def _points(rating: Rating) -> list[Document]:
+    """Return what was measured of each point."""
+    value_bytes, documents = VALUE_BYTES[rating.dtype], []
+    for record in rating.records:
+        point = Point.named(record.matrix)
+        documents.append(
+            {
+                "matrix": record.matrix,
+                "kind": point.series.name,
+                "dimension": point.dimension,
+                "nnz_per_row": point.nnz_per_row,
+                "size": size_class(point.dimension, point.nnz_per_row, value_bytes, rating.cache_bytes),
+                "format": record.candidate.format,
+                "kernel": record.candidate.kernel,
+                "nnz": record.nnz,
+                "bytes": record.traffic_bytes,
+                "mflops": 1e3 * record.gflops,
+                "time_s": record.time_s,
+                "noise": record.noise,
+                "samples_s": list(record.samples_s),
+            }
+        )
+    return documents
 
 
-def bench_document(result: BenchResult) -> Document:
-    """Return a result of the five-minute benchmark: its first target's figures, then every target."""
-    main = result.ratings[0] if result.ratings else None
-    return {
-        "figures": figures_of(result.ratings),
-        "errors": main.errors if main else dict.fromkeys(FIGURES),
-        **fields(result, "budget_s", "used_s"),
-        "noise": main.noise if main else None,
-        "machine": machine(result.machine),
-        "versions": versions(),
-        "phases_s": result.phases,
-        "notes": list(result.notes),
-        "interrupted": result.interrupted,
-        "settings": [_rating(rating) for rating in result.ratings],
-    }
+_RATING: Columns = (
+    *keys("device", "dtype", "threads"),
+    Column("figures", columns=keys(*FIGURES)),
+    *keys("errors", "noise", "bandwidth_share", "largest_dimension", "sizes", "refilled"),
+    Column("points", value=_points),
+)
 
+_TWIN_ROW: Columns = (
+    Column("matrix", "matrix"),
+    Column("nnz"),
+    *within("candidate", CANDIDATE),
+    Column("", "threads", "candidate.threads"),
+    Column("block", "block", text=lambda side: f"{side} x {side}" if side > 1 else "-"),
+    Column("time_s", "one product"),
+    *(
+        Column(kind, heading, text=lambda ratio: f"{100 * (ratio - 1):+.1f} %")
+        for kind, heading in _TWIN_HEADINGS.items()
+    ),
+)
 
-def _rating(rating: Rating) -> Document:
-    return {
-        **fields(rating, "device", "dtype", "threads"),
-        "figures": dataclasses.asdict(rating.figures),
-        **fields(rating, "errors", "noise", "bandwidth_share", "largest_dimension", "sizes", "refilled"),
-        "points": [_bench_point(record, rating) for record in rating.records],
-    }
+_TWIN_SCORE: Columns = (
+    Column("format", "format", text=str.upper),
+    Column("threads", "threads"),
+    Column("matrices", "matrices"),
+    *(
+        Column(
+            kind,
+            heading,
+            text=lambda errors: f"{percent(errors.median_error)}, {percent(errors.p90_error)}",
+            columns=keys("median_error", "p90_error"),
+        )
+        for kind, heading in _TWIN_HEADINGS.items()
+    ),
+)
 
-
-def _bench_point(record: Record, rating: Rating) -> Document:
-    point = Point.named(record.matrix)
-    value_bytes = VALUE_BYTES[rating.dtype]
-    return {
-        "matrix": record.matrix,
-        "kind": point.series.name,
-        **fields(point, "dimension", "nnz_per_row"),
-        "size": size_class(point.dimension, point.nnz_per_row, value_bytes, rating.cache_bytes),
-        **fields(record.candidate, "format", "kernel"),
-        "nnz": record.nnz,
-        "bytes": record.traffic_bytes,
-        "mflops": 1e3 * record.gflops,
-        **fields(record, "time_s", "noise"),
-        "samples_s": list(record.samples_s),
-    }
-
-
-def comparison_document(comparison: Comparison) -> Document:
-    """Return a comparison of two results of the five-minute benchmark."""
-    keys = ("first", "second", "ratio", "error", "is_different")
-    return {
-        "machines": list(comparison.machines),
-        "settings": list(comparison.targets),
-        "figures": {name: fields(figure, *keys) for name, figure in comparison.figures.items()},
-        **fields(comparison, "points", "points_ratio"),
-    }
-
-
-def twins_document(twins: Twins) -> Document:
-    """Return what real matrices and their twins took, as ratios, and the scores of each kind of twin."""
-    rows = [
-        {
-            **fields(row, "matrix", "nnz"),
-            **candidate(row.candidate),
-            **fields(row, "block", "time_s", *TWINS),
-        }
-        for row in twins.rows
-    ]
-    scores = [
-        {
-            **fields(score, "format", "threads", "matrices"),
-            **{
-                kind: dict(zip(("median_error", "p90_error"), values, strict=True))
-                for kind, values in fields(score, *TWINS).items()
-            },
-        }
-        for score in twins.scores
-    ]
-    return {"rows": rows, "scores": scores, **fields(twins, "refused", "interrupted")}
+#: The documents of the command, by how it is called.
+DOCUMENTS: dict[str, Columns] = {
+    "bench": (
+        Column("figures", value=lambda result: figures_of(result.ratings), about="of the first setting"),
+        Column(
+            "errors",
+            value=lambda result: result.main.errors if result.main else dict.fromkeys(FIGURES),
+            about="relative, of each figure",
+        ),
+        *keys("budget_s", "used_s"),
+        Column("noise", value="main.noise"),
+        Column("machine", value=lambda result: machine(result.machine)),
+        Column("versions", value=lambda result: versions()),
+        Column("phases_s", value="phases"),
+        *keys("notes", "interrupted"),
+        Column("settings", value="ratings", columns=_RATING),
+    ),
+    "bench --compare A.json B.json": (
+        Column("machines"),
+        Column("settings", value="targets"),
+        Column("figures", columns=keys("first", "second", "ratio", "error", "is_different"), by="figure"),
+        *keys("points", "points_ratio"),
+    ),
+    "bench --twins FOLDER": (
+        Column("rows", columns=_TWIN_ROW),
+        Column("scores", columns=_TWIN_SCORE),
+        *keys("refused", "interrupted"),
+    ),
+}

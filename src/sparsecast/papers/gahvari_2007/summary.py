@@ -352,6 +352,11 @@ class BenchResult:
     notes: tuple[str, ...]
     interrupted: bool
 
+    @property
+    def main(self) -> Rating | None:
+        """The most wanted target."""
+        return self.ratings[0] if self.ratings else None
+
 
 def notes(ratings: Iterable[Rating]) -> list[str]:
     """Return what a reader of the figures must know, in sentences."""

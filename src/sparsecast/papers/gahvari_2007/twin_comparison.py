@@ -65,22 +65,30 @@ class TwinRow:
 
 
 @dataclass(frozen=True, slots=True)
+class TwinErrors:
+    """Median and 90th percentile of abs(ratio - 1)."""
+
+    median_error: float
+    p90_error: float
+
+
+@dataclass(frozen=True, slots=True)
 class TwinScore:
     """How near the twins of a collection are in one format, with one number of threads.
 
     Attributes
     ----------
     matrices : int
-    again, bands, structure : (float, float)
-        Median and 90th percentile of abs(ratio - 1), of what TwinRow names so: the first is the noise floor.
+    again, bands, structure : TwinErrors
+        Of what TwinRow names so: the first is the noise floor.
     """
 
     format: str
     threads: int
     matrices: int
-    again: tuple[float, float]
-    bands: tuple[float, float]
-    structure: tuple[float, float]
+    again: TwinErrors
+    bands: TwinErrors
+    structure: TwinErrors
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +191,6 @@ def _scores(rows: Sequence[TwinRow]) -> tuple[TwinScore, ...]:
     scores = []
     for way, alike in by_way.items():
         errors = np.abs(np.array([[getattr(row, kind) for kind in TWINS] for row in alike]) - 1)
-        medians, tails = np.quantile(errors, (0.5, 0.9), axis=0).tolist()
-        scores.append(TwinScore(*way, len(alike), *zip(medians, tails, strict=True)))
+        ends = np.quantile(errors, (0.5, 0.9), axis=0).T.tolist()
+        scores.append(TwinScore(*way, len(alike), *(TwinErrors(*pair) for pair in ends)))
     return tuple(scores)

@@ -12,10 +12,8 @@ from sparsecast.benchmark.evaluation import worst_of
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.models.work import capacity
 from sparsecast.reports import tables
-from sparsecast.reports.evaluation_figures import noise_band
-from sparsecast.reports.pages import collection_charts
-from sparsecast.reports.pages.charts import Chart
-from sparsecast.reports.pages.drawing import Draw, drawn
+from sparsecast.reports.charts import scores
+from sparsecast.reports.charts.chart import Chart
 from sparsecast.reports.pages.matrix_page import machine_rows, trust_rows
 from sparsecast.reports.pages.rendering import page
 from sparsecast.results.evaluation import EvaluationRow, ModelScore
@@ -45,10 +43,10 @@ _MATRIX_HEAD = (
 )
 
 
-def collection_page(found: CollectionReport, links: Mapping[str, str], draw: Draw = drawn) -> str:
+def collection_page(found: CollectionReport, links: Mapping[str, str]) -> str:
     """Return the page as HTML.
 
-    `links` are the relative addresses of the pages of its matrices, by name; `draw` gives a chart as SVG.
+    `links` are the relative addresses of the pages of its matrices, by name.
 
     Raises
     ------
@@ -60,7 +58,6 @@ def collection_page(found: CollectionReport, links: Mapping[str, str], draw: Dra
     return page(
         "collection.html",
         _charts(found, score),
-        draw,
         title=", ".join(found.matrices),
         subtitle=f"{len(found.reports):,} matrices, y = A x on {machine}, model {found.model}",
         answer=_answer(found, score),
@@ -89,13 +86,11 @@ def _charts(found: CollectionReport, score: ModelScore | None) -> list[Chart]:
     of_formats = dict(sorted(score.formats.items(), key=lambda item: item[1].median_error))
     said = "Dot: median of the absolute errors; bar: to where 90 of 100 lie."
     return [
-        collection_charts.agreement(found.rows, score),
-        collection_charts.errors(
-            "errors-by-format", f"Errors of {found.model} by format. {said}", _upper(of_formats)
-        ),
-        collection_charts.errors("errors-by-model", f"Errors by model. {said}", models),
-        collection_charts.regret(models),
-        collection_charts.coverage(models),
+        scores.agreement(found.rows, score),
+        scores.errors("errors-by-format", f"Errors of {found.model} by format. {said}", _upper(of_formats)),
+        scores.errors("errors-by-model", f"Errors by model. {said}", models),
+        scores.regret(models),
+        scores.coverage(models),
     ]
 
 
@@ -107,7 +102,7 @@ def _answer(found: CollectionReport, score: ModelScore | None) -> str:
     if score is None:
         return f"No measurement was kept of these {len(found.reports):,} matrices: only forecasts are here."
     matrices = len({row.matrix for row in found.rows})
-    noise, noise_name = noise_band(score)
+    noise, noise_name = scores.noise_band(score)
     said = "" if noise is None else f" Noise: {100 * noise:.1f} % ({noise_name})."
     return (
         f"{score.forecasts:,} forecasts of {matrices:,} matrices against measurements: median error "

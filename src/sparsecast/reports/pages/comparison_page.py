@@ -5,11 +5,10 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from sparsecast.reports import tables
-from sparsecast.reports.pages import charts
-from sparsecast.reports.pages.charts import Chart
+from sparsecast.reports.charts.chart import Chart
+from sparsecast.reports.charts.intervals import Row, intervals, row
 from sparsecast.reports.pages.rendering import page
 from sparsecast.results.comparison import ComparedMachine, notes_of
 
@@ -90,7 +89,7 @@ def _answer(own: Sequence[ComparedMachine]) -> str:
     if ties:
         return f"{said}. A tie with {', '.join(ties)}: the intervals overlap, so either may be faster."
     if first.low_s is None:
-        return f"{said}. Nobody knows its interval, so no tie can be told."
+        return f"{said}. Its interval is unknown, so ties are unknown, too."
     return f"{said}. No other interval overlaps with its own." if len(own) > 1 else f"{said}."
 
 
@@ -111,28 +110,28 @@ def _cells(row: ComparedMachine, first: ComparedMachine) -> tuple[str, ...]:
 
 def _charts(own: Sequence[ComparedMachine], place: str) -> list[Chart]:
     """Return a chart for each quantity that at least one machine has."""
-    values: dict[str, tuple[str, list[dict[str, Any]]]] = {
-        "time": ("seconds", [_point(r, own[0], r.time_s, r.low_s, r.high_s) for r in own]),
-        "energy": ("joules", [_point(r, own[0], r.energy_j, r.energy_low_j, r.energy_high_j) for r in own]),
-        "price": ("price, as given", [_point(r, own[0], r.price, r.price_low, r.price_high) for r in own]),
+    values: dict[str, tuple[str, list[Row]]] = {
+        "time": ("s", [_point(r, own[0], r.time_s, r.low_s, r.high_s) for r in own]),
+        "energy": ("J", [_point(r, own[0], r.energy_j, r.energy_low_j, r.energy_high_j) for r in own]),
+        "price": ("", [_point(r, own[0], r.price, r.price_low, r.price_high) for r in own]),
     }
+    caption = "Forecast {} of all products on each machine, fastest first; the bar holds 90 of 100."
     return [
-        charts.machines(f"{place}-{name}", name, unit, rows)
+        intervals(f"{place}-{name}", caption.format(name), rows, name, unit)
         for name, (unit, rows) in values.items()
-        if any(row["value"] is not None for row in rows)
+        if any(point["value"] is not None for point in rows)
     ]
 
 
 def _point(
-    row: ComparedMachine,
+    compared: ComparedMachine,
     first: ComparedMachine,
     value: float | None,
     low: float | None,
     high: float | None,
-) -> dict[str, Any]:
-    place = "fastest" if row is first else "tie, by time" if row.is_tie else "slower"
-    machine = f"{row.machine}, {row.format.upper()}"
-    return {"machine": machine, "value": value, "low": low, "high": high, "place": place}
+) -> Row:
+    place = "fastest" if compared is first else "tie, by time" if compared.is_tie else "slower"
+    return row(f"{compared.machine}, {compared.format.upper()}", compared.machine, place, value, low, high)
 
 
 def _command(found: MachineReport) -> str:

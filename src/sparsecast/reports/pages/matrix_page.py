@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import math
 import shlex
-from typing import Any
 
-import numpy as np
-
-from sparsecast.models.model import INTERVAL_SHARE
+from sparsecast.models.intervals import INTERVAL_SHARE
 from sparsecast.records import Forecast
 from sparsecast.reports import tables
-from sparsecast.reports.figures import COLOURS
-from sparsecast.reports.pages import charts
-from sparsecast.reports.pages.drawing import Draw, drawn
+from sparsecast.reports.charts import intervals, patterns, plans, rooflines
+from sparsecast.reports.charts.chart import Chart
 from sparsecast.reports.pages.rendering import page
-from sparsecast.reports.pages.spy import Spy, spy
 from sparsecast.results.prediction import Prediction
 from sparsecast.results.reports import MatrixReport
 from sparsecast.results.structure import structure_table
@@ -37,27 +32,27 @@ _FORECAST_HEAD = (
 #: Row blocks of a plan that have a row in the table.
 _BLOCKS_SHOWN = 40
 
-#: Pixels of the longer side of the spy plot, and the fewest of the shorter one.
-_SPY_PIXELS, _LEAST_PIXELS = 380, 60
 
-
-def matrix_page(found: MatrixReport, draw: Draw = drawn) -> str:
-    """Return the page as HTML; `draw` gives a chart as SVG.
+def matrix_page(found: MatrixReport) -> str:
+    """Return the page as HTML.
 
     Raises
     ------
     InputError
         If a library that draws it is missing.
     """
-    prediction, nnz = found.prediction, found.structure.nnz
+    prediction, nnz, A = found.prediction, found.structure.nnz, found.problem.matrix
     shown = [
-        charts.forecasts(prediction, found.measured),
-        charts.break_even(prediction),
-        charts.row_lengths(np.diff(found.problem.matrix.indptr)),
-        charts.bands(found.structure.bands.histogram),
+        patterns.pattern(patterns.pattern_of(A), found.plan.blocks if found.plan else ()),
+        patterns.row_lengths(A),
+        patterns.diagonals(A),
+        _forecasts(found),
+        plans.break_even(prediction),
     ]
     if nnz:  # else it has no operations
-        shown.append(charts.roofline(prediction, found.measured, found.roofs, nnz))
+        points = rooflines.forecast_points(prediction, found.measured, nnz)
+        caption = "Speed over FLOP per byte; dashed: reads in order, from arrays of several sizes."
+        shown.append(rooflines.roofline(points, found.roofs, caption))
     fastest = prediction[0]
     span = tables.interval(fastest.low_s, fastest.high_s)
     answer = (
@@ -68,12 +63,10 @@ def matrix_page(found: MatrixReport, draw: Draw = drawn) -> str:
     return page(
         "matrix.html",
         shown,
-        draw,
         title=found.problem.name,
         subtitle=f"y = A x in {found.target.dtype} on {prediction.profile}, model {prediction.model}",
         answer=answer,
         notes=prediction.notes,
-        spy=_spy(spy(found.problem.matrix), found),
         features=structure_table("", found.structure).cells(),
         forecast_head=_FORECAST_HEAD,
         forecast_rows=[_forecast_row(each, found) for each in prediction],
@@ -88,34 +81,12 @@ def matrix_page(found: MatrixReport, draw: Draw = drawn) -> str:
     )
 
 
-def _spy(found: Spy, report: MatrixReport) -> dict[str, Any]:
-    """Return what the template draws: the image, and the row blocks of the plan behind it."""
-    plan = report.plan
-    blocks = plan.blocks if plan else ()
-    bounds = [*(block.first_row for block in blocks), found.rows] if blocks else []
-    formats = sorted({block.candidate.format for block in blocks})
-    bands = [
-        {
-            "y": f"{y:.2f}",
-            "height": f"{height:.2f}",
-            "colour": COLOURS[formats.index(block.candidate.format) % len(COLOURS)],
-            "words": f"rows {block.first_row:,} to {block.last_row:,}: {block.candidate.format.upper()}",
-        }
-        for block, (y, height) in zip(blocks, found.bands(bounds), strict=True)
-    ]
-    scale = _SPY_PIXELS / max(found.width, found.height)
-    named = ", ".join(name.upper() for name in formats)
-    words = f"{report.structure.nnz:,} entries in {found.rows:,} rows and {found.cols:,} columns"
-    return {
-        "width": found.width,
-        "height": found.height,
-        "shown_width": max(_LEAST_PIXELS, round(scale * found.width)),
-        "shown_height": max(_LEAST_PIXELS, round(scale * found.height)),
-        "image": found.image(),
-        "bands": bands,
-        "words": f"{words}; the colour behind them is the plan's: {named}." if named else f"{words}.",
-        "key": [(name.upper(), COLOURS[k % len(COLOURS)]) for k, name in enumerate(formats)],
-    }
+def _forecasts(found: MatrixReport) -> Chart:
+    caption = "Forecast time of one product in each format, fastest first; the bar holds 90 of 100."
+    if found.measured:
+        caption += " Diamonds: measured, with their noise."
+    rows = intervals.forecast_rows(found.prediction, found.measured)
+    return intervals.intervals("forecasts", caption, rows, "one product", "s")
 
 
 def _forecast_row(each: Forecast, found: MatrixReport) -> tuple[str, ...]:
@@ -193,7 +164,7 @@ def trust_rows(found: MatrixReport) -> list[tuple[str, str]]:
     return [
         ("learned from", f"{trust.records:,} {what} of {trust.matrices:,} matrices"),
         ("noise of these", "unknown" if trust.noise is None else f"{100 * trust.noise:.1f} % in the median"),
-        ("newest", "nobody wrote it down" if trust.age_days is None else f"{trust.age_days:.1f} days ago"),
+        ("newest", "unknown" if trust.age_days is None else f"{trust.age_days:.1f} days ago"),
         ("drift since then", trust.drift),
         ("intervals", meant if has_interval else "none: too few were held out"),
         ("measured here", _measured_here(found)),

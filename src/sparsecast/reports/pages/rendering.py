@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 from collections.abc import Iterable, Sequence
@@ -12,30 +11,23 @@ from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sparsecast.errors import InputError
 from sparsecast.machines import storage
-from sparsecast.reports.pages.drawing import Draw, drawn
-from sparsecast.system.files import replacement
+from sparsecast.reports.charts.chart import refuse_missing, svg, write_bytes
 from sparsecast.system.version import VERSION
 
 if TYPE_CHECKING:
-    from sparsecast.reports.pages.charts import Chart
+    from sparsecast.reports.charts.chart import Chart
 
 #: What draws a page: Python packages, and what they are imported as.
-_LIBRARIES = {"jinja2": "jinja2", "vl-convert-python": "vl_convert", "matplotlib": "PIL"}
+_LIBRARIES = {"jinja2": "jinja2", "vl-convert-python": "vl_convert"}
 
 
 def refuse_undrawable() -> None:
     """Raise an InputError if a library that draws pages is missing: before anything else is done."""
-    for package, module in _LIBRARIES.items():
-        if importlib.util.find_spec(module) is None:
-            raise InputError(
-                f"a page needs the Python package {package}: expected it to be installed; "
-                f"pip install 'sparsecast[report]'"
-            )
+    refuse_missing("a page", _LIBRARIES)
 
 
-def page(template: str, charts: Sequence[Chart], draw: Draw = drawn, **shown: Any) -> str:
+def page(template: str, charts: Sequence[Chart], **shown: Any) -> str:
     """Return a page that needs no other file and no network.
 
     Parameters
@@ -43,8 +35,6 @@ def page(template: str, charts: Sequence[Chart], draw: Draw = drawn, **shown: An
     template : str
         Name of a template of this folder.
     charts : sequence of Chart
-    draw : callable
-        Gives a chart as SVG.
     **shown
         What the template names.
     """
@@ -58,8 +48,8 @@ def page(template: str, charts: Sequence[Chart], draw: Draw = drawn, **shown: An
         each.name: {
             "name": each.name,
             "caption": each.caption,
-            "svg": Markup(draw(each)),
-            "json": Markup(_json_within_script(each.spec)),
+            "svg": Markup(svg(each)),
+            "json": Markup(_json_within_script(each.complete())),
         }
         for each in charts
     }
@@ -126,13 +116,8 @@ def write(text: str, path: Path) -> int:
 
     An InputError says that the file cannot be written.
     """
-    from sparsecast.reports.figures import unwritable
-
     data = text.encode()
-    try:
+    if path.parent.parent.is_dir():
         path.parent.mkdir(exist_ok=True)
-        with replacement(path) as place:
-            place.write_bytes(data)
-    except OSError as error:
-        raise unwritable(str(path), error) from error
+    write_bytes(data, path)
     return len(data)

@@ -8,6 +8,7 @@ import typer
 
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
+from sparsecast.cli.output import Output
 from sparsecast.errors import InputError
 
 
@@ -26,8 +27,7 @@ def label(
         float | None, typer.Option(metavar="SECONDS", help="No matrix is begun after so long.")
     ] = None,
     meter_command: options.MeterCommandOption = None,
-    as_json: options.JsonOption = False,
-) -> None:
+) -> Output:
     """Measure blocks of 250 entries on this machine; the model blocks and the networks learn from them."""
     from sparsecast.measuring.command_meter import CommandMeter
     from sparsecast.papers.barreda_2020 import block_reports, labelling
@@ -43,6 +43,6 @@ def label(
     if done.refused and not (done.labelled or done.known or done.left):
         raise InputError(next(iter(done.refused.values())))
     left_out = [f"Left out: {name}: {reason}" for name, reason in done.refused.items()]
-    options.show(as_json, block_reports.labelling(done), block_reports.labelling_sentence(done), *left_out)
-    if done.is_stopped:
-        options.stop("kept")
+    shown = block_reports.labelling_sentence(done), *left_out
+    stopped = "kept" if done.is_stopped else ""
+    return Output(block_reports.DOCUMENTS["label"], done, shown, stopped=stopped)

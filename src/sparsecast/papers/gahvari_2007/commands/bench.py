@@ -10,10 +10,11 @@ import typer
 
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
+from sparsecast.cli.output import Output
 from sparsecast.errors import InputError
 
 
-@command("bench", Panel.MACHINES)
+@command("bench", Panel.MACHINES, figure=True)
 def bench(
     budget: Annotated[float, typer.Option(help="Seconds it may take, at least 60.")] = 300.0,
     threads: options.ThreadsOption = None,
@@ -25,7 +26,6 @@ def bench(
     output: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the JSON document there as well.")
     ] = None,
-    figure: options.FigureOption = None,
     compare: Annotated[
         tuple[Path, Path] | None,
         typer.Option(metavar="A.json B.json", help="Compare two results instead of measuring."),
@@ -36,63 +36,58 @@ def bench(
             "--twins", metavar="FOLDER", help="Compare the matrices of a folder with synthetic twins instead."
         ),
     ] = None,
-    as_json: options.JsonOption = False,
-) -> None:
+) -> Output:
     """Rate this machine by four figures in five minutes, and keep the measurements."""
     if compare is not None:
-        _compare(*compare, as_json)
-        return
+        return _compare(*compare)
     if twin_folder is not None:
-        _measure_twins(twin_folder, threads, dtype, device, as_json)
-        return
+        return _measure_twins(twin_folder, threads, dtype, device)
     from sparsecast.papers.gahvari_2007 import bench_figures, bench_reports, rating
-    from sparsecast.reports import documents
     from sparsecast.reports.progress import timed_bar
+    from sparsecast.system.tabular import document
 
     if output is not None:
         options.refuse_unwritable(output)
-    options.refuse_figure(figure)
     with timed_bar(options.screen(), "rating") as on_progress:
         result = rating.bench(
             budget, threads=threads, dtype=dtype, device=device, blocks=block, on_progress=on_progress
         )
-    document = documents.finite(bench_reports.bench_document(result))
+    columns, main = bench_reports.DOCUMENTS["bench"], result.main
     if output is not None:
-        _write(output, document)
-    if figure is not None and result.ratings:
-        main = result.ratings[0]
-        title = bench_figures.speed_title(main, result.machine)
-        shown = bench_figures.speed_maps(main), bench_figures.series_speeds(main), main.figures
-        bench_figures.draw_bench(*shown, title, figure)
+        _write(output, document(columns, result))
+
+    def draw(path: Path) -> None:
+        if main is not None:
+            title = bench_figures.speed_title(main, result.machine)
+            shown = bench_figures.speed_maps(main), bench_figures.series_speeds(main), main.figures
+            bench_figures.draw_bench(*shown, title, path)
+
     notes = (f"- {note}" for note in result.notes)
-    sentence = bench_reports.sentence_of(result.ratings)
-    options.show(as_json, document, bench_reports.bench_table(result), sentence, *notes)
-    if result.interrupted:
-        options.stop("kept")
+    shown = bench_reports.bench_table(result), bench_reports.sentence_of(result.ratings), *notes
+    return Output(columns, result, shown, draw=draw, stopped="kept" if result.interrupted else "")
 
 
-def _compare(first: Path, second: Path, as_json: bool) -> None:
-    from sparsecast.papers.gahvari_2007.bench_reports import comparison_document, comparison_table
+def _compare(first: Path, second: Path) -> Output:
+    from sparsecast.papers.gahvari_2007.bench_reports import DOCUMENTS, comparison_table
     from sparsecast.papers.gahvari_2007.comparison import compare, read_result
 
     comparison = compare(read_result(first), read_result(second))
-    options.show(as_json, comparison_document(comparison), comparison_table(comparison))
+    return Output(DOCUMENTS["bench --compare A.json B.json"], comparison, [comparison_table(comparison)])
 
 
-def _measure_twins(folder: Path, threads: int | None, dtype: str | None, device: str, as_json: bool) -> None:
+def _measure_twins(folder: Path, threads: int | None, dtype: str | None, device: str) -> Output:
     from sparsecast.matrices.reading import matrix_files
-    from sparsecast.papers.gahvari_2007.bench_reports import twins_document, twins_table
+    from sparsecast.papers.gahvari_2007.bench_reports import DOCUMENTS, twins_tables
     from sparsecast.papers.gahvari_2007.rating import twins
     from sparsecast.reports.progress import counted_bar
 
     files = matrix_files(folder)
     with counted_bar(options.screen(), "measuring", len(files)) as advance:
-        found = twins(files, threads=threads, dtype=dtype, device=device, on_matrix=advance)
-    if not found.rows and not found.interrupted:
-        raise InputError(next(iter(found.refused.values())))
-    options.show(as_json, twins_document(found), twins_table(found))
-    if found.interrupted:
-        options.stop("shown")
+        measured = twins(files, threads=threads, dtype=dtype, device=device, on_matrix=advance)
+    if not measured.rows and not measured.interrupted:
+        raise InputError(next(iter(measured.refused.values())))
+    stopped = "shown" if measured.interrupted else ""
+    return Output(DOCUMENTS["bench --twins FOLDER"], measured, twins_tables(measured), stopped=stopped)
 
 
 def _write(path: Path, document: dict[str, Any]) -> None:

@@ -1,0 +1,285 @@
+"""What all charts share: colours, axes, tooltips, and the files that they are drawn into.
+
+A chart is a function that returns a `Chart`: a specification in Vega-Lite (Satyanarayan, Moritz,
+Wongsuphasawat and Heer, 2017), whose data are rows of numbers. Nothing else draws.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sparsecast.errors import InputError
+from sparsecast.formats import FORMATS
+from sparsecast.system.files import replacement
+
+Spec = dict[str, Any]
+
+#: Told apart by the colour-blind: Okabe and Ito (2008), and two more where a chart has as many formats.
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#B8A800", "#777777", "#7B4FA3")
+
+#: Beside the colours, for those who see none.
+_SHAPES = (
+    "circle",
+    "square",
+    "triangle-up",
+    "diamond",
+    "triangle-down",
+    "cross",
+    "triangle-left",
+    "triangle-right",
+)
+
+#: Of lines that explain a chart: an axis of equality, a cache, a roof.
+GREY = "#777777"
+
+#: Kinds of files that a chart is drawn into.
+FILE_TYPES = (".png", ".svg", ".pdf")
+
+#: Sizes of a chart without its axes, in pixels, and of a line of a chart with names.
+WIDTH, HEIGHT, LINE = 560, 300, 26
+
+#: Letters of a line of a title, pixels of one of its letters, and of a file for each pixel of a chart.
+_TITLE_LETTERS, _LETTER, _SCALE = 90, 7, 2.0
+
+#: Quantities whose largest is so many times the smallest have a logarithmic axis.
+_WIDE = 8.0
+
+#: Pixels that a logarithmic axis goes on beyond the first and last mark, which would be cut otherwise.
+_PADDING = 8
+
+#: The label of a number on an axis.
+_NUMBER = "format(datum.value, abs(datum.value) < 1 ? '.3~g' : '.3~s')"
+
+_CONFIG: Spec = {
+    "axis": {
+        "labelLimit": 320,
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "labelFlush": False,
+        "labelSeparation": 6,
+        "gridOpacity": 0.35,
+    },
+    "concat": {"spacing": 30},
+    "legend": {
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "labelLimit": 400,
+        "columns": 4,
+        "orient": "bottom",
+        "symbolOpacity": 1,
+    },
+    "title": {"anchor": "start", "fontSize": 13, "subtitleFontSize": 12, "frame": "group", "offset": 10},
+    "view": {"stroke": None},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart, with what it shows in words; a notebook draws it where vl-convert is installed."""
+
+    name: str
+    caption: str
+    spec: Spec
+
+    def complete(self, title: str = "", background: str | None = None) -> Spec:
+        """Return the specification with its style; transparent without a background."""
+        text, subtitle = (_wrapped(words, _TITLE_LETTERS) for words in (title, self.caption))
+        named = {"title": {"text": text, "subtitle": subtitle, "frame": "bounds"}} if title else {}
+        return {**self.spec, **named, "config": _CONFIG, "background": background}
+
+    def _repr_svg_(self) -> str:
+        return svg(self)
+
+
+def svg(chart: Chart) -> str:
+    """Return a chart as SVG."""
+    import vl_convert
+
+    return str(vl_convert.vegalite_to_svg(chart.complete()))
+
+
+def refuse_undrawable(path: Path) -> None:
+    """Raise if no chart can be drawn into a file of this name: before anything is measured for it.
+
+    Raises
+    ------
+    InputError
+        If vl-convert is missing, or writes no files of that kind.
+    """
+    if path.suffix not in FILE_TYPES:
+        raise InputError(f"figure {path}: expected a name that ends in {', '.join(FILE_TYPES)}; name it so")
+    refuse_missing(f"figure {path}", {"vl-convert-python": "vl_convert"})
+
+
+def refuse_missing(what: str, packages: dict[str, str]) -> None:
+    """Raise an InputError if a Python package is not installed; `packages` are their modules by name."""
+    for package, module in packages.items():
+        if importlib.util.find_spec(module) is None:
+            raise InputError(
+                f"{what} needs the Python package {package}: expected it to be installed; "
+                f"pip install 'sparsecast[report]'"
+            )
+
+
+def render(chart: Chart, title: str, path: Path) -> None:
+    """Draw a chart under a title into a file of FILE_TYPES.
+
+    Raises
+    ------
+    InputError
+        If the file is of no such kind, or cannot be written.
+    """
+    import vl_convert
+
+    refuse_undrawable(path)
+    spec = chart.complete(title, "white")
+    if path.suffix == ".svg":
+        data = vl_convert.vegalite_to_svg(spec).encode()
+    elif path.suffix == ".png":
+        data = vl_convert.vegalite_to_png(spec, scale=_SCALE)
+    else:
+        data = vl_convert.vegalite_to_pdf(spec)
+    write_bytes(data, path)
+
+
+def write_bytes(data: bytes, path: Path) -> None:
+    """Write a file as a whole; an InputError says that the system does not let it be written."""
+    try:
+        with replacement(path) as place:
+            place.write_bytes(data)
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be written ({error.strerror or error}): expected a file in a writable folder; "
+            f"name another"
+        ) from error
+
+
+def _wrapped(text: str, letters: int) -> list[str]:
+    """Return the lines of a title; a percent sign stays with its number."""
+    return textwrap.wrap(text.replace(" %", "\u00a0%"), letters, break_on_hyphens=False)
+
+
+def titled(chart: Chart) -> Spec:
+    """Return the specification of a chart among others, with its caption above."""
+    return {**chart.spec, "title": _wrapped(chart.caption, chart.spec["width"] // _LETTER)}
+
+
+def panels(name: str, caption: str, charts: Sequence[Chart], columns: int) -> Chart:
+    """Return charts of the same things beside and below each other, each under its caption."""
+    return Chart(name, caption, {"concat": [titled(chart) for chart in charts], "columns": columns})
+
+
+def beside(name: str, *columns: Sequence[Chart]) -> Chart:
+    """Return columns of charts of different things, each chart with its caption and its own colours."""
+    resolve = {"scale": {"color": "independent", "shape": "independent"}}
+    parts = [{"vconcat": [titled(chart) for chart in charts], "resolve": resolve} for charts in columns]
+    return Chart(name, "", {"hconcat": parts, "resolve": resolve})
+
+
+def axis(
+    field: str,
+    title: str,
+    values: Iterable[float | None] = (),
+    unit: str = "",
+    *,
+    is_log: bool | None = None,
+) -> Spec:
+    """Return the encoding of numbers along an axis: from 0, or logarithmic where the values are far apart.
+
+    Its labels have SI prefixes, and the unit behind them.
+    """
+    positive = [value for value in values if value is not None and value > 0]
+    if is_log is None:
+        is_log = bool(positive) and max(positive) > _WIDE * min(positive)
+    scale = {"type": "log", "nice": False, "padding": _PADDING} if is_log else {"zero": True}
+    label = f"replace(format(datum.value, '.3~s'), /([^0-9]*)$/, ' $1{unit}')" if unit else _NUMBER
+    ticks = {"values": _ticks(min(positive), max(positive))} if is_log else {}
+    return {
+        "field": field,
+        "type": "quantitative",
+        "title": title,
+        "scale": scale,
+        "axis": {"labelExpr": label, **ticks},
+    }
+
+
+def _ticks(least: float, most: float) -> list[float]:
+    """Return the ticks of a logarithmic axis: powers of ten, and some between them where these are few."""
+    decades = math.log10(most / least)
+    digits = (
+        tuple(range(1, 10))
+        if decades < 0.7
+        else (1, 2, 3, 5)
+        if decades < 1.2
+        else (1, 2, 5)
+        if decades < 2
+        else (1, 3)
+        if decades < 3
+        else (1,)
+    )
+    first, last = math.floor(math.log10(least)), math.ceil(math.log10(most))
+    return [float(f"{digit}e{power}") for power in range(first, last + 1) for digit in digits]
+
+
+def log_from_0(field: str, title: str, most: int) -> Spec:
+    """Return the encoding of counts that may be 0 along an axis: logarithmic where they are many."""
+    encoding = axis(field, title)
+    encoding["axis"]["tickMinStep"] = 1
+    if most > 2 * _WIDE:
+        powers = [10**power for power in range(math.floor(math.log10(most)) + 1)]
+        encoding["scale"] = {"type": "symlog", "nice": False, "domainMin": 0}
+        encoding["axis"] = {**encoding["axis"], "values": [0, *powers]}
+    return encoding
+
+
+def counts_axis(field: str, title: str, counts: Iterable[int]) -> Spec:
+    """Return the encoding of numbers of ranks, products and the like: powers of 2, each number named."""
+    named = sorted(set(counts))
+    shown = named[:: math.ceil(len(named) / 12)]
+    scale = (
+        {"type": "log", "base": 2, "nice": False, "padding": _PADDING} if len(named) > 1 else {"zero": False}
+    )
+    ticks = {"values": shown, "format": ",", "grid": False}
+    return {"field": field, "type": "quantitative", "title": title, "scale": scale, "axis": ticks}
+
+
+def look(field: str, names: Iterable[str], title: str | None = None, known: Sequence[str] = ()) -> Spec:
+    """Return the encodings that tell things apart: a colour and a shape for each of their names.
+
+    `known` names come first in the order of colours, whether they are shown or not; `names` may repeat.
+    """
+    shown = list(dict.fromkeys(names))
+    places = [k for name in shown for k, other in enumerate(dict.fromkeys((*known, *shown))) if other == name]
+    shared = {"field": field, "type": "nominal", "title": title}
+    return {
+        channel: {**shared, "scale": {"domain": shown, "range": [range_[k % len(range_)] for k in places]}}
+        for channel, range_ in (("color", COLOURS), ("shape", _SHAPES))
+    }
+
+
+def format_look(names: Iterable[str]) -> Spec:
+    """Return the encodings of formats, the same in all charts."""
+    return look("format", sorted(names), "format", [name.upper() for name in FORMATS.names()])
+
+
+def tooltip(texts: Mapping[str, str], **numbers: str) -> list[Spec]:
+    """Return the encoding of a tooltip: what each field is called; numbers have three digits."""
+    return [
+        *({"field": field, "title": title} for field, title in texts.items()),
+        *(
+            {"field": field, "type": "quantitative", "format": ".3~s", "title": title}
+            for field, title in numbers.items()
+        ),
+    ]
+
+
+def zoom() -> list[Spec]:
+    """Return what lets a reader move and zoom a chart: by the wheel with Ctrl, else nobody could scroll."""
+    select = {"type": "interval", "zoom": "wheel![event.ctrlKey]"}
+    return [{"name": "zoom", "select": select, "bind": "scales"}]

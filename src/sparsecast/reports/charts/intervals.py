@@ -1,0 +1,222 @@
+"""Charts of values with their intervals, a line for each thing: times of formats, of machines, of ranks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from sparsecast.errors import InputError
+from sparsecast.formats import FORMATS
+from sparsecast.models.clusters.cluster_model import ClusterForecast
+from sparsecast.records import Candidate, Configuration, DistributedRecord, Forecast, Record
+from sparsecast.reports.charts.chart import LINE, WIDTH, Chart, Spec, axis, format_look, look, panels, tooltip
+from sparsecast.results.cluster import MeasuredProduct
+from sparsecast.results.comparison import ComparedMachine
+
+#: Lines that fit on a page: of a longer chart nobody can read a line.
+_MOST_LINES = 400
+
+#: Where the title and the axis of a panel leave least of it.
+_LEAST_HEIGHT = 60
+
+#: Of forecast and measured, and of what else rows may be.
+_SHAPES = ("circle", "diamond", "square")
+
+Row = dict[str, Any]
+
+
+class Timed(Protocol):
+    """What has a time with the ends of an interval, such as a Forecast."""
+
+    @property
+    def time_s(self) -> float: ...
+    @property
+    def low_s(self) -> float | None: ...
+    @property
+    def high_s(self) -> float | None: ...
+
+
+def row(label: str, group: str, what: str, value: float | None, low: float | None, high: float | None) -> Row:
+    """Return a mark: `what` it is tells its shape, `group` its colour."""
+    return {"label": label, "format": group, "what": what, "value": value, "low": low, "high": high}
+
+
+def forecast_rows(items: Iterable[Forecast], measured: Mapping[str, Record] | None = None) -> list[Row]:
+    """Return the rows of Forecasts, the fastest first, and of what was `measured` of each format.
+
+    What a probe measured is measured: its interval is the noise.
+    """
+    ordered = sorted(items, key=lambda item: item.time_s)
+    labels = _labels([item.candidate for item in ordered])
+    rows = []
+    for label, forecast in zip(labels, ordered, strict=True):
+        name = forecast.candidate.format
+        if forecast.basis == "measured":
+            rows.append(
+                row(label, name.upper(), "measured", forecast.time_s, forecast.low_s, forecast.high_s)
+            )
+            continue
+        shown = label if forecast.basis == "model" else f"{label} ({forecast.basis})"
+        rows += _pair(shown, name.upper(), forecast, (measured or {}).get(name))
+    return rows
+
+
+def measured_rows(records: Iterable[Record], expected: Mapping[Candidate, Forecast]) -> list[Row]:
+    """Return the rows of measurements, the fastest first, with the Forecasts that there are."""
+    ordered = sorted(records, key=lambda record: record.time_s)
+    labels = _labels([record.candidate for record in ordered])
+    rows = []
+    for label, record in zip(labels, ordered, strict=True):
+        hz = record.conditions.frequency_hz if record.conditions else None
+        repeated = labels.count(label) > 1 and hz is not None
+        shown = f"{label}, {(hz or 0) / 1e9:.2f} GHz" if repeated else label
+        rows += _pair(shown, record.candidate.format.upper(), expected.get(record.candidate), record)
+    return rows
+
+
+def rank_rows(
+    measured: Iterable[MeasuredProduct], expected: Mapping[Configuration, ClusterForecast]
+) -> list[Row]:
+    """Return the rows of products on many ranks, the fastest first."""
+    rows = []
+    for product in sorted(measured, key=lambda product: product.record.time_s):
+        way = product.record.configuration
+        formats = " + ".join(dict.fromkeys((way.format.upper(), way.remote_format.upper())))
+        label = f"{way.algorithm}, {formats}, {way.partition}"
+        rows += _pair(label, way.algorithm, expected.get(way), product.record)
+    return rows
+
+
+def machine_rows(compared: Iterable[ComparedMachine], matrix: str) -> list[Row]:
+    """Return the rows of a matrix on several machines, in their order."""
+    return [
+        row(f"{m.machine}, {m.format.upper()}", m.machine, "forecast", m.time_s, m.low_s, m.high_s)
+        for m in compared
+        if m.matrix == matrix
+    ]
+
+
+def _pair(
+    label: str, group: str, forecast: Timed | None, record: Record | DistributedRecord | None
+) -> list[Row]:
+    """Return the rows of a forecast and of a measurement, where there are such."""
+    rows = []
+    if forecast is not None:
+        rows.append(row(label, group, "forecast", forecast.time_s, forecast.low_s, forecast.high_s))
+    if record is not None:
+        noise = record.noise
+        ends = (None, None) if noise is None else (record.time_s / (1 + noise), record.time_s * (1 + noise))
+        rows.append(row(label, group, "measured", record.time_s, *ends))
+    return rows
+
+
+def _labels(candidates: Sequence[Candidate]) -> list[str]:
+    """Return format and kernel of each, with its parameters where these alone tell it from another."""
+    counts = Counter((candidate.format, candidate.kernel) for candidate in candidates)
+    return [
+        ", ".join(
+            (
+                candidate.format.upper(),
+                candidate.kernel,
+                *(
+                    f"{name} {'x'.join(map(str, value)) if isinstance(value, tuple) else value}"
+                    for name, value in candidate.parameters.items()
+                    if counts[candidate.format, candidate.kernel] > 1
+                ),
+            )
+        )
+        for candidate in candidates
+    ]
+
+
+def refuse_many(lines: int) -> None:
+    """Raise if a chart would have more lines than anybody can read."""
+    if lines > _MOST_LINES:
+        raise InputError(
+            f"a figure would show {lines:,} lines: expected at most {_MOST_LINES}; ask for fewer matrices"
+        )
+
+
+def times(rows_of: Mapping[str, Sequence[Row]], title: str) -> Chart:
+    """Return the chart of a figure: a panel for each matrix, with the seconds of its rows.
+
+    Raises
+    ------
+    InputError
+        If there is nothing to show, or too much.
+    """
+    shown = {name: rows for name, rows in rows_of.items() if rows}
+    if not shown:
+        raise InputError("a figure would show nothing: expected a time; ask for other formats")
+    refuse_many(sum(len({row["label"] for row in rows}) for rows in shown.values()))
+    charts = [intervals(name, name, rows, title, "s") for name, rows in shown.items()]
+    return charts[0] if len(charts) == 1 else panels("times", title, charts, columns=1)
+
+
+def intervals(
+    name: str,
+    caption: str,
+    rows: Sequence[Row],
+    title: str,
+    unit: str,
+    texts: Mapping[str, str] | None = None,
+    **numbers: str,
+) -> Chart:
+    """Return values along an axis, each with a bar from the low to the high end of its interval.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+        Of `row`; those of one label share a line.
+    title, unit : str
+        Of the axis.
+    texts, **numbers : mapping of str to str, and str
+        Further fields of the rows that a tooltip shows, with what they are called.
+    """
+    y: Spec = {"field": "label", "type": "nominal", "sort": None, "title": None}
+    kinds = sorted({row["what"] for row in rows})
+    labels = dict.fromkeys(row["label"] for row in rows)
+    values = [number for row in rows for number in (row["value"], row["low"], row["high"])]
+    groups = [row["format"] for row in rows]
+    known = {group.lower() for group in groups} <= set(FORMATS.names())
+    encoding = {
+        "y": y,
+        "color": {**(format_look(groups) if known else look("format", groups))["color"], "legend": None},
+        "tooltip": tooltip(
+            {"label": "", "what": "", **(texts or {})},
+            value=f"{title}, {unit}" if unit else title,
+            low="from",
+            high="to",
+            **numbers,
+        ),
+    }
+    is_paired = len(rows) > len(labels)
+    if is_paired:
+        encoding["yOffset"] = {"field": "what", "sort": kinds}
+    shape = {
+        "field": "what",
+        "title": None,
+        "scale": {"domain": kinds, "range": _SHAPES[: len(kinds)]},
+        **({} if len(kinds) > 1 else {"legend": None}),
+    }
+    layers: list[Spec] = [
+        {
+            "transform": [{"filter": "isValid(datum.low) && isValid(datum.high)"}],
+            "mark": {"type": "rule", "strokeWidth": 5, "opacity": 0.4},
+            "encoding": {**encoding, "x": axis("low", title, values, unit), "x2": {"field": "high"}},
+        },
+        {
+            "transform": [{"filter": "isValid(datum.value)"}],
+            "mark": {"type": "point", "filled": True, "size": 80, "opacity": 1},
+            "encoding": {
+                **encoding,
+                "x": axis("value", title, values, unit),
+                "shape": shape,
+            },
+        },
+    ]
+    height = max(_LEAST_HEIGHT, LINE * len(labels) * (1.3 if is_paired else 1))
+    return Chart(
+        name, caption, {"data": {"values": list(rows)}, "width": WIDTH, "height": height, "layer": layers}
+    )

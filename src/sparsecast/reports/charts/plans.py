@@ -1,0 +1,174 @@
+"""Charts of plans: the row blocks over the matrix, and what products cost with the conversion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from sparsecast.records import Forecast
+from sparsecast.reports.charts.chart import (
+    GREY,
+    HEIGHT,
+    WIDTH,
+    Chart,
+    Spec,
+    axis,
+    beside,
+    format_look,
+    look,
+    tooltip,
+    zoom,
+)
+from sparsecast.reports.charts.patterns import pattern, pattern_of
+from sparsecast.results.plan import Placements, Plan, PlanCheck
+
+#: Points of a line over products, and the most products of the chart of break-even.
+_POINTS, _MOST = 49, 1_000_000
+
+#: The colour of a plan of several formats.
+_PLAN = "#141414"
+
+Row = dict[str, Any]
+
+
+def plan(
+    A: csr_array[Any], found: Plan, check: PlanCheck | None = None, placements: Placements | None = None
+) -> Chart:
+    """Return the row blocks of a plan over the matrix, and the time of all products over their number."""
+    return beside("plan", [pattern(pattern_of(A), found.blocks)], [totals(found, check, placements)])
+
+
+def totals(found: Plan, check: PlanCheck | None, placements: Placements | None) -> Chart:
+    """Return conversion and products over their number, the break-even, and what was measured."""
+    rows = _lines(found, check, placements)
+    even = found.break_even_iterations if placements is None else placements.break_even_iterations
+    even = even if even and even > 1 else None
+    most = 10 * max(found.iterations, even or 1)
+    products = np.unique(np.geomspace(1, most, _POINTS).round())
+    points = [
+        {"way": row["way"], "products": int(n), "time_s": row["start_s"] + float(n) * row["product_s"]}
+        for row in rows
+        for n in products
+    ]
+    x = axis("products", "products", [1, most])
+    y = axis("time_s", "conversion and all products", [point["time_s"] for point in points], "s")
+    encoding: Spec = {"x": x, "y": y, **look("way", [row["way"] for row in rows])}
+    if placements is None:  # plain CSR has the colour of CSR
+        encoding["color"]["scale"]["range"] = [_PLAN, *format_look(["CSR"])["color"]["scale"]["range"]][
+            : len(rows)
+        ]
+    color = {key: value for key, value in encoding.items() if key != "shape"}
+    texts = {"way": "", "products": "products"}
+    ends = {**color, "y": {**y, "field": "low_s"}, "y2": {"field": "high_s"}}
+    layers: list[Spec] = [
+        {"data": {"values": points}, "mark": "line", "encoding": color},
+        {
+            "transform": [{"filter": "isValid(datum.low_s) && isValid(datum.high_s)"}],
+            "mark": {"type": "rule", "strokeWidth": 4, "opacity": 0.4},
+            "encoding": ends,
+        },
+        {
+            "mark": {"type": "point", "filled": True, "size": 80, "opacity": 1},
+            "encoding": {
+                **encoding,
+                "tooltip": tooltip(texts, time_s="forecast, s", low_s="from, s", high_s="to, s"),
+            },
+        },
+        {
+            "transform": [{"filter": "isValid(datum.measured_s)"}],
+            "mark": {"type": "point", "shape": "diamond", "size": 160, "color": "black"},
+            "encoding": {
+                "x": x,
+                "y": {**y, "field": "measured_s"},
+                "tooltip": tooltip(texts, measured_s="measured, s"),
+            },
+        },
+    ]
+    caption = f"Marks and intervals are of {found.iterations:,} products."
+    if check is not None:
+        caption += " Hollow: measured."
+    if even is not None:
+        caption += f" The conversion pays off after {even:,} products (dotted)."
+        line = {"type": "rule", "strokeDash": [2, 3], "color": GREY}
+        layers.append({"mark": line, "encoding": {"x": {"datum": even}}})
+    spec = {"data": {"values": rows}, "layer": layers, "width": WIDTH, "height": HEIGHT}
+    return Chart("totals", caption, spec)
+
+
+def _lines(found: Plan, check: PlanCheck | None, placements: Placements | None) -> list[Row]:
+    """Return what each way takes before the first product and for each; plain CSR last, if it is another."""
+    if placements is not None:
+        rows = []
+        for placement in placements.placements:
+            measured = check if placement is placements.best else None
+            rows.append(
+                _row(f"plan on {placement.plan.device}", placement.plan, placement.before_s, measured)
+            )
+        return rows
+    names = dict.fromkeys(block.candidate.format.upper() for block in found.blocks)
+    rows = [_row(f"the plan: {' + '.join(names)}", found, found.convert_s, check)]
+    baseline = found.baseline
+    if [block.candidate for block in found.blocks] != [baseline.candidate]:
+        plain_s = baseline.convert_s + found.iterations * baseline.time_s
+        is_measured = check is not None and not baseline.convert_s
+        rows.append(
+            {
+                "way": "plain CSR",
+                "products": found.iterations,
+                "start_s": baseline.convert_s,
+                "product_s": baseline.time_s,
+                "time_s": plain_s,
+                "low_s": None,
+                "high_s": None,
+                "measured_s": found.iterations * check.baseline_s if check and is_measured else None,
+            }
+        )
+    return rows
+
+
+def _row(way: str, found: Plan, start_s: float, check: PlanCheck | None) -> Row:
+    count = found.iterations
+    low_s, high_s = (None if end is None else start_s + count * end for end in (found.low_s, found.high_s))
+    return {
+        "way": way,
+        "products": count,
+        "start_s": start_s,
+        "product_s": found.time_s,
+        "time_s": start_s + count * found.time_s,
+        "low_s": low_s,
+        "high_s": high_s,
+        "measured_s": None if check is None else check.convert_s + count * check.time_s,
+    }
+
+
+def break_even(forecasts: Iterable[Forecast]) -> Chart:
+    """Return the time of a number of products, conversion included, relative to that of CSR."""
+    known = [forecast for forecast in forecasts if forecast.convert_s is not None]
+    csr = next((forecast for forecast in known if forecast.candidate.format == "csr"), None)
+    products = [int(n) for n in np.geomspace(1, _MOST, _POINTS).round()]
+    rows: list[Row] = [
+        {
+            "format": forecast.candidate.format.upper(),
+            "products": n,
+            "ratio": _total_s(forecast, n) / _total_s(csr, n),
+        }
+        for forecast in known
+        for n in products
+        if csr is not None
+    ]
+    encoding = {
+        "x": axis("products", "products", products),
+        "y": axis("ratio", "time over CSR's", [row["ratio"] for row in rows]),
+        "color": format_look(row["format"] for row in rows)["color"],
+        "tooltip": tooltip({"format": "format", "products": "products"}, ratio="time over CSR's"),
+    }
+    caption = "Conversion and products together, over CSR alone: below 1 the conversion has paid off."
+    spec = {"data": {"values": rows}, "mark": "line", "encoding": encoding, "params": zoom()}
+    return Chart("break-even", caption, {**spec, "width": WIDTH, "height": HEIGHT})
+
+
+def _total_s(forecast: Forecast, products: int) -> float:
+    return (forecast.convert_s or 0.0) + products * forecast.time_s

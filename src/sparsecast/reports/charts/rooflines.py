@@ -1,0 +1,206 @@
+"""Charts of a machine: its bandwidths over the size of the data, and products under its roofline.
+
+Williams, Waterman and Patterson (2009). There is no roof of operations, because none was measured.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sparsecast.devices.naming import threads_text
+from sparsecast.errors import InputError
+from sparsecast.machines.profile import Profile
+from sparsecast.records import Bandwidth, Candidate, Forecast, Record, product_flops
+from sparsecast.reports.charts.chart import (
+    GREY,
+    HEIGHT,
+    WIDTH,
+    Chart,
+    Spec,
+    axis,
+    beside,
+    format_look,
+    look,
+    tooltip,
+    zoom,
+)
+from sparsecast.reports.tables import size
+
+#: Pixels of a chart beside another one.
+_HALF = 440
+
+#: Roofs are named whose speeds differ by so much.
+_APART = 1.4
+
+#: Of forecasts and measurements.
+_SHAPES = ("circle", "diamond")
+
+Row = dict[str, Any]
+
+
+def machine(profile: Profile) -> Chart:
+    """Return the bandwidths of a machine, and beside them what was measured on it.
+
+    Products are of the device, type and threads that most of its Records have.
+
+    Raises
+    ------
+    InputError
+        If it has neither.
+    """
+    charts = [bandwidths(profile)] if profile.bandwidths else []
+    warm = [record for record in profile.records if record.regime == "warm" and record.traffic_bytes]
+    if warm:
+        counts = Counter(_setting(record.candidate) for record in warm)
+        setting = max(counts, key=lambda setting: (counts[setting], setting))
+        dtype, threads, device = setting
+        points = [
+            point(record.candidate, "measured", record.nnz, record.traffic_bytes, record.time_s)
+            for record in warm
+            if _setting(record.candidate) == setting and record.nnz
+        ]
+        reads = [b for b in profile.bandwidths if (b.kind, b.device, b.threads) == ("read", device, threads)]
+        caption = f"Products in {dtype}, {threads_text(device, threads)}, under reads of arrays (dashed)."
+        charts.append(roofline(points, _ends(reads), caption, _HALF))
+    if not charts:
+        raise InputError(
+            "a figure would show nothing: expected a profile with bandwidths or Records; name another"
+        )
+    return beside("machine", *([chart] for chart in charts))
+
+
+def _setting(candidate: Candidate) -> tuple[str, int, str]:
+    return candidate.dtype, candidate.threads, candidate.device
+
+
+def _ends(reads: Sequence[Bandwidth]) -> list[Bandwidth]:
+    """Return what bounds a product: the highest bandwidth of reads, and that of the most data."""
+    if not reads:
+        return []
+    most = max(reads, key=lambda read: read.bytes)
+    return list(dict.fromkeys((max(reads, key=lambda read: read.bandwidth_bytes_per_s), most)))
+
+
+def bandwidths(profile: Profile) -> Chart:
+    """Return the measured speed of each kind of stream over the bytes that it moves, with the caches."""
+    rows: list[Row] = [
+        {
+            "stream": " ".join(filter(None, (b.device, threads_text(b.device, b.threads), b.kind))),
+            "bytes": b.bytes,
+            "speed": b.bandwidth_bytes_per_s,
+            "low": None if b.noise is None else b.bandwidth_bytes_per_s / (1 + b.noise),
+            "high": None if b.noise is None else b.bandwidth_bytes_per_s * (1 + b.noise),
+        }
+        for b in profile.bandwidths
+    ]
+    rows.sort(key=lambda row: (row["stream"], row["bytes"]))
+    caches = [{"cache": f"L{cache.level}", "bytes": cache.bytes} for cache in profile.machine.caches]
+    x = axis("bytes", "bytes that one call moves", [row["bytes"] for row in rows], "B")
+    y = axis("speed", "bandwidth", [row["speed"] for row in rows], "B/s")
+    encoding: Spec = {
+        "x": x,
+        "y": y,
+        **look("stream", [row["stream"] for row in rows]),
+        "tooltip": tooltip({"stream": ""}, bytes="bytes", speed="bandwidth, B/s", low="from", high="to"),
+    }
+    color = {key: value for key, value in encoding.items() if key != "shape"}
+    layers: list[Spec] = [
+        {"mark": "line", "encoding": color},
+        {"mark": {"type": "point", "filled": True, "size": 60, "opacity": 1}, "encoding": encoding},
+        {
+            "transform": [{"filter": "isValid(datum.low)"}],
+            "mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.4},
+            "encoding": {**color, "y": {**y, "field": "low"}, "y2": {"field": "high"}},
+        },
+        {
+            "data": {"values": caches},
+            "mark": {"type": "rule", "strokeDash": [2, 3], "color": GREY},
+            "encoding": {"x": x},
+        },
+        {
+            "data": {"values": caches},
+            "mark": {"type": "text", "align": "left", "dx": 3, "color": GREY},
+            "encoding": {"x": x, "y": {"value": 8}, "text": {"field": "cache"}},
+        },
+    ]
+    spec = {"data": {"values": rows}, "layer": layers, "width": _HALF, "height": HEIGHT}
+    return Chart("bandwidths", "Bandwidths with their noise; dotted: caches.", spec)
+
+
+def point(candidate: Candidate, what: str, nnz: int, moved_bytes: float, time_s: float) -> Row:
+    """Return a product as a point of a roofline."""
+    flops = product_flops(nnz, candidate.dtype)
+    intensity, speed = flops / max(moved_bytes, 1), flops / time_s
+    return {"format": candidate.format.upper(), "what": what, "intensity": intensity, "speed": speed}
+
+
+def forecast_points(forecasts: Iterable[Forecast], measured: Mapping[str, Record], nnz: int) -> list[Row]:
+    """Return the points of Forecasts, and of what was measured of the same formats."""
+    points = []
+    for forecast in forecasts:
+        points.append(point(forecast.candidate, "forecast", nnz, forecast.bytes, forecast.time_s))
+        if record := measured.get(forecast.candidate.format):
+            points.append(point(forecast.candidate, "measured", nnz, forecast.bytes, record.time_s))
+    return points
+
+
+def roofline(points: Sequence[Row], roofs: Sequence[Bandwidth], caption: str, width: int = WIDTH) -> Chart:
+    """Return speeds of products over their flops per byte, under bandwidths as dashed lines."""
+    intensities = [row["intensity"] for row in points]
+    lines = [
+        {"array": size(roof.bytes), "intensity": intensity, "speed": intensity * roof.bandwidth_bytes_per_s}
+        for roof in roofs
+        for intensity in (min(intensities) / 1.3, max(intensities) * 1.3)
+    ]
+    x = axis("intensity", "FLOP per byte", intensities, is_log=True)
+    y = axis("speed", "speed", [row["speed"] for row in (*points, *lines)], "FLOP/s", is_log=True)
+    kinds = sorted({row["what"] for row in points})
+    shown = format_look(row["format"] for row in points)
+    if len(kinds) > 1:
+        shown["shape"] = {"field": "what", "title": None, "scale": {"domain": kinds, "range": _SHAPES}}
+    layers: list[Spec] = [
+        {
+            "data": {"values": list(points)},
+            "mark": {"type": "point", "filled": True, "size": 60, "opacity": 0.8},
+            "encoding": {
+                "x": x,
+                "y": y,
+                **shown,
+                "tooltip": tooltip(
+                    {"format": "format", "what": ""}, intensity="FLOP per byte", speed="speed, FLOP/s"
+                ),
+            },
+            "params": zoom(),
+        },
+    ]
+    if lines:
+        layers = [
+            {
+                "data": {"values": lines},
+                "mark": {"type": "line", "color": GREY, "strokeDash": [5, 3]},
+                "encoding": {
+                    "x": x,
+                    "y": y,
+                    "detail": {"field": "array"},
+                    "tooltip": tooltip({"array": "reads of an array of"}),
+                },
+            },
+            {
+                "data": {"values": _named(lines)},
+                "mark": {"type": "text", "align": "right", "dy": -7, "color": GREY},
+                "encoding": {"x": x, "y": y, "text": {"field": "array"}},
+            },
+            *layers,
+        ]
+    return Chart("roofline", caption, {"layer": layers, "width": width, "height": HEIGHT})
+
+
+def _named(lines: Sequence[Row]) -> list[Row]:
+    """Return the right ends of those lines whose names do not lie upon each other, slow ones first."""
+    shown: list[Row] = []
+    for end in sorted(lines[1::2], key=lambda line: float(line["speed"])):
+        if not shown or end["speed"] > _APART * shown[-1]["speed"]:
+            shown.append(end)
+    return shown

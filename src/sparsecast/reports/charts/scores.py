@@ -1,0 +1,186 @@
+"""Charts of an evaluation: forecasts against measurements, and what the models are worth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from sparsecast.errors import InputError
+from sparsecast.models.intervals import INTERVAL_SHARE
+from sparsecast.reports.charts.chart import (
+    COLOURS,
+    GREY,
+    LINE,
+    WIDTH,
+    Chart,
+    Spec,
+    axis,
+    format_look,
+    panels,
+    tooltip,
+    zoom,
+)
+from sparsecast.reports.charts.intervals import intervals, row
+from sparsecast.results.evaluation import ErrorScore, Evaluation, EvaluationRow, ModelScore
+
+#: Pixels of a square chart alone, and of one among several; how many of these stand beside each other.
+_SQUARE, _SMALL_SQUARE, _COLUMNS = 460, 280, 3
+
+#: More points than these make a page slow: then every second, third... is drawn, in the order of their times.
+_MOST_POINTS = 2000
+
+#: Percent below which an error is drawn as this much, on a logarithmic axis.
+_LEAST_ERROR = 0.01
+
+_UNITS = {"time": "s", "energy": "J"}
+
+
+def noise_band(score: ModelScore) -> tuple[float | None, str]:
+    """Return by how much a perfect forecast would differ from the measurements, and where that is from.
+
+    90 % of what was measured again differed by less; without such measurements, the median noise of the
+    Records.
+    """
+    if score.repeat_p90 is not None:
+        return score.repeat_p90, "repeat noise, 90 %"
+    return score.median_noise, "median noise"
+
+
+def agreements(evaluation: Evaluation) -> Chart:
+    """Return a panel for each model, sorted from the least error, in the unit of what it forecasts.
+
+    Raises
+    ------
+    InputError
+        If no model has a forecast.
+    """
+    charts = []
+    for name, score in evaluation.models.items():
+        chart = agreement([row for row in evaluation.rows if row.model == name], score, _SMALL_SQUARE)
+        errors = f"median error {100 * score.median_error:.1f} %, 90 % below {100 * score.p90_error:.0f} %"
+        noise, noise_name = noise_band(score)
+        band = "" if noise is None else f"; band: {noise_name}"
+        charts.append(replace(chart, caption=f"{name}: {errors}{band}"))
+    if not charts:
+        raise InputError("a figure would show nothing: expected a forecast; evaluate other matrices")
+    return panels("agreement", "Forecast against measurement", charts, _COLUMNS)
+
+
+def agreement(rows: Sequence[EvaluationRow], score: ModelScore, pixels: int = _SQUARE) -> Chart:
+    """Return forecast against measurement of at least one product, with the band of the noise."""
+    step = -(-len(rows) // _MOST_POINTS)
+    shown = sorted(rows, key=lambda row: row.measured)[::step]
+    points: list[dict[str, Any]] = [
+        {
+            "matrix": row.matrix,
+            "format": row.estimate.candidate.format.upper(),
+            "forecast": row.estimate.value,
+            "measured": row.measured,
+            "error": f"{100 * row.error:+.1f} %",
+        }
+        for row in shown
+    ]
+    values = [value for row in shown for value in (row.measured, row.estimate.value)]
+    ends = [min(values) / 1.5, max(values) * 1.5]
+    noise, noise_name = noise_band(score)
+    factor = 1 + (noise or 0)
+    line = [{"at": end, "low": end / factor, "high": end * factor} for end in ends]
+    unit = _UNITS[score.quantity]
+    x, y = axis("measured", "measured", ends, unit), axis("forecast", "forecast", ends, unit)
+    x["scale"] = y["scale"] = {**x["scale"], "zero": False, "domain": ends, "clamp": False}
+    at = {**x, "field": "at"}
+    layers: list[Spec] = [
+        {
+            "data": {"values": line},
+            "mark": {"type": "area", "color": GREY, "opacity": 0.35, "clip": True},
+            "encoding": {"x": at, "y": {**y, "field": "low"}, "y2": {"field": "high"}},
+        },
+        {
+            "data": {"values": line},
+            "mark": {"type": "line", "color": GREY, "strokeWidth": 1},
+            "encoding": {"x": at, "y": {**y, "field": "at"}},
+        },
+        {
+            "data": {"values": points},
+            "mark": {"type": "point", "filled": True, "size": 45, "opacity": 0.8},
+            "encoding": {
+                "x": x,
+                "y": y,
+                **format_look(point["format"] for point in points),
+                "tooltip": tooltip(
+                    {"matrix": "matrix", "format": "format", "error": "error"},
+                    forecast=f"forecast, {unit}",
+                    measured=f"measured, {unit}",
+                ),
+            },
+            "params": zoom(),
+        },
+    ]
+    caption = (
+        "Each point is a format of a matrix that the model had not seen. On the line, the forecast is right."
+    )
+    if noise is not None:
+        caption += (
+            f" Grey band, {100 * noise:.1f} %: how much measurements of the same differ ({noise_name})."
+        )
+    if step > 1:
+        caption += f" {len(shown):,} of {len(rows):,} points are drawn."
+    return Chart("agreement", caption, {"layer": layers, "width": pixels, "height": pixels})
+
+
+def errors(name: str, caption: str, scores: Mapping[str, ErrorScore]) -> Chart:
+    """Return the median and the ninetieth percentile of the errors of models or formats, by name."""
+    rows = []
+    for label, score in scores.items():
+        median, p90 = (max(100 * error, _LEAST_ERROR) for error in (score.median_error, score.p90_error))
+        noise = None if score.median_noise is None else 100 * score.median_noise
+        own = row(label, "error", "error", median, median, p90)
+        rows.append({**own, "noise": noise, "forecasts": f"{score.forecasts:,}"})
+    return intervals(
+        name, caption, rows, "error of the forecasts", "%", {"forecasts": "forecasts"}, noise="noise, %"
+    )
+
+
+def regret(scores: Mapping[str, ModelScore]) -> Chart:
+    """Return what the choices of the models lose against the fastest measured format."""
+    values = [{"name": name, "regret": 100 * score.regret} for name, score in scores.items()]
+    caption = (
+        "Regret: how much longer the format takes that a model chooses than the fastest one, in the mean."
+    )
+    encoding = {"x": axis("regret", "regret, %"), "tooltip": tooltip({"name": "model"}, regret="regret, %")}
+    return _bars("regret", caption, values, [], encoding)
+
+
+def coverage(scores: Mapping[str, ModelScore]) -> Chart:
+    """Return the shares of the measurements that the intervals of the models hold."""
+    values = [
+        {"name": name, "held": 100 * score.coverage, "width": 100 * (score.mean_width or 0.0)}
+        for name, score in scores.items()
+        if score.coverage is not None
+    ]
+    nominal = 100 * INTERVAL_SHARE
+    caption = f"Measurements within the interval, which is meant to hold {nominal:.0f} % (line)."
+    line = {
+        "mark": {"type": "rule", "color": GREY, "strokeDash": [5, 3], "strokeWidth": 2},
+        "encoding": {"x": {"datum": nominal}},
+    }
+    encoding = {
+        "x": {**axis("held", "measurements within the interval, %"), "scale": {"domain": [0, 100]}},
+        "tooltip": tooltip({"name": "model"}, held="held, %", width="mean width, %"),
+    }
+    return _bars("coverage", caption, values, [line], encoding)
+
+
+def _bars(
+    name: str, caption: str, values: Sequence[dict[str, Any]], more: Sequence[Spec], encoding: Spec
+) -> Chart:
+    y = {"field": "name", "type": "nominal", "sort": None, "title": None}
+    bars = {"mark": {"type": "bar", "color": COLOURS[0]}, "encoding": {**encoding, "y": y}}
+    spec = {
+        "data": {"values": list(values)},
+        "layer": [bars, *more],
+        "width": WIDTH,
+        "height": {"step": LINE},
+    }
+    return Chart(name, caption, spec)

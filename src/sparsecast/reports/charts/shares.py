@@ -1,0 +1,97 @@
+"""The chart of the cost of an application: the share of each loop, forecast and measured."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sparsecast.reports.charts.chart import COLOURS, GREY, WIDTH, Chart, Spec, axis, tooltip
+from sparsecast.reports.tables import time
+from sparsecast.results.application import ApplicationCost, ApplicationRun
+
+#: Pixels of a bar.
+_BAR = 22
+
+
+def shares(cost: ApplicationCost, run: ApplicationRun | None = None) -> Chart:
+    """Return a bar for the share of each loop in the whole run, the largest forecast first.
+
+    Beside it stands what a `run` measured, where it timed the loop.
+    """
+    rows = _rows(cost, run)
+    kinds = list(dict.fromkeys(row["what"] for row in rows))
+    y: Spec = {"field": "loop", "type": "nominal", "sort": None, "title": None}
+    encoding: Spec = {
+        "y": y,
+        "yOffset": {"field": "what", "sort": kinds},
+        "tooltip": tooltip(
+            {"loop": "loop", "what": ""}, share="share, %", low="from, %", high="to, %", time_s="time, s"
+        ),
+    }
+    ends = [row["high"] or row["share"] for row in rows]
+    x = axis("share", "share of the run, %")
+    x["scale"] = {"domain": [0, 1.25 * max(ends)], "nice": False}
+    colour = {
+        "field": "what",
+        "title": None,
+        "scale": {"domain": kinds, "range": [COLOURS[0], GREY][: len(kinds)]},
+        **({} if run else {"legend": None}),
+    }
+    layers: list[Spec] = [
+        {"mark": {"type": "bar"}, "encoding": {**encoding, "x": x, "color": colour}},
+        {
+            "transform": [{"filter": "isValid(datum.low) && isValid(datum.high)"}],
+            "mark": {"type": "rule", "strokeWidth": 2},
+            "encoding": {**encoding, "x": {**x, "field": "low"}, "x2": {"field": "high"}},
+        },
+        {
+            "transform": [
+                {"calculate": "isValid(datum.low) ? max(datum.share, datum.high) : datum.share", "as": "end"}
+            ],
+            "mark": {"type": "text", "align": "left", "dx": 5},
+            "encoding": {**encoding, "x": {**x, "field": "end"}, "text": {"field": "text"}},
+        },
+    ]
+    caption = "Share of each loop in the run; the line is the interval of the forecast."
+    spec = {"data": {"values": rows}, "layer": layers, "width": WIDTH}
+    return Chart("shares", caption, {**spec, "height": {"step": _BAR, "for": "offset"}})
+
+
+def _rows(cost: ApplicationCost, run: ApplicationRun | None) -> list[dict[str, Any]]:
+    expected = cost.iterations.expected
+    whole_s = sum(loop.runs(expected) * loop.time_s for loop in cost.loops)
+    measured = {
+        loop.name: loop.runs(run.iterations) * run.loops[loop.name]
+        for loop in cost.loops
+        if run is not None and loop.name in run.loops
+    }
+    measured_s = sum(measured.values())
+    rows = []
+    for loop in sorted(cost.loops, key=lambda loop: -loop.runs(expected) * loop.time_s):
+        ends = (None if end is None else loop.runs(expected) * end for end in (loop.low_s, loop.high_s))
+        seconds = loop.runs(expected) * loop.time_s
+        rows.append(_row(loop.name, "forecast", seconds, whole_s, *ends))
+        if loop.name in measured:
+            rows.append(_row(loop.name, "measured", measured[loop.name], measured_s))
+    return rows
+
+
+def _row(
+    loop: str,
+    what: str,
+    time_s: float,
+    whole_s: float,
+    low_s: float | None = None,
+    high_s: float | None = None,
+) -> dict[str, Any]:
+    """Return seconds as a share of the whole in percent; a loop may have an interval of its share."""
+    share, low, high = (None if part is None else 100 * part / whole_s for part in (time_s, low_s, high_s))
+    text = f"{share:.2g} %, {time(time_s).replace(' us', ' µs')}"
+    return {
+        "loop": loop,
+        "what": what,
+        "share": share,
+        "low": low,
+        "high": high,
+        "time_s": time_s,
+        "text": text,
+    }

@@ -1,0 +1,56 @@
+"""What all charts share: looks, axes, files."""
+
+from __future__ import annotations
+
+import pytest
+
+from sparsecast.errors import InputError
+from sparsecast.reports.charts.chart import (
+    COLOURS,
+    Chart,
+    axis,
+    format_look,
+    look,
+    refuse_undrawable,
+    render,
+)
+
+
+def of_names(encoding):
+    """Return the colour, or shape, of each name."""
+    return dict(zip(encoding["scale"]["domain"], encoding["scale"]["range"], strict=True))
+
+
+def test_things_differ_without_colours_and_a_format_has_one_colour_in_all_charts():
+    encodings = look("name", map(str, range(len(COLOURS))))
+    colours, shapes = of_names(encodings["color"]), of_names(encodings["shape"])
+    assert len(set(colours.values())) == len(COLOURS) and len(set(shapes.values())) >= 8
+    for channel in ("color", "shape"):
+        several = of_names(format_look(["ZZZ", "ELL", "CSR", "ELL"])[channel])
+        assert of_names(format_look(["ELL"])[channel])["ELL"] == several["ELL"]
+        assert list(several) == ["CSR", "ELL", "ZZZ"]
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"), [((2e-6, 3e-6), None), ((2e-6, 3e-3), "log"), ((None, 0.0), None), ((), None)]
+)
+def test_an_axis_is_logarithmic_where_values_are_far_apart(values, kind, drawn):
+    encoding = axis("at", "time", values, "s")
+    assert encoding["scale"].get("type") == kind
+    rows = [{"at": value} for value in values]
+    svg = drawn(Chart("c", "", {"data": {"values": rows}, "mark": "point", "encoding": {"x": encoding}}))
+    assert "time" in svg and "µs" in svg if any(values) else True
+
+
+def test_what_cannot_be_drawn_is_refused(tmp_path):
+    with pytest.raises(InputError) as unknown:
+        refuse_undrawable(tmp_path / "a.bmp")
+    assert ".png, .svg, .pdf" in str(unknown.value)
+    chart = Chart("c", "", {"data": {"values": []}, "mark": "point"})
+    with pytest.raises(InputError):
+        render(chart, "", tmp_path / "absent" / "a.svg")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_notebook_shows_a_chart():
+    assert Chart("c", "", {"data": {"values": []}, "mark": "point"})._repr_svg_().startswith("<svg")
