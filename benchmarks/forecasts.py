@@ -25,9 +25,10 @@ from scipy.sparse import csr_array, diags_array
 import sparsecast as sc
 from experiment import Matrices, ProfileName, Rows, Threads, experiment, geometric_mean, named, percent
 from sparsecast import api
-from sparsecast.api.resolving import machine_of, model_records, stored_target, training_for
+from sparsecast.api.targets import model_records, stored_target, training_for
 from sparsecast.benchmark.journal import USER_SUITE
 from sparsecast.benchmark.replay import FOLDS, replay
+from sparsecast.devices.naming import machine_of
 from sparsecast.errors import InputError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS

@@ -26,7 +26,9 @@ from time import perf_counter
 import numpy as np
 from scipy.sparse import csr_array, diags_array
 
-from sparsecast.api.resolving import machine_of, structure_for, target_of, training_for
+from sparsecast.api.matrices import structure_for
+from sparsecast.api.targets import target_of, training_for
+from sparsecast.devices.naming import machine_of
 from sparsecast.errors import SparsecastError
 from sparsecast.machines.profile import find_profile
 from sparsecast.matrices.problem import Problem

@@ -27,8 +27,10 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 import sparsecast as sc
-from sparsecast.api.resolving import calibrated_profile, machine_of, model_records, read_matrix, stored_target
+from sparsecast.api.matrices import read_matrix
+from sparsecast.api.targets import calibrated_profile, model_records, stored_target
 from sparsecast.benchmark.published import published_profiles
+from sparsecast.devices.naming import machine_of
 from sparsecast.errors import InputError, ProfileError, SparsecastError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure

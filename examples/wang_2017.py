@@ -23,7 +23,9 @@ from pathlib import Path
 from statistics import fmean
 
 import sparsecast as sc
-from sparsecast.api.resolving import calibrated_profile, machine_of, model_records, read_matrix, stored_target
+from sparsecast.api.matrices import read_matrix
+from sparsecast.api.targets import calibrated_profile, model_records, stored_target
+from sparsecast.devices.naming import machine_of
 from sparsecast.errors import InputError, SparsecastError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.features.structure import Structure

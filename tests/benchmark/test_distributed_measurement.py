@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from sparsecast.benchmark import distributed_measurement
@@ -90,20 +89,3 @@ def test_rows_that_a_product_forgets_are_found_out(simulated, monkeypatch):
     monkeypatch.setattr(Local1D, "_multiply", lambda self, x, out: out[1:].fill(0.0))
     with pytest.raises(WrongResultError):
         measured(simulated, 1, ways(1, ("local-1d",)))
-
-
-def test_other_types(simulated):
-    found, _ = measured(simulated, 2, ways(2, ("local-1d",), dtype="float32"))
-    assert 1e-9 < found[0].record.error < 1e-6
-
-
-def test_nothing_that_suits_measures_nothing(simulated):
-    found, left_out = measured(
-        simulated, 1, ways(1, ("local-1d",), ("dia",)), matrix="gallery:rmat?scale=10&degree=8"
-    )
-    assert found == [] and len(left_out) == 1
-
-
-def test_samples_are_those_of_all_ranks(simulated):
-    found, _ = measured(simulated, 2, ways(2, ("local-1d",)))
-    assert np.isfinite(found[0].record.samples_s).all()

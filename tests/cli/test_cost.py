@@ -119,7 +119,7 @@ def test_people_get_the_loops_that_take_longest_first(process, streaming):
     outcome = process("cost", "pagerank", GRAPH, *ONE, "--check")
     assert outcome.status == 0 and outcome.err == "", outcome.err
     rows = [line.split("│") for line in outcome.out.splitlines() if line.startswith("│")]
-    shares = [int(row[5].strip(" %")) for row in rows]
+    shares = [float(row[5].strip(" %")) for row in rows]
     assert {row[1].split(",")[0].strip() for row in rows} == PAGERANK_LOOPS
     assert shares == sorted(shares, reverse=True)
     assert "iterations were tried" in outcome.out and "energy not measured" in outcome.out

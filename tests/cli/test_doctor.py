@@ -15,7 +15,7 @@ from sparsecast.machines.profile import Profile
 from sparsecast.system import jit
 
 #: The module, whose name is also that of its function in `sparsecast.api`.
-checkup = importlib.import_module("sparsecast.api.checkup")
+checkup = importlib.import_module("sparsecast.api.doctor")
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from scipy.io import mmwrite
 
 import sparsecast as sc
-from sparsecast.api.resolving import target_of, training_for
+from sparsecast.api.targets import target_of, training_for
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.models.linear import LinearModel

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.sparse import block_diag, csr_array, csr_matrix, eye_array
+from scipy.sparse import block_diag, csr_array, eye_array
 
-from sparsecast.errors import InputError, MatrixSizeError, UnknownNameError
+from sparsecast.errors import InputError, MatrixSizeError
 from sparsecast.matrices.gallery import gallery
-from sparsecast.matrices.partitioning.methods import METHODS, default_method, metis, partition
+from sparsecast.matrices.partitioning.methods import default_method, metis, partition
 from sparsecast.matrices.partitioning.methods.graph import adjacency
 
 from .conftest import HAS_METIS, METHODS_HERE, patterns, suits
@@ -191,14 +191,3 @@ def test_2d_names_the_nearest_squares():
 def test_methods_that_renumber_refuse_rectangular_matrices(method):
     with pytest.raises(InputError, match=r"of 4 x 5: expected a square one; partition it by rows or nonz"):
         partition(csr_array((4, 5)), 4, method)
-
-
-def test_an_unknown_method_is_refused_with_the_known_ones():
-    with pytest.raises(
-        UnknownNameError, match="partition 'kway' is unknown: known are metis, nonzeros, rows"
-    ):
-        partition(csr_matrix((4, 4)), 2, "kway")
-
-
-def test_the_methods_are_those_of_the_issue():
-    assert METHODS.names() == ["metis", "nonzeros", "rows", "uniform-2d"]

@@ -18,11 +18,11 @@ from sparsecast.api.calibrating import (
     own_profile,
     profile,
 )
-from sparsecast.api.checkup import checkup, next_steps
 from sparsecast.api.cluster_evaluating import cluster_fits, replay_ranks
 from sparsecast.api.clustering import cluster
 from sparsecast.api.collecting import collection_report, first_readable, matrix_reports
 from sparsecast.api.comparing import compare, profiles_to_compare
+from sparsecast.api.doctor import checkup, next_steps
 from sparsecast.api.evaluating import chosen_models, evaluate, fits_of, replay
 from sparsecast.api.executing import (
     check,
@@ -45,21 +45,21 @@ from sparsecast.api.forecasting import (
     threads_of,
     uncalibrated_devices,
 )
-from sparsecast.api.partitioning import distribute, keep_partition, kept_partition, partition, partitions
-from sparsecast.api.publishing import import_machine, is_table, new_machine, read_table, told_figures
-from sparsecast.api.ranks import AskedProducts, measure_on_ranks, on_ranks, rank_calibration
-from sparsecast.api.reporting import matrix_report
-from sparsecast.api.resolving import (
-    contents,
-    machine_of,
+from sparsecast.api.matrices import (
+    is_table,
     named_problems,
-    origin,
     read_matrix,
     read_question,
+    read_table,
     shared_structure,
     structure,
 )
-from sparsecast.api.trust import disturbances
+from sparsecast.api.other_machines import import_machine, new_machine, told_figures
+from sparsecast.api.partitioning import distribute, keep_partition, kept_partition, partition, partitions
+from sparsecast.api.ranks import AskedProducts, measure_on_ranks, on_ranks, rank_calibration
+from sparsecast.api.reporting import matrix_report
+from sparsecast.api.targets import contents, disturbances, origin
+from sparsecast.devices.naming import machine_of
 from sparsecast.machines.profile import user_path
 from sparsecast.matrices.gallery import gallery_matrices
 from sparsecast.measuring.command_meter import CommandMeter

@@ -12,7 +12,7 @@ from sparsecast.api.calibrating import own_profile
 from sparsecast.api.executing import compile
 from sparsecast.api.forecasting import plan as plan_of
 from sparsecast.api.forecasting import predict
-from sparsecast.api.resolving import model_records
+from sparsecast.api.targets import model_records
 from sparsecast.devices import DEVICES
 from sparsecast.devices.target import Target
 from sparsecast.errors import InputError

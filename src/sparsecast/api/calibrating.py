@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sparsecast.api.resolving import (
+from sparsecast.api.targets import (
     calibrated_profile,
     contents,
-    machine_of,
+    disturbances,
     model_records,
     origin,
     target_of,
 )
-from sparsecast.api.trust import disturbances
 from sparsecast.benchmark.run import Calibration, Progress, RatingSuite, no_progress, rating_suites
 from sparsecast.devices import DEVICES
+from sparsecast.devices.naming import machine_of
 from sparsecast.devices.target import Target
 from sparsecast.errors import ProfileError
 from sparsecast.machines.machine import Machine, detect

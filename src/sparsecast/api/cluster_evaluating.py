@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 from sparsecast.api.cluster_questions import AskedMatrix, asked_matrix
 from sparsecast.api.clustering import training_of_ranks
-from sparsecast.api.resolving import calibrated_profile, machine_of
+from sparsecast.api.targets import calibrated_profile
 from sparsecast.benchmark.cluster_replay import replay_clusters
 from sparsecast.benchmark.replay import FOLDS
+from sparsecast.devices.naming import machine_of
 from sparsecast.distributed.distributed_product import DistributedProduct
 from sparsecast.distributed.products import PRODUCTS
 from sparsecast.machines.machine import PROCESSOR

@@ -9,9 +9,10 @@ from typing import Any
 
 from sparsecast.api.cluster_questions import AskedMatrix, asked_matrix
 from sparsecast.api.forecasting import without_joules
-from sparsecast.api.resolving import calibrated_profile, machine_of, model_records, training_for
-from sparsecast.api.resolving import energy_model as fitted_energy_model
+from sparsecast.api.targets import calibrated_profile, model_records, training_for
+from sparsecast.api.targets import energy_model as fitted_energy_model
 from sparsecast.benchmark.journal import kept_distributed
+from sparsecast.devices.naming import machine_of
 from sparsecast.devices.target import Target
 from sparsecast.distributed.products import PRODUCTS, default_algorithms
 from sparsecast.errors import InputError, ProfileError
@@ -42,8 +43,8 @@ from sparsecast.models.clusters.cluster_model import (
     ClusterTraining,
     Question,
 )
-from sparsecast.models.knowledge import Withheld, with_even_rows
 from sparsecast.models.power_files import PowerFile
+from sparsecast.models.withheld import Withheld, with_even_rows
 from sparsecast.planning.cluster_choice import choices, enough_ranks
 from sparsecast.planning.cluster_energy import ClusterPower, PricesWork
 from sparsecast.planning.plan import refuse_objective

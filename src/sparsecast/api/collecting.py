@@ -8,8 +8,7 @@ from typing import Any
 
 from sparsecast.api.evaluating import chosen_models
 from sparsecast.api.reporting import matrix_report
-from sparsecast.api.resolving import training_for
-from sparsecast.api.trust import one_reading
+from sparsecast.api.targets import training_for
 from sparsecast.benchmark.evaluation import Scoring
 from sparsecast.benchmark.journal import AGAIN_SUITE, kept
 from sparsecast.benchmark.rarity import rarities
@@ -22,6 +21,7 @@ from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.models import MODELS, model_for
 from sparsecast.models.training import TrainingSet
+from sparsecast.planning.drift import one_reading
 from sparsecast.records import Record
 from sparsecast.results.reports import CollectionReport, MatrixReport, Rarity
 

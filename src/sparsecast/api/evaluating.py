@@ -11,21 +11,16 @@ from time import perf_counter
 from typing import Any
 
 from sparsecast.api.executing import measure_here
-from sparsecast.api.resolving import (
-    asked_machine,
-    machine_of,
-    named_problems,
-    require_own,
-    stored_target,
-    training_for,
-)
+from sparsecast.api.matrices import named_problems
 from sparsecast.api.session import Session, question
+from sparsecast.api.targets import asked_machine, require_own, stored_target, training_for
 from sparsecast.benchmark.evaluation import Scoring
 from sparsecast.benchmark.journal import AGAIN_SUITE, USER_SUITE, keep, kept, refuse_to_lose
 from sparsecast.benchmark.replay import FOLDS
 from sparsecast.benchmark.replay import replay as replay_records
 from sparsecast.benchmark.run import Progress, no_progress
 from sparsecast.devices import DEVICES
+from sparsecast.devices.naming import machine_of
 from sparsecast.devices.target import Target
 from sparsecast.errors import FormatError, InputError, MatrixSizeError, StorageError
 from sparsecast.features.analysis import structure

@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from sparsecast.api.adapting import adapting_block
 from sparsecast.api.forecasting import choice, threads_of
 from sparsecast.api.forecasting import plan as plan_of  # `compile` has a parameter of that name
-from sparsecast.api.resolving import machine_of, require_own
 from sparsecast.api.session import Session, question
+from sparsecast.api.targets import require_own
 from sparsecast.benchmark.journal import USER_SUITE, keep
 from sparsecast.benchmark.measurement import Instruments, LeftOut, measure_candidates
 from sparsecast.benchmark.plan_check import check_plan
 from sparsecast.devices import DEVICES
-from sparsecast.devices.binding import bind, prepared, row_slice
-from sparsecast.devices.naming import parse_device, parse_devices
+from sparsecast.devices.binding import Bound, bind, prepared, row_slice
+from sparsecast.devices.naming import machine_of, parse_device, parse_devices
 from sparsecast.errors import InputError
+from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.machine import PROCESSOR, Machine, detect
 from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.condition_monitor import ConditionMonitor
@@ -29,7 +29,7 @@ from sparsecast.measuring.energy import Meter, idle_power_w
 from sparsecast.measuring.frequency import Frequencies
 from sparsecast.measuring.timing import DEFAULT_EFFORT, Effort
 from sparsecast.operators.block_operator import BlockOperator, RowProduct, Transposed
-from sparsecast.planning.adapting import AdaptingOperator
+from sparsecast.planning.adapting import LOADER, Adapting, AdaptingOperator, Option, Ways
 from sparsecast.records import Candidate, Forecast, Record
 from sparsecast.results.plan import Plan, PlanCheck
 from sparsecast.results.prediction import Prediction
@@ -115,10 +115,10 @@ def _adapting(
         raise InputError(f"adapt on {device}: expected a device that computes on the host; plan instead")
     session = Session.of(A, *question(A, None, threads, dtype, device), transfers=False)
     _ = session.correction  # learned before the first product
-    blocks = [adapting_block(session, A)]
+    blocks = [_adapting_block(session, A)]
 
     def transposed() -> Transposed:
-        return _transposed(A, blocks, lambda matrix: [adapting_block(session, Problem.of(matrix))])
+        return _transposed(A, blocks, lambda matrix: [_adapting_block(session, Problem.of(matrix))])
 
     operator = AdaptingOperator(A.matrix.shape, np.dtype(session.target.dtype), blocks, transposed)
     if transpose:
@@ -338,3 +338,31 @@ def measuring_steps(candidates: Sequence[Candidate]) -> int:
     readings = sum(DEVICES.get(candidate.device).may_read_energy for candidate in candidates)
     checks = any(each.format == "csr" and each.threads > 1 for each in candidates)
     return DEFAULT_EFFORT.samples * (len(candidates) + checks) + readings
+
+
+def _adapting_block(session: Session, problem: Problem) -> Adapting:
+    """Return all rows of a matrix, done in CSR at first, with forecasts of what may be tried."""
+    target, model = session.target, session.model
+    A, found = prepared(problem.matrix, target.dtype, target.index_bits), session.structure(problem)
+    blocks, conversion = RowBlocks.of(found), model.conversion_
+    estimates = session.estimates(found)
+    convert_s = {
+        estimate.candidate: float(conversion.seconds(estimate.candidate, blocks)[0])
+        for estimate in estimates
+        if estimate.candidate.format in conversion.costs
+    }
+
+    def options(csr_s: float) -> Sequence[Option]:
+        corrected = session.correction.estimates(estimates, csr_s)
+        return [
+            Option(estimate.candidate, estimate.value, estimate.high, convert_s[estimate.candidate])
+            for estimate in sorted(corrected, key=lambda estimate: estimate.value)
+            if estimate.candidate in convert_s
+        ]
+
+    def build(candidate: Candidate) -> Bound:
+        LOADER.load(DEVICES.get(target.device), candidate)
+        return bind(A, candidate)
+
+    csr = target.candidate("csr", blocks, session.profile.machine, model.kernels("csr"))
+    return Adapting(Ways(csr, options, build, LOADER), A.shape[0])

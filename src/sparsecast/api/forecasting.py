@@ -12,17 +12,11 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from sparsecast.api.calibrating import own_profile
-from sparsecast.api.resolving import (
-    calibrated_profile,
-    machine_of,
-    model_records,
-    require_own,
-    structure,
-    target_of,
-)
+from sparsecast.api.matrices import structure
 from sparsecast.api.session import Session, question, session, sources
+from sparsecast.api.targets import calibrated_profile, model_records, require_own, target_of
 from sparsecast.devices import DEVICES
-from sparsecast.devices.naming import parse_device, parse_devices
+from sparsecast.devices.naming import machine_of, parse_device, parse_devices
 from sparsecast.devices.target import Target
 from sparsecast.errors import InputError, MatrixSizeError, ProfileError
 from sparsecast.features.row_blocks import RowBlocks

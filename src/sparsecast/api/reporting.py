@@ -9,14 +9,15 @@ import numpy as np
 
 from sparsecast.api.forecasting import plan as plan_of
 from sparsecast.api.forecasting import predict
-from sparsecast.api.resolving import structure, target_of
-from sparsecast.api.trust import age_days, drift_since, one_reading
+from sparsecast.api.matrices import structure
+from sparsecast.api.targets import age_days, target_of
 from sparsecast.benchmark.journal import AGAIN_SUITE, kept
 from sparsecast.devices import DEVICES
 from sparsecast.devices.target import Target
 from sparsecast.errors import MatrixSizeError, ProfileError
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
+from sparsecast.planning.drift import drift_since, one_reading
 from sparsecast.records import Bandwidth, Record
 from sparsecast.results.reports import MatrixReport, Trust
 

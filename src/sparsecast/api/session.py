@@ -8,31 +8,29 @@ from functools import cached_property
 from itertools import chain
 
 from sparsecast.api.calibrating import own_profile
-from sparsecast.api.resolving import (
+from sparsecast.api.matrices import read_structure
+from sparsecast.api.targets import (
     asked_machine,
     described,
+    disturbed,
     energy_model,
-    machine_of,
     model_records,
     records_for,
-    structure_for,
     target_of,
     training_for,
 )
-from sparsecast.api.trust import disturbed, drift_since
 from sparsecast.benchmark.probing import Question
 from sparsecast.benchmark.probing import probe as measure_probe
 from sparsecast.devices import DEVICES
+from sparsecast.devices.naming import machine_of
 from sparsecast.devices.target import Target
 from sparsecast.errors import InputError, ProfileError
-from sparsecast.features.analysis import structure as structure_of
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import PROCESSOR, detect
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.models import DEFAULT_MODEL, MODELS
 from sparsecast.models.forecaster import Forecaster
-from sparsecast.models.knowledge import Withheld, unusual_groups
 from sparsecast.models.linear import LinearModel
 from sparsecast.models.model import Model
 from sparsecast.models.power_files import PowerFile
@@ -40,8 +38,9 @@ from sparsecast.models.probing import Correction
 from sparsecast.models.store import fitted, probe_correction
 from sparsecast.models.training import TrainingSet
 from sparsecast.models.transfer import UNTRIED_FACTOR, Setting, Transfer, TransferredForecaster, widening
+from sparsecast.models.withheld import Withheld
 from sparsecast.planning.candidates import Choice, published_choice, whole_matrix
-from sparsecast.planning.drift import NO_DRIFT, Drift
+from sparsecast.planning.drift import NO_DRIFT, Drift, drift_since
 from sparsecast.records import Estimate, Forecast
 from sparsecast.results.prediction import Probe
 
@@ -244,15 +243,6 @@ def question(
         A, threads=threads, dtype=dtype, device=PROCESSOR if device is None else device
     )
     return profile, target_of(A, asked_machine(profile, device), threads, dtype)
-
-
-def read_structure(problem: Problem, profile: Profile, groups: Sequence[str]) -> Structure:
-    """Return what a forecast reads of a matrix, `groups` included; and what only published results have."""
-    found = structure_for(problem, groups)
-    if profile.machine.published_as is None:
-        return found
-    wanted = found.lacks(unusual_groups(entry.structure for entry in profile.matrices.values()))
-    return found.having(*structure_of(problem.matrix, groups=wanted).groups.values()) if wanted else found
 
 
 def sources(profile: Profile, target: Target) -> list[Target]:

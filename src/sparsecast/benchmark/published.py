@@ -222,11 +222,11 @@ def stored_as(kernel: str) -> str | None:
     return next((name for begins, name in STORED_AS.items() if bare.startswith(begins)), None)
 
 
-def _record(line: Line, found: Structure, candidate: Candidate) -> Record:
-    stored = int(FORMATS.get(candidate.format).predicted_bytes(RowBlocks.of(found), 8, 4)[0])
+def _record(line: Line, structure: Structure, candidate: Candidate) -> Record:
+    stored = int(FORMATS.get(candidate.format).predicted_bytes(RowBlocks.of(structure), 8, 4)[0])
     return Record(
         candidate=candidate,
-        nnz=found.nnz,
+        nnz=structure.nnz,
         matrix=f"{PUBLISHED_PREFIX}{line['group']}/{line['matrix']}",
         suite=PUBLISHED_SUITE,
         samples_s=(),
@@ -277,40 +277,37 @@ def _published_lines(path: Path) -> Iterator[Line]:
 
 
 def _moment_lines(path: Path) -> Iterator[Line]:
-    known: dict[tuple[str, str], Structure | str] = {}
+    structures: dict[tuple[str, str], Structure | str] = {}
     for line in moment_results(path):
         matrix = line["group"], line["matrix"]
-        if matrix not in known:
+        if matrix not in structures:
             try:
-                known[matrix] = described(line)
+                structures[matrix] = described(line)
             except InputError:
-                known[matrix] = _CONTRADICTORY
-        yield {**line, "structure": known[matrix]}
+                structures[matrix] = _CONTRADICTORY
+        yield {**line, "structure": structures[matrix]}
 
 
 def _ginkgo_lines(path: Path) -> Iterator[Line]:
     """Give the lines of what Ginkgo's benchmarks wrote: one file, or all files of a folder."""
-    files = sorted(path.rglob("*.json")) if path.is_dir() else [path]
-    found = [line for file in files for line in _lines_of_file(file)]
-    if not found:
+    lines: list[Line] = []
+    for file in sorted(path.rglob("*.json")) if path.is_dir() else [path]:
+        try:
+            problems = json.loads(file.read_text(encoding="utf-8"))
+            for problem in problems if isinstance(problems, list) else [problems]:
+                lines += _lines_of_problem(problem, *_folders(file))
+        except (AttributeError, KeyError, OSError, TypeError, ValueError) as error:
+            why = f"lacks {error}" if isinstance(error, KeyError) else " ".join(str(error).split())
+            raise ProfileError(
+                f"{file} cannot be read as published results ({why}): expected JSON that Ginkgo's benchmark "
+                f"of SpMV wrote; name another file"
+            ) from error
+    if not lines:
         raise ProfileError(
             f"{path} has no times of products: expected JSON that Ginkgo's benchmark of SpMV wrote, with "
             f"'problem' and 'spmv'; name another file or folder"
         )
-    yield from found
-
-
-def _lines_of_file(file: Path) -> Iterator[Line]:
-    try:
-        problems = json.loads(file.read_text(encoding="utf-8"))
-        for about in problems if isinstance(problems, list) else [problems]:
-            yield from _lines_of_problem(about, *_folders(file))
-    except (AttributeError, KeyError, OSError, TypeError, ValueError) as error:
-        why = f"lacks {error}" if isinstance(error, KeyError) else " ".join(str(error).split())
-        raise ProfileError(
-            f"{file} cannot be read as published results ({why}): expected JSON that Ginkgo's benchmark of "
-            f"SpMV wrote; name another file"
-        ) from error
+    yield from lines
 
 
 def _lines_of_problem(about: Mapping[str, Any], machine: str, executor: str | None) -> Iterator[Line]:
@@ -318,18 +315,20 @@ def _lines_of_problem(about: Mapping[str, Any], machine: str, executor: str | No
         return
     problem = about["problem"]
     lengths = problem.get("row_distribution", {})
-    known = {"machine": machine, "executor": executor, "group": problem["group"], "matrix": problem["name"]}
-    known |= {"rows": problem["rows"], "nnz": problem["nonzeros"]}
-    known["cols"] = problem["cols"] if "cols" in problem else problem["columns"]
-    known |= {name: lengths.get(name.removeprefix("rd_")) for name in (*FIVE, "rd_variance")}
     for name, result in about["spmv"].items():
         time_s = result.get("time")
-        completed = bool(result["completed"])
         yield {
-            **known,
+            "machine": machine,
+            "executor": executor,
+            "group": problem["group"],
+            "matrix": problem["name"],
+            "rows": problem["rows"],
+            "cols": problem["cols"] if "cols" in problem else problem["columns"],
+            "nnz": problem["nonzeros"],
+            **{name: lengths.get(name.removeprefix("rd_")) for name in (*FIVE, "rd_variance")},
             "format": name,
             "time_s": None if time_s is None else float(time_s),
-            "completed": completed,
+            "completed": bool(result["completed"]),
         }
 
 
@@ -346,13 +345,13 @@ _KEY = ("rows", "cols", "nnz", *FIVE, "rd_variance")
 
 
 @cache
-def _structure_or_reason(*known: float | None) -> Structure | str:
+def _structure_or_reason(*values: float | None) -> Structure | str:
     """Return what is known of a matrix, or in words why it is of no use."""
     try:
-        found = summarised(dict(zip(_KEY, known, strict=True)))
+        structure = summarised(dict(zip(_KEY, values, strict=True)))
     except InputError:
         return _CONTRADICTORY
-    return found if found.groups else "of a matrix without row lengths"
+    return structure if structure.groups else "of a matrix without row lengths"
 
 
 def summarised(line: Line) -> Structure:
@@ -364,19 +363,19 @@ def summarised(line: Line) -> Structure:
         If no matrix has such numbers; the message names the first of them.
     """
     rows, cols, nnz = (count(line, name) for name in ("rows", "cols", "nnz"))
-    given = [line.get(name) for name in (*FIVE, "rd_variance")]
-    if None in given:
+    values = [line.get(name) for name in (*FIVE, "rd_variance")]
+    if None in values:
         return Structure(rows, cols, nnz).checked()
-    five, variance = [float(each) for each in given[:-1]], float(given[-1])  # type: ignore[arg-type]
-    is_known = all(map(math.isfinite, five)) and rows
+    *five, variance = map(float, values)  # type: ignore[arg-type]
     deviation = math.sqrt(variance) if variance >= 0 else math.nan  # refused below
-    known = RowLengths.of_five(rows, nnz, five, deviation) if is_known else None
-    if known is None:
-        text = ", ".join(f"{each:g}" for each in five)
+    is_finite = all(map(math.isfinite, five)) and rows
+    lengths = RowLengths.of_five(rows, nnz, five, deviation) if is_finite else None
+    if lengths is None:
+        text = ", ".join(f"{length:g}" for length in five)
         raise contradicting(
             line,
             f"no {rows:,} rows with {nnz:,} entries have the lengths {text} (least, quartiles, greatest)",
         )
     if not 0 <= variance <= max(five[-1], 1.0) ** 2:
         raise contradicting(line, f"no such rows have the variance {variance:g}")
-    return Structure(rows, cols, nnz, {known.name: known}).checked()
+    return Structure(rows, cols, nnz, {lengths.name: lengths}).checked()

@@ -121,18 +121,18 @@ def _lines(path: Path, required: Collection[str], optional: Collection[str]) -> 
     lines = table_lines(path, [named.get(name, name) for name in required], tuple(optional))
     back = {old: new for new, old in named.items()}
     for line in lines:
-        own = {back.get(name, name): value for name, value in line.items()}
-        yield {**own, **_named(own)}
+        renamed = {back.get(name, name): value for name, value in line.items()}
+        yield {**renamed, **_named(renamed)}
 
 
 def _named(line: Line) -> dict[str, str]:
     name = str(line["matrix_name"])
     if name != ARTIFICIAL:
         return {"group": name, "matrix": name}
-    said = repr([line[column] for column in (*COUNTS, *MOMENTS, *LOCALITY)])
+    values = repr([line[column] for column in (*COUNTS, *MOMENTS, *LOCALITY)])
     return {
         "group": f"{ARTIFICIAL}-{line['nr_rows']:.0f}",
-        "matrix": hashlib.sha256(said.encode()).hexdigest()[:12],
+        "matrix": hashlib.sha256(values.encode()).hexdigest()[:12],
     }
 
 
@@ -171,22 +171,22 @@ def _lengths(line: Line, rows: int, nnz: int) -> RowLengths:
     # The expected least of so many rows lies about so many deviations below the middle.
     least = -math.sqrt(2 * math.log(max(rows, 2)))
     first, *quartiles = (
-        round(min(math.exp(math.log(mean) - variance / 2 + math.sqrt(variance) * each), longest), 9)
-        for each in (least, *_QUARTILES)
+        round(min(math.exp(math.log(mean) - variance / 2 + math.sqrt(variance) * deviate), longest), 9)
+        for deviate in (least, *_QUARTILES)
     )
     five = [float(math.floor(first)), *quartiles, float(longest)]
     if rows == 2:
         five[0] = float(nnz - longest)
     elif rows > 2:
         five = _adding_up(five, 4 * (nnz - five[0] - longest) / (rows - 2))
-    found = RowLengths.of_five(rows, nnz, five, deviation)
-    if found is None:
+    lengths = RowLengths.of_five(rows, nnz, five, deviation)
+    if lengths is None:
         raise contradicting(
             line,
             f"no {rows:,} rows with {nnz:,} entries have the deviation {deviation:g} and the skew "
             f"{line['skew']:g}",
         )
-    return found
+    return lengths
 
 
 def _adding_up(five: list[float], four: float) -> list[float]:
@@ -202,4 +202,4 @@ def _adding_up(five: list[float], four: float) -> list[float]:
     if lacking <= 0 or room == 0:
         return five
     share = min(lacking / room * (1 + 1e-9) + 1e-12, 1.0)
-    return [least, *(each + share * (end - each) for each in quartiles), longest]
+    return [least, *(length + share * (end - length) for length in quartiles), longest]

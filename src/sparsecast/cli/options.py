@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 from rich.console import Console
@@ -18,8 +16,6 @@ from sparsecast.errors import InputError
 from sparsecast.records import DTYPES
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from sparsecast.models.power_files import PowerFile
 
 #: Exit statuses: the user's input was wrong; our fault; stopped from the keyboard.
@@ -153,20 +149,6 @@ def power_file(path: Path | None) -> PowerFile | None:
 def screen() -> Console:
     """Return the console for messages and progress: standard error."""
     return Console(stderr=True, highlight=False)
-
-
-def show(as_json: bool, document: dict[str, Any], *shown: Table | str) -> None:
-    """Print results: as one JSON document and nothing else, or as tables and sentences."""
-    if as_json:
-        from sparsecast.reports.documents import finite
-
-        print(json.dumps(finite(document), allow_nan=False))
-        return
-    # Wide enough for a table where standard output is no terminal; a terminal wraps the sentences. Names of
-    # files may have brackets, which are no markup.
-    page = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else 140)
-    for item in shown:
-        page.print(item, soft_wrap=isinstance(item, str))
 
 
 class StoppedError(Exception):

@@ -57,7 +57,7 @@ class Output:
             self.draw(figure)
         shown = list(self.shown)
         if csv is not None:
-            _write(csv, next(item for item in shown if isinstance(item, Table)).to_csv())
+            write_text(csv, next(item for item in shown if isinstance(item, Table)).to_csv())
         if as_json:
             print(json.dumps(document(self.columns, self.item), allow_nan=False))
         else:
@@ -130,7 +130,8 @@ def _rich(table: Table) -> rich.table.Table:
     return drawn
 
 
-def _write(path: Path, text: str) -> None:
+def write_text(path: Path, text: str) -> None:
+    """Write a file that is asked for; an InputError if it cannot be written."""
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:

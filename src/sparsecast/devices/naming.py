@@ -6,6 +6,7 @@ import re
 
 from sparsecast.devices import DEVICES
 from sparsecast.errors import InputError, remedy_for
+from sparsecast.machines.machine import Machine
 
 
 def parse_device(text: str) -> tuple[str, int]:
@@ -41,3 +42,9 @@ def parse_devices(text: str) -> dict[str, str]:
             f"devices {text!r}: expected one of each kind, as in cpu,cuda; ask about others apart"
         )
     return devices
+
+
+def machine_of(device: str) -> Machine:
+    """Return this machine with the device of a name such as ``"cuda:1"``, and compute on that from now on."""
+    name, index = parse_device(device)
+    return DEVICES.get(name).describe(index)

@@ -58,7 +58,7 @@ class Products:
         start_s, kernels = np.empty(len(records)), np.array([record.candidate.kernel for record in records])
         for kernel in np.unique(kernels):
             start_s[kernels == kernel] = shortest(time_s[kernels == kernel])
-        sizes = {key: each.structure.rows + each.structure.cols for key, each in matrices.items()}
+        sizes = {name: matrix.structure.rows + matrix.structure.cols for name, matrix in matrices.items()}
         vectors = np.array([record.candidate.value_bytes * sizes[record.matrix] for record in records])
         stored = np.array([record.stored_bytes for record in records], dtype=float)
         return cls(time_s, start_s, stored + vectors)
@@ -136,13 +136,13 @@ def kind_of(machine: Machine) -> str:
 def learned(kind: str) -> Learned:
     """Return what is shipped of the machines of a kind."""
     text = resources.files(__package__).joinpath("data_sheets.json").read_text(encoding="utf-8")
-    found = json.loads(text)[kind]
-    ends = {name: tuple(found[name]) for name in ("machines", "over_start", "low", "high")}
-    return Learned(Law(**found["law"]), **ends)
+    stored = json.loads(text)[kind]
+    ends = {name: tuple(stored[name]) for name in ("machines", "over_start", "low", "high")}
+    return Learned(Law(**stored["law"]), **ends)
 
 
 def made_profile(
-    name: str, like: Profile, sheet: DataSheet, known: Learned, memory_bytes: int | None = None
+    name: str, like: Profile, sheet: DataSheet, learned: Learned, memory_bytes: int | None = None
 ) -> Profile:
     """Return the profile of a machine that nobody measured.
 
@@ -153,7 +153,7 @@ def made_profile(
         Of a measured machine whose data sheet is known.
     sheet : DataSheet
         Of the new machine.
-    known : Learned
+    learned : Learned
         What machines of its kind teach.
     memory_bytes : int, optional
         Of the new machine; without it, as much as `like` has.
@@ -164,7 +164,7 @@ def made_profile(
         If the data sheet of `like` is not known, or nobody measured that machine either.
     """
     products = Products.of(like.records, like.matrices)
-    times = known.law.scaled(products, sheet_of_measured(like), sheet)
+    times = learned.law.scaled(products, sheet_of_measured(like), sheet)
     records = tuple(
         dataclasses.replace(
             record,
@@ -176,7 +176,7 @@ def made_profile(
         )
         for record, time_s in zip(like.records, times.tolist(), strict=True)
     )
-    made = Made(like.name, len(known.machines), known.over_start, known.low, known.high)
+    made = Made(like.name, len(learned.machines), learned.over_start, learned.low, learned.high)
     return Profile(_machine(name, like.machine, sheet, made, memory_bytes), records, like.matrices)
 
 

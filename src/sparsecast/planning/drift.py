@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any
 
+from sparsecast.devices import DEVICES
+from sparsecast.devices.naming import machine_of
+from sparsecast.devices.target import Target
 from sparsecast.machines.machine import Machine
+from sparsecast.machines.profile import Profile
 from sparsecast.measuring.references import Pooled, level_of, scale_since
 from sparsecast.records import Candidate, Forecast, Record
 from sparsecast.results.plan import Plan, PlannedBlock
@@ -89,3 +95,58 @@ def _scaled_times(item: Forecast | Plan, scale: float) -> dict[str, Any]:
 
 #: Nothing changed, or nothing is known of it.
 NO_DRIFT = Drift({})
+
+
+#: Times that the reference products are timed for a forecast. Each reading of a level ends after some 20 ms.
+_READINGS = 3
+
+#: What reference products take, by where their data lie.
+Readings = Mapping[str, Pooled]
+
+#: What `one_reading` shares, by machine, device and threads; None outside of it.
+_SHARED: ContextVar[dict[tuple[str, str, int], Readings | None] | None] = ContextVar("readings", default=None)
+
+
+def drift_since(profile: Profile, target: Target, records: Sequence[Record]) -> Drift:
+    """Return how this machine has changed since its calibration; no drift if that is unknown.
+
+    It is known only of this machine, and only if the calibration kept the times of reference products.
+    """
+    if not any(record.conditions and record.conditions.references_s for record in records):
+        return NO_DRIFT
+    here = machine_of(target.device)
+    if here.name != profile.name:
+        return NO_DRIFT
+    known, key = _SHARED.get(), (here.name, target.device, target.threads)
+    if known is None:
+        return _drift(records, _read(here, target))
+    if key not in known:
+        known[key] = _read(here, target)
+    return _drift(records, known[key])
+
+
+@contextmanager
+def one_reading() -> Iterator[None]:
+    """Let all questions within share one reading of the reference products, of one moment."""
+    if _SHARED.get() is not None:
+        yield
+        return
+    token = _SHARED.set({})
+    try:
+        yield
+    finally:
+        _SHARED.reset(token)
+
+
+def _read(here: Machine, target: Target) -> Readings | None:
+    """Return what the reference products take now; None on a device that has none."""
+    monitor = DEVICES.get(target.device).references(here, target.threads)
+    if monitor is None:
+        return None
+    for _ in range(_READINGS):
+        monitor.time()
+    return monitor.pooled()
+
+
+def _drift(records: Sequence[Record], now: Readings | None) -> Drift:
+    return NO_DRIFT if now is None else Drift.since(records, now)

@@ -162,9 +162,19 @@ def test_every_model_forecasts_or_says_what_it_lacks(fitted, name, algorithm):
 @pytest.mark.parametrize("name", NAMES)
 def test_what_a_paper_does_not_model_has_no_forecast(fitted, name):
     way = configuration("local-1d", "sell")
-    if CLUSTER_MODELS.get(name).formats is not None:
+    if CLUSTER_MODELS.get(name).covers is not None:
         assert fitted[name].forecast([way], asked(way)) == []
         assert "covers" in fitted[name].lacking(way, asked(way))
+
+
+def test_a_format_that_nothing_counts_needs_times_on_a_node(fitted):
+    """It is never taken for CSR: bytes and work are those of the node model."""
+    model, way = fitted["sparsecast"], configuration("local-1d", "dia")
+    assert "format dia has no forecast" in model.lacking(way, asked(way))
+    local = {"dia": LocalTime(1e-3, 9e-4, 1.2e-3, 10**8)}
+    question = dataclasses.replace(asked(way), local=local)
+    (forecast,) = model.forecast([way], question)
+    assert forecast.memory_bytes > 10**8 and forecast.computation_s > 1e-3
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -141,13 +141,13 @@ class ClusterModel(ABC):
     Attributes
     ----------
     name : str
-    algorithms, formats : tuple of str or None
-        Those that its paper models; None is all.
+    algorithms, covers : tuple of str or None
+        Algorithms and formats that its paper models; None is all.
     """
 
     name: ClassVar[str]
     algorithms: ClassVar[tuple[str, ...] | None] = None
-    formats: ClassVar[tuple[str, ...] | None] = None
+    covers: ClassVar[tuple[str, ...] | None] = None
 
     @abstractmethod
     def fit(self, training: ClusterTraining) -> Self:
@@ -187,7 +187,7 @@ class ClusterModel(ABC):
 
     def _not_covering(self, configuration: Configuration) -> Iterator[tuple[str, ...]]:
         """Give what it covers, algorithms or formats, where that does not include the Configuration's."""
-        names = (configuration.algorithm, self.algorithms), (configuration.format, self.formats)
+        names = (configuration.algorithm, self.algorithms), (configuration.format, self.covers)
         yield from (covered for name, covered in names if covered is not None and name not in covered)
 
     def _learnable(self, training: ClusterTraining) -> Iterator[tuple[DistributedRecord, Question]]:

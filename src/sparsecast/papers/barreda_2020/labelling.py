@@ -9,8 +9,8 @@ from time import perf_counter
 from typing import Any
 
 from sparsecast.api.executing import measure_here
-from sparsecast.api.resolving import machine_of
 from sparsecast.devices import DEVICES
+from sparsecast.devices.naming import machine_of
 from sparsecast.errors import InputError, StorageError
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.machines.profile import find_profile

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
-from sparsecast.api.resolving import machine_of
+from sparsecast.devices.naming import machine_of
 from sparsecast.errors import InputError, ProfileError, remedy_for
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.matrices.problem import Problem

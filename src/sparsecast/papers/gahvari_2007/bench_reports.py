@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import platform
 from collections.abc import Callable, Sequence
+from importlib import metadata
 
 from sparsecast.papers.gahvari_2007.comparison import Comparison
 from sparsecast.papers.gahvari_2007.search_space import Point, size_class
 from sparsecast.papers.gahvari_2007.summary import FIGURES, BenchResult, Rating
 from sparsecast.papers.gahvari_2007.twin_comparison import TWINS, Twins
 from sparsecast.records import VALUE_BYTES
-from sparsecast.reports.documents import machine, versions
 from sparsecast.results.columns import CANDIDATE, within
+from sparsecast.results.machines import machine_document
 from sparsecast.system.tabular import Column, Columns, Document, Table, keys, lines_of
 from sparsecast.system.texts import percent
+from sparsecast.system.version import VERSION
 
 #: How the kinds of twins are called, in the order of TWINS.
 _TWIN_HEADINGS = dict(zip(TWINS, ("measured again", "paper's twin", "our twin"), strict=True))
@@ -79,6 +82,15 @@ def twins_tables(twins: Twins) -> list[Table]:
         Table("Synthetic twins against real matrices", _TWIN_ROW, twins.rows, below),
         Table("Errors of the twins: median and 90th percentile", _TWIN_SCORE, twins.scores),
     ]
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of what a measurement depends on: ourselves, Python, packages, the compiler."""
+    from llvmlite.binding import llvm_version_info  # type: ignore[import-untyped]
+
+    packages = {name: metadata.version(name) for name in ("numpy", "scipy", "numba", "llvmlite")}
+    compiler = f"LLVM {'.'.join(map(str, llvm_version_info))}"
+    return {"sparsecast": VERSION, "python": platform.python_version(), **packages, "compiler": compiler}
 
 
 def _place(place: int) -> Callable[[tuple[str, ...]], str]:
@@ -170,7 +182,7 @@ DOCUMENTS: dict[str, Columns] = {
         ),
         *keys("budget_s", "used_s"),
         Column("noise", value="main.noise"),
-        Column("machine", value=lambda result: machine(result.machine)),
+        Column("machine", value=lambda result: machine_document(result.machine)),
         Column("versions", value=lambda result: versions()),
         Column("phases_s", value="phases"),
         *keys("notes", "interrupted"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 
 import numpy as np
 
@@ -118,38 +119,37 @@ class Search:
 
         `left_s` returns the seconds that are left of the limit.
         """
-        first = [
-            Point(series, dimension, MIDDLE) for dimension in self.dimensions[:1] for series in self.series
-        ]
-        yield from self._in_time(first, left_s)
-        reached = 0
+        trials = [Point(series, d, MIDDLE) for d in self.dimensions[:1] for series in self.series]
+        yield from self._in_time(trials, left_s)
+        cut = list(self.dimensions)
         for dimension in self.dimensions:
             reserve_s = self._scouting_s() if dimension < self.dimensions[-1] else 0.0
             points = self._points_at(dimension, left_s() - reserve_s)
             if not points:
                 break
-            reached = dimension
-            yield from self._in_time([each for each in points if each not in first], left_s, reserve_s)
-        cut = [each for each in self.dimensions if each > reached]
-        for point in (Point(series, dimension, MIDDLE) for dimension in cut for series in SCOUTS):
-            if point.series in self.trials and self.expected_s(point) <= left_s():
+            cut.remove(dimension)
+            yield from self._in_time([point for point in points if point not in trials], left_s, reserve_s)
+        for dimension, series in product(cut, SCOUTS):
+            point = Point(series, dimension, MIDDLE)
+            if series in self.trials and self.expected_s(point) <= left_s():
                 yield point
 
     def _points_at(self, dimension: int, left_s: float) -> list[Point]:
         """Return a value of every series before the next value of any, from the middle outwards."""
         values = self._values(dimension, left_s)
+        from_middle = sorted(NNZ_PER_ROW, key=lambda value: abs(value - MIDDLE))
         return [
             Point(series, dimension, value)
-            for value in sorted(NNZ_PER_ROW, key=lambda value: abs(value - MIDDLE))
-            for series, own in values.items()
-            if value in own
+            for value in from_middle
+            for series in values
+            if value in values[series]
         ]
 
     def _scouting_s(self) -> float:
         """Return the seconds to keep for the scouts: for the largest dimensions, or a share of the limit."""
-        own = [trial for series, trial in self.trials.items() if series in SCOUTS]
-        largest = self.dimensions[-2:]
-        return min(SCOUTING_SHARE * self.limit_s, sum(trial.at(each) for trial in own for each in largest))
+        trials = [self.trials[series] for series in SCOUTS if series in self.trials]
+        largest_s = sum(trial.at(dimension) for trial in trials for dimension in self.dimensions[-2:])
+        return min(SCOUTING_SHARE * self.limit_s, largest_s)
 
     def _in_time(
         self, points: Iterable[Point], left_s: Callable[[], float], reserve_s: float = 0.0
@@ -162,9 +162,9 @@ class Search:
 
     def took(self, point: Point, seconds: float) -> None:
         """Take note of what measuring a point took."""
-        known = self.trials.get(point.series)
-        if known and known.dimension == point.dimension:  # the mean of those so far, weighted to the latest
-            seconds = (known.seconds + seconds) / 2
+        trial = self.trials.get(point.series)
+        if trial and trial.dimension == point.dimension:  # the mean of those so far, weighted to the latest
+            seconds = (trial.seconds + seconds) / 2
         self.trials[point.series] = Trial(point.dimension, seconds)
 
     def expected_s(self, point: Point) -> float:
@@ -174,18 +174,18 @@ class Search:
 
     def _values(self, dimension: int, left_s: float) -> dict[Series, tuple[int, ...]]:
         """Return the non-zeros a row to test of each series at a dimension."""
-        known = dict(self.trials)
+        trials, whole = dict(self.trials), len(NNZ_PER_ROW)
         free_s = 2 * self.limit_s / (len(self.series) * len(self.dimensions))
-        for series, trial in known.items():
-            if len(NNZ_PER_ROW) * trial.at(dimension) > free_s:
+        for series, trial in trials.items():
+            if whole * trial.at(dimension) > free_s:
                 self.thresholds.setdefault(series, dimension)
         # What is free here is taken to be so no longer.
-        thresholds = {series: self.thresholds.get(series, 2 * dimension) for series in known}
-        rest = [each for each in self.dimensions if each >= dimension]
-        tested, values = abbreviated(known, thresholds, rest, left_s)
-        return {
-            series: NNZ_PER_ROW if dimension < thresholds[series] else values for series in known if tested
-        }
+        thresholds = {series: self.thresholds.get(series, 2 * dimension) for series in trials}
+        following = [later for later in self.dimensions if later >= dimension]
+        tested, values = abbreviated(trials, thresholds, following, left_s)
+        if not tested:
+            return {}
+        return {series: NNZ_PER_ROW if dimension < thresholds[series] else values for series in trials}
 
 
 def points_again(measured: Mapping[Point, float], limit_s: float) -> list[Point]:
@@ -197,13 +197,12 @@ def points_again(measured: Mapping[Point, float], limit_s: float) -> list[Point]
     for point in measured:
         by_dimension.setdefault(point.dimension, []).append(point)
     chosen: dict[Point, None] = {}
-    drawn = np.random.default_rng(0)
-    for _ in range(_TURNS_AGAIN):
-        # The largest first: they are the fewest that fit.
-        for dimension in sorted(by_dimension, reverse=True):
-            own = by_dimension[dimension]
-            point = own[drawn.integers(len(own))]
-            if point not in chosen and measured[point] <= limit_s:
-                chosen[point] = None
-                limit_s -= measured[point]
+    random = np.random.default_rng(0)
+    # The largest first: they are the fewest that fit.
+    for dimension in sorted(by_dimension, reverse=True) * _TURNS_AGAIN:
+        points = by_dimension[dimension]
+        point = points[random.integers(len(points))]
+        if point not in chosen and measured[point] <= limit_s:
+            chosen[point] = None
+            limit_s -= measured[point]
     return list(chosen)

@@ -70,14 +70,14 @@ def all_series(blocks: Sequence[str] | None = None) -> tuple[Series, ...]:
     InputError
         If one of them is none of the 36.
     """
-    known = {Series(size).name: Series(size) for size in product(BLOCK_SIDES, BLOCK_SIDES)}
+    by_name = {Series(size).name: Series(size) for size in product(BLOCK_SIDES, BLOCK_SIDES)}
     for name in blocks or ():
-        if name not in known:
+        if name not in by_name:
             raise InputError(
                 f"block size '{name}': expected RxC with R and C of {', '.join(map(str, BLOCK_SIDES))}; "
                 f"name one such as 4x2"
             )
-    chosen = [known[name] for name in dict.fromkeys(blocks)] if blocks else list(known.values())
+    chosen = [by_name[name] for name in dict.fromkeys(blocks or by_name)]
     squares_first = sorted(chosen, key=lambda series: series.block[0] != series.block[1])
     return (squares_first[0], SYMMETRIC, *squares_first[1:])
 
@@ -98,10 +98,10 @@ class Point:
     @classmethod
     def named(cls, name: str) -> Point:
         """Return the point that has this name; a ValueError if none has."""
-        found = re.fullmatch(r"synthetic\?rows=(\d+)&nnz_per_row=(\d+)&kind=(symmetric|(\d)x(\d))", name)
-        if found is None:
+        parts = re.fullmatch(r"synthetic\?rows=(\d+)&nnz_per_row=(\d+)&kind=(symmetric|(\d)x(\d))", name)
+        if parts is None:
             raise ValueError(f"{name!r} is no matrix of the five-minute benchmark")
-        rows, length, kind, r, c = found.groups()
+        rows, length, kind, r, c = parts.groups()
         series = SYMMETRIC if kind == "symmetric" else Series((int(r), int(c)))
         return cls(series, int(rows), int(length))
 
@@ -120,13 +120,13 @@ def dimensions(cache_bytes: int, value_bytes: int, most_entries: float) -> tuple
     most_entries : float
         Non-zeros that there is memory for.
     """
-    found, dimension, longest = [], FIRST_DIMENSION, NNZ_PER_ROW[-1]
+    ascending, dimension, longest = [], FIRST_DIMENSION, NNZ_PER_ROW[-1]
     while dimension * longest <= most_entries:
-        found.append(dimension)
+        ascending.append(dimension)
         if dimension >= LAST_DIMENSION and problem_bytes(dimension, longest, value_bytes) > cache_bytes:
             break
         dimension *= 2
-    return tuple(found)
+    return tuple(ascending)
 
 
 def problem_bytes(dimension: int, nnz_per_row: float, value_bytes: int, index_bytes: int = 4) -> float:

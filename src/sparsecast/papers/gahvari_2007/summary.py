@@ -167,14 +167,14 @@ def errors(speeds: Speeds, again: Speeds, end: int = 0) -> dict[str, float | Non
         }
         others.append(figures(reduced, end))
     repeated = {"max": noise_of(speeds, again), "median": drift_of(speeds, again)}
-    found: dict[str, float | None] = dict.fromkeys(FIGURES)
+    relative: dict[str, float | None] = dict.fromkeys(FIGURES)
     for name in FIGURES:
         value, repeat = getattr(whole, name), repeated["max" if "max" in name else "median"]
         if value is not None and repeat is not None:
             changed = [getattr(other, name) for other in others]
             changes = [figure / value - 1 for figure in changed if figure is not None]
-            found[name] = math.hypot(repeat, *changes)
-    return found
+            relative[name] = math.hypot(repeat, *changes)
+    return relative
 
 
 def bandwidth_share(records: Sequence[Record], bandwidths: Iterable[Bandwidth]) -> float | None:

@@ -34,9 +34,9 @@ EFFORT, EFFORT_OF_FEW = Effort(20, 0.0005, 0.05, 0.02), Effort(40, 0.0005, 0.1, 
 COMPILING_SHARE = 0.6
 
 
-def candidate_of(series: Series, found: Structure, target: Target, machine: Machine) -> Candidate:
+def candidate_of(series: Series, structure: Structure, target: Target, machine: Machine) -> Candidate:
     """Return the one Candidate that a series is measured with: in BCSR, that of exactly its block size."""
-    candidate = target.candidate(series.format, RowBlocks.of(found), machine)
+    candidate = target.candidate(series.format, RowBlocks.of(structure), machine)
     return replace(candidate, parameters=series.parameters)
 
 
@@ -99,39 +99,34 @@ class SyntheticSuite:
 
     def notes(self) -> list[str]:
         """Return in sentences what the time did not suffice for."""
-        dtype, said = self.targets[0].dtype, []
+        reasons = []
         if self.left_out:
-            names = ", ".join(series.name for series in self.left_out)
-            said.append(f"{dtype}: no time to compile {names}")
+            reasons.append(f"no time to compile {', '.join(series.name for series in self.left_out)}")
         if self.missed:
-            said.append(f"{dtype}: out of time for {len(self.missed):,} points, refilled like those cut")
+            reasons.append(f"out of time for {len(self.missed):,} points, refilled like those cut")
         if self.too_large:
-            said.append(f"{dtype}: no memory for {len(self.too_large):,} points, refilled like those cut")
-        return said
+            reasons.append(f"no memory for {len(self.too_large):,} points, refilled like those cut")
+        return [f"{self.targets[0].dtype}: {reason}" for reason in reasons]
 
     def _compiled(self, left_s: Callable[[], float], limit_s: float) -> list[Series]:
         """Compile the kernels of the series, and return the series for which the time sufficed."""
-        begin = perf_counter()
-        known = self.device.kernels.names()
-        wanted = [series for series in self.series if series.format in known]
+        begin, names = perf_counter(), self.device.kernels.names()
+        wanted = [series for series in self.series if series.format in names]
         # Symmetric ones have a kernel of their own, which the rules choose for symmetric matrices only.
         tiny = {kind: structure(banded_matrix(48, 24, symmetric=kind, seed=0)) for kind in (False, True)}
-        kernels = {
-            series: [
-                candidate_of(series, tiny[series.is_symmetric], target, self.machine)
-                for target in self.targets
-            ]
+        in_turn = [
+            candidate_of(series, tiny[series.is_symmetric], target, self.machine)
             for series in wanted
-        }
+            for target in self.targets
+        ]
         ready: list[Series] = []
-        in_turn = [candidate for series in wanted for candidate in kernels[series]]
         with closing(compiled_in_turn(in_turn, self.machine.threads)) as compiled:
             for number, series in enumerate(wanted):
                 if ready and limit_s - left_s() > COMPILING_SHARE * limit_s:
                     self.left_out = wanted[number:]
                     break
                 self.on_point(f"compiling for {series.name}")
-                for _ in kernels[series]:
+                for _ in self.targets:
                     next(compiled)
                 # What makes its matrices is compiled too.
                 banded_matrix(48, 24, block=series.block, symmetric=series.is_symmetric, seed=0)
@@ -147,10 +142,10 @@ class SyntheticSuite:
         self.on_point(point.name)
         begin = perf_counter()
         problem = Problem.named(point.name)
-        found = problem.structure
+        matrix = problem.structure
         self._spent("making matrices", begin)
         begin = perf_counter()
-        candidates = [candidate_of(point.series, found, target, self.machine) for target in self.targets]
+        candidates = [candidate_of(point.series, matrix, target, self.machine) for target in self.targets]
         effort = EFFORT_OF_FEW if point.series in (UNBLOCKED, SYMMETRIC) else EFFORT
         try:
             instruments = Instruments(self.device)

@@ -45,7 +45,7 @@ class HossainLinearCluster(ClusterModel):
 
     name: ClassVar[str] = "hossain-linear"
     algorithms: ClassVar[tuple[str, ...] | None] = ("2d",)
-    formats: ClassVar[tuple[str, ...] | None] = FORMATS_OF_THE_PAPER
+    covers: ClassVar[tuple[str, ...] | None] = FORMATS_OF_THE_PAPER
 
     def fit(self, training: ClusterTraining) -> Self:
         """Learn from DistributedRecords of 2D alone."""

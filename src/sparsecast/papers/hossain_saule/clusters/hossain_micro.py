@@ -104,7 +104,7 @@ class HossainMicroCluster(ClusterModel):
 
     name: ClassVar[str] = "hossain-micro"
     algorithms: ClassVar[tuple[str, ...] | None] = ALGORITHMS_OF_THE_PAPER
-    formats: ClassVar[tuple[str, ...] | None] = FORMATS_OF_THE_PAPER
+    covers: ClassVar[tuple[str, ...] | None] = FORMATS_OF_THE_PAPER
 
     def __init__(self, as_printed: bool = False) -> None:
         self.as_printed = as_printed

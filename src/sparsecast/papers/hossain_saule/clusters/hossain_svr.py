@@ -43,7 +43,7 @@ class HossainSVRCluster(ClusterModel):
 
     name: ClassVar[str] = "hossain-svr"
     algorithms: ClassVar[tuple[str, ...] | None] = ALGORITHMS_OF_THE_PAPER
-    formats: ClassVar[tuple[str, ...] | None] = FORMATS_OF_THE_PAPER
+    covers: ClassVar[tuple[str, ...] | None] = FORMATS_OF_THE_PAPER
 
     def fit(self, training: ClusterTraining) -> Self:
         """Learn from DistributedRecords alone."""

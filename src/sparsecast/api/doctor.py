@@ -12,8 +12,7 @@ from pathlib import Path
 import numba
 import psutil
 
-from sparsecast.api.resolving import calibrated_profile, contents
-from sparsecast.api.trust import age_days, disturbances
+from sparsecast.api.targets import age_days, calibrated_profile, contents, disturbances
 from sparsecast.devices import DEVICES
 from sparsecast.errors import InputError, MeterError, ProfileError
 from sparsecast.machines import storage

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from sparsecast.benchmark.published import FIVE, OF_MATRIX, import_published, refuse_measured_name, summarised
-from sparsecast.benchmark.published_moments import described, has_moments, moment_matrices
-from sparsecast.benchmark.published_tables import Line, table_lines
+from sparsecast.benchmark.published import import_published, refuse_measured_name
 from sparsecast.errors import InputError
-from sparsecast.features.structure import Structure
 from sparsecast.machines.data_sheet import DataSheet
 from sparsecast.machines.profile import Profile, find_profile
 from sparsecast.machines.quantities import quantity
@@ -21,8 +18,6 @@ _UNITS = {"bandwidth": "B/s", "frequency": "Hz", "l2": "B", "l3": "B", "memory":
 
 #: What no machine goes below: a number there was meant in another unit. A level that is missing has 0 bytes.
 _LEAST = {"bandwidth": 1e8, "frequency": 1e7, "memory": 1e6}
-
-TABLE_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 
 
 def import_machine(
@@ -46,8 +41,8 @@ def import_machine(
         If the name cannot be, or the file has another layout or times that cannot be.
     """
     paths = [path] if isinstance(path, str | Path) else path
-    found = import_published([Path(each) for each in paths], name, machine)
-    return found, found.profile.save()
+    imported = import_published([Path(file) for file in paths], name, machine)
+    return imported, imported.profile.save()
 
 
 def told_figures(texts: Mapping[str, str | None], cores: int | None = None) -> dict[str, float]:
@@ -58,14 +53,14 @@ def told_figures(texts: Mapping[str, str | None], cores: int | None = None) -> d
     InputError
         If a text is something else, or in another unit by what it would mean.
     """
-    found = {name: quantity(name, text, _UNITS[name]) for name, text in texts.items() if text is not None}
+    figures = {name: quantity(name, text, _UNITS[name]) for name, text in texts.items() if text is not None}
     for name, least in _LEAST.items():
-        if name in found and found[name] < least:
+        if name in figures and figures[name] < least:
             text, unit = texts[name], _UNITS[name]
             raise InputError(
                 f"{name} {text}: expected at least {least:g} {unit}; write the unit, such as {text}G{unit}"
             )
-    return found if cores is None else {**found, "cores": cores}
+    return figures if cores is None else {**figures, "cores": cores}
 
 
 def new_machine(name: str, like: str | Path, figures: Mapping[str, float]) -> tuple[Profile, Path]:
@@ -107,39 +102,3 @@ def new_machine(name: str, like: str | Path, figures: Mapping[str, float]) -> tu
     memory_bytes = int(figures["memory"]) if "memory" in figures else None
     made = made_profile(name, known, sheet, learned(kind_of(known.machine)), memory_bytes)
     return made, made.save()
-
-
-def is_table(text: str) -> bool:
-    """Tell whether a question is about a table of matrices."""
-    return text.lower().endswith(TABLE_SUFFIXES)
-
-
-def read_table(path: str | Path) -> tuple[dict[str, Structure], dict[str, str]]:
-    """Return what a table tells of its matrices, each once, by ``GROUP/MATRIX``, and why others are left out.
-
-    The columns are those of `import_machine` without format and times. Where the row lengths are missing,
-    the counts alone are known.
-
-    Raises
-    ------
-    InputError
-        If the file is no such table, or tells of no matrix that can be.
-    """
-    structures: dict[str, Structure] = {}
-    refused: dict[str, str] = {}
-    moments = has_moments(Path(path))
-    for line in moment_matrices(Path(path)) if moments else _summaries(Path(path)):
-        name = f"{line['group']}/{line['matrix']}" if line["group"] else line["matrix"]
-        if name in structures or name in refused:
-            continue
-        try:
-            structures[name] = described(line) if moments else summarised(line)
-        except InputError as error:
-            refused[name] = str(error)
-    if not structures:
-        raise InputError(next(iter(refused.values()), f"{path} has no lines: expected matrices; add some"))
-    return structures, refused
-
-
-def _summaries(path: Path) -> Iterator[Line]:
-    return table_lines(path, OF_MATRIX, ("group", *FIVE, "rd_variance"))

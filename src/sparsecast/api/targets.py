@@ -1,103 +1,28 @@
-"""Find what a question is about: the machine, the target, the Records and the model."""
+"""What a question is about: the target, and the Records of a profile that answer it."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
+from datetime import UTC, datetime
 from typing import Any
 
-from sparsecast.benchmark.evaluation import distinct_names
 from sparsecast.benchmark.journal import AGAIN_SUITE, with_kept
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import parse_device, threads_text
 from sparsecast.devices.target import Target
 from sparsecast.errors import InputError, ProfileError
-from sparsecast.features import FEATURES
-from sparsecast.features.analysis import structure as structure_of
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile, find_profile, user_path
 from sparsecast.matrices.problem import Problem
-from sparsecast.matrices.reading import collected
-from sparsecast.matrices.structure_files import COUNTS_PREFIX, counted_structure, read_structure
 from sparsecast.matrices.values import require_imaginary
+from sparsecast.measuring.disturbance import Disturbance, disturbance
 from sparsecast.models import MODELS, model_for
 from sparsecast.models.model import Model
 from sparsecast.models.store import fitted
 from sparsecast.models.training import TrainingSet
 from sparsecast.records import RATING_SUITES, Candidate, Record
-
-
-def read_matrix(specification: str | Path) -> Problem:
-    """Return the problem of a file, or of ``gallery:NAME?key=value&key=value``, its matrix read."""
-    problem = Problem.named(specification)
-    _ = problem.matrix  # now, so that what is wrong with it is said before anything else is done
-    return problem
-
-
-def read_question(text: str) -> tuple[str, Problem | Structure]:
-    """Return the name of what a forecast is asked for, and its problem, or its Structure alone.
-
-    `text` is as for `read_matrix`, a JSON file of a Structure, or ``counts:rows=R&cols=C&nnz=N``.
-    """
-    if text.startswith(COUNTS_PREFIX):
-        return text, counted_structure(text)
-    if Path(text).suffix.lower() == ".json":
-        return read_structure(Path(text))
-    problem = read_matrix(text)
-    return problem.name, problem
-
-
-def named_problems(matrices: Sequence[Any]) -> tuple[dict[str, Problem], dict[str, str]]:
-    """Return the problems of a collection, each once and by a name of its own, and why others are none.
-
-    Folders stand for their files.
-    """
-    found: dict[str, Problem] = {}
-    refused = {}
-    for number, item in enumerate(collected(matrices), 1):
-        is_name = isinstance(item, str | Path)
-        try:
-            problem = Problem.named(item) if is_name else Problem.of(item, f"matrix {number}")
-            found.setdefault(problem.specification, problem)
-        except InputError as error:
-            refused[str(item) if is_name else f"matrix {number}"] = str(error)
-    names = distinct_names({key: problem.name for key, problem in found.items()})
-    return {names[key]: problem for key, problem in found.items()}, refused
-
-
-def structure(A: Any) -> Structure:
-    """Return what models read of a sparse matrix.
-
-    Parameters
-    ----------
-    A : sparse matrix, Problem or Structure
-        Of shape (rows, cols); a Structure is returned as it is.
-    """
-    return A if isinstance(A, Structure) else Problem.of(A).structure
-
-
-def shared_structure(problem: Problem) -> Structure:
-    """Return the Structure of a matrix with all feature groups: for a file that answers any question."""
-    found = problem.structure
-    rest = structure_of(problem.matrix, groups=found.lacks(FEATURES.names()))
-    return found.having(*rest.groups.values())
-
-
-def structure_for(problem: Problem, groups: Sequence[str]) -> Structure:
-    """Return what a forecast reads of a matrix, and those of `groups` that are computed on request only."""
-    found = problem.sampled_structure
-    wanted = found.lacks(groups)
-    if not wanted:
-        return found
-    return found.having(*structure_of(problem.matrix, groups=wanted, is_sampled=True).groups.values())
-
-
-def machine_of(device: str) -> Machine:
-    """Return this machine with the device of a name such as ``"cuda:1"``, and compute on that from now on."""
-    name, index = parse_device(device)
-    return DEVICES.get(name).describe(index)
 
 
 def asked_machine(profile: Profile, device: str | None) -> Machine:
@@ -109,6 +34,9 @@ def asked_machine(profile: Profile, device: str | None) -> Machine:
         f"device '{device}' of profile {profile.name}: expected {profile.machine.device}, its device; "
         f"name that, or another profile"
     )
+
+
+_SECONDS_A_DAY = 86_400
 
 
 def target_of(A: Any, machine: Machine, threads: int | None, dtype: str | None) -> Target:
@@ -240,3 +168,27 @@ def origin(profile: Profile) -> str:
 def described(about: Target | Candidate) -> str:
     """Return in words the device, the type of the values and the threads."""
     return f"{about.device} {about.dtype} {threads_text(about.device, about.threads)}".rstrip()
+
+
+def disturbances(profile: Profile) -> dict[str, Disturbance]:
+    """Return what disturbed the Records of a profile, for each device and number of threads that it has."""
+    found = {}
+    for device, threads in dict.fromkeys((r.candidate.device, r.candidate.threads) for r in profile.records):
+        own = disturbed(profile, profile.select(device=device, threads=threads))
+        if own is not None:
+            found[f"{device} {threads_text(device, threads)}".rstrip()] = own
+    return found
+
+
+def disturbed(profile: Profile, records: Sequence[Record]) -> Disturbance | None:
+    """Return what disturbed some Records of one number of threads, None if nothing did."""
+    if not records:
+        return None
+    threads = records[0].candidate.threads
+    return disturbance([record.conditions for record in records], threads, profile.machine.threads)
+
+
+def age_days(records: Sequence[Record]) -> float | None:
+    """Return the days since the newest of some Records; None where no time of measurement is known."""
+    dates = [datetime.fromisoformat(record.measured_at) for record in records if record.measured_at]
+    return (datetime.now(UTC) - max(dates)).total_seconds() / _SECONDS_A_DAY if dates else None

@@ -1,0 +1,135 @@
+"""Matrices that are asked about: read from files, tables and counts, with what is known of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from sparsecast.benchmark.evaluation import distinct_names
+from sparsecast.benchmark.published import FIVE, OF_MATRIX, summarised
+from sparsecast.benchmark.published_moments import described, has_moments, moment_matrices
+from sparsecast.benchmark.published_tables import Line, table_lines
+from sparsecast.errors import InputError
+from sparsecast.features import FEATURES
+from sparsecast.features.analysis import structure as structure_of
+from sparsecast.features.structure import Structure
+from sparsecast.machines.profile import Profile
+from sparsecast.matrices.problem import Problem
+from sparsecast.matrices.reading import collected
+from sparsecast.matrices.structure_files import COUNTS_PREFIX, counted_structure
+from sparsecast.matrices.structure_files import read_structure as read_structure_file
+from sparsecast.models.withheld import unusual_groups
+
+#: Tables of matrices, as those of published results.
+TABLE_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+
+
+def read_matrix(specification: str | Path) -> Problem:
+    """Return the problem of a file, or of ``gallery:NAME?key=value&key=value``, its matrix read."""
+    problem = Problem.named(specification)
+    _ = problem.matrix  # now, so that what is wrong with it is said before anything else is done
+    return problem
+
+
+def read_question(text: str) -> tuple[str, Problem | Structure]:
+    """Return the name of what a forecast is asked for, and its problem, or its Structure alone.
+
+    `text` is as for `read_matrix`, a JSON file of a Structure, or ``counts:rows=R&cols=C&nnz=N``.
+    """
+    if text.startswith(COUNTS_PREFIX):
+        return text, counted_structure(text)
+    if Path(text).suffix.lower() == ".json":
+        return read_structure_file(Path(text))
+    problem = read_matrix(text)
+    return problem.name, problem
+
+
+def named_problems(matrices: Sequence[Any]) -> tuple[dict[str, Problem], dict[str, str]]:
+    """Return the problems of a collection, each once and by a name of its own, and why others are none.
+
+    Folders stand for their files.
+    """
+    found: dict[str, Problem] = {}
+    refused = {}
+    for number, item in enumerate(collected(matrices), 1):
+        is_name = isinstance(item, str | Path)
+        try:
+            problem = Problem.named(item) if is_name else Problem.of(item, f"matrix {number}")
+            found.setdefault(problem.specification, problem)
+        except InputError as error:
+            refused[str(item) if is_name else f"matrix {number}"] = str(error)
+    names = distinct_names({key: problem.name for key, problem in found.items()})
+    return {names[key]: problem for key, problem in found.items()}, refused
+
+
+def structure(A: Any) -> Structure:
+    """Return what models read of a sparse matrix.
+
+    Parameters
+    ----------
+    A : sparse matrix, Problem or Structure
+        Of shape (rows, cols); a Structure is returned as it is.
+    """
+    return A if isinstance(A, Structure) else Problem.of(A).structure
+
+
+def shared_structure(problem: Problem) -> Structure:
+    """Return the Structure of a matrix with all feature groups: for a file that answers any question."""
+    found = problem.structure
+    rest = structure_of(problem.matrix, groups=found.lacks(FEATURES.names()))
+    return found.having(*rest.groups.values())
+
+
+def structure_for(problem: Problem, groups: Sequence[str]) -> Structure:
+    """Return what a forecast reads of a matrix, and those of `groups` that are computed on request only."""
+    found = problem.sampled_structure
+    wanted = found.lacks(groups)
+    if not wanted:
+        return found
+    return found.having(*structure_of(problem.matrix, groups=wanted, is_sampled=True).groups.values())
+
+
+def read_structure(problem: Problem, profile: Profile, groups: Sequence[str]) -> Structure:
+    """Return what a forecast reads of a matrix, `groups` included; and what only published results have."""
+    found = structure_for(problem, groups)
+    if profile.machine.published_as is None:
+        return found
+    wanted = found.lacks(unusual_groups(entry.structure for entry in profile.matrices.values()))
+    return found.having(*structure_of(problem.matrix, groups=wanted).groups.values()) if wanted else found
+
+
+def is_table(text: str) -> bool:
+    """Tell whether a question is about a table of matrices."""
+    return text.lower().endswith(TABLE_SUFFIXES)
+
+
+def read_table(path: str | Path) -> tuple[dict[str, Structure], dict[str, str]]:
+    """Return what a table tells of its matrices, each once, by ``GROUP/MATRIX``, and why others are left out.
+
+    The columns are those of `import_machine` without format and times. Where the row lengths are missing,
+    the counts alone are known.
+
+    Raises
+    ------
+    InputError
+        If the file is no such table, or tells of no matrix that can be.
+    """
+    structures: dict[str, Structure] = {}
+    refused: dict[str, str] = {}
+    moments = has_moments(Path(path))
+    for line in moment_matrices(Path(path)) if moments else _summaries(Path(path)):
+        name = f"{line['group']}/{line['matrix']}" if line["group"] else line["matrix"]
+        if name in structures or name in refused:
+            continue
+        try:
+            structures[name] = described(line) if moments else summarised(line)
+        except InputError as error:
+            refused[name] = str(error)
+    if not structures:
+        raise InputError(next(iter(refused.values()), f"{path} has no lines: expected matrices; add some"))
+    return structures, refused
+
+
+def _summaries(path: Path) -> Iterator[Line]:
+    return table_lines(path, OF_MATRIX, ("group", *FIVE, "rd_variance"))
