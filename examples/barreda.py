@@ -29,7 +29,7 @@ from scipy.sparse import csr_array, diags_array
 from sparsecast.api.matrices import structure_for
 from sparsecast.api.targets import target_of, training_for
 from sparsecast.devices.naming import machine_of
-from sparsecast.errors import SparsecastError
+from sparsecast.errors import InputError, SparsecastError
 from sparsecast.machines.profile import find_profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.papers.barreda_2020.block_forecast import block_forecast
@@ -43,7 +43,7 @@ from sparsecast.papers.barreda_2020.networks.architectures import SEEING_ROWS, T
 from sparsecast.papers.barreda_2020.networks.scores import BlockScore
 from sparsecast.papers.barreda_2020.networks.training import PAPER_PLAN
 from sparsecast.papers.barreda_2020.networks.weights import ModelCard, load_network
-from sparsecast.reports.figures import COLOURS, drawing, refuse_undrawable
+from sparsecast.reports.charts.chart import HEIGHT, WIDTH, Chart, axis, look, refuse_undrawable, render
 
 #: Networks: labels, whose architecture, split.
 NETWORKS = (
@@ -119,26 +119,28 @@ def show_trained() -> None:
 
 def draw_losses(path: Path) -> None:
     """Draw the errors of each epoch of the networks that are there."""
-    title = "Errors of the networks on the validation; dotted: on what was learned"
-    with drawing(path, 7.0, 4.2, title) as figure:
-        ax = figure.subplots()
-        for place_in_turn, (kind, whose, split) in enumerate(NETWORKS):
-            file = place(kind, whose, split)
-            card = load_network(file)[1] if file.exists() else None
-            if card is not None and card.losses:
-                epochs, colour = range(1, len(card.losses) + 1), COLOURS[place_in_turn]
-                dashes = ("-", "--", "-.", (0, (5, 1, 1, 1, 1, 1)))[place_in_turn]
-                ax.plot(epochs, card.losses, color=colour, linestyle=":", linewidth=1)
-                label = f"{kind} labels, {whose}, by {split}"
-                ax.plot(epochs, card.validation, color=colour, linestyle=dashes, label=label)
-        ax.set_yscale("log")
-        ax.yaxis.set_major_formatter("{x:g}")
-        ax.yaxis.set_minor_formatter("{x:g}")
-        ax.tick_params(axis="y", which="minor", labelsize=6)
-        ax.set_xlabel("epoch")
-        ax.set_ylabel("mean squared error, (ns an entry)²; ours: of logarithms")
-        if ax.lines:
-            ax.legend()
+    rows = []
+    for kind, whose, split in NETWORKS:
+        file = place(kind, whose, split)
+        card = load_network(file)[1] if file.exists() else None
+        if card is None:
+            continue
+        for what, losses in (("validation", card.validation), ("training", card.losses)):
+            rows += [
+                {"network": f"{kind} labels, {whose}, by {split}", "on": what, "epoch": epoch, "error": error}
+                for epoch, error in enumerate(losses, 1)
+            ]
+    if not rows:
+        raise InputError(f"figure {path} would show nothing: expected networks; train them by --train")
+    title = "mean squared error, (ns per entry)²; ours: of logarithms"
+    encoding = {
+        "x": axis("epoch", "epoch"),
+        "y": axis("error", title, [row["error"] for row in rows], is_log=True),
+        "color": look("network", (row["network"] for row in rows))["color"],
+        "strokeDash": {"field": "on", "title": None, "sort": ["validation", "training"]},
+    }
+    spec = {"data": {"values": rows}, "mark": "line", "encoding": encoding, "width": WIDTH, "height": HEIGHT}
+    render(Chart("losses", "", spec), "Errors of the networks over the epochs", path)
 
 
 def of_pagerank(graph: Problem) -> Problem:

@@ -24,7 +24,6 @@ from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING
 
 import sparsecast as sc
 from sparsecast.api.matrices import read_matrix
@@ -38,15 +37,13 @@ from sparsecast.machines.profile import Profile
 from sparsecast.matrices.problem import group_of
 from sparsecast.models.model import HELD_OUT_SUITE
 from sparsecast.models.training import TrainingSet
+from sparsecast.papers import published as published_numbers
 from sparsecast.papers.guo_2014.models.guo import GuoModel
 from sparsecast.records import Record
-from sparsecast.reports.figures import COLOURS, drawing, refuse_undrawable, scale_axis
+from sparsecast.reports.charts.chart import Chart, axis, look, panels, refuse_undrawable, render, tooltip
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-#: Section 5.1 and figure 17: mean errors on 22 matrices, on a Tesla C2050.
-OF_THE_PAPER = {"csr": 0.063, "ell": 0.044, "coo": 0.022, "hyb": 0.047}
+#: Mean errors.
+OF_THE_PAPER = published_numbers("guo_2014")["mean_errors"]
 
 #: Of its benchmark matrices all rows have one length; of ours from others, these deviate by less of the mean.
 SMALL_DEVIATION = 0.2
@@ -54,8 +51,8 @@ SMALL_DEVIATION = 0.2
 #: Ginkgo's kernels for the formats of the paper.
 GINKGO = ("csr", "ell", "coo", "hybrid")
 
-#: Matrices that are named below their times.
-MOST_NAMED = 12
+#: What charts show, in the order of their colours.
+SHOWN = ["our fits", "fits as printed", "measured", "of the paper, Tesla C2050"]
 
 Measured = list[tuple[Record, Structure]]
 
@@ -105,66 +102,56 @@ def show(title: str, training: TrainingSet, measured: Measured) -> list[Tried]:
 
 
 def draw(shown: dict[str, list[Tried]], path: Path) -> None:
-    """Draw a row of panels for each machine: the times by format, and the mean errors."""
+    """Draw for each machine the times by format, and the mean errors."""
     shown = {title: found for title, found in shown.items() if found}
     if not shown:
         raise InputError(f"figure {path} would show nothing: expected measurements; name a matrix")
-    columns = len(OF_THE_PAPER) + 1
-    with drawing(path, 3.0 * columns, 3.4 * len(shown) + 0.5, "Models of Guo et al. (2014)") as figure:
-        panels = figure.subplots(len(shown), columns, squeeze=False)
-        for axes, (title, found) in zip(panels, shown.items(), strict=True):
-            for ax, name in zip(axes, OF_THE_PAPER, strict=False):
-                own = [each for each in found if each.format == name]
-                draw_times(ax, own)
-                ax.set_title(name.upper())
-                ax.set_visible(bool(own))
-            axes[0].set_ylabel(f"{title}\none product")
-            draw_errors(axes[-1], mean_errors(found))
-        every = {
-            label: handle
-            for ax in (panels[0][-1], panels[0][0])
-            for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)
-        }
-        figure.legend(every.values(), every, loc="outside lower center", ncols=6)
+    charts = []
+    for title, found in shown.items():
+        for name in OF_THE_PAPER:
+            if own := [each for each in found if each.format == name]:
+                charts.append(times_chart(f"{title}: {name.upper()}", own))
+        charts.append(errors_chart(mean_errors(found)))
+    render(panels("guo", "", charts, 3), "Models of Guo et al. (2014)", path)
 
 
-def draw_times(ax: Axes, found: list[Tried]) -> None:
-    """Draw measured times and forecasts of the matrices, the shortest time first."""
-    places = range(1, len(found) + 1)
-    for label, seconds, colour, mark in (
-        ("our fits", [each.ours_s for each in found], COLOURS[0], "o"),
-        ("fits as printed", [each.printed_s for each in found], COLOURS[1], "x"),
-    ):
-        ax.plot(places, seconds, linestyle="none", marker=mark, color=colour, label=label, markersize=4)
-    ax.plot(
-        places, [each.measured_s for each in found], color="black", drawstyle="steps-mid", label="measured"
-    )
-    scale_axis(ax.yaxis, [s for each in found for s in (each.measured_s, each.ours_s, each.printed_s)], "s")
-    if len(found) <= MOST_NAMED:
-        names = [each.matrix.removeprefix("gallery:").partition("?")[0][:20] for each in found]
-        ax.set_xticks(places, names, rotation=60, ha="right", rotation_mode="anchor", fontsize=7)
-    else:
-        ax.set_xlabel("matrices, by their measured time")
+def times_chart(caption: str, found: list[Tried]) -> Chart:
+    """Return measured times and forecasts of the matrices, the shortest time first."""
+    rows = [
+        {"matrix": each.matrix, "place": place, "what": what, "time_s": seconds}
+        for place, each in enumerate(found, 1)
+        for what, seconds in zip(SHOWN, (each.ours_s, each.printed_s, each.measured_s), strict=False)
+    ]
+    shown = {
+        "x": {"field": "place", "type": "ordinal", "title": "matrices, by their measured time"},
+        "y": axis("time_s", "one product", [row["time_s"] for row in rows], "s"),
+        **look("what", SHOWN),
+        "tooltip": tooltip({"matrix": "matrix", "what": "kind"}, time_s="time, s"),
+    }
+    spec = {
+        "data": {"values": rows},
+        "mark": {"type": "point", "filled": True, "size": 40},
+        "encoding": shown,
+    }
+    return Chart("times", caption, {**spec, "width": 300, "height": 220})
 
 
-def draw_errors(ax: Axes, errors: dict[str, tuple[int, float, float]]) -> None:
-    """Draw the mean errors of the formats, ours beside those of the paper's figure 17."""
-    names = [name for name in OF_THE_PAPER if name in errors]
-    bars = (
-        ("error of our fits", [errors[name][1] for name in names], COLOURS[0], ""),
-        ("of fits as printed", [errors[name][2] for name in names], COLOURS[1], "////"),
-        ("of the paper, Tesla C2050", [OF_THE_PAPER[name] for name in names], "white", "...."),
-    )
-    for turn, (label, values, colour, hatch) in enumerate(bars):
-        places = [place + 0.27 * (turn - 1) for place in range(len(names))]
-        percent = [100 * value for value in values]
-        ax.bar(
-            places, percent, 0.25, color=colour, hatch=hatch, edgecolor="black", linewidth=0.5, label=label
-        )
-    ax.set_xticks(range(len(names)), [name.upper() for name in names])
-    ax.set_ylabel("mean error, %")
-    ax.grid(visible=False, axis="x")
-    ax.set_title("mean errors; paper: figure 17")
+def errors_chart(errors: dict[str, tuple[int, float, float]]) -> Chart:
+    """Return the mean errors of the formats, ours beside those of the paper's figure 17."""
+    rows = [
+        {"format": name.upper(), "what": what, "error": 100 * error}
+        for name, paper in OF_THE_PAPER.items()
+        if name in errors
+        for what, error in ((SHOWN[0], errors[name][1]), (SHOWN[1], errors[name][2]), (SHOWN[3], paper))
+    ]
+    shown = {
+        "x": {"field": "format", "type": "nominal", "sort": None, "title": None},
+        "xOffset": {"field": "what", "sort": SHOWN},
+        "y": axis("error", "mean error, %"),
+        "color": look("what", SHOWN)["color"],
+    }
+    spec = {"data": {"values": rows}, "mark": "bar", "encoding": shown, "width": 300, "height": 220}
+    return Chart("errors", "Mean errors; the paper: figure 17.", spec)
 
 
 def here(profile: Profile, threads: int | None, matrices: list[str]) -> dict[str, list[Tried]]:

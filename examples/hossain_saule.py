@@ -29,7 +29,6 @@ from dataclasses import dataclass
 from math import isqrt
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING
 
 import sparsecast as sc
 from sparsecast.errors import InputError, SparsecastError
@@ -39,10 +38,18 @@ from sparsecast.matrices.partitioning.estimates import estimated_distribution
 from sparsecast.models.clusters.cluster_model import ClusterForecast, ClusterTraining, Question
 from sparsecast.models.clusters.sparsecast import SparsecastClusterModel
 from sparsecast.records import Configuration, DistributedRecord
-from sparsecast.reports.figures import COLOURS, draw_counts, drawing, refuse_undrawable, scale_axis
+from sparsecast.reports.charts.chart import (
+    Chart,
+    axis,
+    counts_axis,
+    format_look,
+    panels,
+    refuse_undrawable,
+    render,
+)
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+#: What a chart shows of each format.
+SHOWN = ("ours", "the paper's", "measured")
 
 PROFILE = "xeon-gold-6154-edr"
 
@@ -242,60 +249,46 @@ def show_choices(asked: Sequence[Published], found: Sequence[ClusterForecast]) -
 
 def draw(asked: Sequence[Published], found: Sequence[ClusterForecast], path: Path) -> None:
     """Draw measured and forecast times over ranks, a panel for each algorithm and matrix."""
-    algorithms = list(dict.fromkeys(each.configuration.algorithm for each in asked))
-    matrices = list(dict.fromkeys(each.matrix for each in asked))
-    formats = list(dict.fromkeys(each.configuration.format for each in asked))
+    cases: dict[tuple[str, str], list[tuple[Published, float]]] = defaultdict(list)
+    for each, forecast in zip(asked, found, strict=True):
+        cases[each.configuration.algorithm, each.matrix].append((each, forecast.time_s))
+    charts = [case_chart(f"{algorithm}, {matrix}", own) for (algorithm, matrix), own in sorted(cases.items())]
+    columns = len({matrix for _, matrix in cases})
     title = "Times of Hossain and Saule (tables II to IX), measured by them, and forecast with nothing fitted"
-    with drawing(path, 2.3 * len(matrices) + 0.6, 2.1 * len(algorithms) + 1.0, title) as figure:
-        panels = figure.subplots(len(algorithms), len(matrices), squeeze=False, sharex=True)
-        for ax, matrix in zip(panels[0], matrices, strict=True):
-            ax.set_title(matrix)
-        for axes, algorithm in zip(panels, algorithms, strict=True):
-            for ax, matrix in zip(axes, matrices, strict=True):
-                own = [
-                    (each, forecast.time_s)
-                    for each, forecast in zip(asked, found, strict=True)
-                    if (each.configuration.algorithm, each.matrix) == (algorithm, matrix)
-                ]
-                if own:
-                    draw_panel(ax, own, formats)
-                else:
-                    ax.set_visible(False)
-            axes[0].set_ylabel(f"{algorithm}\none product")
-        for ax in panels[-1]:
-            ax.set_xlabel("ranks")
-        every = {
-            label: handle
-            for ax in panels.ravel()
-            for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)
-        }
-        figure.legend(every.values(), every, loc="outside lower center", ncols=2 * len(formats) + 2)
+    render(panels("hossain", "", charts, columns), title, path)
 
 
-def draw_panel(ax: Axes, own: Sequence[tuple[Published, float]], formats: Sequence[str]) -> None:
-    """Draw the times of one algorithm on one matrix: of each format ours, theirs and the measured one."""
-    values = []
-    for name, colour, mark in zip(formats, COLOURS, "os", strict=False):
-        points = sorted(
-            (each.configuration.ranks, each.actual_s, seconds, each.predicted_s)
-            for each, seconds in own
-            if each.configuration.format == name
-        )
-        if not points:
-            continue
-        ranks, actual, ours, theirs = zip(*points, strict=True)
-        ax.plot(ranks, ours, color=colour, label=f"{name.upper()}: ours")
-        ax.plot(ranks, theirs, color=colour, linestyle=":", label=f"{name.upper()}: the paper's")
-        drawn = {
-            "linestyle": "none",
-            "markerfacecolor": "white",
-            "markeredgecolor": colour,
-            "markersize": 4.5,
+def case_chart(caption: str, own: Sequence[tuple[Published, float]]) -> Chart:
+    """Return the times of one algorithm on one matrix: of each format ours, theirs and the measured one."""
+    formats = sorted({each.configuration.format.upper() for each, _ in own})
+    rows = [
+        {
+            "ranks": each.configuration.ranks,
+            "time_s": value,
+            "what": f"{each.configuration.format.upper()}: {what}",
         }
-        ax.plot(ranks, actual, marker=mark, label=f"{name.upper()}: measured", **drawn)
-        values += [*actual, *ours, *theirs]
-    scale_axis(ax.yaxis, values, "s")
-    draw_counts(ax.xaxis, [each.configuration.ranks for each, _ in own])
+        for each, seconds in own
+        for what, value in zip(SHOWN, (seconds, each.predicted_s, each.actual_s), strict=True)
+    ]
+    names = [f"{name}: {what}" for name in formats for what in SHOWN]
+    of_formats = format_look(formats)["color"]["scale"]["range"]
+    colours = [colour for colour in of_formats for _ in SHOWN]
+    dashes = [dash for _ in formats for dash in ([1, 0], [2, 3], [1, 0])]
+    shown = {"field": "what", "type": "nominal", "title": None}
+    encoding = {
+        "x": counts_axis("ranks", "ranks", [row["ranks"] for row in rows]),
+        "y": axis("time_s", "one product", [row["time_s"] for row in rows], "s"),
+        "color": {**shown, "scale": {"domain": names, "range": colours}},
+    }
+    is_measured = f"indexof(datum.what, ': {SHOWN[-1]}') > 0"
+    lines = {
+        "transform": [{"filter": f"!({is_measured})"}],
+        "mark": "line",
+        "encoding": {**encoding, "strokeDash": {**shown, "scale": {"domain": names, "range": dashes}}},
+    }
+    points = {"transform": [{"filter": is_measured}], "mark": "point", "encoding": encoding}
+    spec = {"data": {"values": rows}, "layer": [lines, points], "width": 200, "height": 180}
+    return Chart("times", caption, spec)
 
 
 def main() -> int:

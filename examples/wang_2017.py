@@ -16,6 +16,7 @@ paper prints.
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
@@ -33,20 +34,12 @@ from sparsecast.machines.profile import Profile
 from sparsecast.models import MODELS
 from sparsecast.models.model import HELD_OUT_SUITE
 from sparsecast.models.training import TrainingSet
+from sparsecast.papers import published
 from sparsecast.records import Record
-from sparsecast.reports.figures import drawing, looks, refuse_undrawable
+from sparsecast.reports.charts.chart import Chart, log_from_0, look, panels, refuse_undrawable, render
 
-#: Section 4 and figures 8 to 10: mean errors on 30 matrices, on a GeForce GTX 540M, of CSR with a thread
-#: a row (as on a processor), ELL and JAD. "wang-fixed" is the model of its reference 16.
-OF_THE_PAPER = {
-    "wang-normal": {"csr": 0.0352, "ell": 0.0326, "jad": 0.0394},
-    "wang-uniform": {"csr": 0.0321, "ell": 0.0353, "jad": 0.0428},
-    "wang-binomial": {},
-    "wang-fixed": {"csr": 0.0544, "ell": 0.0579, "jad": 0.0597},
-}
-
-#: Matrices that are named below their errors.
-MOST_NAMED = 12
+#: Mean errors; "wang-fixed" is the model of its reference 16.
+OF_THE_PAPER = published("wang_2017")["mean_errors"]
 
 
 def measured_profile(threads: int | None) -> Profile:
@@ -77,52 +70,44 @@ def draw(title: str, found: dict[str, dict[str, list[tuple[str, float]]]], path:
     formats = sorted({name for own in found.values() for name in own})
     if not formats:
         raise InputError(f"figure {path} would show nothing: expected measurements; name a matrix")
-    own = looks(found)
-    with drawing(path, 3.9 * len(formats) + 0.4, 4.2, f"Models of Wang et al. (2017) on {title}") as figure:
-        axes = figure.subplots(1, len(formats), squeeze=False)[0]
-        for ax, name in zip(axes, formats, strict=True):
-            matrices = dict.fromkeys(
-                matrix for errors in found.values() for matrix, _ in errors.get(name, ())
-            )
-            places = {matrix: place for place, matrix in enumerate(matrices, 1)}
-            for model, errors in found.items():
-                if name not in errors:
-                    continue
-                look, label = own[model], model
-                shown = [(places[matrix], 100 * error) for matrix, error in errors[name]]
-                ax.plot(
-                    *zip(*shown, strict=True),
-                    linestyle="none",
-                    marker=look.mark,
-                    color=look.colour,
-                    label=label,
-                )
-                papers = OF_THE_PAPER[model].get(name)
-                if papers is not None:
-                    ax.axhline(100 * papers, color=look.colour, linestyle="--", linewidth=0.9)
-                    ax.plot(0.4, 100 * papers, marker=look.mark, color=look.colour, markerfacecolor="white")
-            every_error = [error for errors in found.values() for _, error in errors.get(name, ())]
-            ax.set_yscale("symlog", linthresh=10)
-            ax.yaxis.set_major_formatter("{x:g}")
-            ax.set_ylim(0, max(120.0, 200 * max(every_error)))
-            names = [matrix.removeprefix("gallery:").partition("?")[0][:20] for matrix in matrices]
-            if len(names) <= MOST_NAMED:
-                ax.set_xticks(
-                    range(1, len(names) + 1), names, rotation=60, ha="right", rotation_mode="anchor"
-                )
-            else:
-                ax.set_xlabel("matrices, in the order measured")
-            ax.set_title(name.upper())
-        axes[0].set_ylabel("|forecast - time| / time, %")
-        every = {
-            label: handle
-            for ax in axes
-            for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)
+    charts = [
+        errors_chart(name, {model: own.get(name, []) for model, own in found.items()}) for name in formats
+    ]
+    caption = "Dashed: the mean error that the paper prints for the model of that colour (section 4)."
+    render(panels("wang", caption, charts, 3), f"Models of Wang et al. (2017) on {title}", path)
+
+
+def errors_chart(name: str, found: dict[str, list[tuple[str, float]]]) -> Chart:
+    """Return the errors of the models on one format by matrix."""
+    rows = [
+        {
+            "matrix": matrix.removeprefix("gallery:").partition("?")[0][:20],
+            "model": model,
+            "error": 100 * error,
         }
-        title = "dashed, from the model's mark on: mean error that the paper prints (section 4)"
-        figure.legend(
-            every.values(), every, loc="outside lower center", ncols=5, title=title, title_fontsize=8
-        )
+        for model, errors in found.items()
+        for matrix, error in errors
+    ]
+    papers = [
+        {"model": model, "error": 100 * means[name]} for model, means in OF_THE_PAPER.items() if name in means
+    ]
+    y = log_from_0("error", "|forecast - time| / time, %", math.ceil(max(row["error"] for row in rows)))
+    models = look("model", OF_THE_PAPER, "model")
+    points = {
+        "data": {"values": rows},
+        "mark": {"type": "point", "filled": True, "size": 50},
+        "encoding": {
+            "x": {"field": "matrix", "type": "nominal", "sort": None, "title": None},
+            "y": y,
+            **models,
+        },
+    }
+    lines = {
+        "data": {"values": papers},
+        "mark": {"type": "rule", "strokeDash": [5, 3]},
+        "encoding": {"y": y, "color": models["color"]},
+    }
+    return Chart("errors", name.upper(), {"layer": [points, lines], "width": 320, "height": 260})
 
 
 def show(profile: Profile, threads: int | None, matrices: list[str], figure: Path | None) -> None:

@@ -22,6 +22,7 @@ import sparsecast as sc
 from sparsecast.benchmark.journal import USER_SUITE, keep
 from sparsecast.devices import DEVICES
 from sparsecast.devices.binding import prepared
+from sparsecast.errors import SparsecastError
 from sparsecast.formats import FORMATS
 from sparsecast.machines.gpu import GPU
 from sparsecast.machines.profile import Profile
@@ -76,19 +77,6 @@ def _format_of(nodeid: str) -> str | None:
     return found[1] if found and re.search("/(conformance|formats|devices/cpu)/test_", path) else None
 
 
-@pytest.fixture(autouse=True)
-def own_core(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Give the simulator of a slow test the core of its test process: two would share one otherwise."""
-    number = os.environ.get("PYTEST_XDIST_WORKER", "").removeprefix("gw")
-    if not (number and request.node.get_closest_marker("slow") and hasattr(os, "sched_setaffinity")):
-        yield
-        return
-    cores = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {sorted(cores)[int(number) % len(cores)]})
-    yield
-    os.sched_setaffinity(0, cores)
-
-
 @pytest.fixture(scope="session")
 def recorded_path() -> Path:
     """The file of the profile recorded on a real machine."""
@@ -140,6 +128,18 @@ def few_trees() -> Iterator[None]:
         patch.setitem(published_trees.BOOSTING, "learning_rate", 0.2)
         patch.setitem(blocks_model.TREES, "n_estimators", 15)
         patch.setitem(power_model.FOREST, "n_estimators", 15)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_line_errors() -> Iterator[None]:
+    """Have every error of ours, in whatever test, say what it says in one line."""
+
+    def checked(error: SparsecastError, *arguments: object) -> None:
+        assert "\n" not in "".join(map(str, arguments)), arguments
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SparsecastError, "__init__", checked)
         yield
 
 

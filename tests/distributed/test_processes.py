@@ -117,6 +117,6 @@ def test_texts_of_any_length_travel(simulated):
 def test_the_first_rank_that_differs_is_named(simulated):
     def work(comm):
         with pytest.raises(RanksError, match=r"^rank 2 has the plan B: expected A, as rank 0 has; fix it$"):
-            agree(comm, {"same": "S", "the plan": "B" if comm.rank > 1 else "A"}, {"the plan": "fix it"})
+            agree(comm, "the plan", "B" if comm.rank > 1 else "A", "fix it")
 
     simulated.on_ranks(4, work)

@@ -100,5 +100,5 @@ def test_no_forecast_pays_for_it_unasked():
 def test_what_no_matrix_has_is_refused(feature, value):
     whole = structure(gallery("poisson2d", n=9), groups=FEATURES.names())
     wrong = dataclasses.replace(whole.require("neighbourhood"), **{feature: value})
-    with pytest.raises(InputError, match="contradicts itself"):
+    with pytest.raises(InputError):
         whole.having(wrong).checked()

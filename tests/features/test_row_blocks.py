@@ -21,7 +21,6 @@ from sparsecast.features.row_lengths import (
     row_length_statistics,
 )
 from sparsecast.features.structure import Structure
-from sparsecast.matrices.gallery import gallery
 
 lengths_of_rows = st.lists(
     st.one_of(st.integers(0, 4), st.integers(60, 80), st.integers(0, 70_000)), min_size=0, max_size=45
@@ -122,21 +121,6 @@ def test_strips_cover_the_rows(rows, strip_rows, bounds):
     assert whole.rows.tolist() == [rows] and whole.nnz.tolist() == [2 * rows]
 
 
-@pytest.mark.parametrize("strips", (1, 2, 3, 4, 5, 7, 8, 9, 31, 32, 33))
-def test_the_longest_row_of_every_run_whatever_the_number_of_strips(strips):
-    lengths = np.random.default_rng(strips).permutation(strips)
-    found = StripStatistics.of(indptr_of(lengths), SOME_STRUCTURE, 1)
-    first, last = every_run(found)
-    expected = [lengths[start:end].max() for start, end in zip(first, last, strict=True)]
-    assert found.blocks(first, last).row_length_max.tolist() == expected
-
-
-def test_blocks_come_in_the_order_asked_for_and_may_repeat():
-    strips = StripStatistics.of(indptr_of([1, 2, 3, 4, 5]), SOME_STRUCTURE, 2)
-    blocks = strips.blocks(np.array([2, 0, 0, 2]), np.array([3, 3, 1, 3]))
-    assert blocks.nnz.tolist() == [5, 15, 3, 5]
-
-
 @pytest.mark.parametrize(
     "lengths, expected",
     [([], 0), ([4], 1), ([4] * 100, 5), ([2, 5] * 50, 6), (list(range(1, 101)), 100), ([0] * 50, 5)],
@@ -169,18 +153,6 @@ def test_one_block_and_the_whole_matrix_have_the_same_mode_above_64():
     one_block = strips.blocks(np.array([0]), np.array([strips.strips]))
     assert one_block.row_length_mode == RowBlocks.of(found).row_length_mode == [95]
     assert fullest_level(lengths, one_block.levels.tolist()) < 72  # what the levels alone would say
-
-
-@pytest.mark.parametrize("dtype", (np.int32, np.int64))
-def test_index_width_does_not_matter(dtype):
-    A = gallery("circuit", n=700)
-    found = StripStatistics.of(A.indptr.astype(dtype), structure(A, threads=1), 32)
-    blocks = found.blocks(*every_run(found))
-    assert blocks.nnz.dtype == np.int64
-    assert blocks.nnz.tolist() == [
-        int(A.indptr[found.bounds[last]] - A.indptr[found.bounds[first]])
-        for first, last in zip(*every_run(found), strict=True)
-    ]
 
 
 @pytest.mark.parametrize(

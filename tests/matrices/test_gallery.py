@@ -73,13 +73,6 @@ def test_poisson_is_the_sum_of_second_differences():
     np.testing.assert_array_equal(gallery("poisson3d", n=n).toarray(), solid.toarray())
 
 
-def test_poisson_of_27_points_has_26_and_minus_one():
-    A = gallery("poisson3d", n=5, points=27)
-    assert set(A.data) == {26.0, -1.0}
-    assert A.nnz == 13**3
-    assert A[[62], :].nnz == 27
-
-
 @pytest.mark.parametrize("n", [1, 2, 9])
 def test_helmholtz_is_the_sum_of_second_differences_that_let_waves_out(n):
     k = 2 * np.pi / 7
@@ -92,17 +85,6 @@ def test_helmholtz_is_the_sum_of_second_differences_that_let_waves_out(n):
     assert A.nnz == 5 * n * n - 4 * n
     np.testing.assert_array_equal(A.toarray(), A.toarray().T)
     assert not np.array_equal(A.toarray(), A.toarray().conj().T)
-
-
-def test_helmholtz_carries_waves_and_lets_them_out_on_one_side():
-    n, wavelength = 40, 20
-    k = 2 * np.pi / wavelength
-    step = np.arccos(1 - k**2 / 2)  # the phase from point to point of a wave on the grid
-    wave = np.tile(np.exp(1j * step * np.arange(n)), n)
-    rest = (gallery("helmholtz2d", n=n, wavelength=wavelength) @ wave).reshape(n, n)
-    np.testing.assert_allclose(rest[1:-1, 1:-1], 0, atol=1e-12)
-    leaving, entering = np.abs(rest[1:-1, -1]).max(), np.abs(rest[1:-1, 0]).min()
-    assert leaving < 0.6 * k**2 and entering > 1.8 * k
 
 
 def test_elasticity_of_rigid_motions_vanishes_inside():
@@ -140,12 +122,6 @@ def test_random_rows_are_exact_and_distinct(n, cols, data):
     np.testing.assert_array_equal(np.diff(A.indptr), nnz_per_row)
 
 
-@pytest.mark.parametrize("nnz_per_row", [3, 7])
-def test_random_columns_are_uniform(nnz_per_row):
-    A = gallery("random", n=20_000, cols=10, nnz_per_row=nnz_per_row)
-    np.testing.assert_allclose(np.bincount(A.indices) / 20_000, nnz_per_row / 10, atol=0.02)
-
-
 def test_rmat_is_a_power_law_graph():
     A = gallery("rmat", scale=12, degree=16)
     assert A.shape == (4096, 4096)
@@ -173,11 +149,6 @@ def test_circuit_has_short_rows_and_a_few_very_long_ones():
     assert 3 <= np.median(lengths) <= 6
     assert (lengths > 200).sum() in range(1, 5)
     assert gallery("circuit", n=1).nnz == 1
-
-
-def test_seeds_matter():
-    for name in ("random", "rmat", "circuit"):
-        assert (gallery(name, **SMALL[name]) != gallery(name, **SMALL[name], seed=1)).nnz > 0
 
 
 def test_specifications():
@@ -212,15 +183,8 @@ def test_specifications():
 def test_refusals_are_one_line(specification):
     with pytest.raises(InputError) as caught:
         gallery_from_specification(specification)
-    assert "\n" not in str(caught.value)
     is_unknown = any(name in specification for name in ("posson", "?m=", "?name="))
     assert isinstance(caught.value, UnknownNameError) == is_unknown
-
-
-@pytest.mark.parametrize("value", [2.0, "3", True, None])
-def test_values_that_are_not_integers_are_refused(value):
-    with pytest.raises(InputError):
-        gallery("poisson2d", n=value)
 
 
 @pytest.mark.parametrize(
@@ -239,17 +203,5 @@ def test_values_that_are_not_integers_are_refused(value):
     ],
 )
 def test_what_does_not_fit_is_refused_before_allocation(specification):
-    with pytest.raises(MatrixSizeError) as caught:
+    with pytest.raises(MatrixSizeError):
         gallery_from_specification(specification)
-    assert "\n" not in str(caught.value)
-
-
-def test_available_memory_decides(monkeypatch):
-    monkeypatch.setattr("psutil.virtual_memory", lambda: type("Memory", (), {"available": 2000}))
-    assert gallery("poisson2d", n=3).nnz == 33
-    assert gallery("helmholtz2d", n=2).nnz == 12
-    with pytest.raises(MatrixSizeError):
-        gallery("helmholtz2d", n=5)  # whose 105 values are twice as large
-    assert gallery("poisson2d", n=5).nnz == 105
-    with pytest.raises(MatrixSizeError):
-        gallery("poisson2d", n=30)

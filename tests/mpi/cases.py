@@ -411,11 +411,11 @@ def raises(kind, message, call):
 def versions_are_compared(comm, folder):
     if comm.size == 1:
         return
-    known = {"Sparsecast": "0.0.0" if comm.rank == 1 else "9.9.9"}
+    version = "0.0.0" if comm.rank == 1 else "9.9.9"
     raises(
         RanksError,
         "rank 1 has Sparsecast 0.0.0: expected 9.9.9, as rank 0 has; install one",
-        lambda: processes.agree(comm, known, {"Sparsecast": "install one version everywhere"}),
+        lambda: processes.agree(comm, "Sparsecast", version, "install one version everywhere"),
     )
 
 

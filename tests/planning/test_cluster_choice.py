@@ -11,7 +11,7 @@ from sparsecast.records import Configuration
 
 def forecast(ranks, time_s, nodes=1):
     way = Configuration("local-1d", "csr", "csr", "metis", ranks, nodes)
-    return ClusterForecast(way, time_s, None, None, time_s, 0.0, 1)
+    return ClusterForecast(way, time_s, 1, computation_s=time_s, communication_s=0.0)
 
 
 def test_the_fastest_comes_first_with_its_efficiency_and_its_cost():

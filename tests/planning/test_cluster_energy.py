@@ -28,7 +28,7 @@ def whole():
 
 def forecast(nodes, ranks=4, time_s=1e-3, low_s=None, high_s=None, name="csr"):
     way = Configuration("global-1d", name, name, "rows", ranks, nodes)
-    return ClusterForecast(way, time_s, low_s, high_s, time_s, 0.0, 1)
+    return ClusterForecast(way, time_s, 1, low_s=low_s, high_s=high_s)
 
 
 @pytest.mark.parametrize("name", ("csr", "coo"))

@@ -28,7 +28,9 @@ def simulated(install, monkeypatch):
 
 #: Prints what was measured with one sample: those of the command take minutes in the simulator.
 MEASURE = f"""
-import json
+import json, sys
+sys.path.append({str(Path(__file__).parents[1] / "devices" / "cuda")!r})
+import simulator_in_turn
 from sparsecast.benchmark.measurement import measure_candidates
 from sparsecast.devices import DEVICES
 from sparsecast.devices.target import Target

@@ -16,7 +16,7 @@ from sparsecast.matrices.gallery import gallery
 from sparsecast.operators.applications import cg
 from sparsecast.operators.applications.graphs import links
 from sparsecast.operators.applications.pagerank import pagerank
-from sparsecast.operators.block_operator import BlockOperator, LocalSpace, Operator, RowProduct, VectorSpace
+from sparsecast.operators.block_operator import BlockOperator, LocalSpace, RowProduct
 from sparsecast.records import Candidate
 
 CSR = Candidate("csr", "plain", "cpu", "float64", 32, 1)
@@ -90,39 +90,10 @@ def local(A):
     return BlockOperator(A.shape, A.dtype, [RowProduct(0, A.shape[0], product)])
 
 
-def conjugate_gradients(op: Operator, b, tolerance):
-    """Solve A x = b as in Hestenes and Stiefel 1952; yield x after every step."""
-    space: VectorSpace = op.domain
-    x, r, p = space.zeros(), b, b
-    rho = space.dot(r, r)
-    while space.norm(r) > tolerance * space.norm(b):
-        q = op.matvec(p)
-        alpha = rho / space.dot(p, q)
-        x, r = x + alpha * p, r + (-alpha) * q
-        rho, last = space.dot(r, r), rho
-        p = r + (rho / last) * p
-        yield x
-
-
 @pytest.fixture
 def problem():
     A = gallery("poisson2d", n=16)
     return A, np.random.default_rng(1).uniform(-1, 1, A.shape[0])
-
-
-@pytest.mark.parametrize("middle", (128, 101))
-def test_the_iterates_over_two_parts_are_those_of_one_process(problem, middle):
-    A, b = problem
-    spread = conjugate_gradients(
-        OperatorOverParts(A, [0, middle, 256]), Parts([b[:middle], b[middle:]]), 1e-10
-    )
-    steps = 0
-    for here, there in zip(conjugate_gradients(local(A), b, 1e-10), spread, strict=True):
-        assert isinstance(there, Parts) and len(there) == 2
-        np.testing.assert_allclose(np.concatenate(there), here, rtol=1e-9, atol=1e-12)
-        steps += 1
-    assert 20 < steps < 60
-    assert np.linalg.norm(A @ here - b) <= 2e-10 * np.linalg.norm(b)
 
 
 @pytest.mark.parametrize("is_preconditioned", (False, True))
@@ -148,12 +119,3 @@ def test_pagerank_takes_vectors_in_parts():
     spread = pagerank(op, dangling, inverse)
     assert spread.iterations == here.iterations
     np.testing.assert_allclose(np.concatenate(spread.ranks), here.ranks, rtol=1e-12)
-
-
-def test_dot_and_norm_are_those_of_the_whole_vectors(problem):
-    A, b = problem
-    op, whole = OperatorOverParts(A, [0, 101, 256]), local(A).domain
-    x, y = (Parts([each[:101], each[101:]]) for each in (b, A @ b))
-    assert op.domain.dot(x, y) == pytest.approx(whole.dot(b, A @ b), rel=1e-13)
-    assert op.domain.norm(x) == pytest.approx(whole.norm(b), rel=1e-13)
-    assert op.domain.dot(x, y) != pytest.approx(op.domain.spaces[0].dot(x[0], y[0]), rel=1e-3)

@@ -131,7 +131,7 @@ def module(tmp_path):
 OURS_COMPILED = (
     "import sparsecast as sc, numpy as np; from sparsecast.system.jit import njit; "
     "njit(nogil=True, cache=False)(lambda x: x + 1)(1); "
-    "sc.structure(sc.gallery('poisson2d', n=9))"
+    "sc.gallery('rmat', scale=2)"
 )
 
 

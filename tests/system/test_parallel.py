@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import numba
@@ -16,8 +15,6 @@ from hypothesis import strategies as st
 
 from sparsecast.system.integers import unsigned
 from sparsecast.system.parallel import ENTRIES_PER_THREAD, balanced_parts, equal_parts, in_parts, on_threads
-
-LIMIT = int(numba.config.NUMBA_NUM_THREADS)
 
 
 @pytest.mark.parametrize("entries", (0, 10, 3_000_000))
@@ -74,18 +71,6 @@ def test_little_work_stays_in_the_callers_thread():
     ]
 
 
-@pytest.mark.skipif(LIMIT < 2, reason="one thread has no others")
-def test_results_come_in_order_and_an_error_reaches_the_caller():
-    work = np.array([0, ENTRIES_PER_THREAD, 2 * ENTRIES_PER_THREAD])
-    assert in_parts(lambda first, last: (int(first), int(last)), (), balanced_parts(work)) == [(0, 1), (1, 2)]
-
-    def fail(first, last):
-        raise MemoryError("full")
-
-    with pytest.raises(MemoryError, match="full"):
-        in_parts(fail, (), balanced_parts(work))
-
-
 def test_no_part_runs_on_when_the_callers_own_fails():
     ended = []
 
@@ -98,14 +83,6 @@ def test_no_part_runs_on_when_the_callers_own_fails():
     with pytest.raises(MemoryError, match="full"):
         on_threads(function, np.array([0, 1, 2, 3]))
     assert sorted(ended) == [1, 2]
-
-
-def test_more_parts_than_threads_and_many_callers_at_once():
-    def sums(_):
-        return on_threads(lambda first, last: last - first, np.arange(101))
-
-    with ThreadPoolExecutor(8) as callers:
-        assert list(callers.map(sums, range(50))) == [[1] * 100] * 50
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")

@@ -17,11 +17,12 @@ from sparsecast.api.targets import (
 )
 from sparsecast.benchmark.run import Calibration, Progress, RatingSuite, no_progress, rating_suites
 from sparsecast.devices import DEVICES
-from sparsecast.devices.naming import machine_of
+from sparsecast.devices.naming import machine_of as machine_of
 from sparsecast.devices.target import Target
 from sparsecast.errors import ProfileError
 from sparsecast.machines.machine import Machine, detect
 from sparsecast.machines.profile import Profile, find_profile, known_profiles, missing_profiles
+from sparsecast.machines.profile import user_path as user_path
 from sparsecast.results.machines import Machines
 
 #: Seconds of the calibration that a question starts by itself if the machine is not calibrated. Compiling, 20

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
-from sparsecast.api.cluster_questions import AskedMatrix, asked_matrix
+from sparsecast.api.cluster_questions import ClusterProblem, cluster_problem
 from sparsecast.api.clustering import training_of_ranks
 from sparsecast.api.targets import calibrated_profile
 from sparsecast.benchmark.cluster_replay import replay_clusters
 from sparsecast.benchmark.replay import FOLDS
 from sparsecast.devices.naming import machine_of
-from sparsecast.distributed.distributed_product import DistributedProduct
 from sparsecast.distributed.products import PRODUCTS
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.machines.profile import Profile
@@ -40,43 +40,30 @@ def replay_ranks(
         for matrices that can be made or read again.
     on_fold : callable
         Called after each fit.
-
-    Raises
-    ------
-    ProfileError
-        If there are no micro-benchmarks, or too few records.
     """
     profile = profile or calibrated_profile(machine_of(PROCESSOR))
-    return replay_clusters(training_of_ranks(profile), _Questions(profile), on_fold)
+    return replay_clusters(training_of_ranks(profile), _questions(profile), on_fold)
 
 
-class _Questions:
-    """What is known of the matrices of records; each is partitioned once for each method and layout."""
+def _questions(profile: Profile) -> Callable[[DistributedRecord], Question]:
+    """Return what gives the Question of a record; a matrix is partitioned once for each method and layout."""
+    questions: dict[tuple[object, ...], Question] = {}
 
-    def __init__(self, profile: Profile) -> None:
-        self._profile = profile
-        self._known: dict[tuple[object, ...], Question] = {}
-        self._last: tuple[str, AskedMatrix | None] = "", None
+    @lru_cache(maxsize=1)  # records of a matrix follow one another, and a matrix may be large
+    def rebuilt(specification: str) -> ClusterProblem | None:
+        problem = Problem.rebuilt(specification)
+        return cluster_problem(problem, profile) if problem else None
 
-    def __call__(self, record: DistributedRecord) -> Question:
+    def question(record: DistributedRecord) -> Question:
         configuration = record.configuration
         product = PRODUCTS.get(configuration.algorithm)
         key = record.matrix, configuration.partition, configuration.ranks, product.layout()
-        if key not in self._known:
-            self._known[key] = self._question(record, product)
-        return self._known[key]
+        if key not in questions:
+            distribution, problem = Distribution.from_dict(record.distribution), rebuilt(record.matrix)
+            questions[key] = Question(distribution)
+            if problem is not None:
+                parts = partition(problem.matrix, configuration.ranks, configuration.partition)
+                questions[key] = problem.question(product, distribution, parts)
+        return questions[key]
 
-    def _question(self, record: DistributedRecord, product: type[DistributedProduct]) -> Question:
-        distribution = Distribution.from_dict(record.distribution)
-        asked = self._asked(record.matrix)
-        if asked is None:
-            return Question(distribution)
-        parts = partition(asked.matrix, record.configuration.ranks, record.configuration.partition)
-        return asked.question(product, distribution, parts)
-
-    def _asked(self, specification: str) -> AskedMatrix | None:
-        """Return a matrix, of which the last one stays; None where it cannot be made again."""
-        if self._last[0] != specification:
-            problem = Problem.rebuilt(specification)
-            self._last = specification, asked_matrix(problem, self._profile) if problem else None
-        return self._last[1]
+    return question

@@ -27,8 +27,8 @@ _LOOKED_AT = 2
 
 
 @dataclass(frozen=True)
-class AskedMatrix:
-    """A matrix, or its counts, and the machine that it is asked for."""
+class ClusterProblem:
+    """A matrix, or its counts, with the profile and the type that products are forecast for."""
 
     matrix: Any
     structure: Structure
@@ -56,7 +56,7 @@ class AskedMatrix:
     def question(
         self, product: type[DistributedProduct], distribution: Distribution, partition: Partition | None
     ) -> Question:
-        """Return what is known of the matrix in a distribution; `partition` is None where nobody has one."""
+        """Return what is known of the matrix in a distribution; `partition` is None where there is none."""
         structure = self.structure
         lengths = structure.groups.get("row_lengths")
         mispredicted = getattr(lengths, "mispredicted", None)
@@ -92,13 +92,13 @@ class AskedMatrix:
         return times
 
 
-def asked_matrix(A: Any, profile: Profile) -> AskedMatrix:
-    """Return a sparse matrix, or the counts of a Structure, with the profile that it is asked of."""
+def cluster_problem(A: Any, profile: Profile) -> ClusterProblem:
+    """Return the problem of a sparse matrix, or of the counts of a Structure."""
     if isinstance(A, Structure):
-        return AskedMatrix(None, A, profile, "float64")
+        return ClusterProblem(None, A, profile, "float64")
     problem = Problem.of(A)
     dtype = problem.matrix.dtype.name if problem.matrix.dtype.kind in "fc" else "float64"
-    return AskedMatrix(problem.matrix, problem.sampled_structure, profile, dtype)
+    return ClusterProblem(problem.matrix, problem.sampled_structure, profile, dtype)
 
 
 def _counts(distribution: Distribution, rank: int, product: type[DistributedProduct]) -> Structure:

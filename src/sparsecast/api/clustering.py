@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from math import ceil, isqrt
 from typing import Any
 
-from sparsecast.api.cluster_questions import AskedMatrix, asked_matrix
+from sparsecast.api.cluster_questions import ClusterProblem, cluster_problem
 from sparsecast.api.forecasting import without_joules
 from sparsecast.api.targets import calibrated_profile, model_records, training_for
 from sparsecast.api.targets import energy_model as fitted_energy_model
@@ -18,7 +18,7 @@ from sparsecast.distributed.products import PRODUCTS, default_algorithms
 from sparsecast.errors import InputError, ProfileError
 from sparsecast.features.structure import Structure
 from sparsecast.formats import FORMATS
-from sparsecast.machines.machine import PROCESSOR
+from sparsecast.machines.machine import PROCESSOR as PROCESSOR
 from sparsecast.machines.profile import Profile
 from sparsecast.matrices.partitioning.distributing import distribute
 from sparsecast.matrices.partitioning.distribution import Distribution
@@ -116,11 +116,11 @@ def cluster(
     name = DEFAULT_CLUSTER_MODEL if model is None else model
     chosen = CLUSTER_MODELS.get(name)()
     fit = chosen.fit(training_of_ranks(profile))
-    asked = asked_matrix(A, profile)
-    if not asked.structure.nnz:
+    problem = cluster_problem(A, profile)
+    if not problem.structure.nnz:
         raise InputError("a matrix without non-zeros: expected some to forecast; name another matrix")
     answering = _Answering(
-        asked,
+        problem,
         fit,
         per_node,
         _once(algorithms or default_algorithms()),
@@ -136,15 +136,15 @@ def cluster(
                 f"expected {GRID} for algorithms of blocks, and another one for the others; name such",
             )
         )
-    power = _power(asked, per_node, power_model, energy_model, objective)
+    power = _power(problem, per_node, power_model, energy_model, objective)
     if power is not None:
-        known = with_even_rows(asked.structure)
-        forecasts = [power.of(forecast, known) for forecast in forecasts]
+        structure = with_even_rows(problem.structure)
+        forecasts = [power.of(forecast, structure) for forecast in forecasts]
     ordered = choices(forecasts, answering.one_rank_s(), price, objective)
     label = Problem.of(A).name if not isinstance(A, Structure) else "counts"
     return ClusterAnswer(
         label,
-        asked.structure,
+        problem.structure,
         profile.name,
         name,
         ordered,
@@ -156,42 +156,30 @@ def cluster(
 
 
 def _power(
-    asked: AskedMatrix,
+    problem: ClusterProblem,
     per_node: int,
     power_model: PowerFile | None,
     energy_model: str | None,
     objective: str,
 ) -> ClusterPower | None:
-    """Return what a node draws: as a file says, or as Records with joules do; None where nothing tells.
-
-    Raises
-    ------
-    ProfileError
-        If an objective needs joules, and there are none.
-    """
-    machine = asked.profile.machine
+    """Return what a node draws: as a file says, or as Records with joules do; None where nothing tells."""
+    machine = problem.profile.machine
     if power_model is not None:
         return ClusterPower(machine, power_model.joules)
     fit = None
-    target = Target(PROCESSOR, asked.dtype, asked.index_bits, per_node)
-    if asked.has_node_times and model_records(asked.profile, target):
-        training = training_for(asked.profile, target)
-        fit = fitted_energy_model(Withheld.of(asked.structure, training).training(training), energy_model)
+    target = Target(PROCESSOR, problem.dtype, problem.index_bits, per_node)
+    if problem.has_node_times and model_records(problem.profile, target):
+        training = training_for(problem.profile, target)
+        fit = fitted_energy_model(Withheld.of(problem.structure, training).training(training), energy_model)
     if isinstance(fit, PricesWork):
         return ClusterPower(machine, fit.joules_, fit.ends_)
     if objective != "time":
-        raise without_joules(objective, asked.profile)
+        raise without_joules(objective, problem.profile)
     return None
 
 
 def training_of_ranks(profile: Profile) -> ClusterTraining:
-    """Return what models of many ranks learn from: micro-benchmarks, and what was kept of the machine.
-
-    Raises
-    ------
-    ProfileError
-        If there are no micro-benchmarks, or the journal of kept records is damaged.
-    """
+    """Return what models of many ranks learn from: micro-benchmarks, and what was kept of the machine."""
     if not profile.microbenchmarks:
         raise ProfileError(
             f"profile {profile.name} has no micro-benchmarks of ranks: expected some; {ADD_MICROBENCHMARKS}"
@@ -220,7 +208,7 @@ def _checked(ranks: Sequence[int], ranks_per_node: int | None, price: float | No
 class _Answering:
     """One question, and what was refused on the way."""
 
-    asked: AskedMatrix
+    problem: ClusterProblem
     model: ClusterModel
     per_node: int
     algorithms: Sequence[str]
@@ -243,14 +231,14 @@ class _Answering:
             for algorithm in algorithms:
                 product = PRODUCTS.get(algorithm)
                 if product.layout() not in questions:
-                    questions[product.layout()] = self.asked.question(product, distribution, partition)
+                    questions[product.layout()] = self.problem.question(product, distribution, partition)
                 yield from self._forecasts(algorithm, method, questions[product.layout()])
 
     def one_rank_s(self) -> float | None:
         """Return the time of the fastest product on one rank; None where there is no forecast."""
         alone = replace(self, refused={})
         distribution, partition = alone._distributed(1, "rows")
-        question = alone.asked.question(PRODUCTS.get(_ALONE), distribution, partition)
+        question = alone.problem.question(PRODUCTS.get(_ALONE), distribution, partition)
         return min(
             (forecast.time_s for forecast in alone._forecasts(_ALONE, "rows", question, is_checked=False)),
             default=None,
@@ -273,22 +261,22 @@ class _Answering:
                     )
 
     def _default_method(self) -> str:
-        if self.asked.matrix is None:
-            return "metis" if self.asked.is_square else "rows"
-        return default_method(self.asked.matrix.shape)[0]
+        if self.problem.matrix is None:
+            return "metis" if self.problem.is_square else "rows"
+        return default_method(self.problem.matrix.shape)[0]
 
     def _distributed(self, ranks: int, method: str) -> tuple[Distribution, Partition | None]:
-        asked = self.asked
-        if asked.matrix is None:
-            counted = asked.structure
-            is_mesh = asked.is_square and method != GRID
+        problem = self.problem
+        if problem.matrix is None:
+            counted = problem.structure
+            is_mesh = problem.is_square and method != GRID
             counts = counted.rows, counted.cols, counted.nnz
             dimension = MESH_DIMENSION if is_mesh else None
             return estimated_distribution(*counts, ranks, method, dimension), None
         serving, notes = usable_method(method)
         self.remarks |= dict.fromkeys(notes)
-        parts = partition(asked.matrix, ranks, serving)
-        return distribute(asked.matrix, parts), parts
+        parts = partition(problem.matrix, ranks, serving)
+        return distribute(problem.matrix, parts), parts
 
     def _forecasts(
         self, algorithm: str, method: str, question: Question, *, is_checked: bool = True
@@ -304,8 +292,8 @@ class _Answering:
                 partition=method,
                 ranks=ranks,
                 nodes=ceil(ranks / self.per_node),
-                dtype=self.asked.dtype,
-                index_bits=self.asked.index_bits,
+                dtype=self.problem.dtype,
+                index_bits=self.problem.index_bits,
             )
             lacking = self.model.lacking(configuration, question)
             if lacking is not None:
@@ -320,7 +308,7 @@ class _Answering:
 
     def _too_much(self, forecast: ClusterForecast) -> str | None:
         """Return in words that a node has not the memory; None where it has, or the memory is unknown."""
-        machine = self.asked.profile.machine
+        machine = self.problem.profile.machine
         configuration = forecast.configuration
         needed = forecast.memory_bytes * min(self.per_node, configuration.ranks)
         if needed <= machine.memory_bytes:
@@ -333,14 +321,14 @@ class _Answering:
 
     def notes(self, forecasts: Sequence[ClusterForecast]) -> tuple[str, ...]:
         """Return what a reader must know of the forecasts."""
-        asked, notes = self.asked, list(self.remarks)
-        published = asked.profile.machine.published_as
+        problem, notes = self.problem, list(self.remarks)
+        published = problem.profile.machine.published_as
         if published is not None:
             notes.append(
                 f"The profile {published} is made of published figures and data sheets: nothing was "
                 f"measured on such a machine"
             )
-        rows = asked.structure.rows
+        rows = problem.structure.rows
         ranks_and_parts = {
             (way.ranks, isqrt(way.ranks) if PRODUCTS.get(way.algorithm).is_2d else way.ranks)
             for way in (forecast.configuration for forecast in forecasts)
@@ -348,13 +336,13 @@ class _Answering:
         idle = {ranks for ranks, parts in ranks_and_parts if parts > rows}
         if idle:
             notes.append(idle_ranks_note(sorted(idle), rows))
-        if asked.matrix is None:
-            mesh = f" of a mesh in {MESH_DIMENSION} dimensions" if asked.is_square else ""
+        if problem.matrix is None:
+            mesh = f" of a mesh in {MESH_DIMENSION} dimensions" if problem.is_square else ""
             notes.append(
                 f"Only rows, columns and non-zeros are known: the ranks are taken for equal parts{mesh}; "
                 f"their imbalance, and what each gets from which others, is unknown"
             )
-        if not asked.has_node_times:
+        if not problem.has_node_times:
             notes.append(
                 "The profile has no times of products on a node: bytes, misses and mispredicted row ends at "
                 "the speed of memory take their place"

@@ -11,6 +11,7 @@ from sparsecast.features.structure import Structure
 from sparsecast.machines.profile import Profile, find_profile
 from sparsecast.matrices.problem import Problem
 from sparsecast.planning.machine_comparison import compared, without_common_format
+from sparsecast.planning.machine_comparison import prices_of as prices_of
 from sparsecast.results.comparison import ComparedMachine
 from sparsecast.results.prediction import Prediction
 

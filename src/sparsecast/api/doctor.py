@@ -178,8 +178,8 @@ def _mpi(machine: Machine) -> Iterator[Finding]:
 
 def _packages(machine: Machine) -> Iterator[Finding]:
     for module, package, why in (
-        ("matplotlib", "report", "figures"),
-        ("vl_convert", "report", "pages"),
+        ("vl_convert", "report", "figures"),
+        ("jinja2", "report", "pages"),
         ("pymetis", "mpi", "METIS partitions"),
     ):
         is_there = importlib.util.find_spec(module) is not None

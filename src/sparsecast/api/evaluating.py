@@ -267,12 +267,10 @@ def _recent(machine: Machine) -> dict[tuple[str, str, Candidate], Record]:
 
 
 def _estimates(session: Session, problem: Problem) -> list[Estimate]:
-    """Return what a model says of a matrix, which is read for it."""
     return session.estimates(session.structure(problem))
 
 
 def _least_seconds(call: Callable[[], object]) -> float:
-    """Return the shortest of some trials."""
     taken = []
     for _ in range(_COST_TRIALS):
         start_s = perf_counter()

@@ -24,6 +24,7 @@ from sparsecast.errors import InputError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.machine import PROCESSOR, Machine, detect
 from sparsecast.matrices.problem import Problem
+from sparsecast.measuring.command_meter import CommandMeter as CommandMeter
 from sparsecast.measuring.condition_monitor import ConditionMonitor
 from sparsecast.measuring.energy import Meter, idle_power_w
 from sparsecast.measuring.frequency import Frequencies
@@ -177,7 +178,6 @@ def _built_transpose(transpose: csr_array[Any], made: Plan, planned: Plan | None
 
 
 def _are_equal(A: csr_array[Any], B: csr_array[Any]) -> bool:
-    """Tell whether two matrices have the same arrays."""
     return A.shape == B.shape and all(
         np.array_equal(getattr(A, name), getattr(B, name)) for name in ("indptr", "indices", "data")
     )

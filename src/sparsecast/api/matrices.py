@@ -15,7 +15,7 @@ from sparsecast.features import FEATURES
 from sparsecast.features.analysis import structure as structure_of
 from sparsecast.features.structure import Structure
 from sparsecast.machines.profile import Profile
-from sparsecast.matrices.problem import Problem
+from sparsecast.matrices.problem import Problem as Problem
 from sparsecast.matrices.reading import collected
 from sparsecast.matrices.structure_files import COUNTS_PREFIX, counted_structure
 from sparsecast.matrices.structure_files import read_structure as read_structure_file

@@ -7,6 +7,8 @@ from typing import Any
 
 from sparsecast.matrices.partitioning import distributing, methods, storage
 from sparsecast.matrices.partitioning.distribution import Distribution
+from sparsecast.matrices.partitioning.methods import checked_ranks as checked_ranks
+from sparsecast.matrices.partitioning.methods import usable_method as usable_method
 from sparsecast.matrices.partitioning.partition import Partition
 from sparsecast.matrices.problem import Problem
 from sparsecast.planning.partition_comparison import compared, partitioned
@@ -52,13 +54,7 @@ def distribute(A: Any, partition: Partition) -> Distribution:
 
 
 def partitions(problem: Problem, ranks: int, method: str | None) -> Partitions:
-    """Return the partition of a matrix by a method, or by each that suits.
-
-    Raises
-    ------
-    InputError
-        If the method that is named does not suit, or none does.
-    """
+    """Return the partition of a matrix by a method, or by each that suits."""
     if method is None:
         return compared(problem.matrix, ranks, methods.METHODS.names())
     usable, notes = methods.usable_method(method)
@@ -66,23 +62,11 @@ def partitions(problem: Problem, ranks: int, method: str | None) -> Partitions:
 
 
 def kept_partition(problem: Problem, path: Path) -> Partitions:
-    """Return the partition of a matrix that was kept, alone.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or is of another matrix.
-    """
+    """Return the partition of a matrix that was kept, alone."""
     found = storage.load(path, problem.matrix)
     return Partitions([Partitioned(found, distributing.distribute(problem.matrix, found), None)], {})
 
 
 def keep_partition(problem: Problem, partition: Partition, path: Path) -> None:
-    """Write a partition of a matrix to a file.
-
-    Raises
-    ------
-    InputError
-        If it cannot be written.
-    """
+    """Write a partition of a matrix to a file."""
     storage.save(partition, path, problem.matrix)

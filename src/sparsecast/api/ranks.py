@@ -18,6 +18,7 @@ from sparsecast.benchmark.rank_calibration import RankCalibration
 from sparsecast.distributed.compiling import check_ranks
 from sparsecast.distributed.nodes import Nodes, node_machine
 from sparsecast.distributed.processes import in_step, together, told_text, world
+from sparsecast.distributed.processes import started_ranks as started_ranks
 from sparsecast.distributed.products import PRODUCTS, default_algorithms
 from sparsecast.errors import InputError
 from sparsecast.formats import FORMATS
@@ -40,21 +41,15 @@ def on_ranks() -> Iterator[Any]:
 
 
 def rank_calibration(comm: Any, budget_s: float) -> RankCalibration:
-    """Return the calibration of the ranks of a communicator, whose micro-benchmarks join the profile.
-
-    Raises
-    ------
-    RanksError
-        If the budget cannot be.
-    """
+    """Return the calibration of the ranks of a communicator, whose micro-benchmarks join the profile."""
     machine = node_machine()
     nodes = Nodes.of(comm, machine)
     return in_step(comm, lambda: RankCalibration(comm, machine, nodes, budget_s))
 
 
 @dataclass(frozen=True)
-class AskedProducts:
-    """What `measure_on_ranks` is asked for; None is the default.
+class ProductOptions:
+    """What `measure_on_ranks` measures; None is the default.
 
     Attributes
     ----------
@@ -78,7 +73,7 @@ class AskedProducts:
 def measure_on_ranks(
     comm: Any,
     matrix: str | Path,
-    asked: AskedProducts,
+    options: ProductOptions,
     *,
     keeps: bool = True,
     on_sample: Callable[[], None] = lambda: None,
@@ -90,7 +85,7 @@ def measure_on_ranks(
     comm : communicator of mpi4py
     matrix : str or Path
         A file or ``gallery:NAME?...``; rank 0 reads or makes it.
-    asked : AskedProducts
+    options : ProductOptions
     keeps : bool
         Whether the records are kept in the data folder, for the models.
     on_sample : callable
@@ -107,8 +102,8 @@ def measure_on_ranks(
     """
     machine = node_machine()
     nodes = Nodes.of(comm, machine)
-    in_step(comm, lambda: _refuse_unknown(asked, comm.size))
-    problem, told = in_step(comm, lambda: _prepared(comm, matrix, asked, nodes, keeps))
+    in_step(comm, lambda: _refuse_unknown(options, comm.size))
+    problem, told = in_step(comm, lambda: _prepared(comm, matrix, options, nodes, keeps))
     configurations = _configurations(told_text(comm, told))
     refused: dict[str, str] = {}
     forecasts = _forecasts(problem, machine, configurations, refused) if problem else {}
@@ -123,19 +118,19 @@ def measure_on_ranks(
     if not measured:
         raise InputError(next(iter(refused.values())))
     if keeps:
-        keep_distributed(machine, [each.record for each in measured])
+        keep_distributed(machine, [product.record for product in measured])
     return MeasuredOnRanks(problem, measured, forecasts, refused, tuple(nodes.notes()))
 
 
-def _refuse_unknown(asked: AskedProducts, ranks: int) -> None:
-    FORMATS.require([*(asked.formats or ()), *filter(None, [asked.remote_format])])
-    METHODS.require(filter(None, [asked.partition]))
-    for name in asked.algorithms or ():
+def _refuse_unknown(options: ProductOptions, ranks: int) -> None:
+    FORMATS.require([*(options.formats or ()), *filter(None, [options.remote_format])])
+    METHODS.require(filter(None, [options.partition]))
+    for name in options.algorithms or ():
         check_ranks(Configuration(name, "csr", "csr", "rows", ranks, 1), ranks)
 
 
 def _prepared(
-    comm: Any, matrix: str | Path, asked: AskedProducts, nodes: Nodes, keeps: bool
+    comm: Any, matrix: str | Path, options: ProductOptions, nodes: Nodes, keeps: bool
 ) -> tuple[Problem | None, str]:
     """Read the matrix on rank 0, and return it with the Configurations to measure, as text."""
     if comm.rank:
@@ -145,12 +140,12 @@ def _prepared(
     problem = Problem.named(matrix)
     if problem.matrix.nnz == 0:
         raise InputError(f"{problem.name} has no entries: expected at least one; name another")
-    found = [
-        _configuration(problem, algorithm, name, asked, nodes)
-        for algorithm in asked.algorithms or _possible(comm.size)
-        for name in asked.formats or ("csr",)
+    configurations = [
+        _configuration(problem, algorithm, name, options, nodes)
+        for algorithm in options.algorithms or _possible(comm.size)
+        for name in options.formats or ("csr",)
     ]
-    return problem, json.dumps([dataclasses.asdict(each) for each in found])
+    return problem, json.dumps([dataclasses.asdict(configuration) for configuration in configurations])
 
 
 def _possible(ranks: int) -> list[str]:
@@ -160,26 +155,26 @@ def _possible(ranks: int) -> list[str]:
 
 
 def _configuration(
-    problem: Problem, algorithm: str, name: str, asked: AskedProducts, nodes: Nodes
+    problem: Problem, algorithm: str, name: str, options: ProductOptions, nodes: Nodes
 ) -> Configuration:
     product = PRODUCTS.get(algorithm)
     A = problem.matrix
-    remote = asked.remote_format or (name if name == "coo" else "csr")
+    remote = options.remote_format or (name if name == "coo" else "csr")
     ranks = range(len(nodes.of_rank))
     return Configuration(
         algorithm=algorithm,
         format=name,
         remote_format=remote if product.has_remote else name,
-        partition=asked.partition or (GRID if product.is_2d else default_method(A.shape)[0]),
+        partition=options.partition or (GRID if product.is_2d else default_method(A.shape)[0]),
         ranks=len(ranks),
         nodes=nodes.count(ranks),
-        dtype=asked.dtype or A.dtype.name,
+        dtype=options.dtype or A.dtype.name,
         index_bits=32 if max(A.nnz, *A.shape) < 2**31 else 64,
     )
 
 
 def _configurations(told: str) -> list[Configuration]:
-    return [Configuration(**each) for each in json.loads(told)]
+    return [Configuration(**stored) for stored in json.loads(told)]
 
 
 def _forecasts(
@@ -190,10 +185,10 @@ def _forecasts(
     profile = Profile.load_own(path, machine) if path.exists() else None
     if profile is None or not profile.microbenchmarks:
         return {}
-    found: dict[Configuration, ClusterForecast] = {}
+    forecasts: dict[Configuration, ClusterForecast] = {}
     ranks = configurations[0].ranks
     names = [
-        dict.fromkeys(getattr(each, field) for each in configurations)
+        dict.fromkeys(getattr(configuration, field) for configuration in configurations)
         for field in ("algorithm", "format", "partition")
     ]
     try:
@@ -211,5 +206,5 @@ def _forecasts(
         return {}
     for choice in answer.choices:
         way = choice.forecast.configuration
-        found[dataclasses.replace(way, nodes=configurations[0].nodes)] = choice.forecast
-    return {each: found[each] for each in configurations if each in found}
+        forecasts[dataclasses.replace(way, nodes=configurations[0].nodes)] = choice.forecast
+    return {wish: forecasts[wish] for wish in configurations if wish in forecasts}

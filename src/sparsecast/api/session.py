@@ -131,7 +131,6 @@ class Session:
         return None if self.source == self.target else Setting.of(self.source)
 
     def structure(self, problem: Problem) -> Structure:
-        """Return what forecasts of the model read of a matrix."""
         return read_structure(problem, self.profile, self.model.groups)
 
     def choice(self, found: Structure) -> Choice:
@@ -143,7 +142,6 @@ class Session:
         return published_choice(found, tuple(published), machine)
 
     def estimates(self, found: Structure) -> list[Estimate]:
-        """Return what the model says of each candidate of a matrix that it can forecast."""
         return self.model.estimates(self.unused.structure(found), self.choice(found).candidates)
 
     def forecasts(self, found: Structure) -> tuple[list[Forecast], dict[str, str]]:

@@ -15,6 +15,7 @@ from sparsecast.errors import InputError, ProfileError
 from sparsecast.features.structure import Structure
 from sparsecast.machines.machine import Machine
 from sparsecast.machines.profile import Profile, find_profile, user_path
+from sparsecast.matrices.gallery import gallery_matrices as gallery_matrices
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.values import require_imaginary
 from sparsecast.measuring.disturbance import Disturbance, disturbance

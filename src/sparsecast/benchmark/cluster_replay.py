@@ -32,11 +32,6 @@ def replay_clusters(
         Returns what is known of the matrix of a record.
     on_fold : callable
         Called after each fit: at most FOLDS times for each model.
-
-    Raises
-    ------
-    ProfileError
-        If fewer than two groups of matrices were measured.
     """
     records, oversubscribed = _latest(training.records)
     groups = list(dict.fromkeys(group_of(record.matrix) for record in records))

@@ -1,4 +1,4 @@
-"""Measure distributed products: build them on all ranks, check them against the oracle, time them in turn."""
+"""Measure distributed products: build them on all ranks, check and time them in turn."""
 
 from __future__ import annotations
 
@@ -79,27 +79,22 @@ class DistributedMeasurement:
     _references: dict[str, ReferenceProduct] = field(default_factory=dict)
 
     def run(self) -> list[MeasuredProduct]:
-        """Return what was measured, fastest first, on rank 0; nothing elsewhere.
-
-        Raises
-        ------
-        WrongResultError
-            On rank 0, if a product differs from the oracle's by more than rounding.
-        """
-        built = {str(place): each for place, each in enumerate(self._built())}
+        """Return what was measured, fastest first, on rank 0; nothing elsewhere."""
+        built = {str(place): product for place, product in enumerate(self._built())}
         if not built:
             return []
         cores = None if self._is_oversubscribed else cores_together(self.comm)
         clock = TogetherClock(self.comm)
-        calls = {key: each.call for key, each in built.items()}
+        calls = {key: product.call for key, product in built.items()}
         timings = measure_together(calls, clock, _WAIT_S, cores, _SAMPLES, self.on_sample)
         parts = {
-            key: parts_s(self.comm, each.operator.product, each.x, each.out) for key, each in built.items()
+            key: parts_s(self.comm, product.operator.product, product.x, product.out)
+            for key, product in built.items()
         }
         if self.comm.rank:
             return []
-        found = [self._measured(each, timings[key], parts[key]) for key, each in built.items()]
-        return sorted(found, key=lambda each: each.record.time_s)
+        found = [self._measured(product, timings[key], parts[key]) for key, product in built.items()]
+        return sorted(found, key=lambda product: product.record.time_s)
 
     @property
     def _is_oversubscribed(self) -> bool:
@@ -116,12 +111,12 @@ class DistributedMeasurement:
         return found
 
     def _build(self, configuration: Configuration) -> _Built:
-        """Build a product and compare it with the oracle, over the rows of all ranks."""
-        made = in_step(self.comm, lambda: self._partition(configuration))
+        """Build a product and compare it with the reference result, over the rows of all ranks."""
+        parts = in_step(self.comm, lambda: self._partition(configuration))
         matrix = self.problem.matrix if self.problem else None
         self.comm.Barrier()
         start = perf_counter()
-        operator = compile(matrix, configuration, self.comm, made)
+        operator = compile(matrix, configuration, self.comm, parts)
         convert_s = slowest(self.comm, perf_counter() - start)
         whole = right_hand_side(operator.shape[1], configuration.dtype) if self.comm.rank == 0 else None
         x = operator.scatter(whole)

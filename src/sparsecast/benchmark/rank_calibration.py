@@ -83,11 +83,6 @@ class RankCalibration:
         """Measure until all is measured or the budget is spent; save and return the profile on rank 0.
 
         What a run that was killed left in its journal is taken over, on as many ranks and nodes.
-
-        Raises
-        ------
-        RanksError
-            On all ranks, if rank 0 cannot write the profile, or another process calibrates this machine.
         """
         self._start_s = time.perf_counter()
         every = wanted(self.nodes, self.machine)

@@ -16,7 +16,7 @@ from sparsecast.errors import InputError
 from sparsecast.records import DTYPES
 
 if TYPE_CHECKING:
-    from sparsecast.models.power_files import PowerFile
+    from sparsecast.api import PowerFile
 
 #: Exit statuses: the user's input was wrong; our fault; stopped from the keyboard.
 INPUT_WRONG, OUR_FAULT, STOPPED = 2, 1, 130
@@ -93,9 +93,9 @@ ModelOption = Annotated[
 
 def _known_objective(name: str) -> str:
     """Refuse an unknown objective before a machine is calibrated for it."""
-    from sparsecast.planning.plan import refuse_objective
+    from sparsecast import api
 
-    refuse_objective(name)
+    api.refuse_objective(name)
     return name
 
 
@@ -141,7 +141,7 @@ DeviceOption = Annotated[str, typer.Option(metavar="DEVICE", help=f"Where the pr
 
 def power_file(path: Path | None) -> PowerFile | None:
     """Return what a power model says, None without one."""
-    from sparsecast.models.power_files import PowerFile
+    from sparsecast.api import PowerFile
 
     return None if path is None else PowerFile.read(path)
 

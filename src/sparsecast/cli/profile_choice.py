@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from sparsecast.cli.options import screen
 
 if TYPE_CHECKING:
-    from sparsecast.machines.profile import Profile
+    from sparsecast import Profile
 
 
 def profile_for(
@@ -15,12 +15,11 @@ def profile_for(
 ) -> Profile:
     """Return the wanted profile, or this machine's, calibrated quickly first if it is not calibrated."""
     from sparsecast import api
-    from sparsecast.machines.machine import PROCESSOR
     from sparsecast.reports.progress import timed_bar
 
     if wanted is not None:
         return api.profile(wanted)
-    device = PROCESSOR if device is None else device
+    device = api.PROCESSOR if device is None else device
     with timed_bar(screen(), "calibrating") as on_progress:
         return api.own_profile(A, threads=threads, dtype=dtype, device=device, on_progress=on_progress)
 

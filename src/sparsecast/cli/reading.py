@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from sparsecast.cli.options import screen
 
 if TYPE_CHECKING:
-    from sparsecast.features.structure import Structure
-    from sparsecast.matrices.problem import Problem
+    from sparsecast import Structure
+    from sparsecast.api import Problem
 
 
 @contextmanager

@@ -14,11 +14,6 @@ def bound(A: csr_array[Any], format_name: str, configuration: Configuration) -> 
     """Build a matrix of this rank in a format, with the kernel that its rule chooses for one thread.
 
     A matrix without entries is nothing to store: its product sets y to zero, whatever the format.
-
-    Raises
-    ------
-    FormatError, MatrixSizeError
-        If the format does not suit this matrix.
     """
     from sparsecast.devices.binding import bind, prepared
     from sparsecast.devices.target import Target

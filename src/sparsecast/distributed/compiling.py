@@ -24,13 +24,6 @@ from sparsecast.matrices.values import require_imaginary
 from sparsecast.records import DTYPES, Configuration
 from sparsecast.system.version import VERSION
 
-_REMEDIES = {
-    "Sparsecast": "install one version everywhere",
-    "the configuration": "give all ranks the same",
-    "the file": "copy one file to all machines",
-    "the matrix": "give all ranks the same, or None on all but rank 0",
-}
-
 
 def compile(
     A: Any, configuration: Configuration, comm: Any, partition: Partition | None = None
@@ -62,7 +55,6 @@ def compile(
     comm = for_our_messages(comm)
     _agree_on(comm, A, configuration)
     in_step(comm, lambda: check_ranks(configuration, comm.size))
-    in_step(comm, lambda: _check_dtype(configuration.dtype))
     part = _part(comm, A, configuration, partition)
 
     def product(its: RankPart) -> Any:
@@ -72,15 +64,7 @@ def compile(
 
 
 def check_ranks(configuration: Configuration, ranks: int) -> None:
-    """Refuse a Configuration that so many ranks cannot do.
-
-    Raises
-    ------
-    InputError
-        If it is for other ranks, or for a number that is no square where the algorithm needs one.
-    UnknownNameError
-        If the algorithm is unknown.
-    """
+    """Refuse a Configuration that so many ranks cannot do, or of an unknown type."""
     algorithm = PRODUCTS.get(configuration.algorithm)
     if configuration.ranks != ranks:
         raise InputError(
@@ -93,21 +77,22 @@ def check_ranks(configuration: Configuration, ranks: int) -> None:
             f"{ranks} ranks for {configuration.algorithm}: expected a square; start {side**2} or "
             f"{(side + 1) ** 2}"
         )
-
-
-def _check_dtype(name: str) -> None:
-    if name not in DTYPES:
-        raise InputError(f"a configuration with dtype {name}: expected one of {', '.join(DTYPES)}; name it")
+    if configuration.dtype not in DTYPES:
+        raise InputError(
+            f"a configuration with dtype {configuration.dtype}: expected one of {', '.join(DTYPES)}; name it"
+        )
 
 
 def _agree_on(comm: Any, A: Any, configuration: Configuration) -> None:
     """Compare what all ranks have to know alike; beside an array on rank 0, the others may give None."""
-    known = {"Sparsecast": VERSION, "the configuration": json.dumps(dataclasses.asdict(configuration))}
-    agree(comm, known, _REMEDIES)
+    agree(comm, "Sparsecast", VERSION, "install one version everywhere")
+    wanted = json.dumps(dataclasses.asdict(configuration))
+    agree(comm, "the configuration", wanted, "give all ranks the same")
     described = in_step(comm, lambda: _described(A, comm.rank))
     first = told_text(comm, described)
-    is_told = A is None and first.startswith("array?")
-    agree(comm, {"the matrix": first if is_told else described}, _REMEDIES)
+    if A is None and first.startswith("array?"):
+        described = first
+    agree(comm, "the matrix", described, "give all ranks the same, or None on all but rank 0")
 
 
 def _described(A: Any, rank: int) -> str:
@@ -148,7 +133,7 @@ def _part(comm: Any, A: Any, configuration: Configuration, given: Partition | No
 def _reads_in_parts(comm: Any, path: Path) -> bool:
     """Tell on all ranks whether a file can be read in parts; the file is the same for all of them."""
     described = in_step(comm, lambda: file_digest(path) if is_divisible(path) else "")
-    agree(comm, {"the file": described}, _REMEDIES)
+    agree(comm, "the file", described, "copy one file to all machines")
     return bool(described)
 
 

@@ -75,14 +75,19 @@ def wanted(nodes: Nodes, machine: Machine) -> list[Wanted]:
 
     Numbers of ranks that oversubscribe a node come last: no model learns from them.
     """
-    found: list[Wanted] = []
+    benchmarks: list[Wanted] = []
     for count in _counts(len(nodes.of_rank)):
         members = tuple(range(count))
-        found += _of_members(members, nodes, machine)
+        benchmarks += _of_members(members, nodes, machine)
     for pair in _pairs(nodes):
-        found += _messages("ping-pong", pair, nodes, _limit(machine, 2))
+        benchmarks += _messages("ping-pong", pair, nodes, _limit(machine, 2))
     return sorted(
-        found, key=lambda each: (nodes.is_oversubscribed(each.members), each.stage, -len(each.members))
+        benchmarks,
+        key=lambda benchmark: (
+            nodes.is_oversubscribed(benchmark.members),
+            benchmark.stage,
+            -len(benchmark.members),
+        ),
     )
 
 
@@ -122,7 +127,7 @@ def _limit(machine: Machine, ranks_on_node: int) -> int:
 
 def _triad_words(ranks_on_node: int, machine: Machine) -> Iterator[int]:
     """Give the words of an array, from the first cache to beyond the last."""
-    last = max((each.bytes for each in machine.caches), default=_MOST_BYTES)
+    last = max((benchmark.bytes for benchmark in machine.caches), default=_MOST_BYTES)
     words = _LEAST_WORDS
     while 24 * words <= _limit(machine, ranks_on_node):
         yield words
@@ -160,26 +165,26 @@ class Running:
     per_call: float = 1.0
 
 
-def ready(each: Wanted, comm: Any) -> Running:
+def ready(benchmark: Wanted, comm: Any) -> Running:
     """Prepare a micro-benchmark on the communicator of its members."""
-    return _READY[each.kind](each, comm)
+    return _READY[benchmark.kind](benchmark, comm)
 
 
-def _fma(each: Wanted, comm: Any) -> Running:
+def _fma(benchmark: Wanted, comm: Any) -> Running:
     from sparsecast.distributed.streams import chains
 
     return Running(lambda: chains(_FMAS, 0.5), TogetherClock(comm), 1 / _FMAS)
 
 
-def _triad(each: Wanted, comm: Any) -> Running:
+def _triad(benchmark: Wanted, comm: Any) -> Running:
     from sparsecast.distributed.streams import triad
 
-    a, b, c = (np.full(each.bytes // 24, float(value)) for value in (0, 1, 2))
+    a, b, c = (np.full(benchmark.bytes // 24, float(value)) for value in (0, 1, 2))
     return Running(lambda: triad(a, b, c, 3.0), TogetherClock(comm))
 
 
-def _ping_pong(each: Wanted, comm: Any) -> Running:
-    buffer = np.zeros(each.bytes // 8)
+def _ping_pong(benchmark: Wanted, comm: Any) -> Running:
+    buffer = np.zeros(benchmark.bytes // 8)
 
     def there_and_back() -> None:
         if comm.rank == 0:
@@ -192,30 +197,30 @@ def _ping_pong(each: Wanted, comm: Any) -> Running:
     return Running(there_and_back, TogetherClock(comm), 0.5)
 
 
-def _allgatherv(each: Wanted, comm: Any) -> Running:
-    words = each.bytes // 8
-    own, everything = np.zeros(words), np.zeros(words * comm.size)
+def _allgatherv(benchmark: Wanted, comm: Any) -> Running:
+    words = benchmark.bytes // 8
+    part, everything = np.zeros(words), np.zeros(words * comm.size)
     target = [everything, (np.full(comm.size, words), words * np.arange(comm.size))]
-    return Running(lambda: comm.Allgatherv(own, target), SeparatedClock(comm))
+    return Running(lambda: comm.Allgatherv(part, target), SeparatedClock(comm))
 
 
-def _reduce(each: Wanted, comm: Any) -> Running:
-    own = np.zeros(each.bytes // 8)
-    total = np.zeros_like(own) if comm.rank == 0 else None
-    return Running(lambda: comm.Reduce(own, total, root=0), SeparatedClock(comm))
+def _reduce(benchmark: Wanted, comm: Any) -> Running:
+    part = np.zeros(benchmark.bytes // 8)
+    total = np.zeros_like(part) if comm.rank == 0 else None
+    return Running(lambda: comm.Reduce(part, total, root=0), SeparatedClock(comm))
 
 
-def _bcast(each: Wanted, comm: Any) -> Running:
-    vector = np.zeros(each.bytes // 8)
+def _bcast(benchmark: Wanted, comm: Any) -> Running:
+    vector = np.zeros(benchmark.bytes // 8)
     return Running(lambda: comm.Bcast(vector, root=0), SeparatedClock(comm))
 
 
-def _neighbour_exchange(each: Wanted, comm: Any) -> Running:
+def _neighbour_exchange(benchmark: Wanted, comm: Any) -> Running:
     """Ranks in a ring: each sends to those next to it on both sides, by growing distance."""
-    count = each.neighbours or 0
+    count = benchmark.neighbours or 0
     both = itertools.chain.from_iterable((step, comm.size - step) for step in range(1, comm.size))
     steps = list(dict.fromkeys(both))[:count]
-    words = each.bytes // 8
+    words = benchmark.bytes // 8
     sent, received = np.zeros(words * count), np.zeros(words * count)
     places = [slice(words * number, words * (number + 1)) for number in range(count)]
 

@@ -61,8 +61,8 @@ def told_partition(comm: Any, partition: Partition | None) -> Partition:
     told(comm, counts)
     empty = np.empty(counts[1] + 1, dtype=np.int64)
     bounds = [np.array(has.row_bounds), np.array(has.column_bounds)] if has else [empty, empty.copy()]
-    for each in bounds:
-        told(comm, each)
+    for array in bounds:
+        told(comm, array)
     return has or Partition(method, int(counts[0]), *bounds)
 
 
@@ -93,7 +93,7 @@ def block_of(whole: csr_array[Any], partition: Partition, rank: int) -> csr_arra
         return rows
     block = rows[:, left:right]
     block.indptr, block.indices = (
-        each.astype(whole.indices.dtype, copy=False) for each in (block.indptr, block.indices)
+        array.astype(whole.indices.dtype, copy=False) for array in (block.indptr, block.indices)
     )
     return block
 
@@ -151,7 +151,7 @@ def from_entries(comm: Any, entries: Triplets, partition: Partition) -> RankPart
         outgoing = {k: array[order[places[k] : places[k + 1]]] for k in np.unique(owners).tolist()}
         return joined(exchanged(comm, outgoing, array.dtype), array.dtype)
 
-    rows, columns_, values = (at_owner(each) for each in (entries.rows, entries.columns, entries.values))
+    rows, columns_, values = (at_owner(array) for array in (entries.rows, entries.columns, entries.values))
     index = index_dtype(right - left, end - first, len(values))
     where = (rows - first).astype(index), (columns_ - left).astype(index)
     matrix = csr_array(coo_array((values, where), shape=(end - first, right - left)))

@@ -10,7 +10,7 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, NoReturn, TypeVar, cast
@@ -39,13 +39,7 @@ def started_ranks() -> int:
 
 
 def world() -> Any:
-    """Return the communicator of all processes; MPI starts with the first call.
-
-    Raises
-    ------
-    MpiError
-        If mpi4py or an MPI library is missing, or if mpirun belongs to another library than mpi4py loads.
-    """
+    """Return the communicator of all processes; MPI starts with the first call."""
     remedy = "pip install 'sparsecast[mpi]', or 'mpi4py' alone where the machine has an MPI library"
     try:
         from mpi4py import MPI
@@ -146,30 +140,13 @@ def in_step(comm: Any, work: Callable[[], T]) -> T:
     return done
 
 
-def agree(comm: Any, known: Mapping[str, str], remedies: Mapping[str, str]) -> None:
-    """Compare what all ranks have to know alike.
-
-    Parameters
-    ----------
-    comm : communicator
-    known : mapping of str to str
-        What this rank knows, by name; the same names on all ranks.
-    remedies : mapping of str to str
-        For each name, what to do where ranks differ.
-
-    Raises
-    ------
-    RanksError
-        On all ranks, if a rank knows something else than rank 0.
-    """
-    for name, value in known.items():
-        texts = gathered_texts(comm, value)
-        for rank, text in enumerate(texts):
-            if text != texts[0]:
-                shown, expected = text[:_SHOWN_CHARACTERS], texts[0][:_SHOWN_CHARACTERS]
-                raise RanksError(
-                    f"rank {rank} has {name} {shown}: expected {expected}, as rank 0 has; {remedies[name]}"
-                )
+def agree(comm: Any, name: str, value: str, remedy: str) -> None:
+    """Raise a RanksError on all ranks that names one that knows something else than rank 0."""
+    texts = gathered_texts(comm, value)
+    for rank, text in enumerate(texts):
+        if text != texts[0]:
+            shown, expected = text[:_SHOWN_CHARACTERS], texts[0][:_SHOWN_CHARACTERS]
+            raise RanksError(f"rank {rank} has {name} {shown}: expected {expected}, as rank 0 has; {remedy}")
 
 
 def gathered_texts(comm: Any, text: str) -> list[str]:

@@ -37,11 +37,6 @@ def read_in_parts(comm: Any, path: Path, configuration: Configuration) -> RankPa
 
     Rows are partitioned in equal numbers. Entries that a symmetric file leaves out are added by the rank that
     reads their mirror image.
-
-    Raises
-    ------
-    RanksError
-        If a rank cannot read its part, or the parts together have not as many entries as the header says.
     """
     dtype = np.dtype(configuration.dtype)
     header, read = in_step(comm, lambda: read_triplets(path, comm.rank, comm.size, dtype))

@@ -61,15 +61,9 @@ class DistributedSpace:
         return (x,)
 
     def dot(self, x: NDArray[Any], y: NDArray[Any]) -> Any:
-        """Return the inner product of the whole vectors, the sum of conj(x) y, on every rank; collective.
-
-        Raises
-        ------
-        InputError
-            On this rank, if it is complex in a space of real vectors.
-        """
-        own = np.vdot(x, y)
-        if own.dtype.kind == "c" and self.dtype.kind != "c":
+        """Return the inner product of the whole vectors, the sum of conj(x) y, on every rank; collective."""
+        local = np.vdot(x, y)
+        if local.dtype.kind == "c" and self.dtype.kind != "c":
             raise InputError(
                 f"vectors are complex on rank {self.comm.rank}: expected {self.dtype}, as their space; "
                 f"multiply real and imaginary parts apart"
@@ -77,17 +71,17 @@ class DistributedSpace:
         # One type on all ranks, whatever their vectors have: MPI would wait for ever, or add other bytes.
         sent = np.zeros(1, dtype=np.result_type(self.dtype, np.float64))
         if self.counts:
-            sent[0] = own
-        return self._summed(sent).astype(np.result_type(own, self.dtype))[0]
+            sent[0] = local
+        return self._summed(sent).astype(np.result_type(local, self.dtype))[0]
 
     def norm(self, x: NDArray[Any]) -> float:
         """Return the Euclidean norm of the whole vector on every rank; collective."""
-        own = float(np.linalg.norm(x)) ** 2 if self.counts else 0.0
-        return float(np.sqrt(self._summed(np.array([own]))[0]))
+        local = float(np.linalg.norm(x)) ** 2 if self.counts else 0.0
+        return float(np.sqrt(self._summed(np.array([local]))[0]))
 
-    def total(self, own: float) -> float:
+    def total(self, local: float) -> float:
         """Return the sum over the parts of what each rank has summed over its own; collective."""
-        return float(self._summed(np.array([own if self.counts else 0.0]))[0])
+        return float(self._summed(np.array([local if self.counts else 0.0]))[0])
 
     def scatter(self, x: NDArray[Any] | None) -> NDArray[Any]:
         """Return this rank's part of a vector that rank 0 has, in the order of the matrix; collective.
@@ -96,33 +90,22 @@ class DistributedSpace:
         ----------
         x : array of shape (n,), or None
             Read on rank 0 alone.
-
-        Raises
-        ------
-        RanksError
-            If the `x` of rank 0 has another shape or holds no numbers.
         """
         whole = in_step(self.comm, lambda: self._whole(x) if self.comm.rank == 0 else None)
         dtype = told_text(self.comm, whole.dtype.name if whole is not None else "")
         if whole is None:
-            own = np.empty(self.size, dtype=dtype)
-            receive(self.comm, own, 0)
-            return own
+            local = np.empty(self.size, dtype=dtype)
+            receive(self.comm, local, 0)
+            return local
         pieces = [whole[self.bounds[part] : self.bounds[part + 1]] for part in self.parts]
         for rank in range(1, self.comm.size):
             send(self.comm, np.ascontiguousarray(pieces[rank]), rank)
         return np.array(pieces[0])
 
     def gather(self, y: NDArray[Any]) -> NDArray[Any] | None:
-        """Return the whole vector on rank 0, in the order of the matrix, None elsewhere; collective.
-
-        Raises
-        ------
-        RanksError
-            If `y` is not the part of some rank, or of another dtype there than on rank 0.
-        """
+        """Return the whole vector on rank 0, in the order of the matrix, None elsewhere; collective."""
         y = in_step(self.comm, lambda: self._own(y))
-        agree(self.comm, {"y of type": y.dtype.name}, {"y of type": "convert it"})
+        agree(self.comm, "y of type", y.dtype.name, "convert it")
         if self.comm.rank:
             if self.counts:
                 send(self.comm, np.ascontiguousarray(y), 0)
@@ -163,7 +146,7 @@ class DistributedSpace:
             )
         return array
 
-    def _summed(self, own: NDArray[Any]) -> NDArray[Any]:
-        total = np.empty_like(own)
-        self.comm.Allreduce(own, total)
+    def _summed(self, local: NDArray[Any]) -> NDArray[Any]:
+        total = np.empty_like(local)
+        self.comm.Allreduce(local, total)
         return total

@@ -53,7 +53,6 @@ class ConversionCost:
         return fit
 
     def scaled(self, factors: Mapping[str, float]) -> ConversionCost:
-        """Return the costs, those of some formats multiplied by a factor."""
         return replace(self, costs={name: factors.get(name, 1.0) * c for name, c in self.costs.items()})
 
     def seconds(self, candidate: Candidate, blocks: RowBlocks) -> NDArray[np.float64]:

@@ -53,7 +53,6 @@ class Products:
 
     @classmethod
     def of(cls, records: Sequence[Record], matrices: Mapping[str, MatrixEntry]) -> Self:
-        """Return the products that Records measured."""
         time_s = np.array([record.time_s for record in records])
         start_s, kernels = np.empty(len(records)), np.array([record.candidate.kernel for record in records])
         for kernel in np.unique(kernels):
@@ -64,12 +63,10 @@ class Products:
         return cls(time_s, start_s, stored + vectors)
 
     def part(self, chosen: Any) -> Products:
-        """Return some of the products, by their places."""
         return Products(self.time_s[chosen], self.start_s[chosen], self.bytes[chosen])
 
 
 def shortest(time_s: Floats) -> float:
-    """Return the shortest time that products of a kernel take."""
     return float(np.quantile(time_s, _SHORTEST))
 
 
@@ -128,7 +125,6 @@ class Learned:
 
 
 def kind_of(machine: Machine) -> str:
-    """Return what a machine is one of: ``"gpu"`` or ``"cpu"``."""
     return "gpu" if machine.gpu else "cpu"
 
 

@@ -84,5 +84,4 @@ class Line:
         return cls(float(slope), float(intercept))
 
     def __call__(self, x: Floats) -> Floats:
-        """Return slope * x + intercept."""
         return self.slope * x + self.intercept

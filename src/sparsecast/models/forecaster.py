@@ -169,28 +169,22 @@ class AdjustedForecaster(Forecaster):
 
     @property
     def name(self) -> str:
-        """As of the model that is adjusted."""
         return self._model.name
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """As of the model that is adjusted."""
         return self._model.groups
 
     def formats(self) -> list[str]:
-        """Return those of the model that is adjusted."""
         return self._model.formats()
 
     def kernels(self, format_name: str) -> tuple[str, ...]:
-        """Return those of the model that is adjusted."""
         return self._model.kernels(format_name)
 
     def lacking(self, format_name: str) -> str:
-        """Return why the model that is adjusted does not forecast a format."""
         return self._model.lacking(format_name)
 
     def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, NDArray[np.float64]]:
-        """Return the terms of one Candidate: those of `terms_of_all`."""
         return self.terms_of_all([candidate], blocks)[0]
 
     @abstractmethod

@@ -94,7 +94,6 @@ class WorkCosts:
                     self.costs[label][kind] = float(np.median(costs))
 
     def label(self, candidate: Candidate) -> str:
-        """Return the name of the fit of a Candidate."""
         name = candidate.format
         return f"{name} {candidate.kernel}" if self.kernels.get(name) else name
 
@@ -133,5 +132,4 @@ class LinearModel(Model):
         return self.costs_.kernels.get(format_name, ())
 
     def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
-        """Return the seconds that each kind of work costs each block, and their sum."""
         return self.costs_.terms(candidate, blocks)

@@ -129,7 +129,6 @@ class Model(Forecaster):
         return "a calibration that ran to its end; calibrate with a larger budget"
 
     def insufficient(self, training: TrainingSet) -> ProfileError:
-        """Return what is raised where Records suffice for no format."""
         return ProfileError(
             f"the profile's {len(training.records)} records do not suffice for the {self.name} model: "
             f"expected {self.needed()}"
@@ -201,7 +200,6 @@ class Model(Forecaster):
         return ratios
 
     def settings(self) -> dict[str, Any]:
-        """Return the hyper-parameters by name."""
         return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
 
     @classmethod

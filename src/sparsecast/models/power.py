@@ -97,7 +97,6 @@ class PowerModel(Model):
         return True
 
     def needed(self) -> str:
-        """Return what is missing, and what measures it."""
         return f"{LEAST_RECORDS} with joules; measure matrices where a meter is"
 
     def _fit(self, training: TrainingSet) -> None:

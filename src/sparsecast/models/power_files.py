@@ -76,7 +76,6 @@ class PowerFile:
         return cls(joules)
 
     def model(self, time: Forecaster) -> GivenPower:
-        """Return a model of energy, with the times of a fitted model."""
         return GivenPower(self.joules, time)
 
 
@@ -98,11 +97,9 @@ class GivenPower(AdjustedForecaster):
         self._joules = joules
 
     def serves(self, candidate: Candidate) -> bool:
-        """Tell whether the time of a Candidate is forecast."""
         return self._model.serves(candidate)
 
     def terms_of_all(self, candidates: Sequence[Candidate], blocks: RowBlocks) -> list[dict[str, Floats]]:
-        """Return the joules of each Candidate, by block."""
         counting = ProductWork(self.machine_)
         joules_of_all = []
         for candidate, terms in zip(candidates, self._model.terms_of_all(candidates, blocks), strict=True):
@@ -112,5 +109,4 @@ class GivenPower(AdjustedForecaster):
         return joules_of_all
 
     def interval(self, candidate: Candidate, value: float, matrix: Structure) -> Interval:
-        """Return that nothing tells the ends of an interval."""
         return None, None

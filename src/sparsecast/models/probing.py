@@ -152,7 +152,6 @@ class ProbedForecaster(AdjustedForecaster):
 
     @property
     def csr_factor(self) -> float:
-        """Measured time of CSR over its forecast."""
         return self._factors[PROBED]
 
     def _measured_factor(self, record: Record) -> float:
@@ -171,7 +170,6 @@ class ProbedForecaster(AdjustedForecaster):
     def terms_of_all(
         self, candidates: Sequence[Candidate], blocks: RowBlocks
     ) -> list[dict[str, NDArray[np.float64]]]:
-        """Return the terms of several Candidates: the model is asked once."""
         adjusted = []
         for candidate, terms in zip(candidates, self._model.terms_of_all(candidates, blocks), strict=True):
             time_s, factor = terms["time_s"], self.factor(candidate.format)
@@ -190,7 +188,6 @@ class ProbedForecaster(AdjustedForecaster):
         return self._correction.interval(candidate, value, half)
 
     def basis(self, candidate: Candidate) -> str:
-        """Return "measured" for what was measured of the matrix, else "corrected"."""
         record = self._measured.get(candidate.format)
         return "measured" if record is not None and record.candidate == candidate else "corrected"
 
@@ -210,7 +207,6 @@ def _left_out(model: Model, training: TrainingSet) -> list[_Left]:
 
 
 def _errors(model: Model, left: TrainingSet) -> list[_Left]:
-    """Return the errors of a model on matrices that it was not fitted to."""
     together: dict[tuple[str, str], list[Record]] = {}
     for record in left.records:
         together.setdefault((record.matrix, record.suite), []).append(record)

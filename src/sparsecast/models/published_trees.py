@@ -157,7 +157,6 @@ class PublishedTrees:
         return {**terms, "correction": time_s * (factor - 1.0), "time_s": time_s * factor}
 
     def interval(self, candidate: Candidate, value: float) -> tuple[float, float]:
-        """Return the low and high end of a forecast in seconds."""
         label, made = self.physics.label(candidate), self.physics.machine.made
         low, high = np.exp(self.errors[label].interval(float(np.log(value)))).tolist()
         return made.widened(value, self.start_s[label], low, high) if made else (low, high)

@@ -260,17 +260,14 @@ class SparsecastModel(Model):
 
     @property
     def physics(self) -> WorkCosts:
-        """What the work of a product costs."""
         learned = self.published_ or self.learned_
         assert learned is not None
         return learned.physics
 
     def formats(self) -> list[str]:
-        """Return the formats that the physics was fitted to."""
         return list(self.physics.kernels)
 
     def kernels(self, format_name: str) -> tuple[str, ...]:
-        """Return a format's kernels that the physics was fitted to; none on a processor."""
         return self.physics.kernels.get(format_name, ())
 
     def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
@@ -351,7 +348,6 @@ def of_matrix(structure: Structure) -> list[float]:
 
 
 def _of_entries(structure: Structure) -> list[float]:
-    """Return the features that say where the entries lie."""
     found = [0.0] * (len(_REUSE_LEVELS) + 2)
     if not structure.lacks(["locality"]):
         locality = structure.locality
@@ -371,7 +367,6 @@ def _kinds_of(candidate: Candidate) -> tuple[str, str]:
 
 
 def _of_candidate(candidate: Candidate, blocks: RowBlocks, kinds: Sequence[str]) -> list[float]:
-    """Return the features of a Candidate on a matrix, one block."""
     storage: Any = FORMATS.get(candidate.format)
     matrix, widths = blocks.matrix, (candidate.value_bytes, candidate.index_bytes)
     stored = float(storage.stored_entries(blocks, **candidate.parameters)[0])

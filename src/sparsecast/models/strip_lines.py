@@ -37,11 +37,9 @@ class Grid:
     as_printed: bool = False
 
     def line(self, x: Floats, y: Floats) -> Line:
-        """Fit a line as the model does."""
         return Line.ordinary(x, y) if self.as_printed else Line.through(x, y)
 
     def least_s(self) -> float:
-        """Return the least time."""
         return float(self.time_s.min())
 
     @classmethod
@@ -61,11 +59,9 @@ class Grid:
         )
 
     def where(self, chosen: NDArray[np.bool_]) -> Grid:
-        """Return some of the matrices."""
         return Grid(self.nnz_per_row[chosen], self.strips[chosen], self.time_s[chosen], self.as_printed)
 
     def time_over_strips(self, nnz_per_row: float) -> Line:
-        """Fit the times of the matrices with this number of non-zeros a row."""
         column = self.where(self.nnz_per_row == nnz_per_row)
         return self.line(column.strips, column.time_s)
 

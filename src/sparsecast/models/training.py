@@ -39,7 +39,6 @@ class TrainingSet:
         return cls(profile.machine, chosen, profile.matrices, profile.bandwidths)
 
     def structure(self, record: Record) -> Structure:
-        """Return what is known of the matrix of a Record."""
         return self.matrices[record.matrix].structure
 
     def group(self, record: Record) -> str:
@@ -47,11 +46,9 @@ class TrainingSet:
         return group_of(record.matrix)
 
     def groups(self) -> list[str]:
-        """Return the groups of the matrices of the Records, sorted."""
         return sorted({self.group(record) for record in self.records})
 
     def of_groups(self, chosen: Collection[str]) -> TrainingSet:
-        """Return the Records of the matrices of some groups."""
         return self.where(lambda record: self.group(record) in chosen)
 
     def parts_left_out(self, parts: int) -> Iterator[tuple[TrainingSet, TrainingSet]]:
@@ -62,7 +59,6 @@ class TrainingSet:
             yield self.of_groups(set(groups) - left_out), self.of_groups(left_out)
 
     def where(self, chosen: Callable[[Record], bool]) -> TrainingSet:
-        """Return the part of the Records for which `chosen` holds."""
         return dataclasses.replace(self, records=tuple(record for record in self.records if chosen(record)))
 
     def at_full_speed(self) -> TrainingSet:

@@ -61,7 +61,6 @@ class Setting:
 
     @classmethod
     def of(cls, item: _HasSetting) -> Setting:
-        """Return the setting of a Candidate, or of what a question is about."""
         return cls(item.dtype, item.threads)
 
     def changes(self, other: Setting) -> frozenset[str]:
@@ -126,7 +125,6 @@ class Transfer:
         return cls(physics, source, asked, beyond, is_measured)
 
     def measured_as(self, candidate: Candidate) -> Candidate:
-        """Return the Candidate in the setting of the Records, for one in any other."""
         return replace(candidate, dtype=self.source.dtype, threads=self.source.threads)
 
     def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
@@ -241,21 +239,17 @@ class TransferredForecaster(AdjustedForecaster):
         self._transfer, self._factor = transfer, factor
 
     def formats(self) -> list[str]:
-        """Return those that both the fitted model and the physics know."""
         known = self._transfer.physics.formats()
         return [name for name in self._model.formats() if name in known]
 
     def kernels(self, format_name: str) -> tuple[str, ...]:
-        """Return those of the fitted model, or of the physics."""
         return self._model.kernels(format_name) or self._transfer.physics.kernels(format_name)
 
     def serves(self, candidate: Candidate) -> bool:
-        """Tell whether both know a Candidate, in the setting that was measured."""
         own = self._transfer.measured_as(candidate)
         return self._model.serves(own) and self._transfer.physics.serves(own)
 
     def terms_of_all(self, candidates: Sequence[Candidate], blocks: RowBlocks) -> list[dict[str, Floats]]:
-        """Return the terms of several Candidates: the fitted model is asked once."""
         own = self._model.terms_of_all([self._transfer.measured_as(each) for each in candidates], blocks)
         found = []
         for candidate, fitted_terms in zip(candidates, own, strict=True):
@@ -266,13 +260,11 @@ class TransferredForecaster(AdjustedForecaster):
         return found
 
     def interval(self, candidate: Candidate, value: float, matrix: Structure) -> Interval:
-        """Return the ends of the fitted model's interval, wider by the factor; None where it has none."""
         return self.intervals([candidate], [value], matrix)[0]
 
     def intervals(
         self, candidates: Sequence[Candidate], values: Sequence[float], matrix: Structure
     ) -> list[Interval]:
-        """Return the intervals of several Candidates: the fitted model is asked once."""
         own = [self._transfer.measured_as(each) for each in candidates]
         return [
             (None, None) if low is None or high is None else (low / self._factor, high * self._factor)

@@ -65,7 +65,6 @@ class CountedWork:
 
     @property
     def label(self) -> str:
-        """Name of the fit, as `Model.label` gives it."""
         return f"{self.format} {self.kernel}".rstrip()
 
     def knows(self, kind: str) -> bool:
@@ -73,7 +72,6 @@ class CountedWork:
         return bool(np.count_nonzero(self.counts[:, self.kinds.index(kind)]) >= _LEAST_BEYOND)
 
     def part(self, chosen: NDArray[np.bool_]) -> CountedWork:
-        """Return the work of some Records; `chosen` has one element for each of the training set."""
         own = chosen[self.places]
         return replace(self, places=self.places[own], counts=self.counts[own], time_s=self.time_s[own])
 
@@ -102,7 +100,6 @@ class ProductWork:
         return counted
 
     def of(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
-        """Count the work of each kind that one product with each block is."""
         storage: Any = FORMATS.get(candidate.format)
         widths, parameters = (candidate.value_bytes, candidate.index_bytes), candidate.parameters
         stored = storage.stored_entries(blocks, **parameters).astype(float)

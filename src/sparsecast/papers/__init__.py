@@ -5,3 +5,15 @@ in `suites/` benchmark matrices, in `families/` a family of matrices, in `featur
 `clusters/` a model of ranks, in `commands/` a command. No paper imports another, and nothing outside this
 package imports one.
 """
+
+from __future__ import annotations
+
+import tomllib
+from importlib import resources
+from typing import Any
+
+
+def published(paper: str) -> dict[str, Any]:
+    """Return the numbers that a paper prints, from `published.toml` in its folder."""
+    text = resources.files(__name__).joinpath(paper, "published.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)

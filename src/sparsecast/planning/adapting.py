@@ -114,7 +114,6 @@ class Loader:
         self._seconds: dict[Candidate, float] = {}
 
     def load(self, device: Device, candidate: Candidate) -> None:
-        """Have the kernels of a Candidate ready."""
         if candidate not in self._seconds:
             start = perf_counter()
             device.warm_up(candidate)
@@ -218,7 +217,6 @@ class Adapting:
         return option.convert_s + self._ways.loader.forecast_s(option.candidate)
 
     def _times(self, product: Product, count: int) -> Generator[Product, float, list[float]]:
-        """Do so many products and return what each took."""
         taken = []
         for _ in range(count):
             taken.append((yield product))
@@ -260,12 +258,10 @@ class AdaptingOperator(BlockOperator):
 
     @property
     def kept(self) -> Candidate:
-        """How products are done now."""
         return self._adapting.kept
 
     @property
     def tried(self) -> tuple[Trial, ...]:
-        """What was tried so far."""
         return self._adapting.tried
 
     def describe(self) -> str:

@@ -49,7 +49,6 @@ class Drift:
         return self.scales.get(level, self.scales.get("memory")) or 1.0
 
     def forecast(self, forecast: Forecast, machine: Machine) -> Forecast:
-        """Return a forecast for now."""
         scale = self.scale(forecast.bytes, forecast.candidate, machine)
         return replace(forecast, **_scaled_times(forecast, scale))
 

@@ -55,7 +55,6 @@ def compared(
 
 
 def _times(factor: float | None, value: float | None) -> float | None:
-    """Return a product of two numbers; None where one is not known."""
     return None if factor is None or value is None else factor * value
 
 

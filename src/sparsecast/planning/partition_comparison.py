@@ -16,7 +16,6 @@ from sparsecast.results.partitions import Partitioned, Partitions
 
 
 def partitioned(A: csr_array[Any], ranks: int, method: str) -> Partitioned:
-    """Partition a matrix, and count what becomes of it."""
     partition(csr_array(np.eye(1)), 1, method)  # compiles, which is no part of the time
     began = time.perf_counter()
     made = partition(A, ranks, method)

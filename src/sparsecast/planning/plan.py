@@ -22,7 +22,6 @@ OBJECTIVES = ("time", "energy", "edp")
 
 
 def refuse_objective(name: str) -> None:
-    """Raise an InputError if `name` is none of OBJECTIVES."""
     if name not in OBJECTIVES:
         remedy = remedy_for(name, OBJECTIVES, "name one")
         raise InputError(f"objective '{name}': expected one of {', '.join(OBJECTIVES)}; {remedy}")

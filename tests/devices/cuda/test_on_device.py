@@ -27,6 +27,7 @@ def run(simulator):
     assert "passed" in done.stdout and "skipped" not in done.stdout, done.stdout
 
 
+@pytest.mark.slow
 def test_every_kernel_in_the_simulator():
     run("1")
 

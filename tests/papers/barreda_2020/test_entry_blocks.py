@@ -1,4 +1,4 @@
-"""Features of blocks of entries, against an oracle in plain Python."""
+"""Features of blocks of entries, against a reference in plain Python."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sparsecast.papers.barreda_2020.features.entry_blocks import (
 )
 
 
-def oracle(A, block):
+def reference(A, block):
     """Count what a block has, by sets in place of tables."""
     first = 250 * block
     last = min(first + 250, A.nnz)
@@ -55,10 +55,10 @@ def oracle(A, block):
     density=st.floats(0.001, 0.2),
     seed=st.integers(0, 9),
 )
-def test_features_are_those_of_the_oracle(rows, cols, density, seed):
+def test_features_are_those_of_the_reference(rows, cols, density, seed):
     A = csr_array(random_array((rows, cols), density=density, rng=seed))
     found = describe_blocks(A.indptr, A.indices, np.arange(whole_blocks(A.nnz)))
-    expected = [oracle(A, block) for block in range(whole_blocks(A.nnz))]
+    expected = [reference(A, block) for block in range(whole_blocks(A.nnz))]
     assert found.tolist() == [pytest.approx(each) for each in expected]
 
 

@@ -56,9 +56,9 @@ def measure(
 
     Under mpirun, or with --algorithm, measure the products of many ranks.
     """
-    from sparsecast.distributed.processes import started_ranks
+    from sparsecast import api
 
-    if algorithm is not None or started_ranks() > 1:
+    if algorithm is not None or api.started_ranks() > 1:
         given = {"--threads": threads, "--profile": profile, "--meter-command": meter_command}
         given["--frequencies"] = frequencies
         refuse_beside_ranks({name: value for name, value in given.items() if value is not None}, device)
@@ -91,7 +91,7 @@ def _on_ranks(matrix: str, asked: dict[str, Any], keeps: bool) -> Output | None:
     from sparsecast.results.cluster import DOCUMENTS
 
     with api.on_ranks() as comm:
-        done = api.measure_on_ranks(comm, matrix, api.AskedProducts(**asked), keeps=keeps)
+        done = api.measure_on_ranks(comm, matrix, api.ProductOptions(**asked), keeps=keeps)
     if done is None:
         return None
 
@@ -112,7 +112,7 @@ class _Metered:
 
     def frequencies_hz(self, device: str) -> list[float | None]:
         """Return the frequencies, None for what the machine chooses itself."""
-        from sparsecast.machines.machine import PROCESSOR
+        from sparsecast import api
 
         if self.frequencies is None:
             return [None]
@@ -120,7 +120,7 @@ class _Metered:
             found = [1e9 * float(each) for each in self.frequencies.split(",")]
         except ValueError:
             found = []
-        if not found or not all(0 < each < inf for each in found) or device != PROCESSOR:
+        if not found or not all(0 < each < inf for each in found) or device != api.PROCESSOR:
             raise InputError(
                 f"--frequencies {self.frequencies} on {device}: expected frequencies in GHz of a processor, "
                 f"such as 1.2,2.0; correct it"
@@ -138,7 +138,6 @@ def _alone(
     keep: bool,
 ) -> Output:
     from sparsecast import api
-    from sparsecast.machines.machine import PROCESSOR
     from sparsecast.reports.charts import intervals
     from sparsecast.reports.charts.chart import render
     from sparsecast.reports.progress import counted_bar
@@ -181,6 +180,6 @@ def _alone(
 
     shown: list[Any] = [done.table()]
     if prediction is None:
-        on = "" if device == PROCESSOR else f" --device {device}"
+        on = "" if device == api.PROCESSOR else f" --device {device}"
         shown.append(f"No forecast: this machine has no calibration for it yet (sparsecast calibrate{on}).")
     return Output(DOCUMENTS["measure"], done, shown, notes, draw)

@@ -69,7 +69,7 @@ def partition(
 
 def _asked_ranks(ranks: int | None, method: str | None, partition: Path | None) -> int:
     """Return the ranks that are asked for, 0 with a kept partition; refuse what cannot be before any work."""
-    from sparsecast.matrices.partitioning.methods import checked_ranks, usable_method
+    from sparsecast import api
 
     if (ranks is None) == (partition is None):
         given = "neither --ranks nor --partition" if ranks is None else "--ranks and --partition"
@@ -77,5 +77,5 @@ def _asked_ranks(ranks: int | None, method: str | None, partition: Path | None) 
     if partition is not None and method is not None:
         raise InputError(f"--method {method} with --partition: expected none; leave it out")
     if method is not None:
-        usable_method(method)
-    return 0 if ranks is None else checked_ranks(ranks)
+        api.usable_method(method)
+    return 0 if ranks is None else api.checked_ranks(ranks)

@@ -35,8 +35,7 @@ def predict(
     energy_model: options.EnergyModelOption = None,
 ) -> Output:
     """Forecast the time of one product in every format that suits the matrix, from fastest to slowest."""
-    from sparsecast import api
-    from sparsecast.features.structure import Structure
+    from sparsecast import Structure, api
     from sparsecast.reports.charts import intervals
     from sparsecast.reports.charts.chart import render
     from sparsecast.results.columns import matrix_document

@@ -18,8 +18,8 @@ from sparsecast.errors import InputError
 from sparsecast.system.texts import counted
 
 if TYPE_CHECKING:
-    from sparsecast.machines.profile import Profile
-    from sparsecast.matrices.problem import Problem
+    from sparsecast import Profile
+    from sparsecast.api import Problem
 
 
 @command("report", Panel.MEASUREMENTS)

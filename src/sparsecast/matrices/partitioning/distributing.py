@@ -18,11 +18,6 @@ def distribute(A: csr_array[Any], partition: Partition) -> Distribution:
     """Return what a partition makes of a matrix, counted entry by entry.
 
     All entries that are stored count, zeros and duplicates as well: they are computed with.
-
-    Raises
-    ------
-    InputError
-        If the partition is of a matrix of another shape.
     """
     if A.shape != partition.shape:
         raise InputError(

@@ -42,11 +42,6 @@ def estimated_distribution(
         One of METHODS.
     dimension : int, optional
         2 or 3.
-
-    Raises
-    ------
-    InputError
-        If the method does not suit the shape or the ranks, or no mesh has that shape or dimension.
     """
     ranks = checked_ranks(ranks)
     METHODS.get(method)

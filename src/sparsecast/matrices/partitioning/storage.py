@@ -40,13 +40,7 @@ def pattern_checksum(A: csr_array[Any]) -> str:
 
 
 def save(partition: Partition, path: Path, A: csr_array[Any]) -> None:
-    """Write a partition of a matrix into an ``.npz`` file, which is replaced in one step.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-    """
+    """Write a partition of a matrix into an ``.npz`` file, which is replaced in one step."""
     order: dict[str, Any] = {} if partition.order is None else {"order": partition.order}
     try:
         with replacement(path) as temporary, temporary.open("wb") as stream:
@@ -68,13 +62,7 @@ def save(partition: Partition, path: Path, A: csr_array[Any]) -> None:
 
 
 def load(path: Path, A: csr_array[Any]) -> Partition:
-    """Read the partition of a matrix that `save` wrote.
-
-    Raises
-    ------
-    InputError
-        If the file is missing, damaged, of a later version, or of a matrix with another pattern.
-    """
+    """Read the partition of a matrix that `save` wrote."""
     try:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
             stored = {name: archive[name] for name in archive.files}

@@ -118,12 +118,12 @@ class ClusterForecast:
 
     configuration: Configuration
     time_s: float
-    low_s: float | None
-    high_s: float | None
-    computation_s: float | None
-    communication_s: float | None
     memory_bytes: int
     terms: tuple[tuple[str, float], ...] = ()
+    low_s: float | None = None
+    high_s: float | None = None
+    computation_s: float | None = None
+    communication_s: float | None = None
     energy_j: float | None = None
     energy_low_j: float | None = None
     energy_high_j: float | None = None

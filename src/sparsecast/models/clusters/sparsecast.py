@@ -208,12 +208,10 @@ class SparsecastClusterModel(ClusterModel):
         forecast = ClusterForecast(
             configuration,
             max(time_s, float(np.finfo(float).tiny)),
-            None,
-            None,
-            computation_s,
-            communication_s,
             memory_bytes(configuration, question),
             tuple({**parts.work, **parts.messages}.items()),
+            computation_s=computation_s,
+            communication_s=communication_s,
         )
         if not has_node:
             return forecast.within(*self.ratios_[key]) if key in self.ratios_ else forecast

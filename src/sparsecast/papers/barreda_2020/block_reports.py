@@ -5,20 +5,17 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsecast.papers.barreda_2020.features.entry_blocks import BLOCK_ENTRIES
-from sparsecast.reports.figures import COLOURS, drawing, scale_axis
+from sparsecast.reports.charts.chart import COLOURS, WIDTH, Chart, Spec, axis, panels
 from sparsecast.results.columns import MATRIX
 from sparsecast.system.tabular import Column, Columns, keys
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from sparsecast.papers.barreda_2020.block_forecast import BlockForecast
     from sparsecast.papers.barreda_2020.label_files import BlockLabels
     from sparsecast.papers.barreda_2020.labelling import Labelling
@@ -71,6 +68,10 @@ _STRETCHES, _SHADES = 64, " .:-=+*#%@"
 _SLOWEST = 5
 
 
+#: More dots than these make a chart slow; and pixels of its height.
+_MOST_DOTS, _LOW = 5000, 180
+
+
 @dataclass(frozen=True, slots=True)
 class Stretch:
     """Consecutive blocks: their first and last row, and their mean nanoseconds, or nanojoules, an entry."""
@@ -121,50 +122,42 @@ def _shaded(parts: Sequence[Stretch], most: str, unit: str) -> list[str]:
     ]
 
 
-def draw_blocks(found: BlockForecast, path: Path) -> None:
-    """Draw the time of each block over the entries of the matrix, and joules where they are known.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-    """
-    shown = [("ns", found.ns)] + ([] if found.nj is None else [("nJ", found.nj)])
-    title = f"{found.matrix} on {found.profile}: blocks of {BLOCK_ENTRIES} entries"
-    with drawing(path, 9, 0.6 + 2.6 * len(shown), title) as figure:
-        panels = figure.subplots(len(shown), sharex=True, squeeze=False).ravel()
-        for axes, (unit, values) in zip(panels, shown, strict=True):
-            _draw_values(axes, found, values)
-            axes.set_ylabel(f"forecast, {unit} an entry")
-        scale_axis(panels[-1].xaxis, [float(found.nnz)])
-        panels[-1].set_xlim(0, max(1, found.nnz))
-        panels[-1].set_xlabel("entries, in the order of the rows")
-        panels[0].legend(loc="upper right", bbox_to_anchor=(1, 1.12), ncols=2, markerscale=3)
+def block_chart(found: BlockForecast) -> Chart:
+    """Return the time of each block over the entries of the matrix, and its joules where they are known."""
+    charts = [_values("ns", found, found.ns)]
+    if found.nj is not None:
+        charts.append(_values("nJ", found, found.nj))
+    return panels("blocks", "Dots: blocks; line: means of stretches.", charts, columns=1)
 
 
-def _draw_values(axes: Axes, found: BlockForecast, values: NDArray[np.float64]) -> None:
+def _values(unit: str, found: BlockForecast, values: NDArray[np.float64]) -> Chart:
+    """Return dots, some where there are many, and the means of stretches as a line of steps."""
+    step = -(-len(values) // _MOST_DOTS)
+    dots = [
+        {"entry": (place + 0.5) * BLOCK_ENTRIES, "value": float(values[place])}
+        for place in range(0, len(values), step)
+    ]
     parts = stretches(found, values)
-    entries = (np.arange(len(values)) + 0.5) * BLOCK_ENTRIES
-    axes.plot(
-        entries,
-        values,
-        linewidth=0,
-        marker=".",
-        markersize=2.5,
-        color=COLOURS[0],
-        alpha=0.5,
-        label="block",
-    )
-    axes.stairs(
-        [part.mean for part in parts],
-        np.linspace(0, found.nnz, len(parts) + 1),
-        baseline=None,
-        color="black",
-        linewidth=1.2,
-        zorder=3,
-        label=f"mean of each of {len(parts)} stretches",
-    )
-    axes.set_ylim(0, None)
+    bounds = np.linspace(0, found.nnz, len(parts) + 1).tolist()
+    means = [{"entry": at, "mean": part.mean} for at, part in zip(bounds, (*parts, parts[-1]), strict=True)]
+    x = axis("entry", "entries, in the order of the rows")
+    x["scale"] = {"domain": [0, max(1, found.nnz)], "nice": False}
+    y = axis("value", f"forecast, {unit} per entry")
+    layers: list[Spec] = [
+        {
+            "data": {"values": dots},
+            "mark": {"type": "circle", "size": 8, "color": COLOURS[0]},
+            "encoding": {"x": x, "y": y},
+        },
+        {
+            "data": {"values": means},
+            "mark": {"type": "line", "interpolate": "step-after", "color": "black"},
+            "encoding": {"x": x, "y": {**y, "field": "mean"}},
+        },
+    ]
+    shown = "" if step == 1 else f"; {len(dots):,} of {len(values):,} blocks are drawn"
+    caption = f"Blocks of {BLOCK_ENTRIES} entries, {unit} per entry{shown}"
+    return Chart(unit, caption, {"layer": layers, "width": WIDTH, "height": _LOW})
 
 
 def _rounded(values: NDArray[np.float64] | None) -> list[float] | None:

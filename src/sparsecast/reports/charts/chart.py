@@ -36,7 +36,7 @@ _SHAPES = (
 )
 
 #: Of lines that explain a chart: an axis of equality, a cache, a roof.
-GREY = "#777777"
+GREY = "#6E6E6E"
 
 #: Kinds of files that a chart is drawn into.
 FILE_TYPES = (".png", ".svg", ".pdf")
@@ -177,7 +177,7 @@ def panels(name: str, caption: str, charts: Sequence[Chart], columns: int) -> Ch
 
 def beside(name: str, *columns: Sequence[Chart]) -> Chart:
     """Return columns of charts of different things, each chart with its caption and its own colours."""
-    resolve = {"scale": {"color": "independent", "shape": "independent"}}
+    resolve = {"scale": dict.fromkeys(("color", "shape", "strokeDash"), "independent")}
     parts = [{"vconcat": [titled(chart) for chart in charts], "resolve": resolve} for charts in columns]
     return Chart(name, "", {"hconcat": parts, "resolve": resolve})
 

@@ -184,7 +184,7 @@ def intervals(
         "y": y,
         "color": {**(format_look(groups) if known else look("format", groups))["color"], "legend": None},
         "tooltip": tooltip(
-            {"label": "", "what": "", **(texts or {})},
+            {"label": "name", "what": "kind", **(texts or {})},
             value=f"{title}, {unit}" if unit else title,
             low="from",
             high="to",

@@ -61,7 +61,7 @@ def totals(found: Plan, check: PlanCheck | None, placements: Placements | None) 
             : len(rows)
         ]
     color = {key: value for key, value in encoding.items() if key != "shape"}
-    texts = {"way": "", "products": "products"}
+    texts = {"way": "way", "products": "products"}
     ends = {**color, "y": {**y, "field": "low_s"}, "y2": {"field": "high_s"}}
     layers: list[Spec] = [
         {"data": {"values": points}, "mark": "line", "encoding": color},

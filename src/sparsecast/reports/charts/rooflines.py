@@ -26,7 +26,7 @@ from sparsecast.reports.charts.chart import (
     tooltip,
     zoom,
 )
-from sparsecast.reports.tables import size
+from sparsecast.system.texts import size
 
 #: Pixels of a chart beside another one.
 _HALF = 440
@@ -103,7 +103,9 @@ def bandwidths(profile: Profile) -> Chart:
         "x": x,
         "y": y,
         **look("stream", [row["stream"] for row in rows]),
-        "tooltip": tooltip({"stream": ""}, bytes="bytes", speed="bandwidth, B/s", low="from", high="to"),
+        "tooltip": tooltip(
+            {"stream": "stream"}, bytes="bytes", speed="bandwidth, B/s", low="from", high="to"
+        ),
     }
     color = {key: value for key, value in encoding.items() if key != "shape"}
     layers: list[Spec] = [
@@ -169,7 +171,7 @@ def roofline(points: Sequence[Row], roofs: Sequence[Bandwidth], caption: str, wi
                 "y": y,
                 **shown,
                 "tooltip": tooltip(
-                    {"format": "format", "what": ""}, intensity="FLOP per byte", speed="speed, FLOP/s"
+                    {"format": "format", "what": "kind"}, intensity="FLOP per byte", speed="speed, FLOP/s"
                 ),
             },
             "params": zoom(),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from sparsecast.reports.charts.chart import COLOURS, GREY, WIDTH, Chart, Spec, axis, tooltip
-from sparsecast.reports.tables import time
 from sparsecast.results.application import ApplicationCost, ApplicationRun
+from sparsecast.system.texts import time
 
 #: Pixels of a bar.
 _BAR = 22
@@ -24,7 +24,7 @@ def shares(cost: ApplicationCost, run: ApplicationRun | None = None) -> Chart:
         "y": y,
         "yOffset": {"field": "what", "sort": kinds},
         "tooltip": tooltip(
-            {"loop": "loop", "what": ""}, share="share, %", low="from, %", high="to, %", time_s="time, s"
+            {"loop": "loop", "what": "kind"}, share="share, %", low="from, %", high="to, %", time_s="time, s"
         ),
     }
     ends = [row["high"] or row["share"] for row in rows]

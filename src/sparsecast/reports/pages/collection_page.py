@@ -11,13 +11,13 @@ import numpy as np
 from sparsecast.benchmark.evaluation import worst_of
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.models.work import capacity
-from sparsecast.reports import tables
 from sparsecast.reports.charts import scores
 from sparsecast.reports.charts.chart import Chart
 from sparsecast.reports.pages.matrix_page import machine_rows, trust_rows
 from sparsecast.reports.pages.rendering import page
 from sparsecast.results.evaluation import EvaluationRow, ModelScore
 from sparsecast.results.reports import CollectionReport, MatrixReport, Rarity
+from sparsecast.system import texts
 from sparsecast.system.tabular import Table
 
 #: Matrices whose errors are explained, and features that each explanation names.
@@ -123,18 +123,18 @@ def _matrix_row(found: CollectionReport, name: str) -> tuple[str, ...]:
     size = f"{about.nnz:,}", f"{about.row_lengths.mean:.1f}"
     if not own:
         best = report.prediction[0]
-        span = tables.interval(best.low_s, best.high_s)
-        return (best.candidate.format.upper(), *size, tables.time(best.time_s), span, "not measured", *"---")
+        span = texts.interval(best.low_s, best.high_s)
+        return (best.candidate.format.upper(), *size, texts.time(best.time_s), span, "not measured", *"---")
     chosen = min(own, key=lambda row: row.estimate.value)
     fastest = min(own, key=lambda row: row.measured)
     return (
         chosen.estimate.candidate.format.upper(),
         *size,
-        tables.time(chosen.estimate.value),
-        tables.interval(chosen.estimate.low, chosen.estimate.high),
-        tables.time(chosen.measured),
+        texts.time(chosen.estimate.value),
+        texts.interval(chosen.estimate.low, chosen.estimate.high),
+        texts.time(chosen.measured),
         f"{100 * chosen.error:+.0f} %",
-        f"{fastest.estimate.candidate.format.upper()}, {tables.time(fastest.measured)}",
+        f"{fastest.estimate.candidate.format.upper()}, {texts.time(fastest.measured)}",
         f"{100 * (chosen.measured / fastest.measured - 1):.0f} %",
     )
 
@@ -187,7 +187,7 @@ def _at_the_edge(report: MatrixReport) -> list[str]:
     needed = int(report.target.format_bytes("csr", RowBlocks.of(report.structure))[0])
     levels = {each.level: capacity(each, threads) for each in machine.product_caches if each.level > 1}
     return [
-        f"Matrix and vectors in CSR take {tables.size(needed)}, about the {tables.size(size)} of L{level}: "
+        f"Matrix and vectors in CSR take {texts.size(needed)}, about the {texts.size(size)} of L{level}: "
         f"little decides there what a product finds in the cache."
         for level, size in levels.items()
         if _EDGE <= needed / size <= 1 / _EDGE

@@ -6,11 +6,11 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sparsecast.reports import tables
 from sparsecast.reports.charts.chart import Chart
 from sparsecast.reports.charts.intervals import Row, intervals, row
 from sparsecast.reports.pages.rendering import page
 from sparsecast.results.comparison import ComparedMachine, notes_of
+from sparsecast.system import texts
 
 _HEAD = "machine", "format", "time", "interval", "over the fastest", "energy", "price"
 
@@ -84,7 +84,7 @@ def _answer(own: Sequence[ComparedMachine]) -> str:
     if not own:
         return "No machine has a forecast."
     first = own[0]
-    said = f"Fastest: {first.machine} in {first.format.upper()}, {tables.time(first.time_s)}"
+    said = f"Fastest: {first.machine} in {first.format.upper()}, {texts.time(first.time_s)}"
     ties = [row.machine for row in own if row.is_tie]
     if ties:
         return f"{said}. A tie with {', '.join(ties)}: the intervals overlap, so either may be faster."
@@ -100,10 +100,10 @@ def _cells(row: ComparedMachine, first: ComparedMachine) -> tuple[str, ...]:
     return (
         row.machine,
         row.format.upper(),
-        tables.time(row.time_s),
-        tables.interval(row.low_s, row.high_s),
+        texts.time(row.time_s),
+        texts.interval(row.low_s, row.high_s),
         f"{row.time_s / first.time_s:.2f} x{' (tie)' if row.is_tie else ''}",
-        tables.energy_interval(row.energy_j, row.energy_low_j, row.energy_high_j),
+        texts.energy_interval(row.energy_j, row.energy_low_j, row.energy_high_j),
         price,
     )
 

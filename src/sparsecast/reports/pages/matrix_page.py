@@ -7,13 +7,13 @@ import shlex
 
 from sparsecast.models.intervals import INTERVAL_SHARE
 from sparsecast.records import Forecast
-from sparsecast.reports import tables
 from sparsecast.reports.charts import intervals, patterns, plans, rooflines
 from sparsecast.reports.charts.chart import Chart
 from sparsecast.reports.pages.rendering import page
 from sparsecast.results.prediction import Prediction
 from sparsecast.results.reports import MatrixReport
 from sparsecast.results.structure import structure_table
+from sparsecast.system import texts
 
 _FORECAST_HEAD = (
     "format",
@@ -54,9 +54,9 @@ def matrix_page(found: MatrixReport) -> str:
         caption = "Speed over FLOP per byte; dashed: reads in order, from arrays of several sizes."
         shown.append(rooflines.roofline(points, found.roofs, caption))
     fastest = prediction[0]
-    span = tables.interval(fastest.low_s, fastest.high_s)
+    span = texts.interval(fastest.low_s, fastest.high_s)
     answer = (
-        f"Fastest: {fastest.candidate.format.upper()}, {tables.time(fastest.time_s)} a product "
+        f"Fastest: {fastest.candidate.format.upper()}, {texts.time(fastest.time_s)} a product "
         f"({span}) with {found.target.threads} thread{'s' * (found.target.threads != 1)}."
     )
     plan = found.plan
@@ -94,15 +94,15 @@ def _forecast_row(each: Forecast, found: MatrixReport) -> tuple[str, ...]:
     return (
         each.candidate.format.upper(),
         each.candidate.kernel,
-        tables.time(each.time_s),
-        tables.interval(each.low_s, each.high_s),
-        tables.time(own.time_s) if own else "not measured",
+        texts.time(each.time_s),
+        texts.interval(each.low_s, each.high_s),
+        texts.time(own.time_s) if own else "not measured",
         f"{100 * (each.time_s / own.time_s - 1):+.0f} %" if own else "-",
         f"{each.gflops:.2f}",
-        tables.size(each.bytes),
-        "nothing" if each.convert_s == 0 else tables.time(each.convert_s),
+        texts.size(each.bytes),
+        "nothing" if each.convert_s == 0 else texts.time(each.convert_s),
         _pays_from(each, found.prediction),
-        tables.energy(each.energy_j),
+        texts.energy(each.energy_j),
     )
 
 
@@ -126,8 +126,8 @@ def _plan_rows(found: MatrixReport) -> list[tuple[str, ...]]:
             f"{block.first_row:,} to {block.last_row:,}",
             block.candidate.format.upper(),
             block.candidate.kernel,
-            tables.time(block.time_s),
-            tables.time(block.convert_s),
+            texts.time(block.time_s),
+            texts.time(block.convert_s),
         )
         for block in blocks[:_BLOCKS_SHOWN]
     ]
@@ -138,18 +138,18 @@ def _plan_rows(found: MatrixReport) -> list[tuple[str, ...]]:
 def machine_rows(found: MatrixReport) -> list[tuple[str, str]]:
     """Return what the machine is."""
     machine = found.profile.machine
-    caches = ", ".join(f"L{cache.level} {tables.size(cache.bytes)}" for cache in machine.caches)
+    caches = ", ".join(f"L{cache.level} {texts.size(cache.bytes)}" for cache in machine.caches)
     rows = [
         ("name", found.prediction.profile),
         ("processor", machine.processor),
         ("cores and threads", f"{machine.cores} and {machine.threads}"),
         ("caches", caches or "unknown"),
-        ("memory", tables.size(machine.memory_bytes)),
+        ("memory", texts.size(machine.memory_bytes)),
     ]
     if found.roofs:
         largest = found.roofs[-1]
-        speed = f"{tables.size(largest.bandwidth_bytes_per_s)}/s"
-        rows.append(("reads in order", f"{speed} from an array of {tables.size(largest.bytes)}"))
+        speed = f"{texts.size(largest.bandwidth_bytes_per_s)}/s"
+        rows.append(("reads in order", f"{speed} from an array of {texts.size(largest.bytes)}"))
     return rows
 
 

@@ -46,11 +46,6 @@ def partition(A: csr_array[Any], ranks: int, method: str | None = None, seed: in
     seed : int
         Of what is random: the permutation of ``"uniform-2d"``, and METIS. The same seed gives the same
         partition.
-
-    Raises
-    ------
-    InputError
-        If there cannot be so many ranks, or the method does not suit the matrix or their number.
     """
     ranks = checked_ranks(ranks)
     wanted, notes = default_method(A.shape) if method is None else usable_method(method)
@@ -68,13 +63,7 @@ def default_method(shape: tuple[int, int]) -> tuple[str, tuple[str, ...]]:
 
 
 def usable_method(method: str) -> tuple[str, tuple[str, ...]]:
-    """Return the method that serves for `method` here, and what to say where it is another one.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is no such method.
-    """
+    """Return the method that serves for `method` here, and what to say where it is another one."""
     if method == "metis" and importlib.util.find_spec("pymetis") is None:
         return "nonzeros", (_NO_METIS,)
     METHODS.get(method)

@@ -29,13 +29,7 @@ def by_uniform_2d(A: csr_array[Any], ranks: int, seed: int) -> Partition:
 
 
 def square_root(ranks: int) -> int:
-    """Return p of ranks = p x p.
-
-    Raises
-    ------
-    InputError
-        If there is none; the message names the nearest squares.
-    """
+    """Return p of ranks = p x p."""
     root = math.isqrt(ranks)
     if root * root != ranks:
         raise InputError(

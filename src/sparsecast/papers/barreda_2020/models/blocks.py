@@ -34,7 +34,6 @@ from sparsecast.models.training import TrainingSet
 from sparsecast.papers.barreda_2020.features.entry_blocks import EntryBlocks, evenly_spread, sampled_blocks
 from sparsecast.papers.barreda_2020.label_files import BlockLabels, kept_labels, labels_digest, labels_folder
 from sparsecast.records import Candidate
-from sparsecast.system.jit import njit
 
 #: Settings of the trees, chosen on groups of matrices that were left out.
 TREES = {
@@ -136,7 +135,7 @@ class Blocks(Model):
         """Return the nanoseconds an entry as labels have them: of one thread, when they were measured."""
         assert self.trees_ is not None
         whole = _whole(candidate.kernel, (candidate.value_bytes, candidate.index_bytes), structure)
-        return np.asarray(np.exp(tree_means(self.trees_, _inputs(features, whole))))
+        return np.asarray(np.exp(self.trees_.mean(_inputs(features, whole))))
 
     def _sum_s(self, candidate: Candidate, structure: Structure) -> float:
         """Return the seconds of all blocks of a matrix without the factor and the constant of products."""
@@ -233,23 +232,3 @@ def late_reads(structure: Structure) -> Floats:
 def _inputs(features: Floats, whole: NDArray[np.float64]) -> Floats:
     """Return the inputs of the trees: of blocks, shape (b, features), and of their matrix."""
     return np.column_stack([features, np.tile(whole, (len(features), 1))])
-
-
-def tree_means(trees: Forest, inputs: Floats) -> Floats:
-    """Return the mean of the trees, shape (b,): compiled, as it is asked about every block of a matrix."""
-    means = np.zeros(len(inputs))
-    _mean(trees.roots, trees.feature, trees.threshold, trees.right, trees.value, inputs, means)
-    return means
-
-
-@njit(nogil=True, cache=True)
-def _mean(roots, feature, threshold, right, value, inputs, means):  # type: ignore[no-untyped-def]
-    for sample in range(len(inputs)):
-        total = 0.0
-        for root in roots:
-            node = root
-            while right[node] != node:
-                goes_left = inputs[sample, feature[node]] <= threshold[node]
-                node = node + 1 if goes_left else right[node]
-            total += value[node]
-        means[sample] = total / len(roots)

@@ -42,7 +42,8 @@ def bench(
         return _compare(*compare)
     if twin_folder is not None:
         return _measure_twins(twin_folder, threads, dtype, device)
-    from sparsecast.papers.gahvari_2007 import bench_figures, bench_reports, rating
+    from sparsecast.papers.gahvari_2007 import bench_charts, bench_reports, rating
+    from sparsecast.reports.charts.chart import render
     from sparsecast.reports.progress import timed_bar
     from sparsecast.system.tabular import document
 
@@ -58,9 +59,7 @@ def bench(
 
     def draw(path: Path) -> None:
         if main is not None:
-            title = bench_figures.speed_title(main, result.machine)
-            shown = bench_figures.speed_maps(main), bench_figures.series_speeds(main), main.figures
-            bench_figures.draw_bench(*shown, title, path)
+            render(bench_charts.bench(main), bench_charts.speed_title(main, result.machine), path)
 
     notes = (f"- {note}" for note in result.notes)
     shown = bench_reports.bench_table(result), bench_reports.sentence_of(result.ratings), *notes

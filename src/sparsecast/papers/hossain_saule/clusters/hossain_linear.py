@@ -76,16 +76,9 @@ class HossainLinearCluster(ClusterModel):
         """Return a forecast that does not tell communication from computation."""
         place = (np.array([value]) for value in _place(question.distribution))
         terms = self.lines_[_key(configuration)].terms(*place)
-        return ClusterForecast(
-            configuration,
-            float(terms["time_s"][0]),
-            None,
-            None,
-            None,
-            None,
-            memory_bytes(configuration, question),
-            (("extrapolated", float(terms["extrapolated"][0])),),
-        )
+        shown = (("extrapolated", float(terms["extrapolated"][0])),)
+        memory = memory_bytes(configuration, question)
+        return ClusterForecast(configuration, float(terms["time_s"][0]), memory, shown)
 
 
 def _place(distribution: Distribution) -> tuple[float, float]:

@@ -161,12 +161,10 @@ class HossainMicroCluster(ClusterModel):
         return ClusterForecast(
             configuration,
             max(computation_s + communication_s, np.finfo(float).tiny),
-            None,
-            None,
-            computation_s,
-            communication_s,
             memory_bytes(configuration, question),
             tuple({**terms, **messages}.items()),
+            computation_s=computation_s,
+            communication_s=communication_s,
         )
 
     def _misses(self, configuration: Configuration, question: Question) -> Floats:

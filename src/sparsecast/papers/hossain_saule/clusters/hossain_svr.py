@@ -78,16 +78,9 @@ class HossainSVRCluster(ClusterModel):
         """Return a forecast that does not tell communication from computation."""
         features = _features(configuration, question.distribution)
         terms = self.fits_[_key(configuration)].terms(features[None, :])
-        return ClusterForecast(
-            configuration,
-            float(terms["time_s"][0]),
-            None,
-            None,
-            None,
-            None,
-            memory_bytes(configuration, question),
-            (("features_beyond", float(terms["features_beyond"][0])),),
-        )
+        shown = (("features_beyond", float(terms["features_beyond"][0])),)
+        memory = memory_bytes(configuration, question)
+        return ClusterForecast(configuration, float(terms["time_s"][0]), memory, shown)
 
 
 def _features(configuration: Configuration, distribution: Distribution) -> Floats:
