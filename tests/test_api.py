@@ -116,14 +116,6 @@ def test_compile_equals_the_oracle_however_it_is_planned(A, recorded):
         check(A, sc.compile(A, sc.plan(A, recorded, iterations=iterations)))
 
 
-def test_compile_equals_the_oracle_in_single_precision(recorded):
-    for name in ("rmat", "elasticity3d", "circuit"):
-        A = small(name)
-        op = sc.compile(A, sc.plan(A, recorded, iterations=10**6, dtype="float32"))
-        assert op.dtype == np.float32
-        check(A, op, "float32")
-
-
 def test_a_real_matrix_may_be_asked_for_as_complex(recorded):
     A = small("rmat")
     table = sc.predict(A, recorded, dtype="complex128")
@@ -206,15 +198,6 @@ def test_compile_refuses_a_plan_for_other_rows(recorded):
     made = sc.plan(sc.gallery("banded", n=50), recorded)
     with pytest.raises(InputError):
         sc.compile(sc.gallery("banded", n=60), made)
-
-
-def test_compile_refuses_a_plan_for_more_threads_than_there_are(recorded):
-    A = sc.gallery("banded", n=50)
-    made = sc.plan(A, recorded)
-    many = dataclasses.replace(made.baseline.candidate, threads=10**6)
-    wide = dataclasses.replace(made, baseline=dataclasses.replace(made.baseline, candidate=many))
-    with pytest.raises(InputError):
-        sc.compile(A, wide)
 
 
 @pytest.mark.parametrize("shape", [(0, 4), (0, 0), (5, 4), (5, 0)])
@@ -300,13 +283,6 @@ def test_measure_refuses_another_machines_forecasts(recorded):
     A = sc.gallery("banded", n=60)
     with pytest.raises(InputError):
         sc.measure(A, sc.predict(A, recorded))
-
-
-def test_measure_refuses_threads_that_are_not_there(own):
-    A = sc.gallery("banded", n=60)
-    candidate = dataclasses.replace(sc.predict(A, own, threads=1)[0].candidate, threads=10**6)
-    with pytest.raises(InputError):
-        sc.measure(A, [candidate])
 
 
 def test_evaluate_sets_every_model_against_the_measurement(own, served_models):
@@ -465,32 +441,6 @@ def test_a_device_that_is_too_small_is_left_out_with_its_reason(recorded, gpu_pr
         api.place(A, "cuda", (small,))
 
 
-def test_a_model_with_kernels_of_its_own_forecasts_them(gpu_profile):
-    A = sc.gallery("poisson2d", n=60)
-    (csr,) = (f for f in sc.predict(A, gpu_profile, model="guo") if f.candidate.format == "csr")
-    assert csr.candidate.kernel == "vector32", "Guo's, though the rules choose another for such rows"
-    planned = sc.plan(A, gpu_profile, model="guo")
-    assert planned.baseline.candidate == csr.candidate
-    assert planned.baseline.time_s == pytest.approx(csr.time_s)
-
-
-def test_what_any_model_forecasts_is_measured_too(gpu_profile, served_models, monkeypatch):
-    asked = []
-    for room in ("evaluating", "forecasting"):
-        monkeypatch.setattr(f"sparsecast.api.{room}.machine_of", lambda device: gpu_profile.machine)
-    monkeypatch.setattr(
-        "sparsecast.api.evaluating.measure_here",
-        lambda problem, table, here, **rest: asked.extend(table) or [],
-    )
-    A = sc.gallery("poisson2d", n=60)
-    api.evaluate([A], gpu_profile, device="cuda:1")
-    kernels = [candidate.kernel for candidate in asked if candidate.format == "csr"]
-    assert len(kernels) == 2 and "vector32" in kernels
-    for model in served_models:
-        assert {f.candidate for f in sc.predict(A, gpu_profile, model=model)} <= set(asked)
-    assert len(asked) == len(set(asked))
-
-
 def test_what_a_gpu_has_no_memory_for_is_refused_without_one(gpu_profile):
     A = sc.gallery("poisson2d", n=60)
     csr_bytes = 12 * A.nnz + 4 * 3601 + 2 * 8 * 3600
@@ -575,22 +525,3 @@ def test_without_a_gpu_nothing_is_started_on_one(no_gpu, short_calibration, caps
             ask()
     assert short_calibration == []
     assert capsys.readouterr().err == ""
-
-
-def test_joules_on_many_ranks_follow_the_law_of_the_records(recorded):
-    """Each node idles as long as the product takes; entries are paid once."""
-    records = tuple(dataclasses.replace(r, energy_j=20 * r.time_s + 3e-9 * r.nnz) for r in recorded.records)
-    ranks = api.profile("xeon-gold-6154-edr").microbenchmarks
-    profile = dataclasses.replace(recorded, records=records, microbenchmarks=ranks)
-    matrix = scipy.sparse.random_array(
-        (20_000, 20_000), density=5e-4, format="csr", rng=np.random.default_rng(0)
-    )
-    asked = {"algorithms": ["global-1d"], "formats": ["csr"], "ranks_per_node": 1}
-    found = api.cluster(matrix, [1, 2], profile, objective="energy", **asked)
-    for each in (choice.forecast for choice in found.choices):
-        by_law = 20 * each.time_s * each.configuration.nodes + 3e-9 * matrix.nnz
-        assert each.energy_j == pytest.approx(by_law, rel=0.05)
-    alone = next(c.forecast for c in found.choices if c.forecast.configuration.ranks == 1)
-    assert alone.energy_low_j < alone.energy_j < alone.energy_high_j
-    unmetered = dataclasses.replace(recorded, microbenchmarks=ranks)
-    assert api.cluster(matrix, [2], unmetered, **asked).choices[0].forecast.energy_j is None

@@ -196,20 +196,6 @@ def test_a_killed_run_is_taken_up_where_it_stopped(killed_run, run, measured, pa
     assert not journal.exists()
 
 
-def test_figures_are_those_of_this_run_and_not_of_a_killed_one(run, measured, suites, monkeypatch, recorded):
-    def killed(done_s, total_s, item):
-        if item == NAMES[0]:
-            raise Killed
-
-    with pytest.raises(Killed):
-        run(targets=(SINGLE,), rating=Gahvari((UNBLOCKED,)), on_progress=killed).run()
-    taken = run(rating=Gahvari((UNBLOCKED,)))
-    profile = taken.run()
-    (rating,) = ratings(taken.records, taken.machine)
-    assert rating.dtype == "float64"
-    assert {r.candidate.dtype for r in profile.records if r.suite == SUITE} == {"float64", "float32"}
-
-
 def test_a_device_that_is_lost_leaves_what_was_measured_in_the_journal(run, measured, path, monkeypatch):
     inner = benchmark_run.measure_candidates
 
@@ -236,13 +222,6 @@ def test_a_matrix_that_a_device_has_no_room_for_does_not_end_the_run(run, measur
 def put_in_journal(path, *lines):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.with_suffix(".journal").write_text("".join(f"{line}\n" for line in lines))
-
-
-def test_a_journal_of_another_schema_is_refused(run, measured, path, recorded):
-    put_in_journal(path, json.dumps({**recorded.records[0].to_row(), "schema": SCHEMA_VERSION + 1}))
-    with pytest.raises(ProfileError):
-        run().run()
-    assert measured == []
 
 
 @pytest.mark.parametrize(
@@ -421,22 +400,6 @@ def test_a_small_budget_rates_the_most_wanted_settings_only(run, budget_s, kept)
     taken = run(budget_s=budget_s, targets=(SETTING, SINGLE), rating=Gahvari())
     assert list(taken.targets) == [SETTING, SINGLE][:kept]
     assert bool(taken.notes) == (kept < 2)
-
-
-@pytest.mark.parametrize("budget_s", [59.9, 0.0, float("nan")])
-def test_the_figures_need_a_minute(run, budget_s):
-    with pytest.raises(InputError):
-        run(budget_s=budget_s, rating=Gahvari())
-
-
-def test_the_largest_problem_follows_from_memory_and_it_is_said(run, measured, suites, monkeypatch):
-    free = 4 * 60 * 34 * 4096
-    monkeypatch.setattr("psutil.virtual_memory", lambda: type("Memory", (), {"available": free}))
-    taken = run(rating=Gahvari((UNBLOCKED,)))
-    taken.run()
-    assert suites[0].dimensions == (512, 1024, 2048, 4096)
-    assert taken.rating.range_ends["float64"] >= 1 << 20
-    assert taken.notes[0].startswith("float64: memory suffices for dimensions up to 4,096 of ")
 
 
 def test_a_measurement_beyond_the_budget_is_given_up(run, measured, monkeypatch, clock):

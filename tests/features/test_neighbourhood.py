@@ -61,21 +61,6 @@ def test_random_matrices_agree_with_the_oracle(rows, cols, density, seed, shuffl
     assert structure(A, groups=usual_groups()).having(Neighbourhood(**found_in(A))).checked()
 
 
-def test_a_full_band_has_two_neighbours_but_at_its_ends():
-    found = found_in(gallery("banded", n=300, half_bandwidth=2))
-    assert found["neighbours"] == pytest.approx(2 * 4 / 5, rel=0.01)
-    assert found["row_bandwidth"] == pytest.approx(4, rel=0.01)
-    assert found["cross_row_similarity"] == pytest.approx(1, rel=0.01)
-
-
-def test_neither_threads_nor_rows_without_entries_change_it():
-    A = gallery("circuit", n=60_000)
-    assert found_in(A, threads=1) == found_in(A, threads=3)
-    apart = csr_array((A.data, A.indices, np.repeat(A.indptr, 2)[1:]), shape=(2 * A.shape[0], A.shape[1]))
-    assert found_in(apart)["cross_row_similarity"] == pytest.approx(found_in(A)["cross_row_similarity"])
-    assert found_in(apart)["neighbours"] == found_in(A)["neighbours"]
-
-
 @pytest.mark.parametrize("shape", [(0, 0), (0, 5), (5, 0), (3, 4)])
 def test_nothing_is_near_to_nothing(shape):
     assert set(found_in(csr_array(shape)).values()) == {0.0}

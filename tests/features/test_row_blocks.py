@@ -27,7 +27,6 @@ lengths_of_rows = st.lists(
 )
 #: Of no matrix in particular: strips only hand it on.
 SOME_STRUCTURE = structure(csr_array((1, 1)), threads=1)
-short_rows = st.lists(st.integers(0, 63), min_size=1, max_size=60)
 
 
 def indptr_of(lengths, dtype=np.int64):
@@ -90,16 +89,6 @@ def test_every_run_of_strips_is_what_counting_its_rows_gives(lengths, strip_rows
         assert blocks.mispredicted_rows[i] == sum(mispredicted[start:end])
         assert blocks.rows_at_least[i].tolist() == [sum(n >= level for n in part) for level in levels]
         assert blocks.entries_up_to[i].tolist() == [sum(min(n, level) for n in part) for level in levels]
-
-
-@given(short_rows, st.integers(1, 9))
-def test_the_mode_of_short_rows_is_exact_and_the_smallest_of_equals(lengths, strip_rows):
-    strips = StripStatistics.of(indptr_of(lengths), structure_of(lengths), strip_rows)
-    first, last = every_run(strips)
-    modes = strips.blocks(first, last).row_length_mode
-    for start, end, mode in zip(first, last, modes, strict=True):
-        counts = Counter(lengths[strips.bounds[start] : strips.bounds[end]])
-        assert mode == min(counts, key=lambda length: (-counts[length], length))
 
 
 @pytest.mark.parametrize(
@@ -173,10 +162,3 @@ def test_a_block_is_mispredicted_above_a_share_of_its_rows_that_grows_with_their
     lengths = dataclasses.replace(SOME_STRUCTURE.row_lengths, mispredicted=mispredicted)
     found = dataclasses.replace(SOME_STRUCTURE, rows=1000, nnz=nnz).having(lengths)
     assert RowBlocks.of(found).is_mispredicted.tolist() == [expected]
-
-
-def test_nothing_at_all():
-    blocks = whole(csr_array((0, 0)))
-    assert blocks.rows.tolist() == blocks.nnz.tolist() == blocks.row_length_max.tolist() == [0]
-    assert blocks.row_length_mode.tolist() == blocks.mispredicted_rows.tolist() == [0]
-    assert blocks.rows_at_least.tolist() == blocks.entries_up_to.tolist() == [[0]]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import json
 import shutil
 import subprocess
 import sys
@@ -77,26 +76,12 @@ def test_new_records_replace_old_ones_of_the_same_thing(recorded):
     assert set(rest) <= set(merged.records)
 
 
-def test_the_matrices_are_a_table_of_their_own_in_the_metadata(recorded, saved):
-    stored = json.loads(pyarrow.parquet.read_schema(saved).metadata[b"sparsecast_matrices"])
-    assert {entry["specification"] for entry in stored} == {record.matrix for record in recorded.records}
-    for record in recorded.records:
-        assert recorded.structure(record) is recorded.matrices[record.matrix].structure
-        assert recorded.structure(record).nnz == record.nnz
-
-
 def test_a_profile_without_a_matrix_that_its_records_name_is_refused(recorded, tmp_path):
     missing = recorded.records[0].matrix
     rest = {name: entry for name, entry in recorded.matrices.items() if name != missing}
     path = dataclasses.replace(recorded, matrices=rest).save(tmp_path / "p.parquet")
     with pytest.raises(ProfileError):
         Profile.load(path)
-
-
-def test_records_of_two_versions_of_a_kernel_stay_beside_each_other(recorded):
-    first = recorded.records[0]
-    newer = dataclasses.replace(first, kernel_version=first.kernel_version + 1)
-    assert {first, newer} <= set(recorded.with_records([newer], []).records)
 
 
 @pytest.mark.parametrize(
@@ -209,19 +194,6 @@ def test_no_damage_ends_the_process(recorded, tmp_path):
     assert done.returncode == 0, done.stderr.decode()[-1000:]
 
 
-@pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1PAR1", bytes(range(256)) * 8, b"\x00" * 4096])
-def test_what_is_not_parquet_is_refused(tmp_path, content):
-    path = tmp_path / "junk.parquet"
-    path.write_bytes(content)
-    with pytest.raises(ProfileError):
-        Profile.load(path)
-
-
-def test_a_missing_profile_is_refused(tmp_path):
-    with pytest.raises(ProfileError):
-        find_profile(tmp_path / "nope.parquet")
-
-
 @pytest.mark.parametrize("holds_a_profile", [False, True])
 def test_a_folder_is_no_profile(saved, tmp_path, holds_a_profile):
     folder = tmp_path / "folder.parquet"
@@ -271,11 +243,6 @@ def test_another_machines_profile_in_this_ones_place_is_refused(recorded):
     recorded.save(user_path(here))
     with pytest.raises(ProfileError):
         find_profile()
-
-
-def test_a_data_folder_that_is_a_file_knows_no_profiles(data_folder):
-    data_folder.write_text("not a folder")
-    assert known_profiles() == SHIPPED
 
 
 def test_a_data_folder_that_cannot_be_looked_into_is_named(monkeypatch):

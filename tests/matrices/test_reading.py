@@ -178,25 +178,11 @@ def test_counts_and_notes(tmp_path):
     assert held.nnz == 5
 
 
-def test_integers_beyond_float64_are_said(tmp_path):
-    _held, facts = read_file(
-        write(tmp_path, REAL.replace("real", "integer") + "1 1 1\n1 1 99999999999999999999\n")
-    )
-    assert facts.notes == ("holds 1 integers beyond 2**53, rounded to floating point",)
-
-
 def test_nan_and_infinity_are_said(tmp_path):
     held, facts = read_file(write(tmp_path, REAL + "2 2 3\n1 1 nan\n1 2 -Infinity\n2 2 INF\n"))
     assert facts.nonfinite == 3
     assert facts.notes == ("holds 3 NaN or infinite values",)
     np.testing.assert_array_equal(held.data, [np.nan, -np.inf, np.inf])
-
-
-def test_skew_symmetric_diagonal_is_said(tmp_path):
-    text = REAL.replace("general", "skew-symmetric") + "2 2 2\n1 1 3\n2 1 4\n"
-    held, facts = read_file(write(tmp_path, text))
-    np.testing.assert_array_equal(held.toarray(), [[3, -4], [4, 0]])
-    assert "diagonal" in facts.notes[0]
 
 
 def test_fortran_exponents_and_other_line_ends(tmp_path):

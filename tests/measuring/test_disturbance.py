@@ -4,22 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from sparsecast.measuring.disturbance import QUIET_OTHERS, QUIET_STOLEN, disturbance, waited_for_cores
+from sparsecast.measuring.disturbance import disturbance, waited_for_cores
 from sparsecast.measuring.timing import Timing
 from sparsecast.records import Conditions
 
 
 def conditions(others=None, stolen=None):
     return Conditions(others, stolen, {})
-
-
-@pytest.mark.parametrize(
-    "told",
-    [[], [None], [conditions()], [conditions(QUIET_OTHERS, QUIET_STOLEN)], [conditions(0.0), None]],
-    ids=["no Records", "Records of before", "a system that does not tell", "a quiet machine", "partly told"],
-)
-def test_nothing_is_said_of_a_quiet_machine(told):
-    assert disturbance(told, threads=2, cores=2) is None
 
 
 @pytest.mark.parametrize(
@@ -37,11 +28,6 @@ def test_other_processes_cost_more_where_no_core_is_free(others, threads, cores,
     assert found.too_long == pytest.approx(too_long) and found.is_unusable == is_unusable
     assert f"{others:.1f} other processes ran; times may be up to {too_long:.0%} too long" in str(found)
     assert ("Calibrate again" in found.sentence()) == is_unusable
-
-
-def test_conditions_are_averaged_over_the_records():
-    found = disturbance([conditions(0.0), conditions(2.0), None], threads=1, cores=2)
-    assert found.other_processes == 1.0
 
 
 def test_stolen_time_disturbs_without_other_processes():

@@ -60,9 +60,3 @@ def test_without_permission_cores_that_were_set_go_back(cores, monkeypatch):
     with pytest.raises(DeviceError), Frequencies(cores).at(2e9):
         pass
     assert ranges(cores) == [(1_000_000, 2_800_000)] * 2
-
-
-def test_without_such_files_a_line_says_so(tmp_path):
-    told = pytest.raises(DeviceError)
-    with told, Frequencies(tmp_path).at(2e9):
-        pass

@@ -24,7 +24,6 @@ def test_it_is_found_forecast_and_run(install, document, streaming):
     assert {loop["name"] for loop in forecast["loops"]} == {"SpMV", "update"}
     iterations = forecast["iterations"]["expected"]
     assert iterations > 20 and forecast["measured"] is None
-    assert document(*asked, "--tolerance", "1e-3")["iterations"]["expected"] < iterations
     measured = document(*asked, "--check")["measured"]
     assert measured["stop"] == "converged" and measured["residual"] < 1e-6
     assert {loop["name"] for loop in measured["loops"]} == {"SpMV", "update"}

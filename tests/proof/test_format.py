@@ -20,7 +20,7 @@ def formats(items):
     return {item["format"]: item for item in items}
 
 
-def test_a_format_is_calibrated_forecast_planned_and_measured(install, document):
+def test_a_format_is_calibrated_forecast_and_measured(install, document):
     install("short_csr"), install("few")
     asked = ("--device", "few", "--threads", "1")
     measured = formats(document("measure", SMALL, "--no-keep", *asked)["measurements"])
@@ -37,15 +37,6 @@ def test_a_format_is_calibrated_forecast_planned_and_measured(install, document)
     entries, rows = 4380, 900
     assert forecast["short_csr"]["bytes"] == 10 * entries + 4 * (rows + 1) + 16 * rows
     assert forecast["csr"]["bytes"] - forecast["short_csr"]["bytes"] == 2 * entries
-
-    # Forecasts follow the machine's speed of the moment, so only their ratio stays.
-    measured = formats(document("measure", SMALL, *asked)["measurements"])
-    ratio = measured["short_csr"]["forecast_s"] / measured["csr"]["forecast_s"]
-    assert ratio == pytest.approx(forecast["short_csr"]["time_s"] / forecast["csr"]["time_s"], rel=0.05)
-
-    checked = document("plan", SMALL, "--check", *asked)["plan"]
-    assert checked["check"]["time_s"] > 0 and checked["check"]["error"] < 1e-15
-    assert {block["format"] for block in checked["blocks"]} <= {"csr", "short_csr"}
 
     refused = document("predict", WIDE, *asked)["refused"]
     assert refused["short_csr"].startswith("SHORT_CSR of 70,000 columns: expected at most 65,536")

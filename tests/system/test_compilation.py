@@ -142,9 +142,3 @@ def test_functions_of_a_user_stay_as_they_are(module):
     assert 0 < max(alone["alignment"]) < 6
     assert module(OURS_COMPILED, numbas)["hits"] == 2  # what the process without sparsecast kept is theirs
     assert {**module(OURS_COMPILED, numbas, "cache of its own"), "folder": alone["folder"]} == alone
-
-
-def test_code_that_was_kept_without_alignment_is_not_loaded_for_a_kernel(module):
-    assert module("pass", "from numba import njit")["hits"] == 0
-    ours = "from sparsecast.system.jit import njit"
-    assert [module("pass", ours)["hits"], module("pass", ours)["hits"]] == [0, 2]

@@ -84,12 +84,6 @@ def test_a_missing_file_limits_nothing_and_other_groups_still_count(groups, miss
     assert memory.free_bytes() == 7_000_000
 
 
-def test_a_group_over_its_limit_leaves_nothing(groups):
-    groups.within("/a")
-    groups.add("/a", 1_000_000, 2_000_000)
-    assert memory.free_bytes() == 0
-
-
 @pytest.mark.parametrize("shape", (0, 1, 7, 1000, (3, 5), (0, 4), (100_000, 2)))
 @pytest.mark.parametrize("dtype", ("float32", "complex128", "int32"))
 def test_an_aligned_array_begins_with_a_line_and_is_like_any_other(shape, dtype):

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from itertools import pairwise
 
-import numba
 import numpy as np
 import pytest
 from hypothesis import given
@@ -30,18 +28,6 @@ def test_parts_cover_every_unit_once(entries):
     seen.sort()
     assert seen[0][0] == 0 and seen[-1][1] == 1000
     assert all(one[1] == other[0] for one, other in pairwise(seen))
-
-
-@given(st.lists(st.integers(0, 4 * ENTRIES_PER_THREAD), max_size=30))
-def test_parts_are_even_and_no_more_than_pay(units):
-    work = np.concatenate(([0], np.cumsum(units, dtype=np.int64)))
-    bounds = balanced_parts(work)
-    assert bounds[0] == 0 and bounds[-1] == len(units) and (np.diff(bounds) >= 0).all()
-    parts = len(bounds) - 1
-    assert 1 <= parts <= numba.get_num_threads()
-    assert parts == 1 or work[-1] >= parts * ENTRIES_PER_THREAD
-    loads = np.diff(work[bounds])
-    assert loads.max() <= work[-1] / parts + max(units, default=0)
 
 
 work_of_units = st.lists(st.integers(0, 1000), min_size=0, max_size=60)
@@ -69,20 +55,6 @@ def test_little_work_stays_in_the_callers_thread():
     assert on_threads(lambda first, last: threading.get_ident(), balanced_parts(work)) == [
         threading.get_ident()
     ]
-
-
-def test_no_part_runs_on_when_the_callers_own_fails():
-    ended = []
-
-    def function(first, last):
-        if first == 0:
-            raise MemoryError("full")
-        time.sleep(0.05)
-        ended.append(first)
-
-    with pytest.raises(MemoryError, match="full"):
-        on_threads(function, np.array([0, 1, 2, 3]))
-    assert sorted(ended) == [1, 2]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")

@@ -137,23 +137,6 @@ def test_assembles_without_spills_and_half_the_threads_fit(kernels, ptx, kernel,
         assert blocks * threads >= THREADS / 2, f"{function.__name__}: {registers} registers, {shared}"
 
 
-def test_the_matrix_of_these_tests_meets_every_kernel(kernels):
-    for kernel in KERNEL_NAMES:
-        found = kernels(*kernel, "float64", 32)
-    assert {function.__name__ for function, _ in found} == {
-        "add_carries",
-        "bcsr_block_rows",
-        "coo_segments",
-        "coo_zeros",
-        "csr_balanced",
-        "csr_scalar",
-        "csr_vector",
-        "ell_columns",
-        "jad_diagonals",
-        "sell_chunks",
-    }
-
-
 def test_64_bit_offsets_only_where_they_are_needed(kernels, device, monkeypatch):
     narrow = str(kernels("sell", "chunks", "float64", 32)[-1][1])
     monkeypatch.setattr(launching, "_LARGEST_NARROW_OFFSET", 100)

@@ -11,9 +11,7 @@ from sparsecast.devices.target import Target
 from sparsecast.features.analysis import structure
 from sparsecast.machines.gpu import GPU
 from sparsecast.machines.machine import detect
-from sparsecast.machines.strips import guo_strip, wang_strip
 from sparsecast.matrices.gallery import gallery
-from sparsecast.papers.guo_2014.suites.guo import NNZ_PER_ROW, STRIPS
 from sparsecast.planning.candidates import whole_matrix
 
 DEVICE = GPU("a device", 100, 64, 32, 1024, 1 << 36, 50 << 20, 1_500_000_000, 2_000_000_000, (9, 0))
@@ -46,16 +44,6 @@ def matrices(machine):
     return DEVICES.get("cuda").suites(Target("cuda", "float64", 32, 1), machine)[1]
 
 
-def test_every_relationship_of_guo_has_the_points_that_memory_admits():
-    machine = dataclasses.replace(MACHINE, gpu=dataclasses.replace(DEVICE, multiprocessors=132))
-    shapes = {matrix.name: matrix.formats for matrix in matrices(machine) if matrix.suite == "strips"}
-    for name, beyond in (("csr", 2048), ("ell", 64)):
-        rows = guo_strip(machine.gpu, name)
-        for length in (*NNZ_PER_ROW[:3], beyond):
-            found = [f"strips?rows={rows * each}&nnz_per_row={length}" in shapes for each in STRIPS]
-            assert all(found), f"{name} with {length} a row"
-
-
 @pytest.mark.parametrize(
     "change, most",
     [
@@ -67,15 +55,6 @@ def test_every_relationship_of_guo_has_the_points_that_memory_admits():
 def test_the_largest_matrix_follows_from_memory_and_indices(change, most):
     found = matrices(dataclasses.replace(MACHINE, **change))
     assert 0.1 * most < max(matrix.entries for matrix in found) <= most
-
-
-def test_strips_are_those_of_each_kernel_on_this_device():
-    for matrix in matrices(MACHINE):
-        if matrix.suite == "strips":
-            (name,) = matrix.formats
-            rows = int(matrix.name.split("rows=")[1].split("&")[0])
-            assert rows % guo_strip(DEVICE, name) == 0
-    assert 2 * guo_strip(DEVICE, "csr") == wang_strip(DEVICE, "csr-vector")
 
 
 def test_candidates_are_all_variants_of_the_formats_that_suit():
