@@ -16,8 +16,8 @@ from sparsecast.errors import InputError, MatrixSizeError
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
 from sparsecast.planning import adapting
-from sparsecast.planning.adapting import HORIZON, LOST_SHARE, SHORT_S, Adapting, Loader, Option, Ways
-from sparsecast.records import Candidate
+from sparsecast.planning.adapting import HORIZON, LOST_SHARE, SHORT_S, Adapting, Loader, Ways
+from sparsecast.records import Candidate, Forecast
 
 
 class Made:
@@ -31,7 +31,10 @@ class Made:
 
         def options(csr_s):
             assert csr_s == pytest.approx(takes["csr"])
-            return sorted((Option(named[n], *f) for n, f in forecasts.items()), key=lambda o: o.time_s)
+            return [
+                Forecast(named[name], 1, time_s, None, high_s, 0, None, convert_s)
+                for name, (time_s, high_s, convert_s) in forecasts.items()
+            ]
 
         def build(candidate):
             name = candidate.format

@@ -14,7 +14,7 @@ from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
 from sparsecast.measuring.timing import Timing
 from sparsecast.models import DEFAULT_MODEL, MODELS
-from sparsecast.models.probing import Correction, _Left, _share
+from sparsecast.models.probing import Correction, PairedErrors, shared_error
 from sparsecast.models.store import fitted, probe_correction
 from sparsecast.models.training import TrainingSet
 
@@ -184,11 +184,12 @@ def test_a_stored_correction_is_read_and_a_damaged_one_learned_anew(own, data_fo
 
 
 def test_the_share_is_the_median_weighted_by_the_error_of_csr():
-    found = [_Left("ell", of_csr, own, 1.0) for of_csr, own in ((0.1, 0.9), (-0.5, -0.25), (1.0, 0.8))]
+    errors = ((0.1, 0.9), (-0.5, -0.25), (1.0, 0.8))
+    pairs = [PairedErrors("ell", csr_error, error, 1.0) for csr_error, error in errors]
 
     def lost(share):
-        return sum(abs(each.own - share * each.of_csr) for each in found)
+        return sum(abs(pair.error - share * pair.csr_error) for pair in pairs)
 
-    assert _share(found) == pytest.approx(0.8)
+    assert shared_error(pairs) == pytest.approx(0.8)
     assert lost(0.8) <= min(lost(share) for share in np.linspace(-1, 10, 12001))
-    assert _share([_Left("ell", 0.0, 0.3, 1.0)]) == 0.0
+    assert shared_error([PairedErrors("ell", 0.0, 0.3, 1.0)]) == 0.0

@@ -23,17 +23,12 @@ FILES = {
     "empty.mtx": b"",
     "junk.mtx": bytes(range(256)) * 40,
     "junk.npz": bytes(range(256)) * 40,
-    "junk.mat": bytes(range(256)) * 40,
-    "junk.rb": bytes(range(256)) * 40,
     "truncated.mtx.gz": gzip.compress((HEADER + "100 100 100\n" + "5 5 1.25\n" * 100).encode())[:60],
     "header.mtx": b"%%MatrixMarket tensor coordinate real general\n3 3 1\n1 1 1\n",
     "outside.mtx": (HEADER + "3 3 2\n1 1 1.0\n4 1 2.0\n").encode(),
-    "zero.mtx": (HEADER + "3 3 1\n0 1 1.0\n").encode(),
     "short.mtx": (HEADER + "3 3 5\n1 1 1.0\n").encode(),
     "huge.mtx": (HEADER + "9000000000000 9000000000000 90000000000000\n1 1 1.0\n").encode(),
     "complex.mtx": b"%%MatrixMarket matrix coordinate complex general\n2 2 1\n1 1 1.0 2.0\n",
-    "half.mtx": b"%%MatrixMarket matrix coordinate complex general\n2 2 1\n1 1 1.0\n",
-    "hermitian.mtx": b"%%MatrixMarket matrix coordinate real hermitian\n2 2 1\n1 1 1.0\n",
     "matrix.xyz": b"1 2 3",
 }
 
@@ -44,26 +39,17 @@ MATRICES = [
     ("{tmp}/empty.mtx", "empty.mtx"),
     ("{tmp}/junk.mtx", "junk.mtx"),
     ("{tmp}/junk.npz", "junk.npz"),
-    ("{tmp}/junk.mat", "junk.mat"),
-    ("{tmp}/junk.rb", "junk.rb"),
     ("{tmp}/truncated.mtx.gz", "truncated.mtx.gz"),
     ("{tmp}/header.mtx", "header.mtx.*tensor"),
     ("{tmp}/outside.mtx", "outside.mtx.*4"),
-    ("{tmp}/zero.mtx", "zero.mtx"),
     ("{tmp}/short.mtx", "short.mtx.*5"),
     ("{tmp}/huge.mtx", "huge.mtx"),
-    ("{tmp}/half.mtx", "half.mtx.*row column real imaginary"),
-    ("{tmp}/hermitian.mtx", "hermitian.mtx.*complex.*call it symmetric"),
     ("{tmp}/matrix.xyz", r"matrix.xyz.*\.mtx"),
-    ("gallery:nope", "'nope' is unknown: known are arrow, .*rmat"),
     ("gallery:poison3d", "known are arrow, .*did you mean 'poisson3d'"),
     ("gallery:poisson3d?pints=7", "known are n, points; did you mean 'points'"),
     ("{tmp}/trunkated.mtx.gz", "no such file; did you mean 'truncated.mtx.gz'"),
-    ("gallery:", "gallery.*known are"),
-    ("gallery:poisson2d?m=3", "'m'.*known are n"),
     ("gallery:poisson2d?n=abc", "n = abc.*integer"),
     ("gallery:poisson2d?n=0", "n = 0.*at least 1"),
-    ("gallery:poisson2d?n", "name=integer"),
     ("gallery:poisson2d?n=99999999", "poisson2d"),
     ("", "."),
 ]
@@ -76,77 +62,40 @@ OPTIONS = [
     (("partition", SMALL, "--ranks", "2", "--method", "mets"), "known are .*; did you mean 'metis'"),
     (("measure", SMALL, "--format", "csr"), "--format csr of one process: expected --algorithm"),
     (("measure", SMALL, "--algorithm", "2d", "--threads", "2"), "--threads 2 beside ranks: expected none"),
-    (
-        ("measure", SMALL, "--algorithm", "2d", "--device", "cuda"),
-        "--device cuda beside ranks: expected none",
-    ),
     (("calibrate", "--ranks", "--dtype", "float32"), "--dtype float32 beside ranks: expected none"),
-    (("calibrate", "--ranks", "--suites", "guo"), "--suites guo beside ranks: expected none"),
     (("evaluate", "--ranks"), "--ranks without --replay: expected both"),
     (("evaluate", "--replay", "--ranks", "--threads", "2"), "--threads 2 beside ranks: expected none"),
     (("predict", SMALL, "--threads", "0"), "threads 0: expected 1 to"),
-    (("predict", SMALL, "--threads", "1000000"), "threads 1000000: expected 1 to"),
-    (("predict", SMALL, "--threads", "two"), "--threads"),
     (("predict", SMALL, "--dtype", "int8"), "'int8' on cpu: expected one of float64, float32"),
-    (("predict", SMALL, "--dtype", ""), "dtype '' on cpu: expected one of float64, float32"),
-    (("predict", SMALL, "--device", "abacus"), "'abacus': expected cpu, cuda, or cuda:N"),
     (("predict", SMALL, "--device", ""), "device '': expected cpu, cuda, or cuda:N"),
     (("predict", SMALL, "--device", "cpu,cuda"), "'cpu,cuda': expected cpu, cuda, or cuda:N"),
-    (("plan", SMALL, "--device", ""), "device '': expected cpu, cuda, or cuda:N"),
     (("plan", SMALL, "--device", "cpu,"), "device '': expected cpu, cuda, or cuda:N"),
     (("plan", SMALL, "--device", "cpu,cpu"), "'cpu,cpu': expected one of each kind"),
-    (("plan", SMALL, "--device", "cuda,cuda:1"), "'cuda,cuda:1': expected one of each kind"),
-    (("measure", SMALL, "--device", ""), "device '': expected cpu, cuda, or cuda:N"),
-    (("predict", SMALL, "--model", "nope"), "'nope' is unknown: known are blocks, guo, hossain-linear, "),
-    (("plan", SMALL, "--model", "nope"), "'nope' is unknown: known are blocks, guo, hossain-linear, "),
     (("predict", SMALL, "--profile", "nope"), "'nope' is unknown: known are amd-mi100"),
     (("predict", SMALL, "--profile", "{tmp}/nope.parquet"), "nope.parquet does not exist"),
     (("predict", SMALL, "--profile", "{tmp}/junk.mtx"), "junk.mtx cannot be read as a profile"),
-    (("predict", SMALL, "--profile", "{tmp}"), "cannot be read as a profile .Is a directory"),
     (("predict", SMALL, "--profile", "{tmp}/other.parquet"), "is Parquet but no profile"),
     (("predict", SMALL, "--profile", "{tmp}/schema.parquet"), "schema version 999: expected"),
-    (("measure", SMALL, "--threads", "0"), "threads 0: expected 1 to"),
     (
         ("measure", SMALL, "--dtype", "complex"),
         "'complex' on cpu: expected one of.*complex128, complex64; did you mean .complex64",
     ),
-    (("measure", SMALL, "--dtype", "Complex128"), "'Complex128' on cpu: expected one of"),
-    (("predict", SMALL, "--dtype", "complex256"), "'complex256' on cpu: expected one of"),
     (("predict", "{tmp}/complex.mtx", "--dtype", "float64"), "float64.*expected complex128 or complex64"),
-    (("plan", "{tmp}/complex.mtx", "--dtype", "float32"), "float32.*expected complex128.*imaginary"),
     (("measure", "{tmp}/complex.mtx", "--dtype", "float32"), "float32.*imaginary parts"),
-    (("measure", "{tmp}/complex.mtx", "--dtype", "float64"), "float64.*expected complex128.*; name one"),
-    (("evaluate", "{tmp}/complex.mtx", "--dtype", "float64"), "float64.*expected complex128 or complex64"),
     (("plan", SMALL, "--iterations", "0"), "--iterations"),
-    (("plan", SMALL, "--iterations", "-5"), "--iterations"),
-    (("plan", SMALL, "--iterations", "many"), "--iterations"),
-    (("calibrate", "--budget", "-1"), "budget -1 s: expected at least"),
-    (("calibrate", "--budget", "0"), "budget 0 s: expected at least"),
     (("calibrate", "--budget", "nan"), "budget nan s: expected at least"),
-    (("calibrate", "--budget", "much"), "--budget"),
-    (("calibrate", "--threads", "0"), "threads 0: expected 1 to"),
     (("calibrate", "--suites", "wong"), "suite 'wong': expected gahvari, general, guo, hossain, wang"),
-    (("calibrate", "--dtype", "int8"), "'int8' on cpu: expected one of"),
-    (("calibrate", "--device", "abacus"), "'abacus': expected cpu, cuda, or cuda:N"),
     (("frobnicate",), "No such command 'frobnicate'"),
     (("predict", SMALL, "--nope"), "No such option: --nope"),
     (("predict",), "Missing argument 'MATRIX'"),
     (("evaluate", SMALL, "--models", "linear,astrology"), "model 'astrology' is unknown: known are"),
-    (("evaluate", "--replay", "--ranks", "--models", "linear"), "--models linear beside ranks: expected"),
     (("evaluate",), "neither matrices nor --replay"),
     (("evaluate", "{tmp}/folder"), "folder has no matrix files: expected some of"),
-    (("evaluate", "{tmp}/notes", SMALL), "notes has no matrix files: expected some of"),
     (("evaluate", "{tmp}/void.mtx"), "void has no entries: expected at least one; leave it out"),
     (("evaluate", SMALL, "--rows", "{tmp}/rows.csv"), r"rows.csv: expected a name that ends in .parquet"),
     (("evaluate", SMALL, "--rows", "{tmp}/nope/rows.parquet"), "rows.parquet cannot be written: expected a"),
     (("evaluate", SMALL, "--figure", "{tmp}/figure.bmp"), "figure.bmp: expected a name that ends in .png"),
     (("plan", SMALL, "--probe", "0"), "a probe of 0 s: expected seconds above 0"),
-    (("plan", SMALL, "--probe", "nan"), "a probe of nan s: expected seconds above 0"),
-    (("plan", SMALL, "--probe", "long"), "--probe"),
-    (
-        ("plan", SMALL, "--probe", "1", "--no-drift-correction"),
-        "expected one of --probe and --no-drift",
-    ),
     (("plan", SMALL, "--probe", "1", "--device", "cpu,cuda"), "a probe on cpu,cuda: expected one device"),
     (
         ("predict", "counts:rows=9&cols=9&nnz=9", "--probe"),
@@ -158,7 +107,6 @@ OPTIONS = [
         "expected one of --probe and --no-drift",
     ),
     (("predict", SMALL, SMALL), "unexpected extra argument"),
-    (("predict", SMALL, "--profile"), "--profile"),
 ]
 
 
@@ -192,9 +140,8 @@ def complains(outcome, pattern):
 @pytest.mark.parametrize(("matrix", "pattern"), MATRICES)
 def test_a_matrix_that_is_none(run, bad_files, data_folder, matrix, pattern):
     matrix = matrix.format(tmp=bad_files)
-    for command in ("structure", "measure"):
-        complains(run(command, matrix), pattern)
-        complains(run(command, matrix, "--json"), pattern)
+    complains(run("structure", matrix), pattern)
+    complains(run("measure", matrix, "--json"), pattern)
     assert not data_folder.exists(), "nothing was written"
 
 
@@ -232,13 +179,6 @@ def test_an_unknown_profile_lists_the_known_ones(run, foreign):
     complains(
         run("predict", SMALL, "--profile", "nope"),
         f"'nope' is unknown: known are amd-mi100, .*xeon-gold-6154-edr, {foreign}",
-    )
-
-
-def test_an_unknown_model_lists_the_known_ones(run, foreign):
-    complains(
-        run("predict", SMALL, "--profile", foreign, "--model", "nope"),
-        "model 'nope' .*known are blocks, guo, ",
     )
 
 
@@ -305,9 +245,7 @@ def test_a_data_folder_that_the_system_does_not_let_us_into(run, monkeypatch):
 def test_two_calibrations_at_once(run, process):
     lock = user_path(detect().name).with_suffix(".lock")
     with storage.exclusive(lock):
-        complains(
-            process("calibrate", "--budget", "10"), r"another calibration .*\(process \d+\).*wait for it"
-        )
+        complains(process("calibrate", "--budget", "10"), r"another calibration .*wait for it")
 
 
 def test_ctrl_c_in_a_real_calibration_keeps_what_was_measured(data_folder):

@@ -24,30 +24,6 @@ from sparsecast.records import Bandwidth
 SMALL = "gallery:poisson2d?n=30"
 DENSE_ROW = "gallery:arrow?n=3000&dense_rows=1"
 
-NUMBER = (int, float)
-MAYBE = (int, float, type(None))
-MATRIX = {"name": str, "rows": int, "cols": int, "nnz": int}
-WAY = {"format": str, "kernel": str, "device": str, "dtype": str, "threads": int}
-FORECAST = {**WAY, "time_s": float, "low_s": float, "high_s": float, "bytes": int, "gflops": float}
-MEASUREMENT = {**WAY, "time_s": float, "spread": float, "gflops": float, "convert_s": float, "error": float}
-BLOCK = {"first_row": int, "last_row": int, "format": str, "kernel": str}
-PLAN = {"time_s": float, "low_s": float, "high_s": float, "convert_s": float, "break_even_iterations": MAYBE}
-ROW = {
-    **{"matrix": str, "format": str, "kernel": str, "model": str},
-    **{"predicted_s": float, "measured_s": float, "error": float, "noise": float},
-}
-SCORE = {
-    **{"mean_error": float, "median_error": float, "p90_error": float},
-    **{"coverage": MAYBE, "regret": float, "top1": float, "worst_ratio": float, "unforecast": int},
-    **{"mean_width": MAYBE, "repeat_median": MAYBE, "forecast_products": float, "formats": dict},
-}
-
-
-def has(document, keys):
-    for key, kind in keys.items():
-        assert key in document
-        assert isinstance(document[key], kind), f"{key} is {document[key]!r}"
-
 
 def document_of(outcome):
     """Return the one JSON document on standard output; there is nothing beside it."""
@@ -62,9 +38,8 @@ def any_way(request, run, process):
     return run if request.param == "in this process" else process
 
 
-def test_structure(any_way):
-    document = document_of(any_way("structure", SMALL, "--json"))
-    has(document["matrix"], MATRIX)
+def test_structure(any_way, exact):
+    document = exact(any_way("structure", SMALL, "--json"), "structure")
     assert document["matrix"] == {
         "name": SMALL,
         "rows": 900,
@@ -74,16 +49,13 @@ def test_structure(any_way):
     assert set(document["structure"]) == {"rows", "cols", "nnz", *FEATURES.names()}
 
 
-def test_predict(any_way, calibrated):
-    document = document_of(any_way("predict", SMALL, "--threads", "1", "--json"))
-    has(document, {"matrix": dict, "profile": str, "model": str, "predict_s": float, "forecasts": list})
-    has(document["matrix"], MATRIX)
+def test_predict(any_way, exact, calibrated):
+    document = exact(any_way("predict", SMALL, "--threads", "1", "--json"), "predict")
     assert document["profile"] == calibrated.name
     forecast_formats = {forecast["format"] for forecast in document["forecasts"]}
     assert {"csr", "coo", "ell", "hyb"} <= forecast_formats
     assert forecast_formats == set(FORMATS.names()) - set(document["refused"])
     for forecast in document["forecasts"]:
-        has(forecast, FORECAST)
         assert forecast["energy_j"] is None
         assert forecast["threads"] == 1
         assert forecast["device"] == "cpu"
@@ -171,14 +143,9 @@ def test_one_dense_row_refuses_ell_with_its_size_while_others_are_forecast(run, 
     assert "CSR" in outcome.out
 
 
-def test_plan(any_way, foreign):
-    document = document_of(any_way("plan", DENSE_ROW, "--profile", foreign, "--json"))
-    has(document["matrix"], MATRIX)
+def test_plan(run, foreign):
+    document = document_of(run("plan", DENSE_ROW, "--profile", foreign, "--json"))
     plan = document["plan"]
-    has(plan, PLAN)
-    has(plan["baseline"], {"format": str, "time_s": float})
-    for block in plan["blocks"]:
-        has(block, BLOCK)
     rows = [row for block in plan["blocks"] for row in range(block["first_row"], block["last_row"] + 1)]
     assert rows == list(range(3000))
     assert plan["check"] is None
@@ -198,15 +165,14 @@ def test_another_type_is_forecast_from_what_was_measured_and_said(process, run, 
     assert document_of(run("plan", SMALL, "--profile", double.name, "--json"))["transferred_from"] is None
 
 
-def test_predict_and_plan_with_a_probe(any_way, calibrated):
-    outcome = any_way("predict", SMALL, "--threads", "1", "--probe", "--json")
+def test_predict_and_plan_with_a_probe(run, calibrated):
+    outcome = run("predict", SMALL, "--threads", "1", "--probe", "--json")
     found = json.loads(outcome.out)
     assert outcome.status == 0 and outcome.err == f"Note: {found['notes'][-1]}\n"
-    has(found["probe"], {"used_s": float, "csr_ratio": float, "measured": list})
     bases = {each["format"]: each["basis"] for each in found["forecasts"]}
     assert bases["csr"] == "measured" and set(bases.values()) <= {"measured", "corrected"}
     assert {name for name, basis in bases.items() if basis == "measured"} == set(found["probe"]["measured"])
-    outcome = any_way("plan", SMALL, "--threads", "1", "--probe", "0.01", "--json")
+    outcome = run("plan", SMALL, "--threads", "1", "--probe", "0.01", "--json")
     plan = json.loads(outcome.out)["plan"]
     assert outcome.status == 0 and "csr" in plan["probe"]["measured"] and plan["time_s"] > 0
 
@@ -232,21 +198,17 @@ def test_plan_as_printed(run, foreign):
     assert "no conversion counted" in run(*asked).out
 
 
-def test_plan_and_check(run, calibrated):
-    document = document_of(run("plan", SMALL, "--threads", "1", "--check", "--json"))
-    check = dict.fromkeys(("time_s", "baseline_s", "scipy_s", "noise", "convert_s", "error", "gain"), float)
-    has(document["plan"]["check"], check)
+def test_plan_and_check(run, exact, calibrated):
+    document = exact(run("plan", SMALL, "--threads", "1", "--check", "--json"), "plan")
     assert document["plan"]["check"]["error"] <= 1e-14
 
 
-def test_measure_beside_the_forecast(any_way, calibrated):
-    document = document_of(any_way("measure", SMALL, "--threads", "1", "--json"))
-    has(document["matrix"], MATRIX)
+def test_measure_beside_the_forecast(run, exact, calibrated):
+    document = exact(run("measure", SMALL, "--threads", "1", "--json"), "measure")
     measured = {m["format"] for m in document["measurements"]}
     assert {"csr", "coo", "ell", "hyb"} <= measured
     assert measured == set(FORMATS.names()) - set(document["refused"])
     for measurement in document["measurements"]:
-        has(measurement, MEASUREMENT)
         assert measurement["energy_j"] is None
         assert measurement["error"] <= 1e-14
         assert measurement["forecast_s"] > 0
@@ -257,17 +219,12 @@ def test_measure_on_a_machine_that_was_not_met(run):
     assert {m["forecast_s"] for m in document["measurements"]} == {None}
 
 
-def test_evaluate(run, calibrated, served_models):
+def test_evaluate(run, exact, calibrated, served_models):
     second = "gallery:banded?n=500"
-    document = document_of(run("evaluate", SMALL, second, "--threads", "1", "--json"))
-    has(document, {"profile": str, "rows": list, "models": dict})
+    document = exact(run("evaluate", SMALL, second, "--threads", "1", "--json"), "evaluate")
     assert {row["matrix"] for row in document["rows"]} == {SMALL, second}
-    for row in document["rows"]:
-        has(row, ROW)
     assert set(document["models"]) == {*served_models, "hossain-svr"}
     assert {row["model"] for row in document["rows"]} == set(document["models"])
-    for score in document["models"].values():
-        has(score, SCORE)
 
 
 def test_evaluate_leaves_rows_and_a_figure_and_goes_on_in_another_process(run, process, calibrated, tmp_path):
@@ -301,9 +258,8 @@ def test_an_evaluation_stopped_from_the_keyboard_shows_what_was_done(run, calibr
     assert "stopped from the keyboard: what was measured until then is kept" in outcome.err
 
 
-def test_machines(any_way, calibrated, foreign):
-    document = document_of(any_way("machines", "--json"))
-    has(document["machine"], {"name": str, "processor": str, "threads": int, "caches": list})
+def test_machines(run, calibrated, foreign):
+    document = document_of(run("machines", "--json"))
     assert document["machine"]["name"] == calibrated.name
     assert set(document["profiles"]) == {
         *(calibrated.name, foreign, *(path.stem for path in _SHIPPED.glob("*.parquet"))),
@@ -338,14 +294,9 @@ def test_gallery(run):
     "arguments",
     [
         ("structure", SMALL),
-        ("partition", SMALL, "--ranks", "4"),
-        ("predict", SMALL, "--threads", "1"),
-        ("plan", SMALL, "--threads", "1"),
         ("plan", SMALL, "--threads", "1", "--check"),
-        ("measure", SMALL, "--threads", "1"),
         ("evaluate", SMALL, "--threads", "1"),
         ("machines",),
-        ("gallery",),
     ],
     ids=lambda arguments: " ".join(arguments),
 )
@@ -414,21 +365,18 @@ def gpu_path(gpu_profile, tmp_path):
     return gpu_profile.save(tmp_path / "gpu.parquet")
 
 
-def test_a_gpus_profile_answers_without_a_gpu(any_way, gpu_path, gpu_profile):
-    document = document_of(any_way("predict", SMALL, "--profile", gpu_path, "--json"))
+def test_a_gpus_profile_answers_without_a_gpu(run, gpu_path, gpu_profile):
+    document = document_of(run("predict", SMALL, "--profile", gpu_path, "--json"))
     assert document["profile"] == gpu_profile.name
     assert {forecast["device"] for forecast in document["forecasts"]} == {"cuda"}
     assert "csr" in {forecast["format"] for forecast in document["forecasts"]}
 
 
-def test_the_processor_and_a_gpu_are_compared(run, calibrated, gpu_path, gpu_profile):
+def test_the_processor_and_a_gpu_are_compared(run, exact, calibrated, gpu_path, gpu_profile):
     asked = ("plan", SMALL, "--device", "cpu,cuda", "--profile", gpu_path, "--threads", "1")
-    document = document_of(run(*asked, "--json"))
-    has(document["plan"], PLAN)
-    has(document, {"break_even_iterations": int})
+    document = exact(run(*asked, "--json"), "plan --device DEVICE,DEVICE")
     assert [item["profile"] for item in document["devices"]] == [calibrated.name, gpu_profile.name]
     for item in document["devices"]:
-        has(item, {"device": str, "time_s": float, "convert_s": float, "transfer_s": float, "total_s": float})
         assert item["travelling_s"] >= item["total_s"]
     assert document["plan"]["time_s"] == document["devices"][0]["time_s"], "the first is the plan"
     shown = run(*asked)

@@ -2,45 +2,22 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
-import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
-
-#: Of mpi4py's library: beside the Python that runs, or else on the path.
-MPIRUN = shutil.which("mpirun", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
-
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("mpi4py") is None or MPIRUN is None,
-    reason="mpi4py or mpirun is missing: make test-mpi installs both",
-)
 
 MESH = "gallery:poisson2d?n=30"
 CODE = "from sparsecast.cli.main import main; main()"
 
 
-def run(ranks, *arguments):
+@pytest.fixture
+def run(mpirun):
     """Run a command on ranks; 0 is without mpirun."""
-    start = [MPIRUN, "-n", str(ranks)] if ranks else []
-    environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    environment |= {"PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
-    environment |= {"OMPI_MCA_rmaps_base_oversubscribe": "1"}
-    return subprocess.run(
-        [*start, sys.executable, "-W", "error", "-c", CODE, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env=environment,
-        check=False,
-    )
+    return lambda ranks, *arguments: mpirun(ranks, "-c", CODE, *arguments)
 
 
-def test_ranks_are_calibrated_and_products_measured_scored_and_forecast(data_folder):
+def test_ranks_are_calibrated_and_products_measured_scored_and_forecast(run, data_folder):
     done = run(2, "calibrate", "--ranks", "--budget", "2", "--json")
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
@@ -58,7 +35,7 @@ def test_ranks_are_calibrated_and_products_measured_scored_and_forecast(data_fol
     assert len(kept) == 12
 
 
-def test_one_rank_needs_no_mpirun(data_folder):
+def test_one_rank_needs_no_mpirun(run, data_folder):
     done = run(0, "measure", MESH, "--algorithm", "local-1d", "--no-keep", "--json")
     assert done.returncode == 0, done.stderr
     (found,) = json.loads(done.stdout)["measurements"]
@@ -66,7 +43,7 @@ def test_one_rank_needs_no_mpirun(data_folder):
     assert not list(data_folder.glob("measurements/*.jsonl"))
 
 
-def test_what_is_wrong_is_said_once(data_folder):
+def test_what_is_wrong_is_said_once(run, data_folder):
     done = run(3, "measure", MESH, "--algorithm", "2d")
     assert done.returncode == 2
     assert done.stdout == ""
@@ -74,7 +51,7 @@ def test_what_is_wrong_is_said_once(data_folder):
     assert "Traceback" not in done.stderr
 
 
-def test_four_ranks_are_right_and_marked(data_folder):
+def test_four_ranks_are_right_and_marked(run, data_folder):
     done = run(4, "measure", MESH, "--algorithm", "2d,local-1d", "--no-keep", "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)["measurements"]

@@ -25,12 +25,12 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.machine import PROCESSOR, Machine, detect
 from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.command_meter import CommandMeter as CommandMeter
+from sparsecast.measuring.condition_monitor import ConditionMonitor
 from sparsecast.measuring.energy import Meter, idle_power_w
 from sparsecast.measuring.frequency import Frequencies
-from sparsecast.measuring.surroundings import Surroundings
 from sparsecast.measuring.timing import DEFAULT_EFFORT, Effort
 from sparsecast.operators.block_operator import BlockOperator, RowProduct, Transposed
-from sparsecast.planning.adapting import LOADER, Adapting, AdaptingOperator, Option, Ways
+from sparsecast.planning.adapting import LOADER, Adapting, AdaptingOperator, Ways
 from sparsecast.records import Candidate, Forecast, Record
 from sparsecast.results.plan import Plan, PlanCheck
 from sparsecast.results.prediction import Prediction
@@ -297,13 +297,13 @@ def measure_here(
     threads = max((candidate.threads for candidate in candidates), default=1)
     if meter is None and reads_energy:
         meter = computing.meter()
-    surroundings = Surroundings(computing.references(machine, threads))
+    monitor = ConditionMonitor(computing.references(machine, threads))
     records = measure_candidates(
         problem,
         USER_SUITE,
         candidates,
         DEFAULT_EFFORT,
-        Instruments(computing, meter, surroundings, None if meter is None else idle_power_w(meter)),
+        Instruments(computing, meter, monitor, None if meter is None else idle_power_w(meter)),
         on_sample,
         leave_out,
     )
@@ -342,27 +342,18 @@ def measuring_steps(candidates: Sequence[Candidate]) -> int:
 
 def _adapting_block(session: Session, problem: Problem) -> Adapting:
     """Return all rows of a matrix, done in CSR at first, with forecasts of what may be tried."""
-    target, model = session.target, session.model
-    A, found = prepared(problem.matrix, target.dtype, target.index_bits), session.structure(problem)
-    blocks, conversion = RowBlocks.of(found), model.conversion_
-    estimates = session.estimates(found)
-    convert_s = {
-        estimate.candidate: float(conversion.seconds(estimate.candidate, blocks)[0])
-        for estimate in estimates
-        if estimate.candidate.format in conversion.costs
-    }
+    target = session.target
+    A, structure = prepared(problem.matrix, target.dtype, target.index_bits), session.structure(problem)
+    forecasts, _ = session.forecasts(structure)
 
-    def options(csr_s: float) -> Sequence[Option]:
-        corrected = session.correction.estimates(estimates, csr_s)
-        return [
-            Option(estimate.candidate, estimate.value, estimate.high, convert_s[estimate.candidate])
-            for estimate in sorted(corrected, key=lambda estimate: estimate.value)
-            if estimate.candidate in convert_s
-        ]
+    def options(csr_s: float) -> Sequence[Forecast]:
+        corrected = session.correction.forecasts(forecasts, csr_s)
+        return [forecast for forecast in corrected if forecast.convert_s is not None]
 
     def build(candidate: Candidate) -> Bound:
         LOADER.load(DEVICES.get(target.device), candidate)
         return bind(A, candidate)
 
-    csr = target.candidate("csr", blocks, session.profile.machine, model.kernels("csr"))
+    kernels = session.model.kernels("csr")
+    csr = target.candidate("csr", RowBlocks.of(structure), session.profile.machine, kernels)
     return Adapting(Ways(csr, options, build, LOADER), A.shape[0])

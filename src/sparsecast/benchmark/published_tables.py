@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -18,22 +17,23 @@ TEXTS = (
     *("matrix_name", "implementation", "device"),
 )
 
-#: Characters of a header that are looked at.
-_LONGEST_HEADER = 1 << 16
-
 
 def header_of(path: Path) -> list[str]:
-    """Return the names of the columns of a table, plain or gzip; none where there is no text."""
-    opened = gzip.open if path.suffix.lower() == ".gz" else open
+    """Return the names of the columns of a table, plain or gzip; none where there is no table."""
+    import pyarrow.csv
+
     try:
-        with opened(path, "rt", encoding="utf-8") as stream:
-            return str(stream.readline(_LONGEST_HEADER)).strip().split(_delimiter(path))
-    except (OSError, UnicodeDecodeError, EOFError):
+        with pyarrow.csv.open_csv(path, parse_options=_parsing(path)) as reader:
+            return list(reader.schema.names)
+    except (OSError, pyarrow.ArrowException):
         return []  # whoever reads the lines says why
 
 
-def _delimiter(path: Path) -> str:
-    return "\t" if ".tsv" in [suffix.lower() for suffix in path.suffixes] else ","
+def _parsing(path: Path) -> Any:
+    import pyarrow.csv
+
+    is_tabbed = ".tsv" in [suffix.lower() for suffix in path.suffixes]
+    return pyarrow.csv.ParseOptions(delimiter="\t" if is_tabbed else ",")
 
 
 def table_lines(path: Path, required: Sequence[str], optional: Sequence[str]) -> Iterator[Line]:
@@ -48,9 +48,8 @@ def table_lines(path: Path, required: Sequence[str], optional: Sequence[str]) ->
 
     types = {name: "string" if name in TEXTS else "float64" for name in (*required, *optional)}
     options = pyarrow.csv.ConvertOptions(column_types=types, null_values=[""], strings_can_be_null=True)
-    parse = pyarrow.csv.ParseOptions(delimiter=_delimiter(path))
     try:
-        table = pyarrow.csv.read_csv(path, convert_options=options, parse_options=parse)
+        table = pyarrow.csv.read_csv(path, convert_options=options, parse_options=_parsing(path))
     except (OSError, pyarrow.ArrowException) as error:
         why = " ".join(str(error).split())
         raise ProfileError(

@@ -84,9 +84,9 @@ class RankCalibration:
 
         What a run that was killed left in its journal is taken over, on as many ranks and nodes.
         """
-        self._start_s = time.perf_counter()
         every = wanted(self.nodes, self.machine)
         compile_alone(self.comm)
+        self._start_s = time.perf_counter()  # as in a calibration of one process, after compiling
         with ExitStack() as stack:
             append = in_step(
                 self.comm, lambda: None if self.comm.rank else stack.enter_context(self._journal())

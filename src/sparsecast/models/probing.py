@@ -28,7 +28,7 @@ from sparsecast.models.intervals import (
 )
 from sparsecast.models.model import Model
 from sparsecast.models.training import TrainingSet
-from sparsecast.records import Candidate, Estimate, Record
+from sparsecast.records import Candidate, Forecast, Record
 
 #: The format that a probe measures first: nothing has to be converted for it.
 PROBED = "csr"
@@ -37,16 +37,16 @@ PROBED = "csr"
 _ALL = "all formats"
 
 
-class _Left(NamedTuple):
+class PairedErrors(NamedTuple):
     """The errors log(measured / forecast) of CSR and of another format, on a matrix that was left out.
 
-    `half` is half the width of the model's interval, of logarithms of time; None where it has none.
+    `half_width` is that of the model's interval, of logarithms of time; None where it has none.
     """
 
     format: str
-    of_csr: float
-    own: float
-    half: float | None
+    csr_error: float
+    error: float
+    half_width: float | None
 
 
 @dataclass(frozen=True)
@@ -76,19 +76,24 @@ class Correction:
         ProfileError
             If fewer than LEAST_RANKED Records are of a matrix whose CSR was measured with them.
         """
-        found = _left_out(model, training)
-        if len(found) < LEAST_RANKED:
+        pairs = _left_out(model, training)
+        if len(pairs) < LEAST_RANKED:
             raise ProfileError(
-                f"the profile has {len(found)} records beside those of CSR that the {model.name} model can "
+                f"the profile has {len(pairs)} records beside those of CSR that the {model.name} model can "
                 f"be tried on: expected {LEAST_RANKED}, from which a probe corrects forecasts; calibrate "
                 f"with a larger budget, or leave --probe out"
             )
-        names = {name: [each for each in found if each.format == name] for name in {f.format for f in found}}
-        enough = {name: own for name, own in sorted(names.items()) if len(own) >= LEAST_RANKED}
-        of_names = {_ALL: found, **enough}
-        shares = {name: _share(own) for name, own in of_names.items()}
-        widths = {name: _width(own, shares[name]) for name, own in of_names.items()}
-        return cls(shares, {name: ends for name, ends in widths.items() if ends is not None})
+        pairs_of: dict[str, list[PairedErrors]] = {}
+        for pair in sorted(pairs, key=lambda pair: pair.format):
+            pairs_of.setdefault(pair.format, []).append(pair)
+        enough = {name: of_name for name, of_name in pairs_of.items() if len(of_name) >= LEAST_RANKED}
+        shares, widths = {}, {}
+        for name, of_name in {_ALL: pairs, **enough}.items():
+            shares[name] = shared_error(of_name)
+            ends = _width(of_name, shares[name])
+            if ends is not None:
+                widths[name] = ends
+        return cls(shares, widths)
 
     def share(self, format_name: str) -> float:
         """Return how much of the error of CSR a format shares."""
@@ -98,19 +103,22 @@ class Correction:
         """Return what is left of a format's error, as in `widths`; None where no interval is known."""
         return self.widths.get(format_name if format_name in self.shares else _ALL)
 
-    def estimates(self, found: Sequence[Estimate], csr_s: float) -> list[Estimate]:
-        """Return estimates of a matrix without that of CSR, corrected by its measured time.
+    def forecasts(self, forecasts: Sequence[Forecast], csr_s: float) -> list[Forecast]:
+        """Return forecasts of a matrix without that of CSR, corrected by its measured time.
 
         None are returned where CSR is not among them.
         """
-        own = next((each for each in found if each.candidate.format == PROBED), None)
-        others = [each for each in found if each.candidate.format != PROBED]
-        return [] if own is None else [self._corrected(each, csr_s / own.value) for each in others]
+        csr = next((forecast for forecast in forecasts if forecast.candidate.format == PROBED), None)
+        if csr is None:
+            return []
+        others = (forecast for forecast in forecasts if forecast.candidate.format != PROBED)
+        return [self._corrected(forecast, csr_s / csr.time_s) for forecast in others]
 
-    def _corrected(self, found: Estimate, csr_factor: float) -> Estimate:
-        value = found.value * csr_factor ** self.share(found.candidate.format)
-        low, high = self.interval(found.candidate, value, half_width(found.low, found.high))
-        return replace(found, value=value, low=low, high=high)
+    def _corrected(self, forecast: Forecast, csr_factor: float) -> Forecast:
+        time_s = forecast.time_s * csr_factor ** self.share(forecast.candidate.format)
+        half = half_width(forecast.low_s, forecast.high_s)
+        low_s, high_s = self.interval(forecast.candidate, time_s, half)
+        return replace(forecast, time_s=time_s, low_s=low_s, high_s=high_s, basis="corrected")
 
     def interval(self, candidate: Candidate, value: float, half: float | None) -> Interval:
         """Return the ends of a corrected forecast, for half the width of the model's own interval."""
@@ -192,54 +200,58 @@ class ProbedForecaster(AdjustedForecaster):
         return "measured" if record is not None and record.candidate == candidate else "corrected"
 
 
-def _left_out(model: Model, training: TrainingSet) -> list[_Left]:
+def _left_out(model: Model, training: TrainingSet) -> list[PairedErrors]:
     """Return the errors on matrices with CSR and other formats, each by a fit without its group."""
     used = model.used(training).having(model.groups)
-    errors = []
+    pairs = []
     for rest, left_out in used.parts_left_out(INTERVAL_FOLDS):
         other = type(model)(**model.settings())
         try:
             other.fit(rest)
         except ProfileError:
             continue  # the other parts may suffice without theirs
-        errors += _errors(other, left_out)
-    return errors
+        pairs += _paired_errors(other, left_out)
+    return pairs
 
 
-def _errors(model: Model, left: TrainingSet) -> list[_Left]:
-    together: dict[tuple[str, str], list[Record]] = {}
-    for record in left.records:
-        together.setdefault((record.matrix, record.suite), []).append(record)
-    found = []
-    for records in together.values():
-        measured = {record.candidate: record.time_s for record in records}
-        estimates = model.estimates(left.structure(records[0]), measured)
-        errors = {each.candidate: math.log(measured[each.candidate] / each.value) for each in estimates}
-        of_csr = next((errors[each] for each in errors if each.format == PROBED), None)
-        if of_csr is not None:
-            found += [
-                _Left(name, of_csr, errors[each.candidate], half_width(each.low, each.high))
-                for each in estimates
-                if (name := each.candidate.format) != PROBED
+def _paired_errors(model: Model, left_out: TrainingSet) -> list[PairedErrors]:
+    records_of: dict[tuple[str, str], list[Record]] = {}
+    for record in left_out.records:
+        records_of.setdefault((record.matrix, record.suite), []).append(record)
+    pairs = []
+    for records in records_of.values():
+        measured_s = {record.candidate: record.time_s for record in records}
+        estimates = model.estimates(left_out.structure(records[0]), measured_s)
+        errors = {e.candidate: math.log(measured_s[e.candidate] / e.value) for e in estimates}
+        csr_error = next((errors[candidate] for candidate in errors if candidate.format == PROBED), None)
+        if csr_error is not None:
+            pairs += [
+                PairedErrors(e.candidate.format, csr_error, errors[e.candidate], half_width(e.low, e.high))
+                for e in estimates
+                if e.candidate.format != PROBED
             ]
-    return found
+    return pairs
 
 
-def _share(found: Sequence[_Left]) -> float:
-    """Return the share s for which the sum of abs(own - s of_csr) is least: a weighted median of ratios."""
-    pairs = np.array([(each.own / each.of_csr, abs(each.of_csr)) for each in found if each.of_csr != 0])
-    if not len(pairs):
+def shared_error(pairs: Sequence[PairedErrors]) -> float:
+    """Return the share s with the least sum of abs(error - s csr_error): a weighted median of ratios."""
+    weighted = [(pair.error / pair.csr_error, abs(pair.csr_error)) for pair in pairs if pair.csr_error != 0]
+    if not weighted:
         return 0.0
-    ratios, weights = pairs[np.argsort(pairs[:, 0])].T
+    ratios, weights = np.array(sorted(weighted, key=lambda pair: pair[0])).T
     return float(ratios[np.searchsorted(np.cumsum(weights), weights.sum() / 2)])
 
 
-def _width(found: Sequence[_Left], share: float) -> tuple[float, float] | None:
+def _width(pairs: Sequence[PairedErrors], share: float) -> tuple[float, float] | None:
     """Return the ends of what a share leaves of the errors, in half widths of the model's intervals."""
-    left = [(each.own - share * each.of_csr) / each.half for each in found if each.half is not None]
-    if len(left) < LEAST_RANKED:
+    rest = [
+        (pair.error - share * pair.csr_error) / pair.half_width
+        for pair in pairs
+        if pair.half_width is not None
+    ]
+    if len(rest) < LEAST_RANKED:
         return None
-    low, high = prediction_interval(np.exp(np.clip(left, -_MOST, _MOST)).tolist())
+    low, high = prediction_interval(np.exp(np.clip(rest, -_MOST, _MOST)).tolist())
     return math.log(low), math.log(high)
 
 

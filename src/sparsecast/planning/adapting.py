@@ -21,7 +21,7 @@ from sparsecast.devices.device import Device
 from sparsecast.errors import InputError
 from sparsecast.measuring.timing import low
 from sparsecast.operators.block_operator import BlockOperator, Product
-from sparsecast.records import Candidate
+from sparsecast.records import Candidate, Forecast
 
 #: Products over which at most LOST_SHARE of the time of plain CSR may be lost.
 HORIZON, LOST_SHARE = 1000, 0.025
@@ -50,21 +50,8 @@ _FIRST = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
-    """A Candidate that may be tried, with the forecasts of its product and of its conversion.
-
-    `high_s` is the slow end of the interval of the product; None where it is not known.
-    """
-
-    candidate: Candidate
-    time_s: float
-    high_s: float | None
-    convert_s: float
-
-
-@dataclass(frozen=True, slots=True)
 class Trial:
-    """What became of an Option.
+    """What became of a Candidate that was tried.
 
     Attributes
     ----------
@@ -89,20 +76,21 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """How an Adapting finds Options, and builds them.
+    """How an Adapting finds Candidates to try, and builds them.
 
     Attributes
     ----------
     csr : Candidate
     options : callable
-        Returns, for the measured seconds of a product of CSR, all Options, fastest first.
+        Returns, for the measured seconds of a product of CSR, forecasts of all that may be tried, each with
+        the time of its conversion.
     build : callable
         Returns the bound Candidate.
     loader : Loader
     """
 
     csr: Candidate
-    options: Callable[[float], Sequence[Option]]
+    options: Callable[[float], Sequence[Forecast]]
     build: Callable[[Candidate], Bound]
     loader: Loader
 
@@ -175,27 +163,27 @@ class Adapting:
             self._one_thread.release()
 
     def _scheduled(self) -> _Schedule:
-        """Measure CSR, and try the best Options, each once it is paid."""
+        """Measure CSR, and try what is forecast to be best, each once it is paid."""
         yield self._kept
         self._csr_s = low((yield from self._times(self._kept, _FIRST)))
-        others = [each for each in self._ways.options(self._csr_s) if each.candidate != self._ways.csr]
+        options = [f for f in self._ways.options(self._csr_s) if f.candidate != self._ways.csr]
         best_s = self._csr_s if self._csr_s > SHORT_S else 0.0
         for _ in range(_TRIED):
-            waits = {each: self._wait(each, best_s) for each in others if each.time_s < best_s}
+            waits = {option: self._wait(option, best_s) for option in options if option.time_s < best_s}
             if not waits:
                 return
-            option = min(waits, key=lambda each: self._total_s(each, waits[each], best_s))
+            option = min(waits, key=lambda option: self._total_s(option, waits[option], best_s))
             if waits[option] > MOST_PRODUCTS:
                 return
             if waits[option] > self._done:
                 self._idle = waits[option] - self._done
                 self._done += self._idle
                 yield self._kept
-            others.remove(option)
+            options.remove(option)
             best_s = yield from self._trial(option, best_s)
 
-    def _wait(self, option: Option, best_s: float) -> int:
-        """Return the number of products after which an Option may be tried.
+    def _wait(self, option: Forecast, best_s: float) -> int:
+        """Return the number of products after which a Candidate may be tried.
 
         They would have saved what it costs, if it is as forecast. And not too much is lost if it is at the
         slow end of its interval and built in fresh memory.
@@ -208,13 +196,13 @@ class Adapting:
             products = max(products, lost_s / LOST_SHARE / self._csr_s)
         return int(min(products, MOST_PRODUCTS + 1))
 
-    def _total_s(self, option: Option, wait: int, best_s: float) -> float:
-        """Return the forecast seconds of HORIZON products, if an Option is taken after so many."""
+    def _total_s(self, option: Forecast, wait: int, best_s: float) -> float:
+        """Return the forecast seconds of HORIZON products, if a Candidate is taken after so many."""
         before = min(max(wait, self._done), HORIZON)
         return before * best_s + self._cost_s(option) + (HORIZON - before) * option.time_s
 
-    def _cost_s(self, option: Option) -> float:
-        return option.convert_s + self._ways.loader.forecast_s(option.candidate)
+    def _cost_s(self, option: Forecast) -> float:
+        return (option.convert_s or 0.0) + self._ways.loader.forecast_s(option.candidate)
 
     def _times(self, product: Product, count: int) -> Generator[Product, float, list[float]]:
         taken = []
@@ -222,8 +210,8 @@ class Adapting:
             taken.append((yield product))
         return taken
 
-    def _trial(self, option: Option, best_s: float) -> Generator[Product, float, float]:
-        """Build an Option and compare it in turn with what is in use; return the time of the better one."""
+    def _trial(self, option: Forecast, best_s: float) -> Generator[Product, float, float]:
+        """Build a Candidate and compare it in turn with what is in use; return the time of the better one."""
         start = perf_counter()
         try:
             built = self._ways.build(option.candidate).product
@@ -239,8 +227,7 @@ class Adapting:
             if low(new) > _HOPELESS * low(old):
                 break
         is_kept = low(new) < low(old)
-        found = Trial(option.candidate, option.time_s, convert_s, low(new), low(old), is_kept)
-        self.tried += (found,)
+        self.tried += (Trial(option.candidate, option.time_s, convert_s, low(new), low(old), is_kept),)
         if is_kept:
             self._kept, self.kept = built, option.candidate
             self._lost_s += convert_s - (low(old) - low(new)) * max(0, HORIZON - self._done)
@@ -266,15 +253,13 @@ class AdaptingOperator(BlockOperator):
 
     def describe(self) -> str:
         """Return in words what was tried, and what is kept."""
-        said = [_sentence(each) for each in self.tried]
-        if not said:
-            said = ["Nothing was tried so far."]
-        return " ".join((*said, f"Products are done in {self.kept.format.upper()}."))
+        trials = [_sentence(trial) for trial in self.tried] or ["Nothing was tried so far."]
+        return " ".join((*trials, f"Products are done in {self.kept.format.upper()}."))
 
     @property
     def _adapting(self) -> Adapting:
-        found: Adapting = self.blocks[0]
-        return found
+        block: Adapting = self.blocks[0]
+        return block
 
 
 def _sentence(trial: Trial) -> str:

@@ -77,7 +77,9 @@ def run_times(
     starts: NDArray[np.int64],
     sweeps: int,
 ) -> Floats:
-    """Return the seconds of runs of rows within a product with one thread, of every sweep.
+    """Return the seconds of runs of rows within a product with one thread, shape (sweeps, runs).
+
+    What a reading of the clock takes is not subtracted. One more product before the others is not timed.
 
     Parameters
     ----------
@@ -89,17 +91,7 @@ def run_times(
     starts : int64 array of shape (runs + 1,)
         First row of each run, and the number of rows.
     sweeps : int
-        Products; one more before them is not timed.
-
-    Returns
-    -------
-    float64 array of shape (sweeps, runs)
-        What a reading of the clock takes is not subtracted.
-
-    Raises
-    ------
-    DeviceError
-        Where compiled loops have no clock to read.
+        Products.
     """
     require_clock()
     indptr, indices = unsigned(arrays[0]), unsigned(arrays[1])
@@ -154,11 +146,6 @@ def hot_times(
         First entry of each block.
     entries, repeats, trials : int
         Entries of a block, its repetitions between two readings of the clock, and readings.
-
-    Raises
-    ------
-    DeviceError
-        Where compiled loops have no clock to read.
     """
     require_clock()
     y = np.zeros(int(rows.max(initial=0)) + 1, dtype=data.dtype)

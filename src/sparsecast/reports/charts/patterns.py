@@ -197,10 +197,10 @@ def pattern(shown: Pattern, blocks: Sequence[PlannedBlock] = (), colours: Sequen
     return Chart("pattern", f"{caption}.", {**spec, "view": {"stroke": GREY}})
 
 
-def partitions(A: csr_array[Any], made: Sequence[Partition]) -> Chart:
+def partitions(A: csr_array[Any], several: Sequence[Partition]) -> Chart:
     """Return the renumbered entries by rank, a panel for each partition."""
     charts = []
-    for partition in made:
+    for partition in several:
         chart = pattern(pattern_of(A, partition), colours=(*_PARTS, _REMOTE))
         charts.append(replace(chart, caption=f"{partition.method}, {partition.ranks:,} ranks"))
     caption = (

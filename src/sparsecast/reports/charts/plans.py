@@ -35,18 +35,18 @@ Row = dict[str, Any]
 
 
 def plan(
-    A: csr_array[Any], found: Plan, check: PlanCheck | None = None, placements: Placements | None = None
+    A: csr_array[Any], chosen: Plan, check: PlanCheck | None = None, placements: Placements | None = None
 ) -> Chart:
     """Return the row blocks of a plan over the matrix, and the time of all products over their number."""
-    return beside("plan", [pattern(pattern_of(A), found.blocks)], [totals(found, check, placements)])
+    return beside("plan", [pattern(pattern_of(A), chosen.blocks)], [totals(chosen, check, placements)])
 
 
-def totals(found: Plan, check: PlanCheck | None, placements: Placements | None) -> Chart:
+def totals(chosen: Plan, check: PlanCheck | None, placements: Placements | None) -> Chart:
     """Return conversion and products over their number, the break-even, and what was measured."""
-    rows = _lines(found, check, placements)
-    even = found.break_even_iterations if placements is None else placements.break_even_iterations
+    rows = _lines(chosen, check, placements)
+    even = chosen.break_even_iterations if placements is None else placements.break_even_iterations
     even = even if even and even > 1 else None
-    most = 10 * max(found.iterations, even or 1)
+    most = 10 * max(chosen.iterations, even or 1)
     products = np.unique(np.geomspace(1, most, _POINTS).round())
     points = [
         {"way": row["way"], "products": int(n), "time_s": row["start_s"] + float(n) * row["product_s"]}
@@ -87,7 +87,7 @@ def totals(found: Plan, check: PlanCheck | None, placements: Placements | None) 
             },
         },
     ]
-    caption = f"Marks and intervals are of {found.iterations:,} products."
+    caption = f"Marks and intervals are of {chosen.iterations:,} products."
     if check is not None:
         caption += " Hollow: measured."
     if even is not None:
@@ -98,7 +98,7 @@ def totals(found: Plan, check: PlanCheck | None, placements: Placements | None) 
     return Chart("totals", caption, spec)
 
 
-def _lines(found: Plan, check: PlanCheck | None, placements: Placements | None) -> list[Row]:
+def _lines(chosen: Plan, check: PlanCheck | None, placements: Placements | None) -> list[Row]:
     """Return what each way takes before the first product and for each; plain CSR last, if it is another."""
     if placements is not None:
         rows = []
@@ -108,36 +108,36 @@ def _lines(found: Plan, check: PlanCheck | None, placements: Placements | None) 
                 _row(f"plan on {placement.plan.device}", placement.plan, placement.before_s, measured)
             )
         return rows
-    names = dict.fromkeys(block.candidate.format.upper() for block in found.blocks)
-    rows = [_row(f"the plan: {' + '.join(names)}", found, found.convert_s, check)]
-    baseline = found.baseline
-    if [block.candidate for block in found.blocks] != [baseline.candidate]:
-        plain_s = baseline.convert_s + found.iterations * baseline.time_s
+    names = dict.fromkeys(block.candidate.format.upper() for block in chosen.blocks)
+    rows = [_row(f"the plan: {' + '.join(names)}", chosen, chosen.convert_s, check)]
+    baseline = chosen.baseline
+    if [block.candidate for block in chosen.blocks] != [baseline.candidate]:
+        plain_s = baseline.convert_s + chosen.iterations * baseline.time_s
         is_measured = check is not None and not baseline.convert_s
         rows.append(
             {
                 "way": "plain CSR",
-                "products": found.iterations,
+                "products": chosen.iterations,
                 "start_s": baseline.convert_s,
                 "product_s": baseline.time_s,
                 "time_s": plain_s,
                 "low_s": None,
                 "high_s": None,
-                "measured_s": found.iterations * check.baseline_s if check and is_measured else None,
+                "measured_s": chosen.iterations * check.baseline_s if check and is_measured else None,
             }
         )
     return rows
 
 
-def _row(way: str, found: Plan, start_s: float, check: PlanCheck | None) -> Row:
-    count = found.iterations
-    low_s, high_s = (None if end is None else start_s + count * end for end in (found.low_s, found.high_s))
+def _row(way: str, chosen: Plan, start_s: float, check: PlanCheck | None) -> Row:
+    count = chosen.iterations
+    low_s, high_s = (None if end is None else start_s + count * end for end in (chosen.low_s, chosen.high_s))
     return {
         "way": way,
         "products": count,
         "start_s": start_s,
-        "product_s": found.time_s,
-        "time_s": start_s + count * found.time_s,
+        "product_s": chosen.time_s,
+        "time_s": start_s + count * chosen.time_s,
         "low_s": low_s,
         "high_s": high_s,
         "measured_s": None if check is None else check.convert_s + count * check.time_s,
@@ -146,8 +146,8 @@ def _row(way: str, found: Plan, start_s: float, check: PlanCheck | None) -> Row:
 
 def break_even(forecasts: Iterable[Forecast]) -> Chart:
     """Return the time of a number of products, conversion included, relative to that of CSR."""
-    known = [forecast for forecast in forecasts if forecast.convert_s is not None]
-    csr = next((forecast for forecast in known if forecast.candidate.format == "csr"), None)
+    convertible = [forecast for forecast in forecasts if forecast.convert_s is not None]
+    csr = next((forecast for forecast in convertible if forecast.candidate.format == "csr"), None)
     products = [int(n) for n in np.geomspace(1, _MOST, _POINTS).round()]
     rows: list[Row] = [
         {
@@ -155,7 +155,7 @@ def break_even(forecasts: Iterable[Forecast]) -> Chart:
             "products": n,
             "ratio": _total_s(forecast, n) / _total_s(csr, n),
         }
-        for forecast in known
+        for forecast in convertible
         for n in products
         if csr is not None
     ]

@@ -135,8 +135,8 @@ def errors(name: str, caption: str, scores: Mapping[str, ErrorScore]) -> Chart:
     for label, score in scores.items():
         median, p90 = (max(100 * error, _LEAST_ERROR) for error in (score.median_error, score.p90_error))
         noise = None if score.median_noise is None else 100 * score.median_noise
-        own = row(label, "error", "error", median, median, p90)
-        rows.append({**own, "noise": noise, "forecasts": f"{score.forecasts:,}"})
+        marks = row(label, "error", "error", median, median, p90)
+        rows.append({**marks, "noise": noise, "forecasts": f"{score.forecasts:,}"})
     return intervals(
         name, caption, rows, "error of the forecasts", "%", {"forecasts": "forecasts"}, noise="noise, %"
     )

@@ -43,7 +43,7 @@ _MATRIX_HEAD = (
 )
 
 
-def collection_page(found: CollectionReport, links: Mapping[str, str]) -> str:
+def collection_page(collection: CollectionReport, links: Mapping[str, str]) -> str:
     """Return the page as HTML.
 
     `links` are the relative addresses of the pages of its matrices, by name.
@@ -53,42 +53,49 @@ def collection_page(found: CollectionReport, links: Mapping[str, str]) -> str:
     InputError
         If a library that draws it is missing.
     """
-    score, machine = found.evaluation.models.get(found.model), found.evaluation.profile
-    first = next(iter(found.reports.values()))
+    score, machine = collection.evaluation.models.get(collection.model), collection.evaluation.profile
+    first = next(iter(collection.reports.values()))
     return page(
         "collection.html",
-        _charts(found, score),
-        title=", ".join(found.matrices),
-        subtitle=f"{len(found.reports):,} matrices, y = A x on {machine}, model {found.model}",
-        answer=_answer(found, score),
-        notes=list(dict.fromkeys(note for each in found.reports.values() for note in each.prediction.notes)),
+        _charts(collection, score),
+        title=", ".join(collection.matrices),
+        subtitle=f"{len(collection.reports):,} matrices, y = A x on {machine}, model {collection.model}",
+        answer=_answer(collection, score),
+        notes=list(
+            dict.fromkeys(note for report in collection.reports.values() for note in report.prediction.notes)
+        ),
         score=score,
-        unmeasured=found.unmeasured,
-        evaluate=_command("evaluate", found),
-        worst=[_explained(found, name, error, links[name]) for name, error in worst_of(found.rows, _WORST)],
-        repeats=found.evaluation.repeats_sentence(),
-        errors=_table(found.evaluation.table()) if score else None,
-        choices=_table(found.evaluation.choices()) if score else None,
+        unmeasured=collection.unmeasured,
+        evaluate=_command("evaluate", collection),
+        worst=[
+            _explained(collection, name, error, links[name])
+            for name, error in worst_of(collection.rows, _WORST)
+        ],
+        repeats=collection.evaluation.repeats_sentence(),
+        errors=_table(collection.evaluation.table()) if score else None,
+        choices=_table(collection.evaluation.choices()) if score else None,
         matrix_head=_MATRIX_HEAD,
-        matrix_rows=[(name, links[name], _matrix_row(found, name)) for name in found.reports],
-        refused=list(found.refused.items()),
-        left_out=list(found.evaluation.refused.items()),
+        matrix_rows=[(name, links[name], _matrix_row(collection, name)) for name in collection.reports],
+        refused=list(collection.refused.items()),
+        left_out=list(collection.evaluation.refused.items()),
         machine_rows=machine_rows(first),
         trust_rows=trust_rows(first)[:_ABOUT_PROFILE],
-        commands=[_command(name, found) for name in ("evaluate", "report")],
+        commands=[_command(name, collection) for name in ("evaluate", "report")],
     )
 
 
-def _charts(found: CollectionReport, score: ModelScore | None) -> list[Chart]:
+def _charts(collection: CollectionReport, score: ModelScore | None) -> list[Chart]:
     if score is None:
         return []
-    models = found.evaluation.models
+    models = collection.evaluation.models
     of_formats = dict(sorted(score.formats.items(), key=lambda item: item[1].median_error))
-    said = "Dot: median of the absolute errors; bar: to where 90 of 100 lie."
+    sentence = "Dot: median of the absolute errors; bar: to where 90 of 100 lie."
     return [
-        scores.agreement(found.rows, score),
-        scores.errors("errors-by-format", f"Errors of {found.model} by format. {said}", _upper(of_formats)),
-        scores.errors("errors-by-model", f"Errors by model. {said}", models),
+        scores.agreement(collection.rows, score),
+        scores.errors(
+            "errors-by-format", f"Errors of {collection.model} by format. {sentence}", _upper(of_formats)
+        ),
+        scores.errors("errors-by-model", f"Errors by model. {sentence}", models),
         scores.regret(models),
         scores.coverage(models),
     ]
@@ -98,16 +105,18 @@ def _upper(scores: Mapping[str, Any]) -> dict[str, Any]:
     return {name.upper(): score for name, score in scores.items()}
 
 
-def _answer(found: CollectionReport, score: ModelScore | None) -> str:
+def _answer(collection: CollectionReport, score: ModelScore | None) -> str:
     if score is None:
-        return f"No measurement was kept of these {len(found.reports):,} matrices: only forecasts are here."
-    matrices = len({row.matrix for row in found.rows})
+        return (
+            f"No measurement was kept of these {len(collection.reports):,} matrices: only forecasts are here."
+        )
+    matrices = len({row.matrix for row in collection.rows})
     noise, noise_name = scores.noise_band(score)
-    said = "" if noise is None else f" Noise: {100 * noise:.1f} % ({noise_name})."
+    noise_sentence = "" if noise is None else f" Noise: {100 * noise:.1f} % ({noise_name})."
     return (
         f"{score.forecasts:,} forecasts of {matrices:,} matrices against measurements: median error "
-        f"{100 * score.median_error:.1f} %, 90 of 100 below {100 * score.p90_error:.0f} %.{said} The format "
-        f"chosen takes {100 * score.regret:.1f} % longer than the fastest one."
+        f"{100 * score.median_error:.1f} %, 90 of 100 below {100 * score.p90_error:.0f} %.{noise_sentence} "
+        f"The format chosen takes {100 * score.regret:.1f} % longer than the fastest one."
     )
 
 
@@ -116,17 +125,17 @@ def _table(table: Table) -> dict[str, Any]:
     return {"head": table.headings, "rows": table.cells(), "said": table.below}
 
 
-def _matrix_row(found: CollectionReport, name: str) -> tuple[str, ...]:
+def _matrix_row(collection: CollectionReport, name: str) -> tuple[str, ...]:
     """Return what the choice for a matrix comes to: held out of the fit where it was measured."""
-    report, own = found.reports[name], [row for row in found.rows if row.matrix == name]
+    report, rows = collection.reports[name], [row for row in collection.rows if row.matrix == name]
     about = report.structure
     size = f"{about.nnz:,}", f"{about.row_lengths.mean:.1f}"
-    if not own:
+    if not rows:
         best = report.prediction[0]
         span = texts.interval(best.low_s, best.high_s)
         return (best.candidate.format.upper(), *size, texts.time(best.time_s), span, "not measured", *"---")
-    chosen = min(own, key=lambda row: row.estimate.value)
-    fastest = min(own, key=lambda row: row.measured)
+    chosen = min(rows, key=lambda row: row.estimate.value)
+    fastest = min(rows, key=lambda row: row.measured)
     return (
         chosen.estimate.candidate.format.upper(),
         *size,
@@ -139,21 +148,21 @@ def _matrix_row(found: CollectionReport, name: str) -> tuple[str, ...]:
     )
 
 
-def _explained(found: CollectionReport, name: str, error: float, link: str) -> dict[str, Any]:
+def _explained(collection: CollectionReport, name: str, error: float, link: str) -> dict[str, Any]:
     """Return what is known of why a matrix is forecast badly."""
-    own = sorted((row for row in found.rows if row.matrix == name), key=lambda row: row.error)
-    low, high = own[0], own[-1]
-    held = [row.is_covered for row in own if row.is_covered is not None]
-    said = f"{len(own)} formats, from {_error(low)} to {_error(high)}"
+    rows = sorted((row for row in collection.rows if row.matrix == name), key=lambda row: row.error)
+    low, high = rows[0], rows[-1]
+    held = [row.is_covered for row in rows if row.is_covered is not None]
+    sentence = f"{len(rows)} formats, from {_error(low)} to {_error(high)}"
     if held:
-        said += f"; {sum(held)} of {len(held)} measurements within their intervals"
-    rare = [_rarity(each) for each in found.rarities.get(name, ())[:_RARITIES]]
-    reasons = [*rare, *_at_the_edge(found.reports[name]), *_noisy(own, error)]
+        sentence += f"; {sum(held)} of {len(held)} measurements within their intervals"
+    rare = [_rarity(rarity) for rarity in collection.rarities.get(name, ())[:_RARITIES]]
+    reasons = [*rare, *_at_the_edge(collection.reports[name]), *_noisy(rows, error)]
     return {
         "name": name,
         "link": link,
         "error": f"{100 * error:+.0f} %",
-        "said": f"{said}.",
+        "said": f"{sentence}.",
         "reasons": reasons
         or ["None of its features is unusual among the matrices that the model learned from."],
     }
@@ -163,18 +172,20 @@ def _error(row: EvaluationRow) -> str:
     return f"{100 * row.error:+.0f} % ({row.estimate.candidate.format.upper()})"
 
 
-def _rarity(found: Rarity) -> str:
+def _rarity(rarity: Rarity) -> str:
     """Return in a sentence in what a matrix is unusual."""
-    what = f"{found.trait[0].upper()}{found.trait[1:]}: {_number(found.value)}"
-    end = f"{'at most' if found.is_large else 'at least'} {_number(found.end)}"
-    if not found.beyond:
-        much = "more" if found.is_large else "less"
+    what = f"{rarity.trait[0].upper()}{rarity.trait[1:]}: {_number(rarity.value)}"
+    end = f"{'at most' if rarity.is_large else 'at least'} {_number(rarity.end)}"
+    if not rarity.beyond:
+        much = "more" if rarity.is_large else "less"
         return (
-            f"{what}, {much} than any of the {found.others:,} matrices that the model learned from ({end}): "
+            f"{what}, {much} than any of the {rarity.others:,} matrices that the model learned from ({end}): "
             f"the forecast reaches beyond them."
         )
-    much = f"{'has' if found.beyond == 1 else 'have'} as {'much' if found.is_large else 'little'}"
-    return f"{what}; only {found.beyond} of the {found.others:,} matrices that the model learned from {much}."
+    much = f"{'has' if rarity.beyond == 1 else 'have'} as {'much' if rarity.is_large else 'little'}"
+    return (
+        f"{what}; only {rarity.beyond} of the {rarity.others:,} matrices that the model learned from {much}."
+    )
 
 
 def _number(value: float) -> str:
@@ -185,7 +196,7 @@ def _at_the_edge(report: MatrixReport) -> list[str]:
     """Return a sentence if little decides whether a product finds its data in a cache."""
     machine, threads = report.profile.machine, report.target.threads
     needed = int(report.target.format_bytes("csr", RowBlocks.of(report.structure))[0])
-    levels = {each.level: capacity(each, threads) for each in machine.product_caches if each.level > 1}
+    levels = {cache.level: capacity(cache, threads) for cache in machine.product_caches if cache.level > 1}
     return [
         f"Matrix and vectors in CSR take {texts.size(needed)}, about the {texts.size(size)} of L{level}: "
         f"little decides there what a product finds in the cache."
@@ -194,24 +205,26 @@ def _at_the_edge(report: MatrixReport) -> list[str]:
     ]
 
 
-def _noisy(own: Sequence[EvaluationRow], error: float) -> list[str]:
+def _noisy(rows: Sequence[EvaluationRow], error: float) -> list[str]:
     """Return a sentence if the measurements themselves differ by as much as half of the error."""
-    differences = [d for row in own for d in (row.record.noise, row.repeat_difference) if d is not None]
+    differences = [d for row in rows for d in (row.record.noise, row.repeat_difference) if d is not None]
     noise = float(np.median(differences)) if differences else 0.0
     if noise < abs(error) / 2:
         return []
     return [f"Its measurements themselves differ by {100 * noise:.1f} %."]
 
 
-def _command(name: str, found: CollectionReport) -> str:
+def _command(name: str, collection: CollectionReport) -> str:
     """Return the command that measures the collection, or that writes this page."""
-    targets = [each.target for each in found.reports.values()]
-    dtypes = sorted({each.dtype for each in targets})
+    targets = [report.target for report in collection.reports.values()]
+    dtypes = sorted({target.dtype for target in targets})
     setting = f"--threads {targets[0].threads}"
     if len(dtypes) == 1:  # else each matrix has its own
         setting += f" --dtype {dtypes[0]}"
     if name == "report":
-        planned = (each.plan.iterations for each in found.reports.values() if each.plan)
-        setting += "".join(f" --iterations {each}" for each in list(planned)[:1]) + f" --model {found.model}"
-    asked = " ".join(map(shlex.quote, found.matrices))
-    return f"sparsecast {name} {asked} --profile {shlex.quote(found.evaluation.profile)} {setting}"
+        planned = (report.plan.iterations for report in collection.reports.values() if report.plan)
+        setting += (
+            "".join(f" --iterations {count}" for count in list(planned)[:1]) + f" --model {collection.model}"
+        )
+    matrices = " ".join(map(shlex.quote, collection.matrices))
+    return f"sparsecast {name} {matrices} --profile {shlex.quote(collection.evaluation.profile)} {setting}"

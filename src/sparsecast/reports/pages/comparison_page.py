@@ -9,10 +9,8 @@ from dataclasses import dataclass, field
 from sparsecast.reports.charts.chart import Chart
 from sparsecast.reports.charts.intervals import Row, intervals, row
 from sparsecast.reports.pages.rendering import page
-from sparsecast.results.comparison import ComparedMachine, notes_of
+from sparsecast.results.comparison import ComparedMachine, Comparison, notes_of
 from sparsecast.system import texts
-
-_HEAD = "machine", "format", "time", "interval", "over the fastest", "energy", "price"
 
 
 @dataclass(frozen=True)
@@ -41,7 +39,7 @@ class MachineReport:
     products: int = 1
 
 
-def comparison_page(found: MachineReport) -> str:
+def comparison_page(report: MachineReport) -> str:
     """Return the page as HTML.
 
     Raises
@@ -49,71 +47,60 @@ def comparison_page(found: MachineReport) -> str:
     InputError
         If a library that draws it is missing.
     """
-    names = list(dict.fromkeys([*(row.matrix for row in found.rows), *found.refused]))
+    names = list(dict.fromkeys([*(row.matrix for row in report.rows), *report.refused]))
     drawn: list[Chart] = []
     sections = []
     for place, name in enumerate(names):
-        own = [row for row in found.rows if row.matrix == name]
-        own_charts = _charts(own, f"matrix-{place}")
-        drawn += own_charts
+        compared = [row for row in report.rows if row.matrix == name]
+        charts = _charts(compared, f"matrix-{place}")
+        table = Comparison(compared, {}).table("")
+        drawn += charts
         sections.append(
             {
                 "place": f"matrix-{place}",
                 "name": name,
-                "answer": _answer(own),
-                "charts": [chart.name for chart in own_charts],
-                "rows": [_cells(row, own[0]) for row in own],
-                "refused": list(found.refused.get(name, {}).items()),
+                "answer": _answer(compared),
+                "charts": [chart.name for chart in charts],
+                "head": table.headings,
+                "rows": table.cells(),
+                "refused": list(report.refused.get(name, {}).items()),
             }
         )
     return page(
         "comparison.html",
         drawn,
         title="Machines compared",
-        subtitle=f"Forecast of {found.products:,} products y = A x on {len(found.machines)} machines",
-        notes=notes_of(found.rows),
+        subtitle=f"Forecast of {report.products:,} products y = A x on {len(report.machines)} machines",
+        notes=notes_of(report.rows),
         matrices=sections,
-        head=_HEAD,
-        machine_rows=list(found.machines.items()),
-        command=_command(found),
+        machine_rows=list(report.machines.items()),
+        command=_command(report),
     )
 
 
-def _answer(own: Sequence[ComparedMachine]) -> str:
+def _answer(compared: Sequence[ComparedMachine]) -> str:
     """Return in a sentence which machine is the fastest, and which may be as fast."""
-    if not own:
+    if not compared:
         return "No machine has a forecast."
-    first = own[0]
-    said = f"Fastest: {first.machine} in {first.format.upper()}, {texts.time(first.time_s)}"
-    ties = [row.machine for row in own if row.is_tie]
+    first = compared[0]
+    sentence = f"Fastest: {first.machine} in {first.format.upper()}, {texts.time(first.time_s)}"
+    ties = [row.machine for row in compared if row.is_tie]
     if ties:
-        return f"{said}. A tie with {', '.join(ties)}: the intervals overlap, so either may be faster."
+        return f"{sentence}. A tie with {', '.join(ties)}: the intervals overlap, so either may be faster."
     if first.low_s is None:
-        return f"{said}. Its interval is unknown, so ties are unknown, too."
-    return f"{said}. No other interval overlaps with its own." if len(own) > 1 else f"{said}."
+        return f"{sentence}. Its interval is unknown, so ties are unknown, too."
+    return f"{sentence}. No other interval overlaps with it." if len(compared) > 1 else f"{sentence}."
 
 
-def _cells(row: ComparedMachine, first: ComparedMachine) -> tuple[str, ...]:
-    price = "-" if row.price is None else f"{row.price:.3g}"
-    if row.price_low is not None and row.price_high is not None:
-        price += f" ({row.price_low:.3g} - {row.price_high:.3g})"
-    return (
-        row.machine,
-        row.format.upper(),
-        texts.time(row.time_s),
-        texts.interval(row.low_s, row.high_s),
-        f"{row.time_s / first.time_s:.2f} x{' (tie)' if row.is_tie else ''}",
-        texts.energy_interval(row.energy_j, row.energy_low_j, row.energy_high_j),
-        price,
-    )
-
-
-def _charts(own: Sequence[ComparedMachine], place: str) -> list[Chart]:
+def _charts(compared: Sequence[ComparedMachine], place: str) -> list[Chart]:
     """Return a chart for each quantity that at least one machine has."""
     values: dict[str, tuple[str, list[Row]]] = {
-        "time": ("s", [_point(r, own[0], r.time_s, r.low_s, r.high_s) for r in own]),
-        "energy": ("J", [_point(r, own[0], r.energy_j, r.energy_low_j, r.energy_high_j) for r in own]),
-        "price": ("", [_point(r, own[0], r.price, r.price_low, r.price_high) for r in own]),
+        "time": ("s", [_point(r, compared[0], r.time_s, r.low_s, r.high_s) for r in compared]),
+        "energy": (
+            "J",
+            [_point(r, compared[0], r.energy_j, r.energy_low_j, r.energy_high_j) for r in compared],
+        ),
+        "price": ("", [_point(r, compared[0], r.price, r.price_low, r.price_high) for r in compared]),
     }
     caption = "Forecast {} of all products on each machine, fastest first; the bar holds 90 of 100."
     return [
@@ -134,8 +121,8 @@ def _point(
     return row(f"{compared.machine}, {compared.format.upper()}", compared.machine, place, value, low, high)
 
 
-def _command(found: MachineReport) -> str:
-    prices = [f"--price {shlex.quote(f'{name}={price:g}/h')}" for name, price in found.prices.items()]
-    machines = f"--machines {shlex.quote(','.join(found.machines))}"
-    asked = [*map(shlex.quote, found.matrices), machines, f"--products {found.products}", *prices]
+def _command(report: MachineReport) -> str:
+    prices = [f"--price {shlex.quote(f'{name}={price:g}/h')}" for name, price in report.prices.items()]
+    machines = f"--machines {shlex.quote(','.join(report.machines))}"
+    asked = [*map(shlex.quote, report.matrices), machines, f"--products {report.products}", *prices]
     return f"sparsecast compare {' '.join(asked)}"

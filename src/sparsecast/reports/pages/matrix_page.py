@@ -33,7 +33,7 @@ _FORECAST_HEAD = (
 _BLOCKS_SHOWN = 40
 
 
-def matrix_page(found: MatrixReport) -> str:
+def matrix_page(report: MatrixReport) -> str:
     """Return the page as HTML.
 
     Raises
@@ -41,68 +41,68 @@ def matrix_page(found: MatrixReport) -> str:
     InputError
         If a library that draws it is missing.
     """
-    prediction, nnz, A = found.prediction, found.structure.nnz, found.problem.matrix
+    prediction, nnz, A = report.prediction, report.structure.nnz, report.problem.matrix
     shown = [
-        patterns.pattern(patterns.pattern_of(A), found.plan.blocks if found.plan else ()),
+        patterns.pattern(patterns.pattern_of(A), report.plan.blocks if report.plan else ()),
         patterns.row_lengths(A),
         patterns.diagonals(A),
-        _forecasts(found),
+        _forecasts(report),
         plans.break_even(prediction),
     ]
     if nnz:  # else it has no operations
-        points = rooflines.forecast_points(prediction, found.measured, nnz)
+        points = rooflines.forecast_points(prediction, report.measured, nnz)
         caption = "Speed over FLOP per byte; dashed: reads in order, from arrays of several sizes."
-        shown.append(rooflines.roofline(points, found.roofs, caption))
+        shown.append(rooflines.roofline(points, report.roofs, caption))
     fastest = prediction[0]
     span = texts.interval(fastest.low_s, fastest.high_s)
     answer = (
         f"Fastest: {fastest.candidate.format.upper()}, {texts.time(fastest.time_s)} a product "
-        f"({span}) with {found.target.threads} thread{'s' * (found.target.threads != 1)}."
+        f"({span}) with {report.target.threads} thread{'s' * (report.target.threads != 1)}."
     )
-    plan = found.plan
+    plan = report.plan
     return page(
         "matrix.html",
         shown,
-        title=found.problem.name,
-        subtitle=f"y = A x in {found.target.dtype} on {prediction.profile}, model {prediction.model}",
+        title=report.problem.name,
+        subtitle=f"y = A x in {report.target.dtype} on {prediction.profile}, model {prediction.model}",
         answer=answer,
         notes=prediction.notes,
-        features=structure_table("", found.structure).cells(),
+        features=structure_table("", report.structure).cells(),
         forecast_head=_FORECAST_HEAD,
-        forecast_rows=[_forecast_row(each, found) for each in prediction],
-        is_measured=bool(found.measured),
+        forecast_rows=[_forecast_row(each, report) for each in prediction],
+        is_measured=bool(report.measured),
         refused=[(name.upper(), reason) for name, reason in prediction.refused.items()],
         iterations=f"{plan.iterations:,}" if plan else "",
-        plan_sentences=plan.sentences(prediction.profile) if plan else [found.unplanned],
-        plan_rows=_plan_rows(found),
-        machine_rows=machine_rows(found),
-        trust_rows=trust_rows(found),
-        commands=_commands(found),
+        plan_sentences=plan.sentences(prediction.profile) if plan else [report.unplanned],
+        plan_rows=_plan_rows(report),
+        machine_rows=machine_rows(report),
+        trust_rows=trust_rows(report),
+        commands=_commands(report),
     )
 
 
-def _forecasts(found: MatrixReport) -> Chart:
+def _forecasts(report: MatrixReport) -> Chart:
     caption = "Forecast time of one product in each format, fastest first; the bar holds 90 of 100."
-    if found.measured:
+    if report.measured:
         caption += " Diamonds: measured, with their noise."
-    rows = intervals.forecast_rows(found.prediction, found.measured)
+    rows = intervals.forecast_rows(report.prediction, report.measured)
     return intervals.intervals("forecasts", caption, rows, "one product", "s")
 
 
-def _forecast_row(each: Forecast, found: MatrixReport) -> tuple[str, ...]:
-    own = found.measured.get(each.candidate.format)
+def _forecast_row(forecast: Forecast, report: MatrixReport) -> tuple[str, ...]:
+    record = report.measured.get(forecast.candidate.format)
     return (
-        each.candidate.format.upper(),
-        each.candidate.kernel,
-        texts.time(each.time_s),
-        texts.interval(each.low_s, each.high_s),
-        texts.time(own.time_s) if own else "not measured",
-        f"{100 * (each.time_s / own.time_s - 1):+.0f} %" if own else "-",
-        f"{each.gflops:.2f}",
-        texts.size(each.bytes),
-        "nothing" if each.convert_s == 0 else texts.time(each.convert_s),
-        _pays_from(each, found.prediction),
-        texts.energy(each.energy_j),
+        forecast.candidate.format.upper(),
+        forecast.candidate.kernel,
+        texts.time(forecast.time_s),
+        texts.interval(forecast.low_s, forecast.high_s),
+        texts.time(record.time_s) if record else "not measured",
+        f"{100 * (forecast.time_s / record.time_s - 1):+.0f} %" if record else "-",
+        f"{forecast.gflops:.2f}",
+        texts.size(forecast.bytes),
+        "nothing" if forecast.convert_s == 0 else texts.time(forecast.convert_s),
+        _pays_from(forecast, report.prediction),
+        texts.energy(forecast.energy_j),
     )
 
 
@@ -119,8 +119,8 @@ def _pays_from(each: Forecast, prediction: Prediction) -> str:
     return f"{max(products, 1):,} products"
 
 
-def _plan_rows(found: MatrixReport) -> list[tuple[str, ...]]:
-    blocks = found.plan.blocks if found.plan else ()
+def _plan_rows(report: MatrixReport) -> list[tuple[str, ...]]:
+    blocks = report.plan.blocks if report.plan else ()
     rows: list[tuple[str, ...]] = [
         (
             f"{block.first_row:,} to {block.last_row:,}",
@@ -135,29 +135,29 @@ def _plan_rows(found: MatrixReport) -> list[tuple[str, ...]]:
     return [*rows, (f"and {rest} more blocks", "", "", "", "")] if rest > 0 else rows
 
 
-def machine_rows(found: MatrixReport) -> list[tuple[str, str]]:
+def machine_rows(report: MatrixReport) -> list[tuple[str, str]]:
     """Return what the machine is."""
-    machine = found.profile.machine
+    machine = report.profile.machine
     caches = ", ".join(f"L{cache.level} {texts.size(cache.bytes)}" for cache in machine.caches)
     rows = [
-        ("name", found.prediction.profile),
+        ("name", report.prediction.profile),
         ("processor", machine.processor),
         ("cores and threads", f"{machine.cores} and {machine.threads}"),
         ("caches", caches or "unknown"),
         ("memory", texts.size(machine.memory_bytes)),
     ]
-    if found.roofs:
-        largest = found.roofs[-1]
+    if report.roofs:
+        largest = report.roofs[-1]
         speed = f"{texts.size(largest.bandwidth_bytes_per_s)}/s"
         rows.append(("reads in order", f"{speed} from an array of {texts.size(largest.bytes)}"))
     return rows
 
 
-def trust_rows(found: MatrixReport) -> list[tuple[str, str]]:
+def trust_rows(report: MatrixReport) -> list[tuple[str, str]]:
     """Return how far to trust a report: the profile in four rows, then what is of the matrix."""
-    trust = found.trust
-    fastest = found.prediction[0]
-    made = found.profile.machine.made
+    trust = report.trust
+    fastest = report.prediction[0]
+    made = report.profile.machine.made
     what = f"times of {made.like}, scaled by data sheets," if made else "measurements"
     has_interval = fastest.low_s is not None and fastest.high_s is not None
     meant = f"meant to hold {100 * INTERVAL_SHARE:.0f} of 100 matrices that the model has not seen"
@@ -167,32 +167,32 @@ def trust_rows(found: MatrixReport) -> list[tuple[str, str]]:
         ("newest", "unknown" if trust.age_days is None else f"{trust.age_days:.1f} days ago"),
         ("drift since then", trust.drift),
         ("intervals", meant if has_interval else "none: too few were held out"),
-        ("measured here", _measured_here(found)),
-        ("warnings", " ".join(found.prediction.notes) or "none"),
+        ("measured here", _measured_here(report)),
+        ("warnings", " ".join(report.prediction.notes) or "none"),
     ]
 
 
-def _measured_here(found: MatrixReport) -> str:
+def _measured_here(report: MatrixReport) -> str:
     """Return what was measured of the matrix, and how much of it the intervals hold."""
-    own = [(each, found.measured.get(each.candidate.format)) for each in found.prediction]
+    pairs = [(forecast, report.measured.get(forecast.candidate.format)) for forecast in report.prediction]
     held = [
-        each.low_s <= record.time_s <= each.high_s
-        for each, record in own
-        if record is not None and each.low_s is not None and each.high_s is not None
+        forecast.low_s <= record.time_s <= forecast.high_s
+        for forecast, record in pairs
+        if record is not None and forecast.low_s is not None and forecast.high_s is not None
     ]
-    said = f"{sum(record is not None for _, record in own)} of {len(own)} formats"
-    return f"{said}; {sum(held)} of {len(held)} within their intervals" if held else said
+    measured = f"{sum(record is not None for _, record in pairs)} of {len(pairs)} formats"
+    return f"{measured}; {sum(held)} of {len(held)} within their intervals" if held else measured
 
 
-def _commands(found: MatrixReport) -> list[str]:
+def _commands(report: MatrixReport) -> list[str]:
     """Return the commands that print what the page shows."""
-    source = found.problem.specification
+    source = report.problem.specification
     if source.startswith("file:"):
         source = source.removeprefix("file:").rpartition("?")[0]
-    setting = f"--threads {found.target.threads} --dtype {found.target.dtype}"
-    matrix, profile = shlex.quote(source), f"--profile {shlex.quote(found.prediction.profile)}"
-    iterations = f"--iterations {found.plan.iterations} " if found.plan else ""
-    forecast = f"{profile} {setting} --model {found.prediction.model}"
+    setting = f"--threads {report.target.threads} --dtype {report.target.dtype}"
+    matrix, profile = shlex.quote(source), f"--profile {shlex.quote(report.prediction.profile)}"
+    iterations = f"--iterations {report.plan.iterations} " if report.plan else ""
+    forecast = f"{profile} {setting} --model {report.prediction.model}"
     return [
         "sparsecast calibrate",
         f"sparsecast structure {matrix}",
