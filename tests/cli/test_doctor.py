@@ -12,7 +12,7 @@ import pytest
 
 from sparsecast.machines.machine import detect
 from sparsecast.machines.profile import Profile
-from sparsecast.system import compilation
+from sparsecast.system import jit
 
 #: The module, whose name is also that of its function in `sparsecast.api`.
 checkup = importlib.import_module("sparsecast.api.doctor")
@@ -85,7 +85,7 @@ def test_whatever_is_not_there_has_a_remedy(run):
 
 def test_fewer_threads_and_kernels_that_are_lost_have_a_remedy(run, monkeypatch):
     monkeypatch.setattr(checkup.numba.config, "NUMBA_NUM_THREADS", 0)
-    monkeypatch.setattr(compilation, "_lost", ["cannot be kept in x: set NUMBA_CACHE_DIR"])
+    monkeypatch.setattr(jit, "_lost", ["cannot be kept in x: set NUMBA_CACHE_DIR"])
     found = findings(run)
     assert "0 at most, by NUMBA_NUM_THREADS: unset it" in found["threads"]["remedy"]
     assert found["compiled kernels"]["found"] == "each process compiles anew"

@@ -17,7 +17,7 @@ from sparsecast.features import sweep as sweep_module
 from sparsecast.features.analysis import structure
 from sparsecast.features.bands import DIAGONALS_AN_ENTRY
 from sparsecast.features.row_blocks import RowBlocks
-from sparsecast.features.sweep import LEAST_SAMPLED_NNZ, SAMPLE_RANGES, cut, sampled_ranges, sweep
+from sparsecast.features.sweep import LEAST_SAMPLED_NNZ, SAMPLE_RANGES, sampled_ranges, sweep
 from sparsecast.formats.dia import DIA
 from sparsecast.matrices.gallery import gallery_from_specification
 from sparsecast.matrices.structure_files import read_structure
@@ -68,13 +68,12 @@ def small_matrices(draw):
 def test_ranges_that_cover_all_entries_show_what_a_whole_sweep_does(A, count, cut_at):
     if A.nnz == 0:
         return
-    work = cut(A, A.nnz, 1)
-    whole = sweep(A.indptr, A.indices, A.shape, work)
-    one = sweep(A.indptr, A.indices, A.shape, work, [(0, A.nnz)])
+    whole = sweep(A.indptr, A.indices, A.shape, 1)
+    one = sweep(A.indptr, A.indices, A.shape, 1, [(0, A.nnz)])
     np.testing.assert_array_equal(one.reuse, whole.reuse)
     inner = sorted({(cut_at * each + each) % A.nnz for each in range(1, count)} - {0})
     bounds = [0, *inner, A.nnz]
-    several = sweep(A.indptr, A.indices, A.shape, work, list(itertools.pairwise(bounds)))
+    several = sweep(A.indptr, A.indices, A.shape, 1, list(itertools.pairwise(bounds)))
     for found in (one, several):
         assert (found.entries, found.diagonals) == (A.nnz, whole.diagonals)
         assert (found.half_bandwidth, found.line_changes) == (whole.half_bandwidth, whole.line_changes)

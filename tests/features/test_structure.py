@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import json
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -66,7 +67,7 @@ def test_a_group_without_one_of_its_features_is_refused_by_its_name(name):
     stored = SYMMETRIC.to_dict()
     missing = dataclasses.fields(SYMMETRIC.groups[name])[0].name
     del stored[name][missing]
-    with pytest.raises(KeyError):
+    with pytest.raises(msgspec.ValidationError):
         Structure.from_dict(stored)
 
 

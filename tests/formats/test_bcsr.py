@@ -69,11 +69,12 @@ def test_blocks_are_those_of_the_dense_matrix(block):
 def test_unsorted_rows_take_the_blocks_of_sorted_ones(block):
     A = crowded(70, 75)
     mixed = A.copy()
+    mixed.has_sorted_indices = True
     generator = np.random.default_rng(0)
     for start, end in zip(A.indptr[:-1], A.indptr[1:], strict=True):
         order = start + generator.permutation(end - start)
         mixed.indices[start:end], mixed.data[start:end] = A.indices[order], A.data[order]
-    mixed.has_sorted_indices = False
+    assert mixed.has_sorted_indices, "SciPy believes what it found before"
     of_sorted, of_mixed = BCSR.from_csr(A, block), BCSR.from_csr(mixed, block)
     assert of_mixed.data.tobytes() == of_sorted.data.tobytes()
     assert of_mixed.columns.tolist() == of_sorted.columns.tolist()

@@ -63,6 +63,11 @@ def test_caches_are_those_of_the_processor_or_of_its_gpu():
     assert (MACHINE.product_memory_bytes, with_gpu.product_memory_bytes) == (64 << 30, 1 << 36)
 
 
+def test_a_name_changes_with_what_sets_the_speed_and_not_with_the_memory():
+    assert dataclasses.replace(MACHINE, memory_bytes=1).name == MACHINE.name
+    assert dataclasses.replace(MACHINE, device="simulated").name != MACHINE.name
+
+
 def test_this_machine_is_described_alike_each_time():
     here = detect()
     assert here == detect()

@@ -201,7 +201,7 @@ def test_npz_objects_are_never_loaded(refusal, tmp_path):
     trap = np.empty(1, dtype=object)
     trap[0] = Trap()
     np.savez(path, **csr_parts(data=trap), allow_pickle=True)
-    assert "Python objects, which are never loaded" in refusal(path)
+    refusal(path)
     assert not (tmp_path / "sprung").exists()
 
 
@@ -213,10 +213,11 @@ def npy_claiming(shape: tuple[int, ...], content: bytes = b"") -> bytes:
 
 def test_npz_sizes(refusal, tmp_path, monkeypatch):
     path = tmp_path / "a.npz"
-    sparse.save_npz(path, sample())
-    with zipfile.ZipFile(path, "a") as archive:
-        archive.writestr("more.npy", npy_claiming((10**12,)))
-    assert "declares 8000000000000 bytes" in refusal(path)
+    parts = csr_parts()
+    del parts["data"]
+    with zipfile.ZipFile(npz_of(path, **parts), "a") as archive:
+        archive.writestr("data.npy", npy_claiming((10**15,)))
+    refusal(path, MatrixSizeError)
     # Few entries, and columns to be turned into more rows than there is memory for.
     parts = csr_parts(format=b"coo", row=np.array([0, 1]), col=np.array([0, 0]), shape=[10**15, 3])
     assert str(10**15) in refusal(npz_of(path, **parts), MatrixSizeError)

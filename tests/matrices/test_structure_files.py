@@ -52,7 +52,6 @@ def changed(group, feature, value):
         ("row_lengths", "mean", float("nan")),
         ("row_lengths", "mispredicted", 301),
         ("row_lengths", "changes", "many"),
-        ("row_lengths", "version", None),
         ("locality", "reuse_histogram", [1.0]),
         ("locality", "line_changes", True),
         ("bands", "half_bandwidth", 300),

@@ -19,7 +19,7 @@ from sparsecast.machines import storage
 from sparsecast.machines.machine import Machine, detect
 from sparsecast.measuring.meters import processor_meter
 from sparsecast.results.machines import Finding
-from sparsecast.system.compilation import lost_kernels
+from sparsecast.system.jit import lost_kernels
 from sparsecast.system.memory import free_bytes
 
 #: Below /sys: the rule by which Linux chooses the frequency of the first core.

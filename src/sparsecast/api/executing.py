@@ -25,9 +25,9 @@ from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.machine import PROCESSOR, Machine, detect
 from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.command_meter import CommandMeter as CommandMeter
+from sparsecast.measuring.condition_monitor import ConditionMonitor
 from sparsecast.measuring.energy import Meter, idle_power_w
 from sparsecast.measuring.frequency import Frequencies
-from sparsecast.measuring.surroundings import Surroundings
 from sparsecast.measuring.timing import DEFAULT_EFFORT, Effort
 from sparsecast.operators.block_operator import BlockOperator, RowProduct, Transposed
 from sparsecast.planning.adapting import LOADER, Adapting, AdaptingOperator, Ways
@@ -297,13 +297,13 @@ def measure_here(
     threads = max((candidate.threads for candidate in candidates), default=1)
     if meter is None and reads_energy:
         meter = computing.meter()
-    surroundings = Surroundings(computing.references(machine, threads))
+    monitor = ConditionMonitor(computing.references(machine, threads))
     records = measure_candidates(
         problem,
         USER_SUITE,
         candidates,
         DEFAULT_EFFORT,
-        Instruments(computing, meter, surroundings, None if meter is None else idle_power_w(meter)),
+        Instruments(computing, meter, monitor, None if meter is None else idle_power_w(meter)),
         on_sample,
         leave_out,
     )

@@ -12,8 +12,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from sparsecast.api.calibrating import own_profile
-from sparsecast.api.matrices import structure
-from sparsecast.api.session import Session, question, session, sources
+from sparsecast.api.matrices import structure as structure_of
+from sparsecast.api.session import Session, question, session_for, sources
 from sparsecast.api.targets import calibrated_profile, model_records, require_own, target_of
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import machine_of, parse_device, parse_devices
@@ -104,35 +104,35 @@ def predict(
     A = A if isinstance(A, Structure) else Problem.of(A)
     profile, target = question(A, profile, threads, dtype, device)
     start = perf_counter()
-    fitted, probe = session(A, profile, target, name, probe_s)
-    found = A if isinstance(A, Structure) else fitted.structure(A)
-    energy = fitted.energy(power_model, energy_model)
-    prediction = _prediction(fitted, found, fitted.trust(drift_correction and probe is None), energy)
+    session, probe = session_for(A, profile, target, name, probe_s)
+    structure = A if isinstance(A, Structure) else session.structure(A)
+    energy = session.energy(power_model, energy_model)
+    prediction = _prediction(session, structure, session.trust(drift_correction and probe is None), energy)
     took = perf_counter() - start - (probe.used_s if probe else 0.0)
     notes = (*prediction.notes, probe.sentence()) if probe else prediction.notes
     return replace(prediction, predict_s=took, notes=notes, probe=probe)
 
 
 def _prediction(
-    fitted: Session,
-    found: Structure,
+    session: Session,
+    structure: Structure,
     trust: tuple[Drift, tuple[str, ...]],
     energy: Forecaster | None,
 ) -> Prediction:
     """Return what a session forecasts for a matrix; the seconds it took are left to the caller."""
-    forecasts, refused = fitted.forecasts(found)
-    forecasts = fitted.with_energy(found, forecasts, energy)
+    forecasts, refused = session.forecasts(structure)
+    forecasts = session.with_energy(structure, forecasts, energy)
     drift, notes = trust
-    drifted = (drift.forecast(forecast, fitted.profile.machine) for forecast in forecasts)
+    drifted = (drift.forecast(forecast, session.profile.machine) for forecast in forecasts)
     return Prediction(
         forecasts=tuple(sorted(drifted, key=lambda forecast: forecast.time_s)),
         refused=refused,
-        structure=found,
-        profile=fitted.profile.name,
-        model=fitted.model.name,
+        structure=structure,
+        profile=session.profile.name,
+        model=session.model.name,
         predict_s=0.0,
-        notes=(*fitted.notes, *notes),
-        transferred_from=fitted.transferred_from,
+        notes=(*session.notes, *notes),
+        transferred_from=session.transferred_from,
     )
 
 
@@ -162,17 +162,17 @@ def predict_table(
     name = model_for("time", model)
     sessions: dict[Any, Session] = {}
     trust: dict[Target, tuple[Drift, tuple[str, ...]]] = {}
-    for matrix, found in matrices.items():
+    for matrix, structure in matrices.items():
         start = perf_counter()
-        profile, target = question(found, profile, threads, dtype, device)
-        known = target, frozenset(found.groups)
-        if known not in sessions:
-            sessions[known] = Session.of(found, profile, target, name)
-        fitted = sessions[known]
-        if fitted.source not in trust:
-            trust[fitted.source] = fitted.trust(drift_correction)
-        energy = fitted.energy(power_model, energy_model)
-        prediction = _prediction(fitted, found, trust[fitted.source], energy)
+        profile, target = question(structure, profile, threads, dtype, device)
+        key = target, frozenset(structure.groups)
+        if key not in sessions:
+            sessions[key] = Session.of(structure, profile, target, name)
+        session = sessions[key]
+        if session.source not in trust:
+            trust[session.source] = session.trust(drift_correction)
+        energy = session.energy(power_model, energy_model)
+        prediction = _prediction(session, structure, trust[session.source], energy)
         yield matrix, replace(prediction, predict_s=perf_counter() - start)
 
 
@@ -239,20 +239,20 @@ def plan(
             f"a plan for the published results {profile.name}: expected a profile that calibrate wrote, with "
             f"kernels of ours and times of conversions; name another one, or ask predict"
         )
-    fitted, probe = session(matrix, profile, target, name, probe_s)
-    found, strip = fitted.structure(matrix), strip_rows(machine, target.threads)
-    statistics = strip_statistics(matrix.matrix.indptr, found, strip, as_printed)
-    energy = fitted.energy(power_model, energy_model)
+    session, probe = session_for(matrix, profile, target, name, probe_s)
+    structure, strip = session.structure(matrix), strip_rows(machine, target.threads)
+    statistics = strip_statistics(matrix.matrix.indptr, structure, strip, as_printed)
+    energy = session.energy(power_model, energy_model)
     if energy is None and objective != "time":
         raise without_joules(objective, profile)
-    made = make_plan(statistics, fitted.model, target, machine, iterations, as_printed, energy, objective)
-    drift, notes = fitted.trust(drift_correction and probe is None)
-    size = int(target.format_bytes("csr", RowBlocks.of(found))[0])
+    best = make_plan(statistics, session.model, target, machine, iterations, as_printed, energy, objective)
+    drift, notes = session.trust(drift_correction and probe is None)
+    size = int(target.format_bytes("csr", RowBlocks.of(structure))[0])
     return replace(
-        drift.plan(made, size, machine),
-        notes=(*fitted.notes, *notes, *([probe.sentence()] if probe else [])),
+        drift.plan(best, size, machine),
+        notes=(*session.notes, *notes, *([probe.sentence()] if probe else [])),
         probe=probe,
-        transferred_from=fitted.transferred_from,
+        transferred_from=session.transferred_from,
     )
 
 
@@ -326,19 +326,19 @@ def place(
     matrix = Problem.of(A)
     given = {profile.machine.device: profile for profile in profiles}
     uncalibrated_devices(matrix, devices, profiles, threads=threads, dtype=dtype)
-    found, refused = [], {}
+    placements, refused = [], {}
     for name, kind in parse_devices(devices).items():
-        asked: dict[str, Any] = {"threads": threads_of(name, threads), "dtype": dtype}
-        chosen = given.get(kind) or own_profile(matrix, **asked, device=name)
+        options: dict[str, Any] = {"threads": threads_of(name, threads), "dtype": dtype}
+        chosen = given.get(kind) or own_profile(matrix, **options, device=name)
         try:
-            made = plan(matrix, chosen, iterations=iterations, **asked, device=name, model=model)
+            best = plan(matrix, chosen, iterations=iterations, **options, device=name, model=model)
         except MatrixSizeError as error:
             refused[name] = str(error)
         else:
-            found.append(Placement(chosen.name, made, _vectors_s(chosen, matrix.matrix, made)))
-    if not found:
+            placements.append(Placement(chosen.name, best, _vectors_s(chosen, matrix.matrix, best)))
+    if not placements:
         raise MatrixSizeError("; ".join(refused.values()))
-    return compare(found, refused)
+    return compare(placements, refused)
 
 
 def uncalibrated_devices(
@@ -386,7 +386,7 @@ def _vectors_s(profile: Profile, matrix: csr_array[Any], made: Plan) -> float:
 def choice(A: Any, *, threads: int | None = None, dtype: str | None = None, device: str = "cpu") -> Choice:
     """Return the ways of doing the product that are open to a matrix here, and why others are not."""
     machine = machine_of(device)
-    return whole_matrix(structure(A), target_of(A, machine, threads, dtype), machine)
+    return whole_matrix(structure_of(A), target_of(A, machine, threads, dtype), machine)
 
 
 def forecasts_at_hand(
@@ -410,5 +410,5 @@ def forecasts_at_hand(
     target = target_of(A, machine, threads, dtype)
     if not model_records(profile, target):
         return None
-    found = predict(A, profile, threads=threads, dtype=dtype, device=device)
-    return None if found.transferred_from else found
+    prediction = predict(A, profile, threads=threads, dtype=dtype, device=device)
+    return None if prediction.transferred_from else prediction

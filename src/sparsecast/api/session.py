@@ -110,11 +110,11 @@ class Session:
         withheld, unused = Withheld(), Withheld()
         if isinstance(A, Structure) or profile.machine.published_as is not None:
             groups = MODELS.get(model).groups
-            found = A if isinstance(A, Structure) else read_structure(A, profile, groups)
-            unused = Withheld.of_question(found, training)
-            withheld = Withheld.of(found, training) if isinstance(A, Structure) else withheld
+            structure = A if isinstance(A, Structure) else read_structure(A, profile, groups)
+            unused = Withheld.of_question(structure, training)
+            withheld = Withheld.of(structure, training) if isinstance(A, Structure) else withheld
             for group in groups:
-                unused.structure(found).require(group)
+                unused.structure(structure).require(group)
         training = withheld.training(training)
         fit: Forecaster = fitted(MODELS.get(model)(), training)
         transferred = ""
@@ -133,36 +133,36 @@ class Session:
     def structure(self, problem: Problem) -> Structure:
         return read_structure(problem, self.profile, self.model.groups)
 
-    def choice(self, found: Structure) -> Choice:
+    def choice(self, structure: Structure) -> Choice:
         """Return the candidates of a matrix, with kernels that the model knows; all of published results."""
-        found, machine = self.unused.structure(found), self.profile.machine
+        structure, machine = self.unused.structure(structure), self.profile.machine
         if machine.published_as is None:
-            return whole_matrix(found, self.target, machine, self.model.kernels)
+            return whole_matrix(structure, self.target, machine, self.model.kernels)
         published = dict.fromkeys(record.candidate for record in self.training.records)
-        return published_choice(found, tuple(published), machine)
+        return published_choice(structure, tuple(published), machine)
 
-    def estimates(self, found: Structure) -> list[Estimate]:
-        return self.model.estimates(self.unused.structure(found), self.choice(found).candidates)
+    def estimates(self, structure: Structure) -> list[Estimate]:
+        return self.model.estimates(self.unused.structure(structure), self.choice(structure).candidates)
 
-    def forecasts(self, found: Structure) -> tuple[list[Forecast], dict[str, str]]:
+    def forecasts(self, structure: Structure) -> tuple[list[Forecast], dict[str, str]]:
         """Return the Forecasts of a matrix, and by format why others have none."""
-        choice = self.choice(found)
-        forecasts = self.model.forecast(self.unused.structure(found), choice.candidates)
-        known = {forecast.candidate.format for forecast in forecasts}
+        choice = self.choice(structure)
+        forecasts = self.model.forecast(self.unused.structure(structure), choice.candidates)
+        forecast_formats = {forecast.candidate.format for forecast in forecasts}
         lacking = {
             name: f"{name.upper()} has no forecast: {self.model.lacking(name)}"
             for name in (candidate.format for candidate in choice.candidates)
-            if name not in known
+            if name not in forecast_formats
         }
         return forecasts, choice.refused | lacking
 
     def with_energy(
-        self, found: Structure, forecasts: Sequence[Forecast], energy: Forecaster | None
+        self, structure: Structure, forecasts: Sequence[Forecast], energy: Forecaster | None
     ) -> list[Forecast]:
         """Return Forecasts with what a model of energy says of them."""
         if energy is None:
             return list(forecasts)
-        estimates = energy.estimates(self.unused.structure(found), [f.candidate for f in forecasts])
+        estimates = energy.estimates(self.unused.structure(structure), [f.candidate for f in forecasts])
         joules = {estimate.candidate: estimate for estimate in estimates}
         return [
             replace(f, energy_j=estimate.value, energy_low_j=estimate.low, energy_high_j=estimate.high)
@@ -190,9 +190,9 @@ class Session:
 
     def probed(self, problem: Problem, probe_s: float) -> tuple[Session, Probe]:
         """Return a session with a model corrected by measuring a matrix here, and that measurement."""
-        found = self.structure(problem)
-        asked = Question(problem, found, self.choice(found).candidates, self.model, self.correction)
-        model, probe = measure_probe(asked, DEVICES.get(self.target.device), probe_s)
+        structure = self.structure(problem)
+        probed = Question(problem, structure, self.choice(structure).candidates, self.model, self.correction)
+        model, probe = measure_probe(probed, DEVICES.get(self.target.device), probe_s)
         return replace(self, model=model), probe
 
     def trust(self, drift_correction: bool) -> tuple[Drift, tuple[str, ...]]:
@@ -204,7 +204,7 @@ class Session:
         return drift, tuple(filter(None, (calibration, drift.sentence())))
 
 
-def session(
+def session_for(
     A: Problem | Structure, profile: Profile, target: Target, model: str, probe_s: float | None
 ) -> tuple[Session, Probe | None]:
     """Return the session for a matrix; with `probe_s` its model is corrected by what is measured here.
@@ -218,8 +218,8 @@ def session(
     """
     if probe_s is None:
         return Session.of(A, profile, target, model), None
-    own = profile.machine.device
-    here = (machine_of(target.device) if own in DEVICES.names() else detect()).name
+    is_known = profile.machine.device in DEVICES.names()
+    here = (machine_of(target.device) if is_known else detect()).name
     if profile.name != here:
         raise InputError(
             f"a probe for {profile.name}: expected this machine, {here}, where the products are measured; "

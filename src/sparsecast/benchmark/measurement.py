@@ -11,9 +11,9 @@ from sparsecast.devices.device import Device
 from sparsecast.devices.product_timer import BuiltProduct, ProductTimer
 from sparsecast.errors import FormatError, InputError, MatrixSizeError
 from sparsecast.matrices.problem import Problem
+from sparsecast.measuring.condition_monitor import ConditionMonitor
 from sparsecast.measuring.disturbance import waited_for_cores
 from sparsecast.measuring.energy import Meter, energy_of
-from sparsecast.measuring.surroundings import Surroundings
 from sparsecast.measuring.timing import Effort, Timing
 from sparsecast.records import Candidate, Record
 from sparsecast.system.version import VERSION
@@ -27,13 +27,13 @@ class Instruments:
     """What products are measured with.
 
     A meter reads the energy of every Candidate, which takes seconds each; without one, none is read.
-    `idle_w` is what it read while nothing was done. The surroundings are those of the run that the
+    `idle_w` is what it read while nothing was done. The monitor is that of the run that the
     measurement belongs to.
     """
 
     device: Device
     meter: Meter | None = None
-    surroundings: Surroundings = field(default_factory=Surroundings)
+    monitor: ConditionMonitor = field(default_factory=ConditionMonitor)
     idle_w: float | None = None
 
 
@@ -74,7 +74,7 @@ def measure_candidates(
         return []
     first = candidates[0]
     used = instruments or Instruments(DEVICES.get(first.device))
-    device, surroundings = used.device, used.surroundings
+    device, monitor = used.device, used.monitor
     with device.errors():
         timer = ProductTimer(problem.matrix, first, device)
         products = _built(timer, candidates, on_left_out)
@@ -82,19 +82,17 @@ def measure_candidates(
             return []
 
         def watch() -> None:
-            surroundings.look()
+            monitor.look()
             on_sample()
 
         calls = {product.candidate: timer.call(product) for product in products}
         csr = next((candidate for candidate in calls if _is_parallel_csr(candidate)), None)
         alone = None if csr is None else replace(csr, threads=1)
-        surroundings.begin()
+        monitor.begin()
         timings = timer.time(
             calls if alone is None else {**calls, alone: timer.unchecked(alone)}, effort, watch
         )
-        conditions = replace(
-            surroundings.conditions(), idle_w=used.idle_w, frequency_hz=device.frequency_hz()
-        )
+        conditions = replace(monitor.conditions(), idle_w=used.idle_w, frequency_hz=device.frequency_hz())
         if csr is not None and alone is not None:
             waited = waited_for_cores(timings[csr], timings[alone], conditions)
             conditions = replace(conditions, waited_for_cores=waited)
@@ -132,7 +130,6 @@ def _is_parallel_csr(candidate: Candidate) -> bool:
 
 
 def record_of(problem: Problem, suite: str, device: Device, product: BuiltProduct, timing: Timing) -> Record:
-    """Return the Record of what was built and timed."""
     return Record(
         candidate=product.candidate,
         matrix=problem.specification,

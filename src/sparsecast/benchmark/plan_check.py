@@ -54,7 +54,7 @@ def check_plan(
             timings["plan"].time_s,
             timings["baseline"].time_s,
             timings["scipy"].time_s,
-            max((each.noise for each in timings.values() if each.noise is not None), default=None),
+            max((timing.noise for timing in timings.values() if timing.noise is not None), default=None),
             convert_s,
             error,
         )

@@ -55,7 +55,6 @@ class Bench:
                 self._timings[candidate] = timing
 
     def records(self) -> list[Record]:
-        """Return what was measured, fastest first."""
         records = [
             record_of(self.problem, USER_SUITE, self.timer.device, self._products[candidate], timing)
             for candidate, timing in self._timings.items()

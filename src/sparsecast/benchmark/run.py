@@ -32,8 +32,8 @@ from sparsecast.machines.profile import Profile, user_path
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.suites import SUITES, Suite, SuiteMatrix
 from sparsecast.matrices.synthesis import varied_matrix
+from sparsecast.measuring.condition_monitor import ConditionMonitor
 from sparsecast.measuring.energy import Meter, idle_power_w
-from sparsecast.measuring.surroundings import Surroundings
 from sparsecast.measuring.timing import Effort
 from sparsecast.models.model import HELD_OUT_SUITE
 from sparsecast.planning.candidates import whole_matrix
@@ -121,7 +121,6 @@ class RatingSuite(Suite):
 
 
 def rating_suites() -> list[RatingSuite]:
-    """Return every suite that rates."""
     suites = (SUITES.get(name)() for name in SUITES.names())
     return [suite for suite in suites if isinstance(suite, RatingSuite)]
 
@@ -138,7 +137,6 @@ class Budget:
         self.start()
 
     def start(self) -> None:
-        """Count from now on."""
         self._start_s = perf_counter()
 
     @property
@@ -163,7 +161,6 @@ class Budget:
         self._pace = max(min(before, self._last_pace), 0.9 * self._pace)
 
     def suffices(self, estimate_s: float) -> bool:
-        """Tell whether so many more seconds are left."""
         return self.used_s + estimate_s <= self.end_s
 
     def watch(self) -> None:
@@ -242,7 +239,7 @@ class Calibration:
         self._suites: Mapping[str, Suite] = self._named_suites()
         self._ready: set[Target] = set()
         self._done: set[tuple[Any, ...]] = set()
-        self._surroundings: dict[int, Surroundings] = {}
+        self._monitors: dict[int, ConditionMonitor] = {}
 
     def _named_suites(self) -> Mapping[str, Suite]:
         """Return the suites that were asked for; those that rate get what the models' matrices leave."""
@@ -312,12 +309,10 @@ class Calibration:
 
     @property
     def records(self) -> list[Record]:
-        """The Records that this run has measured so far."""
         return self.measured.records
 
     @property
     def used_s(self) -> float:
-        """Seconds since the run began."""
         return self._budget.used_s
 
     def _skip(self, records: Iterable[Record]) -> None:
@@ -381,12 +376,10 @@ class Calibration:
 
     @property
     def device_measured(self) -> Device:
-        """The device that is calibrated."""
         return self._device
 
     @property
     def left_s(self) -> float:
-        """Seconds of the budget that are left for measuring."""
         return self._budget.end_s - self.used_s
 
     @property
@@ -461,7 +454,7 @@ class Calibration:
         try:
             # Energy takes longer than time: of matrices as users have them alone.
             meter, idle_w = self._metered if matrix.suite == HELD_OUT_SUITE else (None, None)
-            instruments = Instruments(self._device, meter, self._surrounding(target.threads), idle_w)
+            instruments = Instruments(self._device, meter, self._monitor(target.threads), idle_w)
             return measure_candidates(
                 problem, matrix.suite, wanted, self._effort, instruments, self._budget.watch
             )
@@ -481,12 +474,11 @@ class Calibration:
         meter = self._device.meter()
         return meter, None if meter is None else idle_power_w(meter)
 
-    def _surrounding(self, threads: int) -> Surroundings:
-        """Return the surroundings of the products of so many threads, the same for the whole run."""
-        if threads not in self._surroundings:
-            monitor = self._device.references(self.machine, threads)
-            self._surroundings[threads] = Surroundings(monitor)
-        return self._surroundings[threads]
+    def _monitor(self, threads: int) -> ConditionMonitor:
+        """Return what watches the conditions of products of so many threads, the same for the whole run."""
+        if threads not in self._monitors:
+            self._monitors[threads] = ConditionMonitor(self._device.references(self.machine, threads))
+        return self._monitors[threads]
 
 
 def is_measured(matrix: SuiteMatrix, format_name: str) -> bool:

@@ -12,6 +12,7 @@ from time import perf_counter
 from sparsecast.devices import DEVICES
 from sparsecast.devices.binding import warm_up
 from sparsecast.records import Candidate
+from sparsecast.system.jit import lost_kernels
 
 #: Seconds from which on a kernel was compiled, not found in the cache.
 _COLD_S = 0.3
@@ -62,7 +63,7 @@ def compiled_in_turn(candidates: Sequence[Candidate], processes: int) -> Generat
             start = perf_counter()
             warm_up(candidate)
             is_slow = perf_counter() - start > _COLD_S
-            is_cold = is_slow and DEVICES.get(candidate.device).compiles_apart
+            is_cold = is_slow and DEVICES.get(candidate.device).compiles_apart and not lost_kernels()
             if is_cold and not is_helped:
                 helpers.enter_context(compiled_beside(candidates[number + 1 :], processes - 1))
                 is_helped = True

@@ -55,7 +55,6 @@ class FormatKernels:
     version: int = 1
 
     def variants_of(self, dtype: str) -> tuple[str, ...]:
-        """Return the variants that take values of a type."""
         is_complex = np.dtype(dtype).kind == "c"
         return tuple(each for each in self.variants if not (is_complex and each in self.real_only))
 

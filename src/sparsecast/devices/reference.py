@@ -74,7 +74,6 @@ class ReferenceProduct:
         return error.astype(np.float64)
 
     def error(self, y: NDArray[Any]) -> float:
-        """Return the largest of `errors`."""
         return float(self.errors(y).max(initial=0.0))
 
     def check(self, y: NDArray[Any], what: str) -> float:

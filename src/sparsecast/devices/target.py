@@ -41,7 +41,6 @@ class Target:
 
     @property
     def value_bytes(self) -> int:
-        """Size of a value."""
         return VALUE_BYTES[self.dtype]
 
     def kernels(

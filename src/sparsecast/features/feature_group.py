@@ -7,6 +7,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+import msgspec
+
 if TYPE_CHECKING:
     from sparsecast.features.analysis import MatrixSource
 
@@ -50,17 +52,9 @@ class FeatureGroup(ABC):
     def from_dict(cls, stored: Mapping[str, Any]) -> Self | None:
         """Return what `to_dict` stored; None where that was another version.
 
-        Raises
-        ------
-        KeyError
-            If a feature is missing.
+        A KeyError or a msgspec.ValidationError says that it is something else.
         """
-        if stored["version"] != cls.version:
-            return None
-        features = {name: stored[name] for name in cls.feature_names()}
-        return cls(
-            **{name: tuple(value) if isinstance(value, list) else value for name, value in features.items()}
-        )
+        return None if stored["version"] != cls.version else msgspec.convert(stored, cls)
 
     @classmethod
     def feature_names(cls) -> list[str]:

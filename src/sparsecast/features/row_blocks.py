@@ -64,8 +64,6 @@ class RowBlocks:
 
     @classmethod
     def of(cls, structure: Structure) -> RowBlocks:
-        """Return the whole matrix of `structure` as one block."""
-
         def one(value: int) -> Integers:
             return np.array([value], dtype=np.int64)
 

@@ -128,11 +128,12 @@ class Structure(Tabular):
         InputError
             With the first contradiction.
         """
-        found = self._contradiction()
-        if found:
+        contradiction = self._contradiction()
+        if contradiction:
             raise InputError(
                 f"a structure of {self.rows:,} rows, {self.cols:,} columns and {self.nnz:,} non-zeros "
-                f"contradicts itself: {found}; expected what one matrix can have; compute it from the matrix"
+                f"contradicts itself: {contradiction}; expected what one matrix can have; compute it from "
+                f"the matrix"
             )
         return self
 
@@ -143,8 +144,8 @@ class Structure(Tabular):
             return f"a sample of {self.sampled_nnz:,} entries"
         if self.nnz and not (self.rows and self.cols):
             return "there are non-zeros without rows or columns"
-        found = (group.contradiction(self.rows, self.cols, self.nnz) for group in self.groups.values())
-        return next((each for each in found if each), None)
+        texts = (group.contradiction(self.rows, self.cols, self.nnz) for group in self.groups.values())
+        return next(filter(None, texts), None)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the Structure as plain data: the counts, then each group under its name."""
@@ -156,10 +157,7 @@ class Structure(Tabular):
     def from_dict(cls, stored: Mapping[str, Any]) -> Structure:
         """Return the Structure that `to_dict` stored, without groups that are not known here in that version.
 
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            If `stored` is something else.
+        A KeyError, TypeError, ValueError or msgspec.ValidationError says that it is something else.
         """
         known = set(FEATURES.names()) & set(stored)
         read = {name: FEATURES.get(name).from_dict(stored[name]) for name in known}

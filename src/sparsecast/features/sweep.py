@@ -67,20 +67,18 @@ Range = tuple[int, int]
 
 
 class _View(NamedTuple):
-    """What a sweep over the entries needs to know of the matrix, and the window of its maps."""
+    """What a sweep over the entries needs to know of the matrix."""
 
     rows: np.uint64
     row_step: np.uint64  # distance of entry (i, j) from the rectangle's diagonal: |i row_step - j col_step|
     col_step: np.uint64
     bands_per_distance: float
     reuse_shift: np.uint64
-    first_line: np.uint64
-    first_diagonal: np.uint64
-    plane_shift: np.uint64  # diagonal first_diagonal + k is bit k >> plane_shift of byte k % 2**plane_shift
+    plane_shift: np.uint64  # diagonal k is bit k >> plane_shift of byte k % 2**plane_shift
 
 
 class _Tallies(NamedTuple):
-    """What one piece counts; `last`, `first` and `diagonals` cover one window of lines and diagonals.
+    """What one piece counts.
 
     `last` and `first` hold times, in line changes of x from 1 on, of the last and of the first looked-at
     read of each line; a 0 means that there was none in this piece. `unseen` counts the reads of lines that
@@ -99,17 +97,8 @@ class _Tallies(NamedTuple):
     away: NDArray[np.uint8]
 
 
-class Work(NamedTuple):
-    """How the work is cut so that its arrays stay within their bound."""
-
-    pieces: int
-    windows: int
-    lines: int
-    diagonals: int
-
-
 class Sweep(NamedTuple):
-    """The joined tallies of all pieces and windows.
+    """The joined tallies of all pieces.
 
     Attributes
     ----------
@@ -144,7 +133,7 @@ def sampled_ranges(nnz: int) -> list[Range]:
     mesh.
     """
     length = int(_SAMPLE_ENTRIES + _SAMPLE_SHARE * nnz) // SAMPLE_RANGES
-    bounds = list(pairwise(each * nnz // SAMPLE_RANGES for each in range(SAMPLE_RANGES + 1)))
+    bounds = list(pairwise(number * nnz // SAMPLE_RANGES for number in range(SAMPLE_RANGES + 1)))
     starts = [
         first + int(number * _GOLDEN_RATIO % 1.0 * (last - first - length))
         for number, (first, last) in enumerate(bounds)
@@ -153,26 +142,19 @@ def sampled_ranges(nnz: int) -> list[Range]:
     return ranges[::2] + ranges[1::2]
 
 
-def cut(A: csr_array | csr_matrix, nnz: int, threads: int) -> Work:
-    """Return how to cut the sweep of `A`, which has `nnz` entries, for at most `threads` threads.
+def pieces_of(A: csr_array | csr_matrix, nnz: int, threads: int) -> int:
+    """Return into how many pieces to cut the sweep of `A`, which has `nnz` entries: at most one a thread.
 
-    Above a million entries the work arrays stay below a tenth of the bytes of the CSR arrays: at the cost
-    of threads where there are few entries a column, and of repeated sweeps where there is less than one.
+    Above a million entries the work arrays stay below a tenth of the bytes of the CSR arrays, at the cost
+    of threads where there are few entries a column; with less than one, a single piece takes more.
     """
     rows, cols = A.shape
     budget = _WORK_SHARE * (A.indptr.nbytes + nnz * (A.indices.itemsize + A.data.itemsize))
     if nnz <= _SMALL_NNZ:
         budget = max(budget, _SMALL_WORK_BYTES)
-    budget = max(budget - _OTHER_BYTES, 0.5 * budget)
-    lines, diagonals = -(-cols // X_LINE_COLUMNS), max(rows + cols - 1, 0)
-    a_map, a_history = _map_bytes(diagonals), _time_type(nnz).itemsize * lines
-    pieces = int(budget // (a_map + 2 * a_history + _PIECE_BYTES))
-    pieces = max(1, min(threads, _MAX_PIECES, pieces))
-    windows = 1
-    room = max(budget - _PIECE_BYTES, 0.5 * budget)
-    while pieces == 1 and _map_bytes(-(-diagonals // windows)) + a_history / windows > room:
-        windows += 1
-    return Work(pieces, windows, -(-lines // windows), 8 * _map_bytes(-(-diagonals // windows)))
+    a_history = _time_type(nnz).itemsize * -(-cols // X_LINE_COLUMNS)
+    a_piece = _map_bytes(rows + cols - 1) + 2 * a_history + _PIECE_BYTES
+    return max(1, min(threads, _MAX_PIECES, int((budget - _OTHER_BYTES) // a_piece)))
 
 
 def _map_bytes(diagonals: int) -> int:
@@ -208,44 +190,37 @@ def _sampled(indptr: Indices, entries: Range) -> list[_Span]:
 
 
 def sweep(
-    indptr: Indices, indices: Indices, shape: tuple[int, int], work: Work, ranges: Sequence[Range] = ()
+    indptr: Indices, indices: Indices, shape: tuple[int, int], pieces: int, ranges: Sequence[Range] = ()
 ) -> Sweep:
-    """Return what the entries show, swept in the pieces and windows of `work`.
+    """Return what the entries show, swept in so many pieces.
 
-    Without ranges these are all entries, else those in the ranges; `work` then has one piece.
+    Without ranges these are all entries, else those in the ranges, in one piece.
     """
     # A piece that is alone needs no first reads: nothing was read before it.
-    history = np.zeros((min(2, work.pieces), work.pieces, work.lines), dtype=_time_type(indices.size))
-    maps = np.zeros((work.pieces, work.diagonals // 8), dtype=np.uint8)
-    tallies = [_tallies(history[:, piece], maps[piece]) for piece in range(work.pieces)]
-    reuse, unseen = np.zeros((2, X_REUSE_ELEMENTS), dtype=np.uint64)
-    steps = [_sampled(indptr, each) for each in ranges] or [_pieces(indptr, work.pieces)]
-    found, found_by_half, ends = 0, 0, [shape[0] - 1]
-    for window in range(work.windows):
-        view = _view(shape, indices.size, window, work, bool(ranges))
-        for counts in [each for one in tallies for each in one] if window else ():
-            counts.fill(0)
-        for number, spans in enumerate(steps, 1):
-            _scan_all(spans, unsigned(indices), view, tallies)
-            if 2 * number == len(steps):
-                found_by_half += _read_map(maps[0])[0]
-        for each in maps[1:]:
-            maps[0] |= each
-        reuse += _joined_reuse(history, tallies)
-        unseen += tallies[0].unseen if ranges else 0
-        marked, lowest, highest = _read_map(maps[0])
-        found += marked
-        ends += [int(view.first_diagonal) + end for end in (lowest, highest) if marked]
-    bands = np.array([each.bands for each in tallies]).astype(np.int64).reshape(-1, 16)
+    lines = -(-shape[1] // X_LINE_COLUMNS)
+    history = np.zeros((min(2, pieces), pieces, lines), dtype=_time_type(indices.size))
+    maps = np.zeros((pieces, _map_bytes(max(sum(shape) - 1, 0))), dtype=np.uint8)
+    tallies = [_tallies(history[:, piece], maps[piece]) for piece in range(pieces)]
+    steps = [_sampled(indptr, span) for span in ranges] or [_pieces(indptr, pieces)]
+    view = _view(shape, indices.size, maps.shape[1], bool(ranges))
+    of_half = 0
+    for number, spans in enumerate(steps, 1):
+        _scan_all(spans, unsigned(indices), view, tallies)
+        if 2 * number == len(steps):
+            of_half = _read_map(maps[0])[0]
+    for other in maps[1:]:
+        maps[0] |= other
+    marked, *ends = _read_map(maps[0])
+    bands = np.array([tally.bands for tally in tallies]).astype(np.int64).reshape(-1, 16)
     return Sweep(
         entries=sum(last - first for first, last in ranges) if ranges else indices.size,
         bands=bands.sum(axis=0)[:BANDS],
-        half_bandwidth=max(abs(each - (shape[0] - 1)) for each in ends),
-        diagonals=found,
-        diagonals_of_half=found_by_half,
-        line_changes=int(sum(int(each.totals[_TIME]) for each in tallies)),
-        reuse=reuse.astype(np.int64),
-        unseen=unseen.astype(np.int64),
+        half_bandwidth=max(abs(end - (shape[0] - 1)) for end in ends) if marked else 0,
+        diagonals=marked,
+        diagonals_of_half=of_half,
+        line_changes=int(sum(int(tally.totals[_TIME]) for tally in tallies)),
+        reuse=_joined_reuse(history, tallies).astype(np.int64),
+        unseen=tallies[0].unseen.astype(np.int64) if ranges else np.zeros(X_REUSE_ELEMENTS, dtype=np.int64),
     )
 
 
@@ -273,15 +248,15 @@ def _tallies(history: NDArray[Any], diagonals: NDArray[np.uint8]) -> _Tallies:
 
 def _joined_reuse(history: NDArray[Any], tallies: Sequence[_Tallies]) -> NDArray[np.uint64]:
     """Return the reuse that the pieces counted, with the reads that are the first of their piece."""
-    reuse: NDArray[np.uint64] = np.array([each.reuse for each in tallies]).sum(axis=0)
-    reuse[-1] += sum(each.unseen.sum() for each in tallies)
+    reuse: NDArray[np.uint64] = np.array([tally.reuse for tally in tallies]).sum(axis=0)
+    reuse[-1] += sum(tally.unseen.sum() for tally in tallies)
     if len(tallies) > 1:
-        changes = np.array([each.totals[_TIME] for each in tallies])
+        changes = np.array([tally.totals[_TIME] for tally in tallies])
         _join_reuse(history[0], history[1], np.cumsum(changes) - changes, reuse)
     return reuse
 
 
-def _view(shape: tuple[int, int], nnz: int, window: int, work: Work, is_sample: bool) -> _View:
+def _view(shape: tuple[int, int], nnz: int, map_bytes: int, is_sample: bool) -> _View:
     rows, cols = shape
     common = math.gcd(rows, cols) or 1
     shift = max(0, min(_MAX_REUSE_SHIFT, (nnz // _REUSE_ENTRIES).bit_length() - 1))
@@ -292,9 +267,7 @@ def _view(shape: tuple[int, int], nnz: int, window: int, work: Work, is_sample: 
         col_step=np.uint64(rows // common),
         bands_per_distance=BANDS / max(rows * cols // common, 1),
         reuse_shift=np.uint64(shift),
-        first_line=np.uint64(window * work.lines),
-        first_diagonal=np.uint64(window * work.diagonals),
-        plane_shift=np.uint64((work.diagonals // 8).bit_length() - 1),
+        plane_shift=np.uint64(map_bytes.bit_length() - 1),
     )
 
 
@@ -320,9 +293,9 @@ def _scan(indptr, indices, rows, offset, view, tallies):  # type: ignore[no-unty
             part = min(stop, start + np.uint64(CHUNK))
             of_matrix = np.uint64(row + offset), np.uint64(end - 1 + offset)
             columns = _extremes(indices, start, part)
-            _mark_diagonals(indices, (start, part), of_matrix, columns, view, tallies)
+            _mark_diagonals(indices, (start, part), of_matrix[0], view, tallies)
             _count_bands(indices, (start, part), of_matrix, columns, view, tallies)
-            _count_lines(indices, (start, part), columns, view, tallies)
+            _count_lines(indices, (start, part), view, tallies)
             start = part
         row = end
 
@@ -344,11 +317,11 @@ def spread(indptr, first_row, last_row, steps):  # type: ignore[no-untyped-def]
     for row in range(first_row, last_row):
         step = np.uint32(row - first_row)
         # Always eight at once, without asking where the row ends: the next row overwrites what is too many.
-        for each in range(np.uint64(SPREAD)):
-            steps[place + each] = step
+        for entry in range(np.uint64(SPREAD)):
+            steps[place + entry] = step
         stop = np.uint64(indptr[row + 1]) - first
-        for each in range(place + np.uint64(SPREAD), stop):
-            steps[each] = step
+        for entry in range(place + np.uint64(SPREAD), stop):
+            steps[entry] = step
         place = stop
 
 
@@ -361,18 +334,14 @@ def _extremes(indices, start, stop):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _mark_diagonals(indices, entries, rows, columns, view, tallies):  # type: ignore[no-untyped-def]
-    (start, stop), (least, greatest), diagonals = entries, columns, tallies.diagonals
-    low_bits, bits = np.uint64(diagonals.size) - _ONE, np.uint64(diagonals.size) << np.uint64(3)
-    lowest, highest = view.rows - _ONE - rows[1] + least, view.rows - _ONE - rows[0] + greatest
-    inside = view.first_diagonal <= lowest and highest - view.first_diagonal < bits
-    shift = view.rows - _ONE - rows[0] - view.first_diagonal
+def _mark_diagonals(indices, entries, first_row, view, tallies):  # type: ignore[no-untyped-def]
+    (start, stop), diagonals = entries, tallies.diagonals
+    low_bits, shift = np.uint64(diagonals.size) - _ONE, view.rows - _ONE - first_row
     # Set whether it was set or not: a test would be mispredicted in scattered matrices. Neighbours lie in
     # different bytes: one would have to wait for the other.
     for entry in range(start, stop):
         place = np.uint64(indices[entry]) + shift - np.uint64(tallies.steps[entry - start])
-        if inside or place < bits:
-            diagonals[place & low_bits] |= np.uint8(_ONE << (place >> view.plane_shift))
+        diagonals[place & low_bits] |= np.uint8(_ONE << (place >> view.plane_shift))
 
 
 @njit(cache=True, nogil=True)
@@ -396,12 +365,12 @@ def _count_bands(indices, entries, rows, columns, view, tallies):  # type: ignor
 def _read_map(diagonals):  # type: ignore[no-untyped-def]
     """Return how many diagonals a map marks, and the lowest and the highest of them."""
     marked, lowest, highest = 0, 8 * diagonals.size, 0
-    for each in range(diagonals.size):
-        bits = diagonals[each]
+    for byte in range(diagonals.size):
+        bits = diagonals[byte]
         if bits != 0:
             for plane in range(8):
                 if bits >> plane & 1:
-                    place = plane * diagonals.size + each
+                    place = plane * diagonals.size + byte
                     marked += 1
                     lowest, highest = min(lowest, place), max(highest, place)
     return marked, lowest, highest
@@ -416,11 +385,8 @@ def _bands_away(row, column, view):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _count_lines(indices, entries, columns, view, tallies):  # type: ignore[no-untyped-def]
-    last, totals = tallies.last, tallies.totals
-    first_line, lines = view.first_line, np.uint64(tallies.last.size)
-    (start, stop), least, greatest = entries, columns[0] >> _LINE_BITS, columns[1] >> _LINE_BITS
-    inside = first_line <= least and greatest - first_line < lines
+def _count_lines(indices, entries, view, tallies):  # type: ignore[no-untyped-def]
+    (start, stop), last, totals = entries, tallies.last, tallies.totals
     before, time = totals[_LINE], totals[_TIME]
     while start < stop:
         run = start >> _REUSE_RUN_BITS
@@ -428,20 +394,19 @@ def _count_lines(indices, entries, columns, view, tallies):  # type: ignore[no-u
         group = run >> view.reuse_shift
         chosen = ((group * GOLDEN) >> np.uint64(32)) & ((_ONE << view.reuse_shift) - _ONE)
         if run - (group << view.reuse_shift) == chosen:
-            _count_reuse(indices, start, end, view, tallies)
+            _count_reuse(indices, start, end, tallies)
         # Stored for every entry: one that reads the same line again stores the same time again.
         for entry in range(start, end):
             line = np.uint64(indices[entry]) >> _LINE_BITS
             time += np.uint64(line != before)
             before = line
-            if inside or line - first_line < lines:
-                last[line - first_line] = time
+            last[line] = time
         totals[_LINE], totals[_TIME] = before, time
         start = end
 
 
 @njit(cache=True, nogil=True)
-def _count_reuse(indices, start, stop, view, tallies):  # type: ignore[no-untyped-def]
+def _count_reuse(indices, start, stop, tallies):  # type: ignore[no-untyped-def]
     """Count how long ago the lines that change from start up to stop were read last.
 
     The loop over the same entries that follows leaves `last` as this one does.
@@ -454,15 +419,13 @@ def _count_reuse(indices, start, stop, view, tallies):  # type: ignore[no-untype
             continue
         before = line
         time += _ONE
-        slot = line - view.first_line
-        if slot < np.uint64(last.size):
-            if np.uint64(last[slot]) > since:
-                tallies.reuse[_octave(time - np.uint64(last[slot]))] += _ONE
-            elif tallies.first.size == 0:
-                tallies.unseen[_octave(time - since)] += _ONE
-            else:
-                tallies.first[slot] = time
-            last[slot] = time
+        if np.uint64(last[line]) > since:
+            tallies.reuse[_octave(time - np.uint64(last[line]))] += _ONE
+        elif tallies.first.size == 0:
+            tallies.unseen[_octave(time - since)] += _ONE
+        else:
+            tallies.first[line] = time
+        last[line] = time
 
 
 @njit(cache=True, nogil=True)

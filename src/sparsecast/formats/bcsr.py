@@ -82,8 +82,11 @@ class BCSR(StorageFormat):
         InputError
             If `block` is none of the sizes.
         """
-        A = A if A.has_sorted_indices else A.sorted_indices()
         nnz = int(A.indptr[-1])
+        if not all(in_parts(_ascend, (A.indptr, A.indices), balanced_parts(A.indptr))):
+            A = A.copy()
+            A.has_sorted_indices = False  # SciPy believes what it found before somebody changed the indices
+            A.sort_indices()
         indices = A.indices[:nnz]
         if block is None:
             side = best_block(block_fill(A.indptr, indices))
@@ -154,7 +157,8 @@ def best_block(fill: tuple[float, ...]) -> int:
         Values stored over entries, for each size of BLOCK_SIZES.
     """
     streamed = [
-        each * (_VALUE_BYTES + _INDEX_BYTES / side**2) for each, side in zip(fill, BLOCK_SIZES, strict=True)
+        values * (_VALUE_BYTES + _INDEX_BYTES / side**2)
+        for values, side in zip(fill, BLOCK_SIZES, strict=True)
     ]
     return BLOCK_SIZES[int(np.argmin(streamed))]
 
@@ -177,6 +181,16 @@ def _sized(r: int, c: int) -> tuple[Any, Any]:
     if r == c and r in BLOCK_SIZES:
         return (0,) * r, (0,) * c
     return np.empty(r, dtype=np.int8), np.empty(c, dtype=np.int8)
+
+
+@njit(nogil=True, cache=True)
+def _ascend(indptr, indices, first, last):  # type: ignore[no-untyped-def]
+    """Tell whether no column of the rows `first` to `last` - 1 is less than the one before it in its row."""
+    descents = 0
+    for i in range(first, last):
+        for k in range(indptr[i] + _ONE, indptr[i + _ONE]):
+            descents += indices[k] < indices[k - _ONE]
+    return descents == 0
 
 
 @njit(nogil=True, cache=True)

@@ -91,7 +91,6 @@ class DIA(StorageFormat):
 
     @property
     def chunks(self) -> int:
-        """How many chunks there are."""
         return -(-self.shape[0] // self.chunk_rows)
 
     @classmethod

@@ -88,8 +88,10 @@ class HYB(StorageFormat):
     def split_of(cls, candidate: Candidate, blocks: RowBlocks) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return `split` with the parameters of a Candidate of this format."""
         split: Any = cls.split
-        found: tuple[NDArray[np.int64], NDArray[np.int64]] = split(blocks, **candidate.parameters)
-        return found
+        width_and_overflow: tuple[NDArray[np.int64], NDArray[np.int64]] = split(
+            blocks, **candidate.parameters
+        )
+        return width_and_overflow
 
     @classmethod
     def row_end_work(cls, blocks: RowBlocks, least_rows: int = 1) -> dict[str, NDArray[Any]]:

@@ -86,7 +86,6 @@ def sorted_lengths(diagonal_starts: NDArray[np.int64], rows: int) -> NDArray[np.
 
 
 def _bounds(diagonal_starts: NDArray[np.int64], rows: int) -> NDArray[np.int64]:
-    """Cut the stored rows into parts of even work."""
     reaching = np.diff(diagonal_starts)
     return balanced_parts_by(lambda place: int(np.minimum(reaching, place).sum()), rows)
 

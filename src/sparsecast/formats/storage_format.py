@@ -138,7 +138,6 @@ class StorageFormat(ABC):
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The arrays of the format by name."""
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
 
@@ -148,7 +147,6 @@ class StorageFormat(ABC):
 
     @property
     def nbytes(self) -> int:
-        """Size of the arrays in bytes."""
         return sum(array.nbytes for array in self.arrays.values())
 
     def traffic(self) -> int:

@@ -106,9 +106,9 @@ class SymmetricCSR(StorageFormat):
             _refuse("a matrix that differs from its transpose, or whose rows are not sorted")
 
 
-def _refuse(found: str) -> None:
+def _refuse(problem: str) -> None:
     raise SymmetryError(
-        f"{found}: expected a matrix that equals its transpose for symmetric CSR; use another format"
+        f"{problem}: expected a matrix that equals its transpose for symmetric CSR; use another format"
     )
 
 
@@ -124,12 +124,12 @@ def _unmirrored(A: csr_array[Any], row: int) -> str:
     rows = np.searchsorted(A.indptr, below, side="right") - 1
     in_column = dict(zip(rows.tolist(), A.data[below], strict=True))
     place = next(
-        each
-        for each in sorted(in_row.keys() | in_column.keys())
-        if each > row and _bits(in_row.get(each)) != _bits(in_column.get(each))
+        column
+        for column in sorted(in_row.keys() | in_column.keys())
+        if column > row and _bits(in_row.get(column)) != _bits(in_column.get(column))
     )
-    found, mirrored = in_row.get(place, "nothing"), in_column.get(place, "nothing")
-    return f"{found} at ({row}, {place}) and {mirrored} at ({place}, {row})"
+    value, mirrored = in_row.get(place, "nothing"), in_column.get(place, "nothing")
+    return f"{value} at ({row}, {place}) and {mirrored} at ({place}, {row})"
 
 
 def _bits(value: np.generic | None) -> bytes | None:

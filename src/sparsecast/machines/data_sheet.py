@@ -44,7 +44,6 @@ class DataSheet:
 
     @property
     def cycles_per_s(self) -> float:
-        """Cycles of all cores in a second."""
         return self.cores * self.frequency_hz
 
 
@@ -151,11 +150,3 @@ class Made:
             f"sparsecast gives intervals that contain the errors for {self.left_out} measured machines, each "
             f"left out once"
         )
-
-    @classmethod
-    def from_dict(cls, described: Mapping[str, Any]) -> Made:
-        """Return what the attributes describe, lists for tuples as in JSON."""
-        values: dict[str, Any] = dict(described)
-        for name in ("over_start", "low", "high"):
-            values[name] = tuple(values[name])
-        return cls(**values)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +42,3 @@ class GPU:
     def threads_per_multiprocessor(self) -> int:
         """Threads, or work-items, that a multiprocessor holds at once."""
         return self.warps_per_multiprocessor * self.lanes
-
-    @classmethod
-    def from_dict(cls, described: Mapping[str, Any]) -> GPU:
-        """Return the GPU whose attributes these are, lists for tuples as in JSON."""
-        capability = described["compute_capability"]
-        return cls(**{**described, "compute_capability": tuple(capability) if capability else None})

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import psutil
 
 from sparsecast.errors import InputError
@@ -22,8 +23,7 @@ from sparsecast.machines.gpu import GPU
 _CPU_FOLDER = Path("/sys/devices/system/cpu/cpu0")
 _SIMD_FLAGS = ("sse2", "avx", "avx2", "fma", "avx512f", "avx512_bf16", "asimd", "sve", "sve2")
 
-#: What rules of kernels ask for beyond _SIMD_FLAGS. Apart from them, because a machine's name is told from
-#: those: with another one among them, every machine would get another name.
+#: What rules of kernels ask for beyond _SIMD_FLAGS.
 _FEATURE_FLAGS = ("avx512_fp16",)
 
 #: The device of a machine without a GPU, and of a question that names none.
@@ -72,8 +72,7 @@ class Machine:
     gpu : GPU or None
         That device, where it is one; None where the processor computes.
     features : tuple of str or None
-        Instruction sets that rules of kernels ask for, in addition to `simd`; None if the description is
-        older than this field.
+        Instruction sets that rules of kernels ask for, in addition to `simd`; None where nobody said.
     published_as : str or None
         Name under which results that others published were imported. Nothing runs on such a machine here,
         and all ways of doing the product are those of its Records. None of every other machine.
@@ -110,13 +109,10 @@ class Machine:
         """
         if self.published_as is not None:
             return self.published_as
-        left_out = "memory_bytes", "device", "gpu", "features"
-        described = {key: value for key, value in self.to_dict().items() if key not in left_out}
+        described = self.to_dict()
+        del described["memory_bytes"]
         if self.gpu:
-            described["device"] = dataclasses.asdict(self.gpu)
-            del described["device"]["memory_bytes"]
-        if self.device != _device_of(self.gpu):  # what a description of before this field is taken for
-            described["backend"] = self.device
+            del described["gpu"]["memory_bytes"]
         digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:8]
         if self.gpu:
             return f"{_slug(self.gpu.name) or 'device'}-{digest}"
@@ -130,22 +126,12 @@ class Machine:
     def from_dict(cls, described: Mapping[str, Any]) -> Machine:
         """Return the Machine that `to_dict` described.
 
-        Until version 0.1 the key ``device`` held the description of the GPU, or was missing.
+        A ValueError or msgspec.ValidationError says that it is something else.
         """
-        values = dict(described)
-        values["caches"] = tuple(Cache(**cache) for cache in values["caches"])
-        for name in {"simd", "features"} & values.keys():
-            values[name] = tuple(values[name])
-        if isinstance(values.get("device"), Mapping):
-            values["gpu"] = values.pop("device")
-        if "gpu" in values:
-            values["gpu"] = GPU.from_dict(values["gpu"])
-        if "sheet" in values:
-            values["sheet"] = DataSheet(**values["sheet"])
-        if "made" in values:
-            values["made"] = Made.from_dict(values["made"])
-        values.setdefault("device", _device_of(values.get("gpu")))
-        return cls(**values)
+        machine = msgspec.convert(described, cls)
+        if unknown := described.keys() - {field.name for field in dataclasses.fields(cls)}:
+            raise ValueError(f"a description without {', '.join(sorted(unknown))}")
+        return machine
 
     @property
     def product_caches(self) -> tuple[Cache, ...]:
@@ -162,8 +148,8 @@ class Machine:
 
         None if the system does not tell of caches; 0 for a third level that does not exist.
         """
-        found = {each.level: each.bytes * -(-threads // each.shared_by) for each in self.caches}
-        return found.get(2), found.get(3, 0 if found else None)
+        sizes = {cache.level: cache.bytes * -(-threads // cache.shared_by) for cache in self.caches}
+        return sizes.get(2), sizes.get(3, 0 if sizes else None)
 
     def checked_threads(self, threads: int | None) -> int:
         """Return `threads`, or all of the machine's for None; an InputError if it has no such number."""
@@ -196,13 +182,6 @@ def detect() -> Machine:
     )
 
 
-def _device_of(gpu: GPU | None) -> str:
-    """Return the device of a description that names none."""
-    if gpu is None:
-        return PROCESSOR
-    return "hip" if gpu.compute_capability is None else "cuda"
-
-
 def _usable_threads() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
@@ -214,8 +193,8 @@ def _cpuinfo(key: str) -> str | None:
         text = Path("/proc/cpuinfo").read_text()
     except OSError:
         return None  # not Linux: the caller asks elsewhere
-    found = re.search(rf"^{key}\s*:\s*(.+)$", text, re.MULTILINE)
-    return found.group(1) if found else None
+    match = re.search(rf"^{key}\s*:\s*(.+)$", text, re.MULTILINE)
+    return match.group(1) if match else None
 
 
 def _found_flags(wanted: tuple[str, ...]) -> tuple[str, ...]:

@@ -12,6 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from sparsecast.errors import ProfileError, UnknownNameError, remedy_for
 from sparsecast.features.structure import Structure
 from sparsecast.machines import machine as machines
@@ -71,7 +73,7 @@ class MatrixEntry:
             return self._stored
         try:
             return Structure.from_dict(self._stored).checked()
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, msgspec.ValidationError) as error:
             raise ProfileError(
                 f"the stored structure of {self.specification} is damaged ({error}): expected one that "
                 f"calibrate wrote; remove the profile and calibrate the machine again"
@@ -211,7 +213,7 @@ class Profile(Tabular):
                 # Profiles of one process have none.
                 tuple(MicroBenchmark(**row) for row in json.loads(metadata.get(_MICROBENCHMARKS_KEY, b"[]"))),
             )
-        except (AttributeError, KeyError, TypeError, ValueError, zlib.error) as error:
+        except (KeyError, TypeError, ValueError, zlib.error, msgspec.ValidationError) as error:
             raise _not_whole(path, f"lacks {error}") from error
         unknown = {record.matrix for record in found.records} - set(found.matrices)
         if unknown:

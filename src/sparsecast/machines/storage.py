@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
 from sparsecast.errors import BusyError, StorageError
 from sparsecast.system.files import replacement
 
@@ -96,44 +98,19 @@ def journal(path: Path) -> Iterator[Callable[[str], None]]:
 def exclusive(path: Path, waits: bool = False) -> Iterator[None]:
     """Hold the lock file `path` while the body runs; the system lets go of it if the process dies.
 
-    `waits` says to wait for another process that holds it, which is for what takes a moment.
-
-    Raises
-    ------
-    BusyError
-        If another process holds it and `waits` is False.
-    StorageError
-        If the lock file cannot be written.
+    `waits` says to wait for another process that holds it, which is for what takes a moment. Else that is a
+    BusyError. A lock file that cannot be written is a StorageError.
     """
     with storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        stream = path.open("a+", encoding="utf-8")
-    with stream:
+        lock = FileLock(path)
         try:
-            _lock(stream.fileno(), waits)
-        except OSError as error:
-            stream.seek(0)
-            holder = stream.read().strip() or "unknown"
+            lock.acquire(timeout=-1 if waits else 0)
+        except Timeout as error:
             raise BusyError(
-                f"another calibration of this machine is running (process {holder}): expected none; "
-                f"wait for it or stop it"
+                f"another calibration of this machine holds {path}: expected none; wait for it or stop it"
             ) from error
-        stream.truncate(0)
-        stream.write(str(os.getpid()))
-        stream.flush()
+    try:
         yield
-
-
-if os.name == "nt":
-    import msvcrt
-
-    def _lock(descriptor: int, waits: bool) -> None:
-        # A byte far behind the text, so that the holder's number stays readable.
-        os.lseek(descriptor, 1 << 20, os.SEEK_SET)
-        mode = msvcrt.LK_LOCK if waits else msvcrt.LK_NBLCK  # type: ignore[attr-defined]
-        msvcrt.locking(descriptor, mode, 1)  # type: ignore[attr-defined]
-else:
-    import fcntl
-
-    def _lock(descriptor: int, waits: bool) -> None:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
+    finally:
+        lock.release()

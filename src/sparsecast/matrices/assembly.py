@@ -53,12 +53,10 @@ class Header:
 
     @property
     def mirror(self) -> int:
-        """How entries are mirrored at the diagonal, one of MIRRORS."""
         return MIRRORS[self.symmetry]
 
     @property
     def held(self) -> np.dtype[Any]:
-        """Type that the values are parsed into."""
         return np.dtype(np.complex128 if self.field == "complex" else np.float64)
 
     @property

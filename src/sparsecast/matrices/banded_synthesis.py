@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import bsr_array, csr_array
+from scipy.sparse import bsr_array, csr_array, diags_array
 
 from sparsecast.errors import InputError
 from sparsecast.features.sweep import BANDS
@@ -31,10 +31,10 @@ from sparsecast.matrices.synthesis import (
     uniform,
     value_of,
 )
-from sparsecast.system.integers import GOLDEN, index_dtype, mixed, stream_of, unsigned
+from sparsecast.system.integers import GOLDEN, index_dtype, mixed, stream_of
 from sparsecast.system.jit import njit
 
-#: Relative standard deviation of the row lengths, unless one is given. Wang 2017 names the distributions and
+#: Relative standard deviation of the row lengths. Wang 2017 names the distributions and
 #: leaves their spread open. A power law of relative deviation 1 has the exponent 2.4. None is that of blocks
 #: thrown at rows at random, 1 / sqrt(mean), which cannot be chosen.
 SPREADS = {"fixed": 0.0, "normal": 0.25, "uniform": 0.5, "power": 1.0, "binomial": None}
@@ -74,7 +74,6 @@ def banded_matrix(
     block: tuple[int, int] = (1, 1),
     bands: Sequence[float] | None = None,
     lengths: str = "fixed",
-    spread: float | None = None,
     symmetric: bool = False,
     seed: int,
 ) -> csr_array:
@@ -98,10 +97,7 @@ def banded_matrix(
         Distribution of the blocks a row of blocks: ``"fixed"`` (as equal as whole numbers allow),
         ``"normal"`` (the sum of twelve uniform numbers), ``"uniform"``, ``"power"`` (Pareto) or
         ``"binomial"`` (each block is thrown at a row at random). What lies beyond 0 or the columns is cut
-        off, and the rest scaled to the exact total.
-    spread : float, optional
-        Relative standard deviation of the lengths before that; by default that of SPREADS. Binomial
-        lengths have their own, and take none.
+        off, and the rest scaled to the exact total. Their relative standard deviation is that of SPREADS.
     symmetric : bool
         Whether the matrix equals its transpose. The diagonal is then full, or lacks one block to make the
         count even; `lengths` are the lower triangle's, in proportion to the places the bands have there, so
@@ -124,7 +120,7 @@ def banded_matrix(
     """
     size, blocks = _checked(rows, nnz_per_row, block, symmetric, seed)
     shares = _checked_shares(band_statistics().bands(nnz_per_row) if bands is None else bands)
-    weights = _weights(size // block[0], blocks, lengths, spread, seed)
+    weights = _weights(size // block[0], blocks, lengths, seed)
     grid = grid_of(size // block[0], size // block[1], blocks, symmetric)
     index: Index = index_dtype(blocks * block[0] * block[1])
     pattern = _symmetric_pattern if symmetric else pattern_of
@@ -180,27 +176,23 @@ def _checked_shares(bands: Sequence[float]) -> NDArray[np.float64]:
     return shares
 
 
-def _weights(count: int, blocks: int, lengths: str, spread: float | None, seed: int) -> Whole:
+def _weights(count: int, blocks: int, lengths: str, seed: int) -> Whole:
     """Return numbers in proportion to the lengths of rows that have so many blocks together."""
     if lengths not in SPREADS:
         *known, last = SPREADS
         raise InputError(f"lengths '{lengths}': expected {', '.join(known)} or {last}; name one of them")
-    if lengths == "binomial":
-        if spread is not None:
-            raise InputError(f"spread = {spread}: expected none with binomial lengths; leave it out")
+    spread = SPREADS[lengths]
+    if spread is None:
         thrown = np.zeros(count, dtype=np.int64)
         _throw(blocks, np.uint64(seed % 2**64), thrown)
         return thrown
-    spread = SPREADS[lengths] if spread is None else spread
-    if spread is None or not 0 <= spread < math.inf:
-        raise InputError(f"spread = {spread}: expected a number of at least 0; give a relative deviation")
     drawn = np.ones(count)
-    if spread and lengths == "normal":
+    if lengths == "normal":
         # Twelve uniform numbers have deviation 1 and no logarithm, which differs from machine to machine.
         twelve = random_bits(6 * count, seed).reshape(count, 6)
         total = (twelve >> _HALF_BITS).sum(axis=1) + (twelve & np.uint64(0xFFFFFFFF)).sum(axis=1)
         drawn = 1 + spread * (total.astype(np.float64) * 2.0**-32 - 6.0)
-    elif spread and lengths != "fixed":
+    elif lengths != "fixed":
         share = uniform(count, seed)
         if lengths == "uniform":
             drawn = 1 + spread * math.sqrt(3) * (2 * share - 1)
@@ -221,7 +213,6 @@ def grid_of(block_rows: int, block_cols: int, blocks: int, symmetric: bool) -> G
 def pattern_of(
     grid: Grid, shares: NDArray[np.float64], weights: Whole, seed: int, index: Index
 ) -> tuple[Indices, Indices]:
-    """Return indptr and sorted indices of the blocks."""
     lengths = apportioned(grid.blocks, weights, np.full(grid.block_rows, grid.block_cols))
     return _drawn(grid, _rounded(shares, grid.blocks), lengths, seed, index)
 
@@ -229,7 +220,6 @@ def pattern_of(
 def _symmetric_pattern(
     grid: Grid, shares: NDArray[np.float64], weights: Whole, seed: int, index: Index
 ) -> tuple[Indices, Indices]:
-    """Return the same of a symmetric pattern."""
     rows = grid.block_rows
     on_diagonal = min(rows, grid.blocks)
     on_diagonal -= (grid.blocks - on_diagonal) % 2
@@ -242,12 +232,10 @@ def _symmetric_pattern(
     lengths = apportioned(below, weighted, np.arange(rows))
     starts, lower = _drawn(grid, _rounded(halves, below), lengths, seed, index)
     diagonal = np.diff(np.arange(rows + 1) * on_diagonal // rows)
-    indptr = starts_of(lengths + diagonal + np.bincount(lower, minlength=rows), index)
-    indices = np.empty(grid.blocks, dtype=index)
-    begins = indptr[:-1].astype(np.uint64)
-    places = begins + lengths.astype(np.uint64)
-    _mirror(starts.astype(np.uint64), unsigned(lower), diagonal, begins, places, indices)
-    return indptr, indices
+    ones = np.ones(len(lower), dtype=np.int8)
+    half = csr_array((ones, lower, starts), shape=(rows, rows))
+    whole = csr_array(half + half.T + diags_array(diagonal, dtype=np.int8, format="csr"))
+    return whole.indptr.astype(index), whole.indices.astype(index)
 
 
 def _places_below(grid: Grid, shares: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -356,7 +344,6 @@ def _spread_over_bands(lengths, diagonals, edges, is_lower, wanted, counts):  # 
 
 @njit(cache=True, nogil=True)
 def _draw(counts, diagonals, edges, is_lower, seed, gaps, indices):  # type: ignore[no-untyped-def]
-    """Write the columns of every row, sorted and distinct."""
     stream = stream_of(seed)
     at = 0
     left_counts = np.zeros(BANDS, dtype=np.int64)
@@ -399,25 +386,6 @@ def _draw_distinct(stream, first, width, count, gaps, indices, at):  # type: ign
         total += indices[each]
         indices[each] = first + (each - at) + np.int64(np.float64(total) * scale)
     return at + count
-
-
-@njit(cache=True, nogil=True)
-def _mirror(starts, lower, diagonal, begins, places, indices):  # type: ignore[no-untyped-def]
-    """Write the whole pattern; `places` says where a row goes on after its lower part.
-
-    All but `indices` are unsigned: signed ones cost a test for wrapping round at every entry.
-    """
-    for row in range(diagonal.size):
-        at = begins[row]
-        for entry in range(starts[row], starts[row + 1]):
-            column = lower[entry]
-            indices[at] = column
-            at += _ONE
-            indices[places[column]] = row
-            places[column] += _ONE
-        if diagonal[row]:
-            indices[at] = row
-            places[row] += _ONE
 
 
 @njit(cache=True, nogil=True)

@@ -79,7 +79,6 @@ def gallery(name: str, /, **parameters: int) -> csr_array:
 
 
 def gallery_from_specification(specification: str) -> csr_array:
-    """Return the matrix of a specification such as ``"poisson3d?n=100&points=27"``."""
     name, texts = split_specification(specification, "integer", "poisson3d?n=100&points=27")
     parameters: dict[str, int] = {}
     for key, text in texts.items():

@@ -59,7 +59,6 @@ class _Header(assembly.Header):
 
     @property
     def sections(self) -> list[_Section]:
-        """Those that the file has, in order."""
         return [each for each in (self.pointers, self.indices, self.values) if each]
 
 

@@ -65,7 +65,6 @@ class _Variable:
 
     @property
     def field(self) -> str:
-        """What its values are, as in FileFacts."""
         if self.is_complex or self.is_logical:
             return "complex" if self.is_complex else "pattern"
         return _DENSE.get(self.kind, "real")

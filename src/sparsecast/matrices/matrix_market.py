@@ -56,12 +56,10 @@ class _Header(assembly.Header):
 
     @property
     def numbers(self) -> int:
-        """Numbers on a line of one entry."""
         return len(_PARTS[self.field]) + (2 if self.layout == "coordinate" else 0)
 
 
 def read_matrix_market(path: Path, asked: np.dtype[Any] | None) -> Contents:
-    """Read a Matrix Market file, plain or gzip."""
     with failures_of(path), TextSource(path, _COMMENT_BYTES) as source:
         header = _read_header(source)
         dtype = header.value_type(path, asked)

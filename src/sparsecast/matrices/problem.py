@@ -207,7 +207,6 @@ class Problem:
 
     @property
     def group(self) -> str:
-        """The group that the matrix belongs to in cross-validation."""
         return group_of(self.specification) if self._group is None else self._group
 
     def released(self) -> Problem:

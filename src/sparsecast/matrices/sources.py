@@ -129,7 +129,6 @@ class TextSource:
 
     @property
     def position(self) -> int:
-        """Bytes of text that were read."""
         return self._read
 
     def allow(self, more_bytes: int) -> None:

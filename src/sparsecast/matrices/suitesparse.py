@@ -7,20 +7,21 @@ later is refused, and so is a second download that differs from the first.
 
 from __future__ import annotations
 
-import dataclasses
 import gzip
 import hashlib
-import json
 import os
 import re
 import tarfile
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+
+import msgspec
 
 from sparsecast.errors import MatrixFileError
 from sparsecast.machines import storage
@@ -45,17 +46,8 @@ _PATIENCE_S = 30
 _PIECE_BYTES = 1 << 16
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Origin:
-    """What is written down of a download, beside the matrix.
-
-    Attributes
-    ----------
-    downloaded_at : str
-        In UTC, as ISO 8601.
-    archive_sha256, matrix_sha256 : str
-        Of the archive, and of the matrix file that was in it.
-    """
+class Origin(msgspec.Struct):
+    """What is written down beside a matrix: where it is from, and the checksums of the archive and of it."""
 
     address: str
     downloaded_at: str
@@ -63,15 +55,9 @@ class Origin:
     matrix_sha256: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Downloaded:
-    """A matrix of the collection, by its name.
-
-    Attributes
-    ----------
-    group, name : str
-        As in the collection: ``HB`` and ``1138_bus``.
-    """
+    """A matrix of the collection, by its group and name there: ``HB`` and ``1138_bus``."""
 
     group: str
     name: str
@@ -79,10 +65,10 @@ class Downloaded:
     @classmethod
     def named(cls, text: str) -> Downloaded:
         """Return the matrix that ``suitesparse:GROUP/NAME`` names; nothing is read or downloaded."""
-        found = _KNOWN_NAME.fullmatch(text.removeprefix(PREFIX))
-        if found is None:
+        match = _KNOWN_NAME.fullmatch(text.removeprefix(PREFIX))
+        if match is None:
             raise _error(text, f"expected {PREFIX}GROUP/NAME, such as {PREFIX}HB/1138_bus", "name both")
-        return cls(*found.groups())
+        return cls(*match.groups())
 
     def __str__(self) -> str:
         return f"{PREFIX}{self.group}/{self.name}"
@@ -94,7 +80,6 @@ class Downloaded:
 
     @property
     def address(self) -> str:
-        """Where its archive is."""
         base = os.environ.get(ADDRESS_VARIABLE) or ADDRESS
         return f"{base.rstrip('/')}/{quote(self.group)}/{quote(self.name)}.tar.gz"
 
@@ -132,41 +117,42 @@ class Downloaded:
         if not self._origin_path.exists():
             return None
         try:
-            return Origin(**json.loads(self._origin_path.read_text(encoding="utf-8")))
-        except (ValueError, TypeError) as error:
+            return msgspec.json.decode(self._origin_path.read_bytes(), type=Origin)
+        except (UnicodeError, msgspec.DecodeError) as error:
             remedy = "remove it and the matrix beside it: both are downloaded again"
             raise damaged(self._origin_path, "does not say what was downloaded", remedy) from error
 
     def _download(self, before: Origin | None) -> None:
+        """Download and unpack the archive, which must be the one of before, if there was one."""
         folder = self.path.parent
         storage.ensure_writable(folder)
-        with storage.storage_errors(folder), tempfile.TemporaryDirectory(dir=folder) as passing:
-            archive = self._archive(Path(passing), before)
-            self._unpack(archive)
-            origin = Origin(
-                self.address,
-                datetime.now(UTC).isoformat(timespec="seconds"),
-                _sha256(archive),
-                _sha256(self.path),
+        with storage.storage_errors(folder), tempfile.TemporaryDirectory(dir=folder) as temporary:
+            archive = Path(temporary) / "archive"
+            self._retrieve(archive)
+            digest = _sha256(archive)
+            if before is not None and digest != before.archive_sha256:
+                problem = f"its archive differs from the one of {before.downloaded_at}, by its SHA-256"
+                remedy = f"if the collection has changed it, remove {self._origin_path} to take the new one"
+                raise _error(self, problem, remedy)
+            storage.write_atomically(self.path, lambda path: self._unpack(archive, path))
+            now = datetime.now(UTC).isoformat(timespec="seconds")
+            text = msgspec.json.format(
+                msgspec.json.encode(Origin(self.address, now, digest, _sha256(self.path))), indent=1
             )
         # Last, so that a matrix that nobody vouches for is downloaded again.
-        text = json.dumps(dataclasses.asdict(origin), indent=1)
-        storage.write_atomically(self._origin_path, lambda path: path.write_text(text, encoding="utf-8"))
+        storage.write_atomically(self._origin_path, lambda path: path.write_bytes(text))
 
-    def _archive(self, folder: Path, before: Origin | None) -> Path:
-        """Download the archive into a folder; it must be the one that was downloaded before, if one was."""
-        pooch = _pooch(self)
-        known = None if before is None else f"sha256:{before.archive_sha256}"
-        with self._failures(before):
-            # Not as a text that the server compresses once more on its way: bytes are counted, and compared.
-            plain = {"Accept-Encoding": "identity"}
-            bar = _Bar(f"downloading {self.group}/{self.name}")
-            downloader = pooch.HTTPDownloader(bar, _PIECE_BYTES, timeout=_PATIENCE_S, headers=plain)
-            with _quiet(pooch.get_logger()):
-                return Path(pooch.retrieve(self.address, known, "archive", folder, downloader=downloader))
+    def _retrieve(self, archive: Path) -> None:
+        import pooch
+
+        # Not as a text that the server compresses once more on its way: bytes are counted, and compared.
+        plain, bar = {"Accept-Encoding": "identity"}, _Bar(f"downloading {self.group}/{self.name}")
+        downloader = pooch.HTTPDownloader(bar, _PIECE_BYTES, timeout=_PATIENCE_S, headers=plain)
+        with self._failures():
+            downloader(self.address, str(archive), None)
 
     @contextmanager
-    def _failures(self, before: Origin | None) -> Iterator[None]:
+    def _failures(self) -> Iterator[None]:
         from requests.exceptions import HTTPError, RequestException
 
         elsewhere = "or download it elsewhere and name its .mtx file"
@@ -183,36 +169,24 @@ class Downloaded:
         except RequestException as error:
             problem = f"{self.address} cannot be downloaded ({type(error).__name__}), and no copy is here"
             raise _error(self, problem, f"connect to the network, {elsewhere}") from error
-        except ValueError as error:
-            if before is None:
-                raise
-            problem = f"its archive differs from the one of {before.downloaded_at}, by its SHA-256"
-            remedy = f"if the collection has changed it, remove {self._origin_path} to take the new one"
-            raise _error(self, problem, remedy) from error
 
-    def _unpack(self, archive: Path) -> None:
-        """Write the matrix of an archive to its place. No path comes from the archive, and no other file."""
+    def _unpack(self, archive: Path, target: Path) -> None:
+        """Write the matrix file of an archive, which is read to its end, where its checksum is.
 
-        def write(path: Path) -> None:
-            with path.open("wb") as file:
-                for piece in self._contents(archive):
-                    file.write(piece)
-
-        storage.write_atomically(self.path, write)
-
-    def _contents(self, archive: Path) -> Iterator[bytes]:
-        """Give the bytes of the matrix file, and read the archive to its end, where its checksum is."""
+        No path comes from the archive, and no other file.
+        """
         wanted, is_found = f"{self.name}/{self.name}.mtx", False
         size = archive.stat().st_size
         with failures_of(Path(str(self))), archive.open("rb") as raw, gzip.open(raw) as stream:
             try:
-                with tarfile.open(fileobj=stream, mode="r|") as members:
+                with tarfile.open(fileobj=stream, mode="r|") as members, target.open("wb") as file:
                     for member in members:
                         if is_found or not member.isreg() or member.name.removeprefix("./") != wanted:
                             continue
-                        is_found, file = True, members.extractfile(member)
-                        while file and (piece := file.read(BLOCK_BYTES)):
-                            yield piece
+                        is_found, source = True, members.extractfile(member)
+                        while source and (piece := source.read(BLOCK_BYTES)):
+                            with storage.storage_errors(target):
+                                file.write(piece)
                             tell(f"unpacking {self.group}/{self.name}", raw.tell(), size)
             except tarfile.TarError as error:
                 raise _error(self, f"its archive is damaged ({error})", "try again later") from error
@@ -245,28 +219,8 @@ class _Bar:
         pass
 
 
-def _pooch(matrix: Downloaded) -> Any:
-    try:
-        import pooch
-    except ImportError as error:  # a machine whose packages are not ours to choose
-        problem = "no copy is here, and pooch, which downloads it, is not installed"
-        raise _error(matrix, problem, "pip install pooch") from error
-    return pooch
-
-
 def _error(matrix: Downloaded | str, problem: str, remedy: str) -> MatrixFileError:
     return MatrixFileError(f"{' '.join(str(matrix).split())}: {problem}; {remedy}")
-
-
-@contextmanager
-def _quiet(logger: Any) -> Iterator[None]:
-    """Keep pooch from telling about a download on standard error, where there is a bar."""
-    level = logger.level
-    logger.setLevel("ERROR")
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
 
 
 def _sha256(path: Path) -> str:

@@ -89,7 +89,6 @@ def uniform(count: int, seed: int) -> NDArray[np.float64]:
 
 
 def check_least(name: str, value: int, least: int) -> None:
-    """Refuse a value below `least`."""
     if value < least:
         raise InputError(f"{name} = {value}: expected an integer of at least {least}; give a larger one")
 

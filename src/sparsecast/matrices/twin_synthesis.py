@@ -260,7 +260,6 @@ def _drawn(structure: Structure, groups: _Groups, indptr: Indices, seed: int) ->
 
 @njit(cache=True, nogil=True)
 def _draw(starts, visits, repeats, quotas, view, state, seed, columns):  # type: ignore[no-untyped-def]
-    """Write each group's columns of blocks; cells are read as often, and again as soon, as `quotas` say."""
     stream = stream_of(seed)
     chosen = np.zeros(visits.max(), dtype=np.int64)
     time, left = np.int64(0), np.int64(np.count_nonzero(visits))

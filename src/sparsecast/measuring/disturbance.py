@@ -49,7 +49,6 @@ class Disturbance:
 
     @property
     def is_unusable(self) -> bool:
-        """Whether the times are no basis for a forecast."""
         return self.too_long >= UNUSABLE
 
     def sentence(self) -> str:

@@ -90,7 +90,6 @@ def _range(core: Path) -> tuple[str, str]:
 
 
 def _set(core: Path, low: str, high: str) -> None:
-    """Write both ends of a range, so that the lower one never is above the other: Linux refuses that."""
     rises = int(high) >= int(_range(core)[1])
     for name, value in ((_HIGH, high), (_LOW, low)) if rises else ((_LOW, low), (_HIGH, high)):
         (core / name).write_text(value)

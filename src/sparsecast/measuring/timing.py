@@ -212,7 +212,6 @@ class _Series:
 
     @property
     def is_slow(self) -> bool:
-        """Whether too few of the samples were at full speed."""
         return self.patience is not None and sum(self._is_full) < _FULL_SHARE * self.effort.samples
 
     def take(self, samples: int) -> None:

@@ -5,18 +5,18 @@ Nothing changes for other functions of the process: their caches, their folder a
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numba
+from filelock import FileLock
 from llvmlite import binding  # type: ignore[import-untyped]
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
-
-from sparsecast.system.compilation import locked, passing_folder
 
 #: Kernels begin at a multiple of 64 bytes, the width of what a processor fetches and decodes at once. Other
 #: functions of Numba begin at multiples of 16. Code from the cache then lay at another place within 64 bytes
@@ -25,6 +25,14 @@ ALIGNED, USUAL = "--align-all-functions=6", "--align-all-functions=0"
 
 #: How many compilations of kernels are going on, one within the other.
 _depth = [0]
+
+#: Why kernels of this process are lost with it: one sentence, or none where they are kept.
+_lost: list[str] = []
+
+
+def lost_kernels() -> str:
+    """Return why kernels that this process compiles are lost, with the remedy; empty where they are kept."""
+    return "".join(_lost)
 
 
 class KernelFile(IndexDataCacheFile):
@@ -37,7 +45,7 @@ class KernelFile(IndexDataCacheFile):
 
     def save(self, key: Any, data: Any) -> None:
         """Keep the code of a type under a name of its own."""
-        with locked(Path(self._cache_path)):
+        with FileLock(Path(self._cache_path) / "sparsecast.lock"):
             overloads = self._load_index()  # type: ignore[no-untyped-call]
             taken, numbers = set(overloads.values()), range(1, len(overloads) + 2)
             free = next(name for name in map(self._data_name, numbers) if name not in taken)
@@ -48,11 +56,10 @@ class KernelFile(IndexDataCacheFile):
 
 
 class KernelCache(FunctionCache):
-    """The cache of a kernel: in Numba's folder, or where there is none in one of this process."""
+    """The cache of a kernel: NUMBA_CACHE_DIR, beside our modules, or the user's cache."""
 
     def __init__(self, py_func: Callable[..., Any]) -> None:
-        with kernel_folder():
-            super().__init__(py_func)  # type: ignore[no-untyped-call]
+        super().__init__(py_func)  # type: ignore[no-untyped-call]
         base, stamp = self._impl.filename_base, self._impl.locator.get_source_stamp()
         self._cache_file = KernelFile(self._cache_path, base, stamp)  # type: ignore[no-untyped-call]
 
@@ -64,8 +71,16 @@ class Kernel(CPUDispatcher):
     """A compiled function of ours."""
 
     def enable_caching(self) -> None:
-        """Keep what is compiled."""
-        self._cache = KernelCache(self.py_func)
+        """Keep what is compiled, where Numba finds a folder: a package on a read-only disk works without."""
+        try:
+            self._cache = KernelCache(self.py_func)
+        except RuntimeError:
+            if not _lost:
+                _lost.append(
+                    "compiled kernels cannot be kept, so every process compiles anew: expected a folder that "
+                    "can be written; set NUMBA_CACHE_DIR to one"
+                )
+                warnings.warn(_lost[0], stacklevel=2)
 
     def compile(self, sig: Any) -> Any:
         """Compile for the types of `sig`, or load what was kept."""
@@ -101,18 +116,3 @@ def _alignment() -> Iterator[None]:
             _depth[0] -= 1
             if not _depth[0]:
                 binding.set_option("sparsecast", USUAL)
-
-
-@contextmanager
-def kernel_folder() -> Iterator[None]:
-    """Have Numba choose the folder of this process, where it would find none."""
-    passing = passing_folder()
-    if passing is None:
-        yield
-        return
-    before = numba.config.CACHE_DIR  # type: ignore[attr-defined]
-    numba.config.CACHE_DIR = passing  # type: ignore[attr-defined]
-    try:
-        yield
-    finally:
-        numba.config.CACHE_DIR = before  # type: ignore[attr-defined]

@@ -19,7 +19,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from sparsecast.errors import InputError
-from sparsecast.system.jit import kernel_folder, njit
+from sparsecast.system.jit import lost_kernels, njit
 
 T = TypeVar("T")
 
@@ -40,8 +40,6 @@ _pool_is_taken = threading.Lock()
 
 @intrinsic
 def _call_part(typingctx, function, arguments, part):  # type: ignore[no-untyped-def]
-    """Call the function at this address."""
-
     def generate(context, builder, signature, given):  # type: ignore[no-untyped-def]
         builder.call(builder.inttoptr(given[0], _PART.as_pointer()), given[1:])
         return context.get_dummy_value()
@@ -64,8 +62,7 @@ def _pool() -> Any:
     def pool(function, arguments, parts):  # type: ignore[no-untyped-def]
         _call_parts(function, arguments, parts)
 
-    with kernel_folder():
-        return numba.cfunc("void(int64, int64, int64)", cache=True)(pool)
+    return numba.cfunc("void(int64, int64, int64)", cache=not lost_kernels())(pool)
 
 
 @intrinsic
@@ -122,7 +119,6 @@ class _CallOfPart:
         context.active_code_library.add_linking_library(self.compiled.library)
 
     def emit(self, builder: Any, values: list[Any]) -> None:
-        """Call the function."""
         function = self.context.declare_function(builder.module, self.compiled.fndesc)
         self.context.call_conv.call_function(builder, function, types.none, self.kinds, values)
 

@@ -26,7 +26,6 @@ def watched(on_part: OnPart) -> Iterator[None]:
 
 
 def watcher() -> OnPart | None:
-    """Return who watches, None where nobody does."""
     return _on_part.get()
 
 

@@ -54,7 +54,6 @@ class _Gather(VectorCode):
         self._gather = cgutils.get_or_insert_function(builder.module, kind, name)  # type: ignore[no-untyped-call]
 
     def add(self, sums: Any, entry: Any) -> None:
-        """Add the products of the values from `entry` on."""
         self.add_product(sums, self.loaded(self.builder.gep(self._data, [entry])), self._gathered(entry))
 
     def _gathered(self, entry: Any) -> Any:

@@ -79,7 +79,6 @@ class _Panel(VectorCode):
         self.sets = 2 if self.rows * parts < _FEW_SUMS else 1
 
     def sums_of_block(self) -> list[Any]:
-        """Return sums of the rows of a block, for each part of a value one."""
         return [self.sums() for _ in range(self.rows * self.parts)]
 
     def add_block(self, values: Any, rows_of_x: Sequence[Any], sums: Sequence[Any]) -> None:

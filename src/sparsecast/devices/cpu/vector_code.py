@@ -30,7 +30,6 @@ def number_of(context: Any, value: Any) -> tuple[Any, int]:
 
 
 def bytes_of(number: Any) -> int:
-    """Return the bytes of a float or a double."""
     return 4 if isinstance(number, ir.FloatType) else 8
 
 
@@ -103,11 +102,9 @@ class VectorCode:
         self.vector = ir.VectorType(number, lanes)
 
     def sums(self) -> Any:
-        """Return a vector of sums, all 0."""
         return variable(self.builder, ir.Constant(self.vector, None))
 
     def add_product(self, sums: Any, values: Any, factors: Any) -> None:
-        """Add the products of two vectors to the sums."""
         product = self.builder.fmul(values, factors, flags=FUSED)
         self.builder.store(self.builder.fadd(self.builder.load(sums), product, flags=FUSED), sums)
 
@@ -117,7 +114,6 @@ class VectorCode:
         return self.builder.load(self.builder.bitcast(place, vector.as_pointer()), align=self.number_bytes)
 
     def store(self, vector: Any, place: Any) -> None:
-        """Write a vector to where `place` begins."""
         pointer = self.builder.bitcast(place, vector.type.as_pointer())
         self.builder.store(vector, pointer, align=self.number_bytes)
 
@@ -128,7 +124,6 @@ class VectorCode:
         return self.builder.shuffle_vector(vector, other, which)
 
     def everywhere(self, scalar: Any) -> Any:
-        """Return a vector of one value."""
         vector = ir.VectorType(scalar.type, self.lanes)
         first = self.builder.insert_element(ir.Constant(vector, ir.Undefined), scalar, I32(0))
         return self.picked(first, [0] * vector.count)
@@ -153,5 +148,4 @@ class VectorCode:
         return reduce(self.builder.fadd, values)
 
     def numbers(self, vector: Any) -> list[Any]:
-        """Return the lanes of a vector, one by one."""
         return [self.builder.extract_element(vector, I32(lane)) for lane in range(vector.type.count)]

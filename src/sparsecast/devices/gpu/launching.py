@@ -102,7 +102,6 @@ def refuse_beyond_memory(what: str, size_bytes: int) -> None:
 
 
 def is_device_array(array: Any) -> bool:
-    """Tell whether an array lies on a device."""
     return hasattr(array, "__cuda_array_interface__") or hasattr(array, "__cuda_ndarray__")
 
 

@@ -41,7 +41,6 @@ class Family:
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """Names of the parameters, in their order."""
         return tuple(inspect.signature(self.entries).parameters)
 
 

@@ -42,12 +42,10 @@ class SuiteMatrix:
 
     @property
     def name(self) -> str:
-        """Name of the matrix."""
         return self.problem.name
 
     @property
     def entries(self) -> int:
-        """About its number of entries."""
         return self.problem.expected_nnz
 
     def takes(self, format_name: str, benchmark_kinds: Container[str]) -> bool:
@@ -83,7 +81,6 @@ SUITES: Registry[type[Suite]] = Registry("suite", "sparsecast.matrices.suites")
 
 
 def in_order(parts: Iterable[Part]) -> list[Part]:
-    """Return parts of suites with the lowest order first."""
     return sorted(parts, key=lambda part: part.order)
 
 

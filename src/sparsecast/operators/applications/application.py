@@ -65,11 +65,9 @@ class Laps:
     _last: float = field(default_factory=perf_counter)
 
     def start(self) -> None:
-        """Begin the first loop now."""
         self._last = perf_counter()
 
     def __call__(self, name: str) -> None:
-        """End a loop, and begin the next."""
         now = perf_counter()
         self.time_s[name] += now - self._last
         self.runs[name] += 1

@@ -39,7 +39,6 @@ TRIALS = 40
 
 
 def loops(is_preconditioned: bool) -> tuple[VectorLoop, ...]:
-    """Return the loops over vectors, an entry each."""
     return (
         VectorLoop("start", 13 if is_preconditioned else 10, is_once=True),
         VectorLoop("curvature", 2),
@@ -143,7 +142,6 @@ class ConjugateGradients(Application):
         on_iteration: OnIteration = no_iteration,
         lap: Lap = no_laps,
     ) -> Solution:
-        """Return the solution by an operator of the matrix."""
         return conjugate_gradients(
             op,
             b,
@@ -283,7 +281,6 @@ def _inverse_diagonal(A: csr_array[Any], preconditioner: str) -> Floats:
 
 
 def _needed(condition: float, tolerance: float) -> int:
-    """Return the iterations that suffice for a condition number."""
     return math.ceil(math.sqrt(condition) / 2 * math.log(2 / tolerance))
 
 

@@ -36,7 +36,6 @@ class Links:
 
     @property
     def nodes(self) -> int:
-        """How many nodes the graph has."""
         return int(self.matrix.shape[0])
 
 

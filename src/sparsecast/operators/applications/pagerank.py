@@ -111,7 +111,6 @@ class PageRankOfGraph(Application):
     def ranked(
         self, op: Operator, most: int, on_iteration: OnIteration = no_iteration, lap: Lap = no_laps
     ) -> PageRank:
-        """Return the ranks by an operator of the graph's links."""
         return pagerank(
             op,
             self.graph.dangling,

@@ -35,7 +35,6 @@ class Loops:
 
 
 def fill(value, x):  # type: ignore[no-untyped-def]
-    """Overwrite x by a value."""
     x[:] = value
 
 
@@ -74,13 +73,11 @@ def settle_and_send(damping, shift, y, p, inverse, sent):  # type: ignore[no-unt
 
 @_fast
 def multiply(x, y, out):  # type: ignore[no-untyped-def]
-    """Write the products of the entries of x and y."""
     for k in range(x.size):
         out[k] = x[k] * y[k]
 
 
 def copy(x, out):  # type: ignore[no-untyped-def]
-    """Overwrite `out` by x."""
     out[:] = x
 
 
@@ -118,6 +115,5 @@ def step(alpha, p, q, x, r):  # type: ignore[no-untyped-def]
 
 @_fast
 def turn(beta, z, p):  # type: ignore[no-untyped-def]
-    """Overwrite p by z + beta p."""
     for k in range(p.size):
         p[k] = z[k] + beta * p[k]

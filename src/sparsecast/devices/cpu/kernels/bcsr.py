@@ -87,7 +87,6 @@ class _Block(VectorCode):
                 self.add_product(sums, values, factor)
 
     def totals(self, accumulators: Sequence[Sequence[Any]]) -> list[Any]:
-        """Return the numbers of the sums of the `r` rows."""
         vectors = [self.put_together([self.builder.load(each) for each in own]) for own in accumulators]
         if not self._one_column:
             rows = (vectors[k : k + self._halves] for k in range(0, self._vectors, self._halves))
@@ -183,7 +182,6 @@ def _bind(matrix: BCSR, variant: str, threads: int) -> Product:
 
 
 def _shared(matrix: BCSR, threads: int) -> tuple[tuple[NDArray[Any], ...], NDArray[np.uint64]]:
-    """Return the arrays as the kernels take them, and the parts of the threads."""
     starts = unsigned(matrix.starts)
     parts = balanced_parts(starts, threads).astype(np.uint64)
     return (starts, unsigned(matrix.columns), matrix.data), parts
@@ -205,7 +203,6 @@ def _of_long_x(product: Product, matrix: BCSR) -> Product:
 
 @njit(nogil=True, cache=True)
 def _several_last_rows(starts, columns, data, X, Y, r, c, i):  # type: ignore[no-untyped-def]
-    """As `_last_rows`, for several vectors."""
     Y[i * r :] = 0
     for k in range(np.int64(starts[i]), np.int64(starts[i + 1])):
         for row in range(Y.shape[0] - i * r):

@@ -147,7 +147,6 @@ def _bind(matrix: CSR, variant: str, threads: int) -> Product:
 
 
 def _shared(matrix: CSR, threads: int) -> tuple[tuple[NDArray[Any], ...], NDArray[Any]]:
-    """Return the arrays as the kernels take them, and the parts of the threads."""
     indptr = unsigned(matrix.indptr)
     starts = balanced_parts(indptr, threads).astype(indptr.dtype)
     return (indptr, unsigned(matrix.indices), matrix.data), starts

@@ -61,7 +61,6 @@ class _Sums(VectorCode):
             self.add_product(sums[1], self.picked(values, [lane | 1 for lane in every]), exchanged)
 
     def store_sums(self, y: Any) -> None:
-        """Write the sums to the rows that begin at `y`."""
         for which, sums in enumerate(self._sums):
             total, *imaginary = (self.builder.load(each) for each in sums)
             if imaginary:

@@ -100,7 +100,6 @@ def _product(chunk_starts, indices, data, permutation, step, x, y, starts, pool)
 
 
 def _shared(matrix: SELL, threads: int) -> tuple[tuple[NDArray[Any], ...], NDArray[np.uint64]]:
-    """Return the arrays as the kernels take them, and the parts of the threads."""
     # A row costs as much as one more entry: sorted short rows are many rows.
     work = matrix.chunk_starts + CHUNK_ROWS * np.arange(len(matrix.chunk_starts))
     integers = (unsigned(each) for each in (matrix.chunk_starts, matrix.indices, matrix.permutation))

@@ -6,8 +6,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from sparsecast.measuring.condition_monitor import (
+    LEAST_WINDOW_S,
+    PRESSURE_WINDOW_S,
+    ConditionMonitor,
+)
 from sparsecast.measuring.references import Pooled
-from sparsecast.measuring.surroundings import LEAST_WINDOW_S, PRESSURE_WINDOW_S, Surroundings
 from sparsecast.records import Conditions
 
 
@@ -23,7 +27,7 @@ class Proc:
         return self.now
 
     def watch(self, monitor=None):
-        return Surroundings(monitor, self.folder, self.clock_s)
+        return ConditionMonitor(monitor, self.folder, self.clock_s)
 
     def write(self, running=1, own=1, stolen=0, ticks=0, waited_us=0, threads=3):
         idle = ticks - stolen

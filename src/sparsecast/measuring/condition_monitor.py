@@ -1,4 +1,4 @@
-"""Surroundings of a measurement: other programs, as far as the system tells, and the speed of the machine.
+"""Conditions of a measurement: other programs, as far as the system tells, and the speed of the machine.
 
 Linux tells it in /proc: how many threads run or wait for a core, the time that a hypervisor gave to others,
 and the time in which some thread waited for a core. A container or another system may not tell; that is None.
@@ -36,12 +36,12 @@ class _Reading:
     waited_s: float | None
 
 
-class Surroundings:
+class ConditionMonitor:
     """Watches the machine during a run, and tells what it did in a stretch of time.
 
     Parameters
     ----------
-    monitor : ReferenceMonitor, optional
+    references : ReferenceMonitor, optional
         Times the reference products; without one, there are none.
     proc : Path
         Where the system tells.
@@ -51,19 +51,19 @@ class Surroundings:
 
     def __init__(
         self,
-        monitor: ReferenceMonitor | None = None,
+        references: ReferenceMonitor | None = None,
         proc: Path = Path("/proc"),
         clock_s: Callable[[], float] = perf_counter,
     ) -> None:
-        self._monitor, self._proc, self._clock_s = monitor, proc, clock_s
+        self._references, self._proc, self._clock_s = references, proc, clock_s
         self._readings: deque[_Reading] = deque()
         self.read()
         self._start_s = self._readings[0].at_s
 
     def begin(self) -> None:
         """Begin a stretch; the references are timed first, unless that was a short time ago."""
-        if self._monitor is not None:
-            self._monitor.maybe_time()
+        if self._references is not None:
+            self._references.maybe_time()
         self._start_s = self._clock_s()
 
     def conditions(self) -> Conditions:
@@ -88,7 +88,7 @@ class Surroundings:
         self.read()
         now = self._readings[-1].at_s
         window = self._window(min(start_s, now - LEAST_WINDOW_S))
-        pooled = self._monitor.pooled() if self._monitor else {}
+        pooled = self._references.pooled() if self._references else {}
         others = [reading.others for reading in window if reading.others is not None]
         return Conditions(
             other_processes=sum(others) / len(others) if others else None,
