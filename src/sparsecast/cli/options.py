@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -192,3 +192,17 @@ def refuse_taken(path: Path, force: bool) -> None:
         raise InputError(
             f"{path} is there already: expected a new name; name another, or replace it by --force"
         )
+
+
+def names(text: str | None) -> list[str] | None:
+    """Return names with commas between, None where there are none."""
+    return None if text is None else [name.strip() for name in text.split(",")]
+
+
+def refuse_beside_ranks(given: Mapping[str, object], device: str = "cpu") -> None:
+    """Refuse options of one process, those that are not None: a rank has one thread of a processor."""
+    named = [f"{name} {value}" for name, value in given.items() if value is not None]
+    if device != "cpu":
+        named.append(f"--device {device}")
+    if named:
+        raise InputError(f"{named[0]} beside ranks: expected none, a rank is one thread; leave it out")

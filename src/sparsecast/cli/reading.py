@@ -1,15 +1,15 @@
-"""Reads matrices, and shows how far reading and fitting are where they take long."""
+"""Reads matrices and finds profiles, and shows how far that is where it takes long."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sparsecast.cli.options import screen
 
 if TYPE_CHECKING:
-    from sparsecast import Structure
+    from sparsecast import Profile, Structure
     from sparsecast.api import Problem
 
 
@@ -37,3 +37,31 @@ def read_question(question: str) -> tuple[str, Problem | Structure]:
 
     with shown_parts():
         return api.read_question(question)
+
+
+def profile_for(
+    A: Any, wanted: str | None, threads: int | None, dtype: str | None, device: str | None
+) -> Profile:
+    """Return the wanted profile, or this machine's, calibrated quickly first if it is not calibrated."""
+    from sparsecast import api
+    from sparsecast.reports.progress import timed_bar
+
+    if wanted is not None:
+        return api.profile(wanted)
+    device = api.PROCESSOR if device is None else device
+    with timed_bar(screen(), "calibrating") as on_progress:
+        return api.own_profile(A, threads=threads, dtype=dtype, device=device, on_progress=on_progress)
+
+
+def profiles_for(
+    A: Any, wanted: str | None, threads: int | None, dtype: str | None, device: str | None
+) -> list[Profile]:
+    """Return the wanted profile, and this machine's for each of several devices that it is not of."""
+    from sparsecast import api
+
+    if device is None or "," not in device:
+        return [profile_for(A, wanted, threads, dtype, device)]
+    found = [] if wanted is None else [api.profile(wanted)]
+    for name in api.uncalibrated_devices(A, device, found, threads=threads, dtype=dtype):
+        found.append(profile_for(A, None, api.threads_of(name, threads), dtype, name))
+    return found

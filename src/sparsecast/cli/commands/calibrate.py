@@ -9,7 +9,6 @@ import typer
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
 from sparsecast.cli.output import Output
-from sparsecast.cli.rank_options import refuse_beside_ranks
 from sparsecast.system.texts import counted
 
 
@@ -34,7 +33,7 @@ def calibrate(
     """Measure the benchmark matrices on this machine and keep the profile."""
     if ranks:
         given = {"--threads": threads, "--dtype": dtype, "--suites": suites}
-        refuse_beside_ranks({name: value for name, value in given.items() if value is not None}, device)
+        options.refuse_beside_ranks(given, device)
         return _of_ranks(budget)
     return _of_matrices(budget, threads, dtype, device, suites)
 
@@ -76,7 +75,7 @@ def _of_matrices(
     from sparsecast.reports.progress import timed_bar
     from sparsecast.results.machines import DOCUMENTS
 
-    named = [name.strip() for name in suites.split(",")] if suites is not None else []
+    named = options.names(suites) or []
     run = api.calibration(budget, threads=threads, dtype=dtype, device=device, suites=named)
     with timed_bar(options.screen(), "calibrating") as run.on_progress:
         profile = run.run()

@@ -68,9 +68,9 @@ def cluster(
         counts,
         api.profile(profile) if profile else None,
         ranks_per_node=ranks_per_node,
-        algorithms=_names(algorithms),
-        formats=_names(formats),
-        partitions=_names(partitions),
+        algorithms=options.names(algorithms),
+        formats=options.names(formats),
+        partitions=options.names(partitions),
         price=price,
         model=model,
         power_model=options.power_file(power_model),
@@ -89,7 +89,3 @@ def _numbers(text: str) -> list[int]:
     if not re.fullmatch(r"\s*-?[0-9]{1,12}\s*(,\s*-?[0-9]{1,12}\s*)*", text):
         raise InputError(f"--ranks {text}: expected numbers with commas between; name such as 16,64,256")
     return [int(each) for each in text.split(",")]
-
-
-def _names(text: str | None) -> list[str] | None:
-    return None if text is None else [each.strip() for each in text.split(",")]

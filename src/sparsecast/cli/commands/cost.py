@@ -9,8 +9,7 @@ import typer
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
 from sparsecast.cli.output import Output
-from sparsecast.cli.profile_choice import profile_for
-from sparsecast.cli.reading import read_matrix, shown_parts
+from sparsecast.cli.reading import profile_for, read_matrix, shown_parts
 from sparsecast.operators.applications.defaults import DAMPING, EPSILON, TOLERANCE
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ import typer
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
 from sparsecast.cli.output import Output
-from sparsecast.cli.rank_options import refuse_beside_ranks
 from sparsecast.errors import InputError
 from sparsecast.system.texts import counted
 
@@ -47,7 +46,11 @@ def evaluate(
     """Forecast and measure a collection of matrices on this machine, and score the models."""
     if ranks:
         unused = {"--threads": threads, "--dtype": dtype, "--models": models, "--rows": rows}
-        _refuse_beside_ranks(replay, {**unused, "--figure": figure})
+        if not replay:
+            raise InputError(
+                "--ranks without --replay: expected both; measure by mpirun -n N sparsecast measure"
+            )
+        options.refuse_beside_ranks({**unused, "--figure": figure})
         return _of_ranks(profile)
     from sparsecast import api
     from sparsecast.reports import row_files
@@ -97,13 +100,6 @@ def evaluate(
     shown += [f"Left out: {line}" for line in lines_of(result.refused)]
     stopped = ("kept" if keep else "shown") if result.interrupted else ""
     return Output(DOCUMENTS["evaluate"], result, shown, draw=draw, stopped=stopped)
-
-
-def _refuse_beside_ranks(replay: bool, given: dict[str, object]) -> None:
-    """Refuse what does not go with --ranks."""
-    if not replay:
-        raise InputError("--ranks without --replay: expected both; measure by mpirun -n N sparsecast measure")
-    refuse_beside_ranks({name: value for name, value in given.items() if value is not None}, "cpu")
 
 
 def _of_ranks(profile: str | None) -> Output:

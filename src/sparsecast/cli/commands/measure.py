@@ -11,7 +11,6 @@ import typer
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
 from sparsecast.cli.output import Output
-from sparsecast.cli.rank_options import refuse_beside_ranks
 from sparsecast.cli.reading import read_matrix
 from sparsecast.errors import InputError
 
@@ -61,13 +60,13 @@ def measure(
     if algorithm is not None or api.started_ranks() > 1:
         given = {"--threads": threads, "--profile": profile, "--meter-command": meter_command}
         given["--frequencies"] = frequencies
-        refuse_beside_ranks({name: value for name, value in given.items() if value is not None}, device)
+        options.refuse_beside_ranks(given, device)
         asked: dict[str, Any] = {
-            "formats": _names(formats),
+            "formats": options.names(formats),
             "remote_format": remote_format,
             "partition": partition,
         }
-        asked |= {"algorithms": _names(algorithm), "dtype": dtype}
+        asked |= {"algorithms": options.names(algorithm), "dtype": dtype}
         return _on_ranks(matrix, asked, keep)
     alone = {"--format": formats, "--remote-format": remote_format, "--partition": partition}
     for name, value in alone.items():
@@ -77,10 +76,6 @@ def measure(
             )
     metered = _Metered(meter_command, frequencies)
     return _alone(matrix, profile, threads, dtype, device, metered, keep)
-
-
-def _names(text: str | None) -> list[str] | None:
-    return None if text is None else [each.strip() for each in text.split(",")]
 
 
 def _on_ranks(matrix: str, asked: dict[str, Any], keeps: bool) -> Output | None:

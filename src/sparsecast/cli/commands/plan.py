@@ -9,8 +9,7 @@ import typer
 from sparsecast.cli import options
 from sparsecast.cli.commands import Panel, command
 from sparsecast.cli.output import Output
-from sparsecast.cli.profile_choice import profiles_for
-from sparsecast.cli.reading import read_matrix
+from sparsecast.cli.reading import profiles_for, read_matrix
 
 if TYPE_CHECKING:
     from pathlib import Path
