@@ -26,7 +26,7 @@ def test_a_format_is_calibrated_forecast_and_measured(install, document):
     measured = formats(document("measure", SMALL, "--no-keep", *asked)["measurements"])
     assert measured["short_csr"]["error"] < 1e-15 and measured["short_csr"]["forecast_s"] is None
 
-    met = document("calibrate", "--budget", "20", "--dtype", "float64", *asked)
+    met = document("calibrate", "--budget", "29", "--dtype", "float64", *asked)
     assert met["records"] == 40  # 18 matrices and 2 held out, in both formats
 
     forecast = formats(document("predict", SMALL, "--no-drift-correction", *asked)["forecasts"])
