@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sparsecast.machines.profile import Profile
-from sparsecast.planning.transfer import transfer_s
+from sparsecast.planning.placement import transfer_s
 from sparsecast.records import BANDWIDTH_KINDS
 
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparsecast.errors import ProfileError
-from sparsecast.planning.transfer import transfer_s
+from sparsecast.planning.placement import transfer_s
 from sparsecast.records import Bandwidth
 
 TO = "to device"

@@ -30,10 +30,9 @@ from sparsecast.models.power_files import PowerFile as PowerFile
 from sparsecast.planning.candidates import Choice, whole_matrix
 from sparsecast.planning.drift import Drift
 from sparsecast.planning.dynamic_programme import strip_statistics
-from sparsecast.planning.placement import compare
+from sparsecast.planning.placement import compare, transfer_s
 from sparsecast.planning.plan import make_plan
 from sparsecast.planning.plan import refuse_objective as refuse_objective
-from sparsecast.planning.transfer import transfer_s
 from sparsecast.results.plan import Placement, Placements, Plan
 from sparsecast.results.prediction import Prediction
 

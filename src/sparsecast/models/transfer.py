@@ -120,7 +120,7 @@ class Transfer:
         levels = [cache.level for cache in training.machine.product_caches]
         measured = {level: _slowdown(training, level, source.threads, asked.threads) for level in levels}
         of_threads = min(source.threads, cores) / min(asked.threads, cores)
-        beyond = {level: of_threads if found is None else found for level, found in measured.items()}
+        beyond = {level: of_threads if ratio is None else ratio for level, ratio in measured.items()}
         is_measured = source.threads == asked.threads or None not in measured.values()
         return cls(physics, source, asked, beyond, is_measured)
 
@@ -130,7 +130,7 @@ class Transfer:
     def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, Floats]:
         """Return the seconds that each kind of work costs each block in the setting that is asked for."""
         terms = self.physics.terms(candidate, blocks)
-        return {name: self._scale(name) * own for name, own in terms.items() if name != "time_s"}
+        return {name: self._scale(name) * seconds for name, seconds in terms.items() if name != "time_s"}
 
     def ratio(self, candidate: Candidate, blocks: RowBlocks) -> Floats:
         """Return how many times longer each block takes than in the setting of the Records."""
@@ -149,16 +149,16 @@ class Transfer:
 
 def _slowdown(training: TrainingSet, level: int, threads: int, asked_threads: int) -> float | None:
     """Return the seconds of a byte from beyond a cache over those with `threads`; None if not measured."""
-    speeds = [_bandwidth(training, level, each) for each in (threads, asked_threads)]
+    speeds = [_bandwidth(training, level, count) for count in (threads, asked_threads)]
     return None if speeds[0] is None or speeds[1] is None else speeds[0] / speeds[1]
 
 
 def _bandwidth(training: TrainingSet, level: int, threads: int) -> float | None:
     """Return the bytes a second that so many threads read from just beyond a cache."""
-    (cache,) = (each for each in training.machine.product_caches if each.level == level)
+    (cache,) = (cache for cache in training.machine.product_caches if cache.level == level)
     least = capacity(cache, threads)
-    own = [b for b in training.bandwidths if (b.kind, b.threads) == ("read", threads) and b.bytes > least]
-    return min(own, key=lambda each: each.bytes).bandwidth_bytes_per_s if own else None
+    reads = [b for b in training.bandwidths if (b.kind, b.threads) == ("read", threads) and b.bytes > least]
+    return min(reads, key=lambda read: read.bytes).bandwidth_bytes_per_s if reads else None
 
 
 def transfer_errors(transfer: Transfer, training: TrainingSet, records: Iterable[Record]) -> list[float]:
@@ -239,25 +239,27 @@ class TransferredForecaster(AdjustedForecaster):
         self._transfer, self._factor = transfer, factor
 
     def formats(self) -> list[str]:
-        known = self._transfer.physics.formats()
-        return [name for name in self._model.formats() if name in known]
+        formats = self._transfer.physics.formats()
+        return [name for name in self._model.formats() if name in formats]
 
     def kernels(self, format_name: str) -> tuple[str, ...]:
         return self._model.kernels(format_name) or self._transfer.physics.kernels(format_name)
 
     def serves(self, candidate: Candidate) -> bool:
-        own = self._transfer.measured_as(candidate)
-        return self._model.serves(own) and self._transfer.physics.serves(own)
+        measured = self._transfer.measured_as(candidate)
+        return self._model.serves(measured) and self._transfer.physics.serves(measured)
 
     def terms_of_all(self, candidates: Sequence[Candidate], blocks: RowBlocks) -> list[dict[str, Floats]]:
-        own = self._model.terms_of_all([self._transfer.measured_as(each) for each in candidates], blocks)
-        found = []
-        for candidate, fitted_terms in zip(candidates, own, strict=True):
+        measured = [self._transfer.measured_as(candidate) for candidate in candidates]
+        transferred = []
+        for candidate, fitted_terms in zip(
+            candidates, self._model.terms_of_all(measured, blocks), strict=True
+        ):
             time_s = fitted_terms["time_s"] * self._transfer.ratio(candidate, blocks)
             terms = self._transfer.terms(candidate, blocks)
             correction = time_s - np.sum(list(terms.values()), axis=0)
-            found.append({**terms, "correction": correction, "time_s": time_s})
-        return found
+            transferred.append({**terms, "correction": correction, "time_s": time_s})
+        return transferred
 
     def interval(self, candidate: Candidate, value: float, matrix: Structure) -> Interval:
         return self.intervals([candidate], [value], matrix)[0]
@@ -265,8 +267,8 @@ class TransferredForecaster(AdjustedForecaster):
     def intervals(
         self, candidates: Sequence[Candidate], values: Sequence[float], matrix: Structure
     ) -> list[Interval]:
-        own = [self._transfer.measured_as(each) for each in candidates]
+        measured = [self._transfer.measured_as(candidate) for candidate in candidates]
         return [
             (None, None) if low is None or high is None else (low / self._factor, high * self._factor)
-            for low, high in self._model.intervals(own, values, matrix)
+            for low, high in self._model.intervals(measured, values, matrix)
         ]

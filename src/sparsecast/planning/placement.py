@@ -8,6 +8,11 @@ from dataclasses import replace
 from itertools import takewhile
 from types import MappingProxyType
 
+import numpy as np
+
+from sparsecast.errors import ProfileError
+from sparsecast.machines.profile import Profile
+from sparsecast.models.fitting import fitted_costs
 from sparsecast.results.plan import Placement, Placements
 
 
@@ -49,3 +54,33 @@ def _costs(placement: Placement) -> list[tuple[float, float]]:
 
 def _least(costs: Sequence[tuple[float, float]], iterations: int) -> float:
     return min(before_s + iterations * time_s for before_s, time_s in costs)
+
+
+def transfer_s(profile: Profile, size_bytes: int, direction: str) -> float:
+    """Return the forecast seconds of one copy of a NumPy array, pageable as users have it.
+
+    Latency and bandwidth, neither below 0, are those for which the squares of the relative errors on the
+    profile's Bandwidths are least, so that small copies count as much as large ones.
+
+    Parameters
+    ----------
+    profile : Profile
+        Of the device.
+    size_bytes : int
+    direction : str
+        ``"to device"`` or ``"from device"``.
+
+    Raises
+    ------
+    ProfileError
+        Without Bandwidths of that kind with two numbers of bytes.
+    """
+    streams = [stream for stream in profile.bandwidths if stream.kind == direction]
+    if len({stream.bytes for stream in streams}) < 2:
+        raise ProfileError(
+            f"profile {profile.name} cannot forecast copies {direction}: expected bandwidths of at least two "
+            f"sizes, it has {len(streams)}; calibrate the device, or use another profile"
+        )
+    counts = np.array([(1.0, float(stream.bytes)) for stream in streams])
+    latency_s, s_per_byte = fitted_costs(counts, np.array([stream.time_s for stream in streams]))
+    return float(latency_s + size_bytes * s_per_byte)
