@@ -4,30 +4,19 @@ from __future__ import annotations
 
 import math
 import shlex
+from typing import Any
 
 from sparsecast.models.intervals import INTERVAL_SHARE
-from sparsecast.records import Forecast
+from sparsecast.records import Forecast, Record
 from sparsecast.reports.charts import intervals, patterns, plans, rooflines
 from sparsecast.reports.charts.chart import Chart
 from sparsecast.reports.pages.rendering import page
-from sparsecast.results.prediction import Prediction
+from sparsecast.results.columns import within
+from sparsecast.results.prediction import FORECAST, Prediction
 from sparsecast.results.reports import MatrixReport
 from sparsecast.results.structure import structure_table
 from sparsecast.system import texts
-
-_FORECAST_HEAD = (
-    "format",
-    "kernel",
-    "forecast",
-    "interval",
-    "measured",
-    "error",
-    "GFLOP/s",
-    "bytes",
-    "to convert",
-    "pays from",
-    "energy",
-)
+from sparsecast.system.tabular import Column, Columns, Table
 
 #: Row blocks of a plan that have a row in the table.
 _BLOCKS_SHOWN = 40
@@ -68,13 +57,13 @@ def matrix_page(report: MatrixReport) -> str:
         answer=answer,
         notes=prediction.notes,
         features=structure_table("", report.structure).cells(),
-        forecast_head=_FORECAST_HEAD,
-        forecast_rows=[_forecast_row(each, report) for each in prediction],
+        forecasts=_forecast_table(report),
         is_measured=bool(report.measured),
         refused=[(name.upper(), reason) for name, reason in prediction.refused.items()],
         iterations=f"{plan.iterations:,}" if plan else "",
         plan_sentences=plan.sentences(prediction.profile) if plan else [report.unplanned],
-        plan_rows=_plan_rows(report),
+        blocks=plan.table() if plan else None,
+        most_blocks=_BLOCKS_SHOWN,
         machine_rows=machine_rows(report),
         trust_rows=trust_rows(report),
         commands=_commands(report),
@@ -89,21 +78,33 @@ def _forecasts(report: MatrixReport) -> Chart:
     return intervals.intervals("forecasts", caption, rows, "one product", "s")
 
 
-def _forecast_row(forecast: Forecast, report: MatrixReport) -> tuple[str, ...]:
-    record = report.measured.get(forecast.candidate.format)
-    return (
-        forecast.candidate.format.upper(),
-        forecast.candidate.kernel,
-        texts.time(forecast.time_s),
-        texts.interval(forecast.low_s, forecast.high_s),
-        texts.time(record.time_s) if record else "not measured",
-        f"{100 * (forecast.time_s / record.time_s - 1):+.0f} %" if record else "-",
-        f"{forecast.gflops:.2f}",
-        texts.size(forecast.bytes),
-        "nothing" if forecast.convert_s == 0 else texts.time(forecast.convert_s),
-        _pays_from(forecast, report.prediction),
-        texts.energy(forecast.energy_j),
-    )
+def _forecast_table(report: MatrixReport) -> Table:
+    """Return the forecasts beside what was measured, and from which number of products each format pays."""
+    rows = [
+        {
+            "forecast": forecast,
+            "record": report.measured.get(forecast.candidate.format),
+            "pays": _pays_from(forecast, report.prediction),
+        }
+        for forecast in report.prediction
+    ]
+    return Table("", _FORECAST, rows)
+
+
+def _measured(record: Record | None) -> str:
+    return texts.time(record.time_s) if record else "not measured"
+
+
+def _error(row: dict[str, Any]) -> float | None:
+    return row["forecast"].time_s / row["record"].time_s - 1 if row["record"] else None
+
+
+_FORECAST: Columns = (
+    *within("forecast", FORECAST),
+    Column("", "measured", lambda row: _measured(row["record"])),
+    Column("", "error", _error, texts.signed_percent),
+    Column("", "pays from", "pays"),
+)
 
 
 def _pays_from(each: Forecast, prediction: Prediction) -> str:
@@ -117,22 +118,6 @@ def _pays_from(each: Forecast, prediction: Prediction) -> str:
         return "never"
     products = math.ceil((each.convert_s - csr.convert_s) / (csr.time_s - each.time_s))
     return f"{max(products, 1):,} products"
-
-
-def _plan_rows(report: MatrixReport) -> list[tuple[str, ...]]:
-    blocks = report.plan.blocks if report.plan else ()
-    rows: list[tuple[str, ...]] = [
-        (
-            f"{block.first_row:,} to {block.last_row:,}",
-            block.candidate.format.upper(),
-            block.candidate.kernel,
-            texts.time(block.time_s),
-            texts.time(block.convert_s),
-        )
-        for block in blocks[:_BLOCKS_SHOWN]
-    ]
-    rest = len(blocks) - _BLOCKS_SHOWN
-    return [*rows, (f"and {rest} more blocks", "", "", "", "")] if rest > 0 else rows
 
 
 def machine_rows(report: MatrixReport) -> list[tuple[str, str]]:
