@@ -46,8 +46,8 @@ def asked_command(commands: Sequence[str]) -> Sequence[str]:
         return commands
     words = (os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or "").split()
     # Behind the last word may be a cursor: "sparsecast plan" may become "sparsecast planning".
-    asked = words[1:2] if len(words) > 2 or os.environ.get("COMP_CWORD", "") == "2" else []
-    return [name for name in commands if name in asked] or commands
+    named = words[1:2] if len(words) > 2 or os.environ.get("COMP_CWORD", "") == "2" else []
+    return [name for name in commands if name in named] or commands
 
 
 def prepare() -> None:
@@ -61,12 +61,12 @@ def prepare() -> None:
 
 def _gallery() -> list[str]:
     """Return the gallery's names from the text of its module, which imports Numba."""
-    found = find_spec("sparsecast.matrices.gallery")
-    if found is None or found.origin is None:
+    spec = find_spec("sparsecast.matrices.gallery")
+    if spec is None or spec.origin is None:
         return []
-    for node in ast.parse(Path(found.origin).read_text(encoding="utf-8")).body:
+    for node in ast.parse(Path(spec.origin).read_text(encoding="utf-8")).body:
         if isinstance(node, ast.AnnAssign) and node.value and ast.unparse(node.target) == "_GALLERY":
-            return sorted(_GALLERY + each.id for each in ast.walk(node.value) if _is_matrix(each))
+            return sorted(_GALLERY + part.id for part in ast.walk(node.value) if _is_matrix(part))
     return []
 
 
@@ -80,5 +80,5 @@ def _paths(incomplete: str) -> list[str]:
         beside = sorted(Path(folder + slash or ".").expanduser().iterdir())
     except OSError:  # no such folder, or not ours to read: nothing completes it
         return []
-    shown = [each for each in beside if each.name.startswith(begin) and (begin or each.name[0] != ".")]
-    return [f"{folder}{slash}{each.name}{'/' if each.is_dir() else ''}" for each in shown]
+    shown = [path for path in beside if path.name.startswith(begin) and (begin or path.name[0] != ".")]
+    return [f"{folder}{slash}{path.name}{'/' if path.is_dir() else ''}" for path in shown]

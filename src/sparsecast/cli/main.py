@@ -107,10 +107,10 @@ def _is_interrupt(error: BaseException | None) -> bool:
 
 def _with_value(message: str, arguments: list[str]) -> str:
     """Return a message of the parser about an option, with the given value added."""
-    found = re.match(r"Invalid value for '(--[\w-]+)': (.*)", message, re.DOTALL)
-    if found is None:
+    wrong = re.match(r"Invalid value for '(--[\w-]+)': (.*)", message, re.DOTALL)
+    if wrong is None:
         return message
-    option, expected = found.groups()
+    option, expected = wrong.groups()
     for argument, following in itertools.pairwise([*arguments, ""]):
         name, equals, value = argument.partition("=")
         if name == option:

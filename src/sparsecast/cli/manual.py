@@ -68,18 +68,18 @@ def manual(context: Any) -> str:
 def _commands(group: Any, context: Any) -> Iterator[str]:
     """Describe the commands of a group, and theirs, in the order of the help."""
     for name, command in group.commands.items():
-        own = type(context)(command, info_name=name, parent=context)
-        arguments = [each for each in command.params if each.param_type_name == "argument"]
-        yield f".SS {_bold(own.command_path)}"
-        yield " ".join([_bold(own.command_path), r"[\fIOPTIONS\fR]", *map(_argument, arguments)])
+        inner = type(context)(command, info_name=name, parent=context)
+        arguments = [parameter for parameter in command.params if parameter.param_type_name == "argument"]
+        yield f".SS {_bold(inner.command_path)}"
+        yield " ".join([_bold(inner.command_path), r"[\fIOPTIONS\fR]", *map(_argument, arguments)])
         for paragraph in (command.help or "").split("\n\n"):
             yield ".PP"
             yield _text(paragraph)
-        for each in command.get_params(own):
-            shown, meaning = each.get_help_record(own)
-            yield from _item(each.metavar if each in arguments else shown, meaning)
+        for parameter in command.get_params(inner):
+            shown, meaning = parameter.get_help_record(inner)
+            yield from _item(parameter.metavar if parameter in arguments else shown, meaning)
         if hasattr(command, "commands"):
-            yield from _commands(command, own)
+            yield from _commands(command, inner)
 
 
 def _argument(argument: Any) -> str:

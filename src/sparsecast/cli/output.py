@@ -73,7 +73,7 @@ def printed(run: Callable[..., Output | None], *, figure: bool, csv: bool) -> Ca
     """
     signature = inspect.signature(run)
     hints = typing.get_type_hints(run, include_extras=True)
-    parameters = [each.replace(annotation=hints[each.name]) for each in signature.parameters.values()]
+    parameters = [item.replace(annotation=hints[item.name]) for item in signature.parameters.values()]
     ways: dict[str, Any] = {
         **({"figure": (options.FigureOption, None)} if figure else {}),
         **({"csv": (options.CsvOption, None)} if csv else {}),
@@ -91,15 +91,15 @@ def printed(run: Callable[..., Output | None], *, figure: bool, csv: bool) -> Ca
         options.refuse_figure(picture)
         if table is not None:
             options.refuse_unwritable(table)
-        own = {name: value for name, value in arguments.items() if name in signature.parameters}
-        output = run(**own)
+        passed = {name: value for name, value in arguments.items() if name in signature.parameters}
+        output = run(**passed)
         if output is not None:
             output.show(arguments["as_json"], table, picture)
 
     command.__signature__ = signature.replace(  # type: ignore[attr-defined]
         parameters=[*parameters, *added], return_annotation=None
     )
-    command.__annotations__ = {each.name: each.annotation for each in [*parameters, *added]}
+    command.__annotations__ = {item.name: item.annotation for item in [*parameters, *added]}
     return command
 
 

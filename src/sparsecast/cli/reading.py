@@ -61,7 +61,7 @@ def profiles_for(
 
     if device is None or "," not in device:
         return [profile_for(A, wanted, threads, dtype, device)]
-    found = [] if wanted is None else [api.profile(wanted)]
-    for name in api.uncalibrated_devices(A, device, found, threads=threads, dtype=dtype):
-        found.append(profile_for(A, None, api.threads_of(name, threads), dtype, name))
-    return found
+    profiles = [] if wanted is None else [api.profile(wanted)]
+    for name in api.uncalibrated_devices(A, device, profiles, threads=threads, dtype=dtype):
+        profiles.append(profile_for(A, None, api.threads_of(name, threads), dtype, name))
+    return profiles

@@ -79,7 +79,7 @@ class ApplicationCost:
 
     def total_s(self, seconds: Mapping[str, float], iterations: int) -> float:
         """Return the seconds of a run of which the loops take so long, conversion included."""
-        return self.plan.convert_s + sum(each.runs(iterations) * seconds[each.name] for each in self.loops)
+        return self.plan.convert_s + sum(loop.runs(iterations) * seconds[loop.name] for loop in self.loops)
 
     def shares(self) -> dict[str, float]:
         """Return the share of each loop in the expected run, without the conversion."""
@@ -87,8 +87,8 @@ class ApplicationCost:
         return {name: value / sum(seconds.values()) for name, value in seconds.items()}
 
     def _end(self, seconds: Mapping[str, float | None], iterations: int) -> float | None:
-        known = {name: value for name, value in seconds.items() if value is not None}
-        return self.total_s(known, iterations) if len(known) == len(seconds) else None
+        ends = {name: value for name, value in seconds.items() if value is not None}
+        return self.total_s(ends, iterations) if len(ends) == len(seconds) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,20 +136,22 @@ class ApplicationRun:
     def errors(self, cost: ApplicationCost) -> dict[str, LoopError]:
         """Return the errors of each loop's forecast."""
         mean_s = sum(self.loops.values()) / len(self.loops)
-        forecast = {each.name: each.time_s for each in cost.loops}
+        forecast = {loop.name: loop.time_s for loop in cost.loops}
         return {
-            name: LoopError((forecast[name] - own) / own, (forecast[name] - own) / mean_s)
-            for name, own in self.loops.items()
+            name: LoopError(
+                (forecast[name] - measured_s) / measured_s, (forecast[name] - measured_s) / mean_s
+            )
+            for name, measured_s in self.loops.items()
         }
 
     def weighted_error(self, cost: ApplicationCost) -> float:
         """Return the mean of the weighted errors (equation 8)."""
         errors = self.errors(cost).values()
-        return sum(each.weighted for each in errors) / len(errors)
+        return sum(error.weighted for error in errors) / len(errors)
 
     def error(self, cost: ApplicationCost) -> float:
         """Return the error of the whole run, given the iterations that there were."""
-        seconds = {each.name: each.time_s for each in cost.loops}
+        seconds = {loop.name: loop.time_s for loop in cost.loops}
         forecast = cost.total_s(seconds, self.iterations) - cost.plan.convert_s
         return (forecast - self.time_s) / self.time_s
 

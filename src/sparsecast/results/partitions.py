@@ -41,7 +41,7 @@ class Partitions:
     def notes(self) -> tuple[str, ...]:
         """What was said, and whether ranks are without rows."""
         ranks, rows = self.distribution.ranks, self.distribution.shape[0]
-        is_idle = any(each.partition.parts > rows for each in self.partitions)
+        is_idle = any(partitioned.partition.parts > rows for partitioned in self.partitions)
         return (*self.said, idle_ranks_note([ranks], rows)) if is_idle else self.said
 
     @property
@@ -51,7 +51,7 @@ class Partitions:
 
     def rows(self, value_bytes: int) -> list[dict[str, Any]]:
         """Return each partition with what single ranks exchange, for values of so many bytes."""
-        return [_row(made, value_bytes) for made in self.partitions]
+        return [_row(partitioned, value_bytes) for partitioned in self.partitions]
 
     def table(self, title: str, value_bytes: int) -> Table:
         """Return a row for each partition, for values of so many bytes."""
@@ -65,8 +65,8 @@ _EXPLAINED = (
 )
 
 
-def _row(made: Partitioned, value_bytes: int) -> dict[str, Any]:
-    distribution = made.distribution
+def _row(partitioned: Partitioned, value_bytes: int) -> dict[str, Any]:
+    distribution = partitioned.distribution
     exchanged = {
         "received_words": distribution.received_words,
         "messages": distribution.sent_messages + distribution.received_messages,
@@ -74,7 +74,7 @@ def _row(made: Partitioned, value_bytes: int) -> dict[str, Any]:
     }
     return {
         "distribution": distribution,
-        "partition_s": made.partition_s,
+        "partition_s": partitioned.partition_s,
         "volume_bytes": value_bytes * distribution.volume_words,
         **(dict.fromkeys(exchanged) if distribution.is_2d else exchanged),
     }

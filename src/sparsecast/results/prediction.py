@@ -137,7 +137,9 @@ class TableForecasts:
     @property
     def notes(self) -> list[str]:
         """The notes of all, each once."""
-        return list(dict.fromkeys(note for each in self.predictions.values() for note in each.notes))
+        return list(
+            dict.fromkeys(note for prediction in self.predictions.values() for note in prediction.notes)
+        )
 
     def table(self) -> Table:
         """Return a row for each Forecast, and what has none."""

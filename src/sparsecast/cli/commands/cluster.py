@@ -88,4 +88,4 @@ def cluster(
 def _numbers(text: str) -> list[int]:
     if not re.fullmatch(r"\s*-?[0-9]{1,12}\s*(,\s*-?[0-9]{1,12}\s*)*", text):
         raise InputError(f"--ranks {text}: expected numbers with commas between; name such as 16,64,256")
-    return [int(each) for each in text.split(",")]
+    return [int(number) for number in text.split(",")]

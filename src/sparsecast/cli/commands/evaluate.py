@@ -69,9 +69,11 @@ def evaluate(
     names = None if models is None or models == "all" else models.split(",")
     if matrices:
         chosen = api.profile(profile) if profile else None
-        asked: dict[str, Any] = {"threads": threads, "dtype": dtype, "device": device, "keeps": keep}
+        setting: dict[str, Any] = {"threads": threads, "dtype": dtype, "device": device, "keeps": keep}
         with timed_bar(options.screen(), "measuring") as on_progress:
-            result = api.evaluate(matrices, chosen, **asked, models=names, anew=anew, on_progress=on_progress)
+            result = api.evaluate(
+                matrices, chosen, **setting, models=names, anew=anew, on_progress=on_progress
+            )
     else:
         chosen = api.profile(profile, device=device)
         scored: dict[str, Any] = {"threads": threads, "dtype": dtype or "float64", "models": names}

@@ -34,7 +34,7 @@ def _overview(
     if profile is not None and figure is None:
         raise InputError(f"--profile {profile} without --figure: expected a file to draw it in; name one")
     here = api.machines_at_hand()
-    notes = [f"{name}, {sentence}" for name, own in here.disturbances.items() for sentence in own]
+    notes = [f"{name}, {sentence}" for name, sentences in here.disturbances.items() for sentence in sentences]
 
     def draw(path: Path) -> None:
         drawn = api.profile(profile)
@@ -91,8 +91,8 @@ def _new(
     from sparsecast import api
     from sparsecast.results.machines import DOCUMENTS, made_sentences
 
-    told = {"bandwidth": bandwidth, "frequency": frequency, "l2": l2, "l3": l3, "memory": memory}
-    profile, path = api.new_machine(name, like, api.told_figures(told, cores))
+    figures = {"bandwidth": bandwidth, "frequency": frequency, "l2": l2, "l3": l3, "memory": memory}
+    profile, path = api.new_machine(name, like, api.told_figures(figures, cores))
     item = {"profile": profile, "path": str(path), "records": profile.records}
     return Output(DOCUMENTS["machines new"], item, [*made_sentences(profile), str(path)])
 

@@ -61,13 +61,13 @@ def measure(
         given = {"--threads": threads, "--profile": profile, "--meter-command": meter_command}
         given["--frequencies"] = frequencies
         options.refuse_beside_ranks(given, device)
-        asked: dict[str, Any] = {
+        products: dict[str, Any] = {
             "formats": options.names(formats),
             "remote_format": remote_format,
             "partition": partition,
         }
-        asked |= {"algorithms": options.names(algorithm), "dtype": dtype}
-        return _on_ranks(matrix, asked, keep)
+        products |= {"algorithms": options.names(algorithm), "dtype": dtype}
+        return _on_ranks(matrix, products, keep)
     alone = {"--format": formats, "--remote-format": remote_format, "--partition": partition}
     for name, value in alone.items():
         if value is not None:
@@ -78,7 +78,7 @@ def measure(
     return _alone(matrix, profile, threads, dtype, device, metered, keep)
 
 
-def _on_ranks(matrix: str, asked: dict[str, Any], keeps: bool) -> Output | None:
+def _on_ranks(matrix: str, products: dict[str, Any], keeps: bool) -> Output | None:
     """Measure on all ranks; rank 0 alone speaks."""
     from sparsecast import api
     from sparsecast.reports.charts import intervals
@@ -86,7 +86,7 @@ def _on_ranks(matrix: str, asked: dict[str, Any], keeps: bool) -> Output | None:
     from sparsecast.results.cluster import DOCUMENTS
 
     with api.on_ranks() as comm:
-        done = api.measure_on_ranks(comm, matrix, api.ProductOptions(**asked), keeps=keeps)
+        done = api.measure_on_ranks(comm, matrix, api.ProductOptions(**products), keeps=keeps)
     if done is None:
         return None
 
@@ -100,7 +100,7 @@ def _on_ranks(matrix: str, asked: dict[str, Any], keeps: bool) -> Output | None:
 
 @dataclass(frozen=True, slots=True)
 class _Metered:
-    """A meter of the user's own, and the frequencies that were asked for, as they were typed."""
+    """A meter of the user's own, and the frequencies as they were typed."""
 
     command: str | None
     frequencies: str | None
@@ -112,15 +112,15 @@ class _Metered:
         if self.frequencies is None:
             return [None]
         try:
-            found = [1e9 * float(each) for each in self.frequencies.split(",")]
+            hertz = [1e9 * float(number) for number in self.frequencies.split(",")]
         except ValueError:
-            found = []
-        if not found or not all(0 < each < inf for each in found) or device != api.PROCESSOR:
+            hertz = []
+        if not hertz or not all(0 < hz < inf for hz in hertz) or device != api.PROCESSOR:
             raise InputError(
                 f"--frequencies {self.frequencies} on {device}: expected frequencies in GHz of a processor, "
                 f"such as 1.2,2.0; correct it"
             )
-        return [*found]
+        return [*hertz]
 
 
 def _alone(
@@ -129,7 +129,7 @@ def _alone(
     threads: int | None,
     dtype: str | None,
     device: str,
-    asked: _Metered,
+    metered: _Metered,
     keep: bool,
 ) -> Output:
     from sparsecast import api
@@ -138,8 +138,8 @@ def _alone(
     from sparsecast.reports.progress import counted_bar
     from sparsecast.results.measurement import DOCUMENTS, Measurements
 
-    meter = None if asked.command is None else api.CommandMeter(asked.command)
-    frequencies = asked.frequencies_hz(device)
+    meter = None if metered.command is None else api.CommandMeter(metered.command)
+    frequencies = metered.frequencies_hz(device)
     problem = read_matrix(matrix)
     choice = api.choice(problem, threads=threads, dtype=dtype, device=device)
     prediction = api.forecasts_at_hand(problem, profile, threads=threads, dtype=dtype, device=device)

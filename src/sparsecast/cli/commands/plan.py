@@ -54,17 +54,17 @@ def plan(
     api.refuse_probe(probe, not no_drift_correction, device)
     problem = read_matrix(matrix)
     profiles = profiles_for(problem, profile, threads, dtype, device)
-    asked: dict[str, Any] = {"iterations": iterations, "threads": threads, "dtype": dtype, "model": model}
+    question: dict[str, Any] = {"iterations": iterations, "threads": threads, "dtype": dtype, "model": model}
     placements = None
     if device is not None and "," in device and not as_printed and objective == "time":
-        placements = api.place(problem, device, profiles, **asked)
+        placements = api.place(problem, device, profiles, **question)
         chosen, machine = placements.best.plan, placements.best.profile
-        notes = dict.fromkeys(note for each in placements.placements for note in each.plan.notes)
+        notes = dict.fromkeys(note for placement in placements.placements for note in placement.plan.notes)
     else:
-        asked |= {"objective": objective, "power_model": options.power_file(power_model)}
-        asked |= {"energy_model": energy_model, "drift_correction": not no_drift_correction}
-        asked |= {"probe_s": probe, "as_printed": as_printed}
-        chosen, machine = api.plan(problem, *profiles, **asked, device=device), profiles[0].name
+        question |= {"objective": objective, "power_model": options.power_file(power_model)}
+        question |= {"energy_model": energy_model, "drift_correction": not no_drift_correction}
+        question |= {"probe_s": probe, "as_printed": as_printed}
+        chosen, machine = api.plan(problem, *profiles, **question, device=device), profiles[0].name
         notes = dict.fromkeys(chosen.notes)
     checked = api.check(problem, chosen, device=device) if check else None
     products = f"{counted(iterations, 'product')}: {problem.name}"

@@ -40,18 +40,18 @@ def predict(
     from sparsecast.results.columns import matrix_document
     from sparsecast.results.prediction import DOCUMENTS
 
-    asked: dict[str, Any] = {"threads": threads, "dtype": dtype, "device": device}
+    setting: dict[str, Any] = {"threads": threads, "dtype": dtype, "device": device}
     how: dict[str, Any] = {"model": model, "drift_correction": not no_drift_correction}
     how |= {"power_model": options.power_file(power_model), "energy_model": energy_model}
     probe_s = api.PROBE_S if probe else None
     if api.is_table(matrix):
         api.refuse_probe(probe_s, not no_drift_correction, device, has_matrix=False)
-        return _table(matrix, profile, asked, how)
-    name, found = read_question(matrix)
-    api.refuse_probe(probe_s, not no_drift_correction, device, has_matrix=not isinstance(found, Structure))
-    chosen = profile_for(found, profile, **asked)
+        return _table(matrix, profile, setting, how)
+    name, question = read_question(matrix)
+    api.refuse_probe(probe_s, not no_drift_correction, device, has_matrix=not isinstance(question, Structure))
+    chosen = profile_for(question, profile, **setting)
     with shown_parts():
-        prediction = api.predict(found, chosen, **asked, **how, probe_s=probe_s)
+        prediction = api.predict(question, chosen, **setting, **how, probe_s=probe_s)
     title = f"Forecast of y = A x: {name} on {prediction.profile}"
 
     def draw(path: Path) -> None:
@@ -62,7 +62,7 @@ def predict(
     return Output(DOCUMENTS["predict"], item, [prediction.table(title)], prediction.notes, draw)
 
 
-def _table(path: str, profile: str | None, asked: dict[str, Any], how: dict[str, Any]) -> Output:
+def _table(path: str, profile: str | None, setting: dict[str, Any], how: dict[str, Any]) -> Output:
     from sparsecast import api
     from sparsecast.reports.charts import intervals
     from sparsecast.reports.charts.chart import render
@@ -70,10 +70,10 @@ def _table(path: str, profile: str | None, asked: dict[str, Any], how: dict[str,
     from sparsecast.results.prediction import DOCUMENTS, TableForecasts
 
     structures, refused = api.read_table(path)
-    chosen = profile_for(next(iter(structures.values())), profile, **asked)
+    chosen = profile_for(next(iter(structures.values())), profile, **setting)
     predictions = {}
     with counted_bar(options.screen(), "forecasting", len(structures)) as advance:
-        for name, prediction in api.predict_table(structures, chosen, **asked, **how):
+        for name, prediction in api.predict_table(structures, chosen, **setting, **how):
             predictions[name] = prediction
             advance()
     forecasts = TableForecasts(predictions, refused)

@@ -52,12 +52,12 @@ def report(
     if models is not None and not is_collection:
         raise InputError(f"--models {models} for one matrix: expected a collection; name its --model")
     names = None if models is None or models == "all" else models.split(",")
-    asked = _Asked(output, force, profile, question, names)
-    return _of_collection(matrices, asked) if is_collection else _of_matrix(matrices[0], asked)
+    request = _Request(output, force, profile, question, names)
+    return _of_collection(matrices, request) if is_collection else _of_matrix(matrices[0], request)
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Request:
     """The options, those of a forecast in `question`."""
 
     output: Path | None
@@ -77,26 +77,26 @@ class _Asked:
         return profile_for(matrix, self.profile, self.question["threads"], self.question["dtype"], None)
 
 
-def _of_matrix(matrix: str, asked: _Asked) -> Output:
+def _of_matrix(matrix: str, request: _Request) -> Output:
     from sparsecast import api
     from sparsecast.reports.pages import rendering
     from sparsecast.reports.pages.matrix_page import matrix_page
     from sparsecast.results.reports import DOCUMENTS
 
     problem = read_matrix(matrix)
-    path = asked.path(problem.name)
+    path = request.path(problem.name)
     options.refuse_unwritable(path)
-    options.refuse_taken(path, asked.force)
-    chosen = asked.profile_of(problem)
+    options.refuse_taken(path, request.force)
+    chosen = request.profile_of(problem)
     with shown_parts():
-        report = api.matrix_report(problem, chosen, **asked.question)
+        report = api.matrix_report(problem, chosen, **request.question)
     written = rendering.write(matrix_page(report), path)
     item = {"matrix": problem.name, "profile": chosen.name, "path": str(path), "bytes": written}
     shown = [f"{path}: {written / 1e6:.1f} MB; open it in a browser."]
     return Output(DOCUMENTS["report"], item, shown, report.prediction.notes)
 
 
-def _of_collection(matrices: list[str], asked: _Asked) -> Output:
+def _of_collection(matrices: list[str], request: _Request) -> Output:
     """Write a page for each matrix into a folder, then the page that tells of all and links to them."""
     from sparsecast import api
     from sparsecast.reports.pages import rendering
@@ -106,25 +106,25 @@ def _of_collection(matrices: list[str], asked: _Asked) -> Output:
     from sparsecast.results.reports import DOCUMENTS
     from sparsecast.system.tabular import lines_of
 
-    fits = api.fits_of(asked.models)
+    fits = api.fits_of(request.models)
     problems, refused = api.named_problems(matrices)
-    path = asked.path(Path(matrices[0]).resolve().name)
+    path = request.path(Path(matrices[0]).resolve().name)
     options.refuse_unwritable(path)
     folder = path.with_name(f"{path.stem}-pages")
     for place in (path, folder):
-        options.refuse_taken(place, asked.force)
+        options.refuse_taken(place, request.force)
     with shown_parts():
         first = api.first_readable(problems, refused)
-    chosen = asked.profile_of(first)
+    chosen = request.profile_of(first)
     paths = {name: folder / file for name, file in rendering.file_names(problems).items()}
     reports = {}
     with counted_bar(options.screen(), "writing pages", len(problems)) as advance:
-        for name, report in api.matrix_reports(problems, chosen, refused, **asked.question):
+        for name, report in api.matrix_reports(problems, chosen, refused, **request.question):
             rendering.write(matrix_page(report), paths[name])
             reports[name] = report.released()
             advance()
     with counted_bar(options.screen(), "fitting", fits) as advance:
-        scored: dict[str, Any] = {"model": asked.question["model"], "models": asked.models}
+        scored: dict[str, Any] = {"model": request.question["model"], "models": request.models}
         collection = api.collection_report(matrices, reports, chosen, refused, **scored, on_fold=advance)
     links = {name: quote(f"{folder.name}/{paths[name].name}") for name in reports}
     written = rendering.write(collection_page(collection, links), path)
