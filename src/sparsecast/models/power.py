@@ -100,34 +100,34 @@ class PowerModel(Model):
         return f"{LEAST_RECORDS} with joules; measure matrices where a meter is"
 
     def _fit(self, training: TrainingSet) -> None:
-        known = training.where(lambda record: record.energy_j is not None)
-        self._learn(known)
-        self.ends_ = self._ends(known)
+        metered = training.where(lambda record: record.energy_j is not None)
+        self._learn(metered)
+        self.ends_ = self._ends(metered)
 
-    def _learn(self, known: TrainingSet) -> None:
-        counted = ProductWork(self.machine_).counted(known)
+    def _learn(self, metered: TrainingSet) -> None:
+        counted = ProductWork(self.machine_).counted(metered)
         self.labels_ = tuple(sorted(work.label for work in counted))
         kinds = [IDLE, *sorted({kind for work in counted for kind in work.kinds if kind != "start"})]
-        counts = np.zeros((len(known.records), len(kinds)))
+        counts = np.zeros((len(metered.records), len(kinds)))
         for work in counted:
             for column, kind in enumerate(work.kinds):
                 if kind != "start":
                     counts[work.places, kinds.index(kind)] = work.counts[:, column]
-        counts[:, 0] = [record.time_s for record in known.records]
-        joules = np.array([record.energy_j for record in known.records], dtype=float)
+        counts[:, 0] = [record.time_s for record in metered.records]
+        joules = np.array([record.energy_j for record in metered.records], dtype=float)
         costs = fitted_costs(counts, joules)
         self.joules_ = dict(zip(kinds, costs.tolist(), strict=True))
         self.forest_ = None
         if len(joules) >= LEAST_LEARNED:
-            points = {r.matrix: self._of_matrix(known.structure(r)) for r in known.records}
-            rows = {r.matrix: known.structure(r).rows for r in known.records}
+            points = {r.matrix: self._of_matrix(metered.structure(r)) for r in metered.records}
+            rows = {r.matrix: metered.structure(r).rows for r in metered.records}
             features = [
                 [
                     *points[r.matrix],
                     *self._of_candidate(r.candidate),
                     *_speeds(np.array([r.nnz]), np.array([rows[r.matrix]]), np.array([r.time_s]))[0],
                 ]
-                for r in known.records
+                for r in metered.records
             ]
             self.forest_ = Forest.grown(np.array(features), np.log(joules / counts[:, 0]), **FOREST)
 
@@ -138,10 +138,10 @@ class PowerModel(Model):
     def _of_candidate(self, candidate: Candidate) -> list[float]:
         return [float(self.time_.physics.label(candidate) == label) for label in self.labels_]
 
-    def _ends(self, known: TrainingSet) -> tuple[float, float] | None:
+    def _ends(self, metered: TrainingSet) -> tuple[float, float] | None:
         """Return the ends of measured over forecast power of groups left out, at measured times."""
         ratios = []
-        for rest, left_out in known.parts_left_out(_FOLDS):
+        for rest, left_out in metered.parts_left_out(_FOLDS):
             if len(rest.records) < LEAST_RECORDS:
                 continue
             other = type(self)()
@@ -149,7 +149,7 @@ class PowerModel(Model):
             other._learn(rest)
             for record in left_out.records:
                 if record.energy_j is not None and other.serves(record.candidate):
-                    blocks = RowBlocks.of(known.structure(record))
+                    blocks = RowBlocks.of(metered.structure(record))
                     time_s = np.array([record.time_s])
                     watts = float(other.watts(record.candidate, blocks, time_s)["watts"][0])
                     ratios.append(record.energy_j / record.time_s / watts)
@@ -185,9 +185,9 @@ class PowerModel(Model):
     def terms(self, candidate: Candidate, blocks: RowBlocks) -> dict[str, NDArray[np.float64]]:
         """Return the joules of each block by what they go to, and their sum."""
         time_s = self.time_.values(candidate, blocks)
-        found = self.watts(candidate, blocks, time_s)
-        watts = found.pop("watts")
-        return {**{name: value * time_s for name, value in found.items()}, "energy_j": watts * time_s}
+        terms = self.watts(candidate, blocks, time_s)
+        watts = terms.pop("watts")
+        return {**{name: value * time_s for name, value in terms.items()}, "energy_j": watts * time_s}
 
     def interval(self, candidate: Candidate, value: float, matrix: Structure) -> Interval:
         """Return the low and high end of a forecast; None where too little was left out, or of the time."""

@@ -16,7 +16,7 @@ From published results, which tell of a matrix no more than counts, something el
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -68,11 +68,11 @@ class _Known:
 
     @classmethod
     def of(cls, structures: Sequence[Structure]) -> _Known:
-        raw = np.array([of_matrix(each) for each in structures])
+        raw = np.array([of_matrix(structure) for structure in structures])
         mean, deviation = raw.mean(axis=0), raw.std(axis=0) + 1e-9
         points = (raw - mean) / deviation
-        found = cls(mean, deviation, points, 1.0)
-        return cls(mean, deviation, points, float(np.median([found._distance(each, 1) for each in points])))
+        known = cls(mean, deviation, points, 1.0)
+        return replace(known, typical=float(np.median([known._distance(point, 1) for point in points])))
 
     def _distance(self, point: Floats, skipped: int = 0) -> float:
         nearest = np.sort(np.linalg.norm(self.points - point, axis=1))[skipped : skipped + _NEIGHBOURS]
@@ -116,8 +116,8 @@ class _Samples:
         records = training.records
         structures = {record.matrix: training.structure(record) for record in records}
         places = {name: place for place, name in enumerate(structures)}
-        blocks = {name: RowBlocks.of(each) for name, each in structures.items()}
-        points = {name: of_matrix(each) for name, each in structures.items()}
+        blocks = {name: RowBlocks.of(structure) for name, structure in structures.items()}
+        points = {name: of_matrix(structure) for name, structure in structures.items()}
         kinds = tuple(sorted({kind for record in records for kind in _kinds_of(record.candidate)}))
         features = [
             [*points[r.matrix], *_of_candidate(r.candidate, blocks[r.matrix], kinds)] for r in records
@@ -148,7 +148,7 @@ class _Samples:
 
 
 def _term_names(work: Sequence[CountedWork]) -> list[str]:
-    return sorted({kind for each in work for kind in each.kinds})
+    return sorted({kind for counted in work for kind in counted.kinds})
 
 
 @dataclass(frozen=True)
@@ -195,9 +195,9 @@ class _Learned:
     ) -> Floats:
         """Return log(measured / physics) of Candidates as the trees expect it, by the terms of the matrix."""
         features, point = [], of_matrix(whole.matrix)
-        for candidate, own in zip(candidates, terms, strict=True):
-            time_s = float(own["time_s"][0])
-            shares = [float(own[name][0]) / time_s if name in own else 0.0 for name in self.terms]
+        for candidate, seconds in zip(candidates, terms, strict=True):
+            time_s = float(seconds["time_s"][0])
+            shares = [float(seconds[name][0]) / time_s if name in seconds else 0.0 for name in self.terms]
             features.append([*point, *_of_candidate(candidate, whole, self.kinds), *shares, np.log(time_s)])
         return self.forest.median(np.array(features)) if features else np.empty(0)
 
@@ -284,27 +284,27 @@ class SparsecastModel(Model):
             return [self.published_.terms(candidate, blocks) for candidate in candidates]
         learned, matrix = self.learned_, blocks.matrix
         assert learned is not None
-        found = [learned.physics.terms(candidate, blocks) for candidate in candidates]
+        terms_of_all = [learned.physics.terms(candidate, blocks) for candidate in candidates]
         if blocks.rows.tolist() == [matrix.rows]:
-            factors = np.exp(learned.corrections(candidates, blocks, found)).tolist()
+            factors = np.exp(learned.corrections(candidates, blocks, terms_of_all)).tolist()
         else:
             factors = self._factors_of_blocks(candidates, matrix)
-        for terms, factor in zip(found, factors, strict=True):
+        for terms, factor in zip(terms_of_all, factors, strict=True):
             time_s = terms.pop("time_s")
             terms |= {"correction": time_s * (factor - 1.0), "time_s": time_s * factor}
-        return found
+        return terms_of_all
 
     def _factors_of_blocks(self, candidates: Sequence[Candidate], matrix: Structure) -> list[float]:
         """Return the factors of a matrix; they are remembered, because a plan asks for each strip."""
         if self._remembered is None or self._remembered[0] is not matrix:
             self._remembered = matrix, {}
         factors, whole = self._remembered[1], RowBlocks.of(matrix)
-        if missing := [each for each in candidates if each not in factors]:
+        if missing := [candidate for candidate in candidates if candidate not in factors]:
             assert self.learned_ is not None
-            terms = [self.learned_.physics.terms(each, whole) for each in missing]
+            terms = [self.learned_.physics.terms(candidate, whole) for candidate in missing]
             corrections = self.learned_.corrections(missing, whole, terms)
             factors |= dict(zip(missing, np.exp(corrections).tolist(), strict=True))
-        return [factors[each] for each in candidates]
+        return [factors[candidate] for candidate in candidates]
 
     def interval(self, candidate: Candidate, value: float, matrix: Structure) -> Interval:
         """Return the low and high end of a forecast; farther apart the farther all known matrices are."""
@@ -315,7 +315,7 @@ class SparsecastModel(Model):
     ) -> list[Interval]:
         """Return the intervals of several Candidates: the known matrices are looked through once."""
         if self.published_:
-            return [self.published_.interval(*each) for each in zip(candidates, values, strict=True)]
+            return [self.published_.interval(*pair) for pair in zip(candidates, values, strict=True)]
         if self.width_ is None or self.learned_ is None:
             return [(None, None)] * len(values)
         factor = float(np.exp(self.width_ * self.learned_.known.widening(matrix)))
@@ -348,18 +348,18 @@ def of_matrix(structure: Structure) -> list[float]:
 
 
 def _of_entries(structure: Structure) -> list[float]:
-    found = [0.0] * (len(_REUSE_LEVELS) + 2)
+    features = [0.0] * (len(_REUSE_LEVELS) + 2)
     if not structure.lacks(["locality"]):
         locality = structure.locality
         reuse = np.cumsum(locality.reuse_histogram)[_REUSE_LEVELS]
         total = max(float(np.sum(locality.reuse_histogram)), 1e-9)
         changes = locality.line_changes / max(structure.nnz, 1)
-        found = [changes, *(reuse / total).tolist(), float(locality.reuse_histogram[-1])]
+        features = [changes, *(reuse / total).tolist(), float(locality.reuse_histogram[-1])]
     is_known = not structure.lacks(["bands"])
     bands = (structure.bands.half_bandwidth, structure.bands.diagonals) if is_known else (0, 0)
-    found += np.log10(1 + np.array(bands)).tolist()
+    features += np.log10(1 + np.array(bands)).tolist()
     fill = structure.blocks.fill if not structure.lacks(["blocks"]) else [1.0] * len(BLOCK_SIZES)
-    return [*found, *np.log(np.maximum(fill, 1.0)).tolist()]
+    return [*features, *np.log(np.maximum(fill, 1.0)).tolist()]
 
 
 def _kinds_of(candidate: Candidate) -> tuple[str, str]:
@@ -371,9 +371,9 @@ def _of_candidate(candidate: Candidate, blocks: RowBlocks, kinds: Sequence[str])
     matrix, widths = blocks.matrix, (candidate.value_bytes, candidate.index_bytes)
     stored = float(storage.stored_entries(blocks, **candidate.parameters)[0])
     size = float(storage.predicted_bytes(blocks, *widths, **candidate.parameters)[0])
-    own = _kinds_of(candidate)
+    kinds_of_candidate = _kinds_of(candidate)
     return [
-        *(float(kind in own) for kind in kinds),
+        *(float(kind in kinds_of_candidate) for kind in kinds),
         candidate.index_bytes,
         np.log10(max(stored, 1) / max(matrix.nnz, 1)),
         np.log10(size + 1),

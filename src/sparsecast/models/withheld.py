@@ -49,13 +49,13 @@ class Withheld:
     def __bool__(self) -> bool:
         return bool(self.names)
 
-    def structure(self, found: Structure) -> Structure:
+    def structure(self, structure: Structure) -> Structure:
         """Return a Structure without what is withheld; rows then have one length each where none is known."""
-        groups = {name: group for name, group in found.groups.items() if name not in self.names}
+        groups = {name: group for name, group in structure.groups.items() if name not in self.names}
         lengths = groups.get("row_lengths")
         if ROW_ORDER in self.names and isinstance(lengths, RowLengths):
             groups["row_lengths"] = dataclasses.replace(lengths, changes=None, mispredicted=None)
-        return with_even_rows(dataclasses.replace(found, groups=groups))
+        return with_even_rows(dataclasses.replace(structure, groups=groups))
 
     def training(self, training: TrainingSet) -> TrainingSet:
         """Return a training set whose Structures lack what is withheld.
@@ -93,26 +93,26 @@ class Withheld:
         return f"Forecast without {without}{even}: the model learned without them, and its intervals say so"
 
 
-def _is_sized(name: str, parameters: Parameters, found: Structure) -> bool:
+def _is_sized(name: str, parameters: Parameters, structure: Structure) -> bool:
     """Tell whether the size of a format follows from what is known of a matrix."""
     storage: Any = FORMATS.get(name)
     if not storage.predicts(parameters):
         return False
     try:
-        storage.predicted_bytes(RowBlocks.of(found), 8, 4, **parameters)
+        storage.predicted_bytes(RowBlocks.of(structure), 8, 4, **parameters)
     except FeatureError:
         return False
     return True
 
 
-def with_even_rows(found: Structure) -> Structure:
+def with_even_rows(structure: Structure) -> Structure:
     """Return a Structure that has row lengths: as even as they can be where they are not known."""
-    if not found.lacks(["row_lengths"]):
-        return found
-    shorter, longer = divmod(found.nnz, max(found.rows, 1))
-    lengths, counts = np.array([shorter, shorter + 1]), np.array([found.rows - longer, longer])
+    if not structure.lacks(["row_lengths"]):
+        return structure
+    shorter, longer = divmod(structure.nnz, max(structure.rows, 1))
+    lengths, counts = np.array([shorter, shorter + 1]), np.array([structure.rows - longer, longer])
     statistics = row_length_statistics(lengths[counts > 0], counts[counts > 0])
-    return found.having(RowLengths(**statistics, changes=None, mispredicted=None))
+    return structure.having(RowLengths(**statistics, changes=None, mispredicted=None))
 
 
 def unusual_groups(structures: Iterable[Structure]) -> list[str]:
@@ -126,10 +126,10 @@ def _structures(training: TrainingSet) -> Iterable[Structure]:
 
 def _known(structures: Iterable[Structure]) -> frozenset[str]:
     """Return the names of all that is known of at least one matrix."""
-    found: set[str] = set()
+    names: set[str] = set()
     for structure in structures:
-        found |= set(structure.groups)
+        names |= set(structure.groups)
         lengths = structure.groups.get("row_lengths")
         if isinstance(lengths, RowLengths) and lengths.mispredicted is not None:
-            found.add(ROW_ORDER)
-    return frozenset(found)
+            names.add(ROW_ORDER)
+    return frozenset(names)

@@ -35,11 +35,12 @@ class Drift:
     def since(cls, records: Iterable[Record], now: Mapping[str, Pooled]) -> Drift:
         """Return the drift between the reference products of some Records and those of now, by level."""
         readings: dict[str, list[float]] = {}
-        told = [record.conditions.references_s for record in records if record.conditions is not None]
-        for seen in {tuple(each.items()): each for each in told}.values():  # one for those measured together
-            for level, seconds in seen.items():
+        references = [record.conditions.references_s for record in records if record.conditions is not None]
+        # One reading for all that were measured together.
+        for seconds_of in dict.fromkeys(tuple(reference.items()) for reference in references):
+            for level, seconds in seconds_of:
                 readings.setdefault(level, []).append(seconds)
-        then = {level: Pooled.of(found) for level, found in readings.items()}
+        then = {level: Pooled.of(seconds) for level, seconds in readings.items()}
         return cls(scale_since(then, now))
 
     def scale(self, working_set_bytes: float, candidate: Candidate, machine: Machine) -> float:
@@ -56,13 +57,13 @@ class Drift:
         """Return a plan with its times for now; all of its parts change alike, so it stays the best."""
         scale = self.scale(working_set_bytes, made.baseline.candidate, machine)
 
-        def block(each: PlannedBlock) -> PlannedBlock:
-            return replace(each, time_s=scale * each.time_s, convert_s=scale * each.convert_s)
+        def scaled(block: PlannedBlock) -> PlannedBlock:
+            return replace(block, time_s=scale * block.time_s, convert_s=scale * block.convert_s)
 
         return replace(
             made,
-            blocks=tuple(map(block, made.blocks)),
-            baseline=block(made.baseline),
+            blocks=tuple(map(scaled, made.blocks)),
+            baseline=scaled(made.baseline),
             convert_s=scale * made.convert_s,
             **_scaled_times(made, scale),
         )
@@ -116,12 +117,12 @@ def drift_since(profile: Profile, target: Target, records: Sequence[Record]) -> 
     here = machine_of(target.device)
     if here.name != profile.name:
         return NO_DRIFT
-    known, key = _SHARED.get(), (here.name, target.device, target.threads)
-    if known is None:
+    shared, key = _SHARED.get(), (here.name, target.device, target.threads)
+    if shared is None:
         return _drift(records, _read(here, target))
-    if key not in known:
-        known[key] = _read(here, target)
-    return _drift(records, known[key])
+    if key not in shared:
+        shared[key] = _read(here, target)
+    return _drift(records, shared[key])
 
 
 @contextmanager

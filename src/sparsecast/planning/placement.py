@@ -19,9 +19,11 @@ from sparsecast.results.plan import Placement, Placements
 def compare(placements: Sequence[Placement], refused: Mapping[str, str] = MappingProxyType({})) -> Placements:
     """Order the placements of one matrix by the time of all products, and find from when the fastest pays."""
     ordered = tuple(sorted(placements, key=lambda placement: placement.total_s))
-    found = Placements(ordered, None, dict(refused))
-    others = [placement for placement in placements if placement is not found.fastest]
-    return replace(found, break_even_iterations=_break_even(found.fastest, others)) if others else found
+    compared = Placements(ordered, None, dict(refused))
+    others = [placement for placement in placements if placement is not compared.fastest]
+    if not others:
+        return compared
+    return replace(compared, break_even_iterations=_break_even(compared.fastest, others))
 
 
 def _break_even(fastest: Placement, others: Sequence[Placement]) -> int | None:
@@ -29,17 +31,17 @@ def _break_even(fastest: Placement, others: Sequence[Placement]) -> int | None:
 
     In between, plain CSR of one place may lose to another place, and its plan win again.
     """
-    own = _costs(fastest)
-    their = [cost for other in others for cost in _costs(other)]
+    costs = _costs(fastest)
+    other_costs = [cost for other in others for cost in _costs(other)]
     crossings = [
-        math.ceil((before_s - their_before_s) / (their_time_s - time_s))
-        for before_s, time_s in own
-        for their_before_s, their_time_s in their
-        if their_time_s != time_s
+        math.ceil((before_s - other_before_s) / (other_time_s - time_s))
+        for before_s, time_s in costs
+        for other_before_s, other_time_s in other_costs
+        if other_time_s != time_s
     ]
     # One less and one more each: another may be best before, and what is rounded up was rounded before.
     candidates = sorted({1, *(n + more for n in crossings for more in (-1, 0, 1) if n + more > 0)})
-    pays = takewhile(lambda n: _least(own, n) <= _least(their, n), reversed(candidates))
+    pays = takewhile(lambda n: _least(costs, n) <= _least(other_costs, n), reversed(candidates))
     return min(pays, default=None)
 
 

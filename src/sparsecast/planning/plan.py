@@ -82,8 +82,8 @@ def make_plan(
     time_s = math.fsum(block.time_s for block in blocks)
     convert_s = math.fsum(block.convert_s for block in blocks)
     joules = (None, None, None) if energy is None else _joules(statistics, energy, blocks)
-    asked = [block.candidate for block in blocks], [block.time_s for block in blocks]
-    intervals = model.intervals(*asked, statistics.matrix)
+    candidates, times_s = [block.candidate for block in blocks], [block.time_s for block in blocks]
+    intervals = model.intervals(candidates, times_s, statistics.matrix)
     return Plan(
         blocks=tuple(blocks),
         iterations=iterations,
@@ -146,7 +146,10 @@ def _statistics_of(statistics: StripStatistics, block: PlannedBlock) -> RowBlock
 def _simplest(statistics: StripStatistics, costs: Costs, baseline: PlannedBlock) -> list[PlannedBlock]:
     """Return the first of plain CSR, one block, and several that no other is faster than by LEAST_GAIN."""
     others = [best_single_block(statistics, costs)], best_blocks(statistics, costs)
-    options = [[baseline], *(each for each in others if _fits(each, statistics, costs.target, costs.machine))]
+    options = [
+        [baseline],
+        *(blocks for blocks in others if _fits(blocks, statistics, costs.target, costs.machine)),
+    ]
     totals = [math.fsum(b.time_s + b.convert_s / costs.iterations for b in blocks) for blocks in options]
     most = min(totals) * (1 + LEAST_GAIN)
     return next(blocks for blocks, total in zip(options, totals, strict=True) if total <= most)
@@ -173,8 +176,7 @@ def _refuse_excess(
 
 
 def _sum(ends: list[float | None]) -> float | None:
-    known = [end for end in ends if end is not None]
-    return math.fsum(known) if len(known) == len(ends) else None
+    return None if None in ends else math.fsum(end for end in ends if end is not None)
 
 
 def _break_even(extra_s: float, saved_s: float) -> int | None:
