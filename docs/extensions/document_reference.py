@@ -12,6 +12,9 @@ from sphinx.util.docutils import SphinxDirective
 import sparsecast
 from sparsecast.system.tabular import Columns
 
+#: Packages whose modules list documents.
+_HOLDERS = ("sparsecast.results.", "sparsecast.papers.", "sparsecast.cli.commands.")
+
 
 class DocumentReference(SphinxDirective):
     """A section for each command, in alphabetical order, with its keys."""
@@ -19,7 +22,7 @@ class DocumentReference(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """Return the sections."""
         sections = [
-            "\n".join([f"## {name}", "", "```text", *_lines(columns), "```"])
+            "\n".join([f"## `{name}`", "", "```text", *_lines(columns), "```"])
             for name, columns in sorted(documents().items())
         ]
         return self.parse_text_to_nodes("\n\n".join(sections), allow_section_headings=True)
@@ -29,7 +32,7 @@ def documents() -> dict[str, Columns]:
     """Return the columns of the documents of all commands, by how these are called."""
     collected: dict[str, Columns] = {}
     for module in pkgutil.walk_packages(sparsecast.__path__, "sparsecast."):
-        if ".results." in module.name or module.name.startswith("sparsecast.papers."):
+        if module.name.startswith(_HOLDERS):
             collected |= getattr(importlib.import_module(module.name), "DOCUMENTS", {})
     return collected
 

@@ -10,6 +10,10 @@ from sparsecast.cli.commands import Panel, command
 from sparsecast.cli.completing import VARIABLE
 from sparsecast.cli.output import Output
 from sparsecast.errors import InputError, remedy_for
+from sparsecast.system.tabular import keys
+
+#: The documents of commands, by how they are called.
+DOCUMENTS = {"completion": keys("shell", "script")}
 
 _SHELLS = ("bash", "zsh", "fish")
 
@@ -27,11 +31,9 @@ def completion(
         raise InputError(f"shell '{shell}': expected one of {', '.join(_SHELLS)}; {remedy}")
     from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
-    from sparsecast.system.tabular import keys
-
     script = get_completion_script(prog_name="sparsecast", complete_var=VARIABLE, shell=shell)
     if shell == "bash":
         # Bash takes a colon for the end of a word, and gallery:NAME is one.
         script = script.replace("-o default", "-o default -o filenames")
         script = "COMP_WORDBREAKS=${COMP_WORDBREAKS//:}\n" + script
-    return Output(keys("shell", "script"), {"shell": shell, "script": script}, [script])
+    return Output(DOCUMENTS["completion"], {"shell": shell, "script": script}, [script])
