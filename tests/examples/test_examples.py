@@ -86,7 +86,8 @@ def test_hossain_and_saule_on_some_of_their_times(tmp_path):
     assert done.returncode == 0, done.stderr
     drawn = (tmp_path / "times.svg").read_text()
     assert all(
-        f">{text}<" in drawn for text in ("333SP", "AS365", "COO: the paper's", "CSR: measured", "225")
+        f">{text}<" in drawn
+        for text in ("2d, 333SP", "local-1d, AS365", "COO: the paper's", "CSR: measured", "225")
     )
     assert sum(line.startswith(("333SP ", "AS365 ")) for line in done.stdout.splitlines()) == 36
     assert "The fastest of the three algorithms is named in 6 of 6 cases." in done.stdout
