@@ -25,8 +25,8 @@ class Halo:
     """
 
     def __init__(self, comm: Any, layout: LocalLayout, column_bounds: Integers, dtype: np.dtype[Any]) -> None:
-        asked = {rank: layout.needed[place] - column_bounds[rank] for rank, place in layout.sources.items()}
-        wanted = exchanged(comm, asked, np.int64)
+        places = {rank: layout.needed[place] - column_bounds[rank] for rank, place in layout.sources.items()}
+        wanted = exchanged(comm, places, np.int64)
         self._picked = np.concatenate([np.empty(0, dtype=np.int64), *wanted.values()])
         self._sent = np.empty(len(self._picked), dtype=dtype)
         self.received: NDArray[Any] = np.empty(len(layout.needed), dtype=dtype)

@@ -71,7 +71,7 @@ def node_machine() -> Machine:
 
     A library may bind a rank to a core; the process that started it may use all that the job may.
     """
-    found = detect()
+    machine = detect()
     if not hasattr(os, "sched_getaffinity"):
-        return found
-    return replace(found, threads=max(found.threads, len(os.sched_getaffinity(os.getppid()))))
+        return machine
+    return replace(machine, threads=max(machine.threads, len(os.sched_getaffinity(os.getppid()))))

@@ -46,8 +46,8 @@ def world() -> Any:
     except ModuleNotFoundError as error:
         raise MpiError(f"mpi4py is not installed: expected it for several ranks; {remedy}") from error
     except (ImportError, RuntimeError) as error:
-        found = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        raise MpiError(f"mpi4py finds no MPI library ({found}): expected one; {remedy}") from error
+        reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        raise MpiError(f"mpi4py finds no MPI library ({reason}): expected one; {remedy}") from error
     comm = MPI.COMM_WORLD
     started = started_ranks()
     if comm.size == 1 and started > 1:
@@ -151,12 +151,12 @@ def agree(comm: Any, name: str, value: str, remedy: str) -> None:
 
 def gathered_texts(comm: Any, text: str) -> list[str]:
     """Return the texts of all ranks, on every rank."""
-    own = np.frombuffer(text.encode(), dtype=np.uint8)
+    sent = np.frombuffer(text.encode(), dtype=np.uint8)
     lengths = np.empty(comm.size, dtype=np.int64)
-    comm.Allgather(np.array([len(own)], dtype=np.int64), lengths)
+    comm.Allgather(np.array([len(sent)], dtype=np.int64), lengths)
     bounds = np.concatenate(([0], np.cumsum(lengths)))
     everything = np.empty(bounds[-1], dtype=np.uint8)
-    comm.Allgatherv(own, [everything, (lengths, bounds[:-1])])
+    comm.Allgatherv(sent, [everything, (lengths, bounds[:-1])])
     return [everything[first:end].tobytes().decode() for first, end in itertools.pairwise(bounds)]
 
 

@@ -40,14 +40,14 @@ def read_in_parts(comm: Any, path: Path, configuration: Configuration) -> RankPa
     """
     dtype = np.dtype(configuration.dtype)
     header, read = in_step(comm, lambda: read_triplets(path, comm.rank, comm.size, dtype))
-    found = np.zeros(1, dtype=np.int64)
-    comm.Allreduce(np.array([len(read.values)], dtype=np.int64), found)
-    if found[0] != header.stored:
+    stored = np.zeros(1, dtype=np.int64)
+    comm.Allreduce(np.array([len(read.values)], dtype=np.int64), stored)
+    if stored[0] != header.stored:
         raise RanksError(
-            f"{path}: holds {found[0]} entries, expected the {header.stored} of its header; "
+            f"{path}: holds {stored[0]} entries, expected the {header.stored} of its header; "
             f"copy or download it again"
         )
-    rows, cols = (equal_parts(each, comm.size) for each in header.shape)
+    rows, cols = (equal_parts(length, comm.size) for length in header.shape)
     partition = Partition("rows", comm.size, rows, rows if header.shape[0] == header.shape[1] else cols)
     return from_entries(comm, _mirrored(Triplets(*read), header.mirror), partition)
 

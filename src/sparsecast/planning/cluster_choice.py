@@ -33,19 +33,19 @@ def choices(
             return time_s
         return joules * time_s if objective == "edp" else joules
 
-    found = []
-    for each in forecasts:
-        ranks, nodes = each.configuration.ranks, each.configuration.nodes
-        efficiency = None if one_rank_s is None else one_rank_s / (ranks * each.time_s)
-        cost = None if price is None else price * nodes * each.time_s / 3600
-        found.append(ClusterChoice(each, efficiency, cost))
-    return tuple(sorted(found, key=least))
+    choices = []
+    for forecast in forecasts:
+        ranks, nodes = forecast.configuration.ranks, forecast.configuration.nodes
+        efficiency = None if one_rank_s is None else one_rank_s / (ranks * forecast.time_s)
+        cost = None if price is None else price * nodes * forecast.time_s / 3600
+        choices.append(ClusterChoice(forecast, efficiency, cost))
+    return tuple(sorted(choices, key=least))
 
 
-def enough_ranks(found: Iterable[ClusterChoice]) -> int | None:
+def enough_ranks(choices: Iterable[ClusterChoice]) -> int | None:
     """Return the number of ranks from which on more do not pay; None without a choice."""
     best: dict[int, float] = {}
-    for choice in found:
+    for choice in choices:
         ranks, time_s = choice.forecast.configuration.ranks, choice.forecast.time_s
         best[ranks] = min(time_s, best.get(ranks, time_s))
     if not best:

@@ -58,22 +58,22 @@ class ClusterPower:
     joules: Mapping[str, float]
     ends: tuple[float, float] | None = None
 
-    def of(self, found: ClusterForecast, whole: Structure) -> ClusterForecast:
+    def of(self, forecast: ClusterForecast, whole: Structure) -> ClusterForecast:
         """Return a forecast with its joules, and their ends where both power and time have an interval."""
-        way = found.configuration
+        way = forecast.configuration
         per_node = math.ceil(way.ranks / way.nodes)
         share = replace(whole, rows=math.ceil(whole.rows / way.nodes), nnz=math.ceil(whole.nnz / way.nodes))
         target = Target(PROCESSOR, way.dtype, way.index_bits, per_node)
         work = self._work(target, way.format, whole)
         of_share = self._work(target, way.format, share)
         work |= {kind: way.nodes * units for kind, units in of_share.items() if kind.startswith(_SHARED)}
-        work[IDLE] = way.nodes * found.time_s
+        work[IDLE] = way.nodes * forecast.time_s
         joules = sum(cost * work[kind] for kind, cost in self.joules.items() if kind in work)
-        if self.ends is None or found.low_s is None or found.high_s is None:
-            return replace(found, energy_j=joules)
-        time_ends = found.low_s / found.time_s, found.high_s / found.time_s
+        if self.ends is None or forecast.low_s is None or forecast.high_s is None:
+            return replace(forecast, energy_j=joules)
+        time_ends = forecast.low_s / forecast.time_s, forecast.high_s / forecast.time_s
         low_j, high_j = interval_of_product(joules, self.ends, time_ends)
-        return replace(found, energy_j=joules, energy_low_j=low_j, energy_high_j=high_j)
+        return replace(forecast, energy_j=joules, energy_low_j=low_j, energy_high_j=high_j)
 
     def _work(self, target: Target, format_name: str, structure: Structure) -> dict[str, float]:
         blocks = RowBlocks.of(structure)

@@ -27,11 +27,14 @@ class Memory:
     def __init__(self, triads: Iterable[MicroBenchmark]) -> None:
         self._points: dict[int, tuple[Floats, Floats]] = {}
         by_ranks: dict[int, list[MicroBenchmark]] = {}
-        for each in triads:
-            by_ranks.setdefault(each.ranks // each.nodes, []).append(each)
+        for point in triads:
+            by_ranks.setdefault(point.ranks // point.nodes, []).append(point)
         for ranks in sorted(by_ranks):
-            own = sorted(by_ranks[ranks], key=lambda each: each.bytes)
-            sizes, speeds = ([each.bytes for each in own], [each.bytes / each.time_s for each in own])
+            of_ranks = sorted(by_ranks[ranks], key=lambda point: point.bytes)
+            sizes, speeds = (
+                [point.bytes for point in of_ranks],
+                [point.bytes / point.time_s for point in of_ranks],
+            )
             self._points[ranks] = np.array(sizes, dtype=float), np.array(speeds)
 
     def share(self, ranks: int, size_bytes: Floats) -> Floats:
@@ -69,15 +72,15 @@ class Messages:
     """
 
     def __init__(self, pingpongs: Sequence[MicroBenchmark]) -> None:
-        self.inside = self._line([each for each in pingpongs if each.nodes == 1])
-        self.between = self._line([each for each in pingpongs if each.nodes > 1])
+        self.inside = self._line([point for point in pingpongs if point.nodes == 1])
+        self.between = self._line([point for point in pingpongs if point.nodes > 1])
 
     @staticmethod
     def _line(points: Sequence[MicroBenchmark]) -> Line | None:
         if not points:
             return None
-        sizes = np.array([each.bytes for each in points], dtype=float)
-        times = np.array([each.time_s for each in points])
+        sizes = np.array([point.bytes for point in points], dtype=float)
+        times = np.array([point.time_s for point in points])
         if len(np.unique(sizes)) < 2:
             return Line(0.0, float(times.mean()))
         return Line.through(sizes, times)
@@ -95,18 +98,18 @@ class Measured:
     """
 
     def __init__(self, sizes: Sequence[float], ratios: Sequence[float]) -> None:
-        found = np.array(ratios)
+        measured = np.array(ratios)
         unique, where = np.unique(np.array(sizes), return_inverse=True)
         self._sizes = np.log(np.maximum(unique, 1.0))
-        self._ratios = np.log([np.median(found[where == k]) for k in range(len(unique))])
+        self._ratios = np.log([np.median(measured[where == k]) for k in range(len(unique))])
         self.scatter: tuple[float, float] | None = None
-        if len(found) >= 5:
-            over = found / np.exp(self._ratios[where])
+        if len(measured) >= 5:
+            over = measured / np.exp(self._ratios[where])
             self.scatter = float(over.min()), float(over.max())
 
     def ratio(self, size_bytes: Floats | float) -> Floats:
         """Return measured over composed for messages of a size; beyond the sizes the outermost one."""
         if not len(self._sizes):
             return np.ones_like(np.asarray(size_bytes, dtype=float))
-        asked = np.log(np.maximum(size_bytes, 1.0))
-        return np.exp(np.interp(asked, self._sizes, self._ratios))
+        logarithm = np.log(np.maximum(size_bytes, 1.0))
+        return np.exp(np.interp(logarithm, self._sizes, self._ratios))

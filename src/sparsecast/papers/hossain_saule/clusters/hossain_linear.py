@@ -53,7 +53,7 @@ class HossainLinearCluster(ClusterModel):
         for record, question in self._learnable(training):
             place = _place(question.distribution)
             points.setdefault(_key(record.configuration), []).append((*place, record.time_s))
-        fitted = {key: RowLines.fitted(*np.array(own).T) for key, own in points.items()}
+        fitted = {key: RowLines.fitted(*np.array(measured).T) for key, measured in points.items()}
         self.lines_ = {key: lines for key, lines in fitted.items() if lines is not None}
         if not self.lines_:
             raise self.insufficient(

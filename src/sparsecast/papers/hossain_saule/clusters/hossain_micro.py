@@ -81,7 +81,7 @@ class Polynomial:
 
     def __call__(self, nodes: int, ranks: int, size_bytes: float) -> float:
         """Return the seconds of one call."""
-        raw = self._logarithms(*(np.array([float(each)]) for each in (nodes, ranks, size_bytes)))
+        raw = self._logarithms(*(np.array([float(value)]) for value in (nodes, ranks, size_bytes)))
         return float(np.exp(self._powers(raw) @ self._costs)[0])
 
 
@@ -116,12 +116,12 @@ class HossainMicroCluster(ClusterModel):
                 raise self.insufficient(
                     f"micro-benchmarks of kind {kind}, with no more ranks than cores; {ADD_MICROBENCHMARKS}"
                 )
-        self.fma_s_ = float(np.median([each.time_s for each in training.of_kind("fma")]))
+        self.fma_s_ = float(np.median([point.time_s for point in training.of_kind("fma")]))
         self.memory_ = Memory(training.of_kind("triad"))
         self.cache_ = CacheShare.third_level(training.machine)
-        kinds = {kind for each in KINDS.values() for kind in each}
-        found = {kind: [m for m in training.of_kind(kind) if m.ranks > 1] for kind in sorted(kinds)}
-        self.polynomials_ = {kind: Polynomial(points) for kind, points in found.items() if points}
+        kinds = sorted(kind for of_algorithm in KINDS.values() for kind in of_algorithm)
+        measured = {kind: [point for point in training.of_kind(kind) if point.ranks > 1] for kind in kinds}
+        self.polynomials_ = {kind: Polynomial(points) for kind, points in measured.items() if points}
         if not self.polynomials_:
             raise self.insufficient(
                 f"micro-benchmarks of allgatherv, reduce, bcast or ping-pong; {ADD_MICROBENCHMARKS}"

@@ -70,8 +70,12 @@ class HossainMicro(Model):
 
     def _fit(self, training: TrainingSet) -> None:
         threads = training.records[0].candidate.threads if training.records else 1
-        read = [each for each in training.bandwidths if each.kind == "read" and each.threads == threads]
-        self.bandwidths_ = sorted((each.bytes, each.bandwidth_bytes_per_s) for each in read)
+        read = [
+            bandwidth
+            for bandwidth in training.bandwidths
+            if bandwidth.kind == "read" and bandwidth.threads == threads
+        ]
+        self.bandwidths_ = sorted((bandwidth.bytes, bandwidth.bandwidth_bytes_per_s) for bandwidth in read)
         seconds = [
             record.conditions.references_s["L2"]
             for record in training.records
