@@ -57,6 +57,16 @@ def test_what_cannot_be_drawn_is_one_line_and_nothing_is_measured(
     assert not list(data_folder.rglob("*.parquet"))
 
 
+def test_a_table_of_more_matrices_than_a_figure_shows_is_refused_before_anything_is_measured(
+    run, data_folder, tmp_path
+):
+    table = tmp_path / "many.csv"
+    table.write_text("matrix,rows,cols,nnz\n" + "".join(f"m{n},100,100,500\n" for n in range(401)))
+    refused = run("predict", table, "--figure", tmp_path / "a.svg")
+    assert (refused.status, refused.out, refused.err.count("\n")) == (2, "", 1)
+    assert not list(data_folder.rglob("*.parquet"))
+
+
 def test_a_profile_of_machines_is_drawn_or_left_out(run, data_folder, tmp_path):
     alone = run("machines", "--profile", "xeon-gold-6154-edr")
     assert (alone.status, alone.err.count("\n")) == (2, 1) and "without --figure" in alone.err

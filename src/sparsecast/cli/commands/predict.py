@@ -32,6 +32,7 @@ def predict(
     ] = False,
     power_model: options.PowerModelOption = None,
     energy_model: options.EnergyModelOption = None,
+    figure: options.FigureOption = None,
 ) -> Output:
     """Forecast the time of one product in every format that suits the matrix, from fastest to slowest."""
     from sparsecast import Structure, api
@@ -46,7 +47,7 @@ def predict(
     probe_s = api.PROBE_S if probe else None
     if api.is_table(matrix):
         api.refuse_probe(probe_s, not no_drift_correction, device, has_matrix=False)
-        return _table(matrix, profile, setting, how)
+        return _table(matrix, profile, setting, how, figure)
     name, question = read_question(matrix)
     api.refuse_probe(probe_s, not no_drift_correction, device, has_matrix=not isinstance(question, Structure))
     chosen = profile_for(question, profile, **setting)
@@ -62,7 +63,9 @@ def predict(
     return Output(DOCUMENTS["predict"], item, [prediction.table(title)], prediction.notes, draw)
 
 
-def _table(path: str, profile: str | None, setting: dict[str, Any], how: dict[str, Any]) -> Output:
+def _table(
+    path: str, profile: str | None, setting: dict[str, Any], how: dict[str, Any], figure: Path | None
+) -> Output:
     from sparsecast import api
     from sparsecast.reports.charts import intervals
     from sparsecast.reports.charts.chart import render
@@ -70,6 +73,8 @@ def _table(path: str, profile: str | None, setting: dict[str, Any], how: dict[st
     from sparsecast.results.prediction import DOCUMENTS, TableForecasts
 
     structures, refused = api.read_table(path)
+    if figure is not None:
+        intervals.refuse_many(len(structures))
     chosen = profile_for(next(iter(structures.values())), profile, **setting)
     predictions = {}
     with counted_bar(options.screen(), "forecasting", len(structures)) as advance:
@@ -79,8 +84,8 @@ def _table(path: str, profile: str | None, setting: dict[str, Any], how: dict[st
     forecasts = TableForecasts(predictions, refused)
     table = forecasts.table()
 
-    def draw(figure: Path) -> None:
-        rows_of = {name: intervals.forecast_rows(own) for name, own in predictions.items()}
-        render(intervals.times(rows_of, "one product"), table.title, figure)
+    def draw(drawn: Path) -> None:
+        rows_of = {name: intervals.forecast_rows(prediction) for name, prediction in predictions.items()}
+        render(intervals.times(rows_of, "one product"), table.title, drawn)
 
     return Output(DOCUMENTS["predict TABLE.csv"], forecasts, [table], forecasts.notes, draw)
