@@ -67,9 +67,7 @@ class Scope:
     effort: Effort = EFFORT
     stream_bytes: tuple[int, ...] = tuple(1 << exponent for exponent in (12, 16, 20, 24, 26, 28, 30, 32))
     dtypes: tuple[str, ...] = ("float64", "float32")
-    matrices: Callable[[Machine], list[SuiteMatrix]] = lambda machine: DEVICES.get("cuda").suites(
-        Target("cuda", "float64", 32, 1), machine
-    )[1]
+    matrices: Callable[[Machine], list[SuiteMatrix]] = gpu_matrices
     peers: tuple[str, ...] = GENERATED
     energy: tuple[str, ...] = LARGE_GALLERY[:3]
     least_peer_entries: int = LEAST_PEER_ENTRIES

@@ -34,11 +34,6 @@ class RankPart:
     matrix: csr_array[Any]
 
     @property
-    def vector_part(self) -> int:
-        """Which part of x, and of y, the rank has: in 2D that of its column of ranks."""
-        return self.rank % self.partition.parts
-
-    @property
     def counts(self) -> bool:
         """Whether the rank's part counts in sums over all: in 2D that of the diagonal."""
         row, column = divmod(self.rank, self.partition.parts)
