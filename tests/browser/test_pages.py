@@ -77,21 +77,22 @@ def test_charts_are_drawn_again_and_nothing_is_logged_or_asked_for_elsewhere(bro
 
 def test_tooltips_show_what_the_table_of_a_matrix_shows(browser, matrix):
     browser.open(matrix)
-    rows = browser.run(
-        "return [...document.querySelectorAll('#forecasts tbody tr')]"
+    headings, *lines = browser.run(
+        "return [...document.querySelectorAll('#forecasts tr')]"
         ".map((row) => [...row.children].map((cell) => cell.textContent))"
     )
+    rows = [dict(zip(headings, line, strict=True)) for line in lines]
     shown = hovered(browser, "forecasts", ".layer_1_marks path")
     forecasts, measured = (
         [each for each in shown if each["kind"] == kind] for kind in ("forecast", "measured")
     )
-    assert [each["name"] for each in forecasts] == [f"{row[0]}, {row[1]}" for row in rows] != []
+    assert [each["name"] for each in forecasts] == [f"{row['format']}, {row['kernel']}" for row in rows] != []
     for tooltip, record, row in zip(forecasts, measured, rows, strict=True):
-        assert seconds(tooltip["one product, s"]) == pytest.approx(seconds(row[2]), rel=0.006)
-        low, high = row[3].split(" - ")
+        assert seconds(tooltip["one product, s"]) == pytest.approx(seconds(row["time"]), rel=0.006)
+        low, high = row["interval"].split(" - ")
         assert seconds(tooltip["from"]) == pytest.approx(seconds(low), rel=0.006)
         assert seconds(tooltip["to"]) == pytest.approx(seconds(high), rel=0.006)
-        assert seconds(record["one product, s"]) == pytest.approx(seconds(row[4]), rel=0.006)
+        assert seconds(record["one product, s"]) == pytest.approx(seconds(row["measured"]), rel=0.006)
 
 
 def test_tooltips_show_what_the_table_of_a_collection_shows(browser, collection):

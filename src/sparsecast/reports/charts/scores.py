@@ -88,7 +88,8 @@ def agreement(rows: Sequence[EvaluationRow], score: ModelScore, pixels: int = _S
     line = [{"at": end, "low": end / factor, "high": end * factor} for end in ends]
     unit = _UNITS[score.quantity]
     x, y = axis("measured", "measured", ends, unit), axis("forecast", "forecast", ends, unit)
-    x["scale"] = y["scale"] = {**x["scale"], "zero": False, "domain": ends, "clamp": False}
+    scale = {key: value for key, value in x["scale"].items() if key != "zero"}  # a logarithm has none
+    x["scale"] = y["scale"] = {**scale, "domain": ends, "clamp": False}
     at = {**x, "field": "at"}
     layers: list[Spec] = [
         {
