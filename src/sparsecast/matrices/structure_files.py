@@ -63,7 +63,7 @@ def counted_structure(text: str) -> Structure:
     places = structure.rows * structure.cols
     if structure.nnz > places:
         raise InputError(
-            f"'{text}': expected at most {places:,} non-zeros in so many rows and columns; correct the counts"
+            f"'{text}': expected at most {places:,} non-zeros, rows times columns; correct the counts"
         )
     return structure
 
