@@ -29,12 +29,14 @@ from .evaluating import evaluate as evaluate
 from .evaluating import fits_of as fits_of
 from .evaluating import replay as replay
 from .executing import CommandMeter as CommandMeter
+from .executing import Meter as Meter
 from .executing import check as check
 from .executing import compile as compile
 from .executing import held_frequency as held_frequency
 from .executing import measure as measure
 from .executing import measure_here as measure_here
 from .executing import measuring_steps as measuring_steps
+from .executing import named_meter as named_meter
 from .executing import unmetered as unmetered
 from .forecasting import PROBE_S as PROBE_S
 from .forecasting import PowerFile as PowerFile

@@ -20,14 +20,16 @@ from sparsecast.benchmark.plan_check import check_plan
 from sparsecast.devices import DEVICES
 from sparsecast.devices.binding import Bound, bind, prepared, row_slice
 from sparsecast.devices.naming import machine_of, parse_device, parse_devices
-from sparsecast.errors import InputError
+from sparsecast.errors import InputError, MeterError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.machine import PROCESSOR, Machine, detect
 from sparsecast.matrices.problem import Problem
 from sparsecast.measuring.command_meter import CommandMeter as CommandMeter
 from sparsecast.measuring.condition_monitor import ConditionMonitor
-from sparsecast.measuring.energy import Meter, idle_power_w
+from sparsecast.measuring.energy import Meter as Meter
+from sparsecast.measuring.energy import idle_power_w, is_modelled
 from sparsecast.measuring.frequency import Frequencies
+from sparsecast.measuring.meters import METERS
 from sparsecast.measuring.timing import DEFAULT_EFFORT, Effort
 from sparsecast.operators.block_operator import BlockOperator, RowProduct, Transposed
 from sparsecast.planning.adapting import LOADER, Adapting, AdaptingOperator, Ways
@@ -280,7 +282,7 @@ def measure_here(
 ) -> list[Record]:
     """Measure Candidates of this machine's device, as `measure`; energy only where something counts it.
 
-    Without `reads_energy` none is read, unless a `meter` is given.
+    Without `reads_energy` none is read, unless a `meter` is given. Records with modelled joules are not kept.
 
     `on_sample` is called after every sample and reading of energy, `on_left_out` with each Candidate that
     turns out not to fit the matrix or the memory, and why.
@@ -309,7 +311,7 @@ def measure_here(
     )
     if refused and not records:
         raise refused[0]
-    if keeps:
+    if keeps and not is_modelled(meter):
         keep(machine, problem, records)
     return sorted(records, key=lambda record: record.time_s)
 
@@ -323,6 +325,22 @@ def held_frequency(hz: float | None) -> AbstractContextManager[None]:
         On entering, if that is not permitted or cannot be.
     """
     return nullcontext() if hz is None else Frequencies().at(hz)
+
+
+def named_meter(name: str) -> Meter:
+    """Return the meter of the processor that has this name in METERS.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is none.
+    MeterError
+        If this machine lacks it, or does not permit it.
+    """
+    kind = METERS.get(name)
+    if not kind.is_present():
+        raise MeterError(f"meter '{name}': expected its counters on this machine, found none; name another")
+    return kind()
 
 
 def unmetered(device: str) -> str:

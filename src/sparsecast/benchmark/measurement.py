@@ -99,7 +99,10 @@ def measure_candidates(
         records = []
         for product in products:
             timing = timings[product.candidate]
-            energy_j = energy_of(calls[product.candidate], used.meter, device.clock()) if used.meter else None
+            energy_j = None
+            if used.meter is not None:
+                nnz = int(problem.matrix.nnz)
+                energy_j = energy_of(calls[product.candidate], used.meter, device.clock(), nnz)
             if energy_j is not None:
                 on_sample()
             records.append(

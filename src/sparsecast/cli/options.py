@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -16,7 +17,7 @@ from sparsecast.errors import InputError
 from sparsecast.records import DTYPES
 
 if TYPE_CHECKING:
-    from sparsecast.api import PowerFile
+    from sparsecast.api import Meter, PowerFile
 
 #: Exit statuses: the user's input was wrong; our fault; stopped from the keyboard.
 INPUT_WRONG, OUR_FAULT, STOPPED = 2, 1, 130
@@ -111,6 +112,14 @@ MeterCommandOption = Annotated[
     str | None,
     typer.Option(metavar="COMMAND", help="A command that prints the joules counted so far."),
 ]
+MeterOption = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="What counts joules; modelled computes them, and says so."),
+]
+FrequenciesOption = Annotated[
+    str | None,
+    typer.Option(metavar="GHZ", help="Such as 1.2,2.0: the cores' frequencies, set where permitted."),
+]
 PowerModelOption = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="A JSON file of power, where no joules were measured."),
@@ -144,6 +153,33 @@ def power_file(path: Path | None) -> PowerFile | None:
     from sparsecast.api import PowerFile
 
     return None if path is None else PowerFile.read(path)
+
+
+def chosen_meter(name: str | None, command: str | None = None) -> Meter | None:
+    """Return the meter that is named, or whose command is given; None for what the device has."""
+    from sparsecast import api
+
+    if name is not None and command is not None:
+        raise InputError(f"--meter {name} beside --meter-command: expected one meter; leave one out")
+    if name is not None:
+        return api.named_meter(name)
+    return None if command is None else api.CommandMeter(command)
+
+
+def frequencies_ghz(text: str | None, device: str = "cpu") -> list[float]:
+    """Return frequencies as they were typed, none for what the machine chooses itself."""
+    if text is None:
+        return []
+    try:
+        numbers = [float(number) for number in text.split(",")]
+    except ValueError:
+        numbers = []
+    if not numbers or not all(0 < number < math.inf for number in numbers) or device != "cpu":
+        raise InputError(
+            f"--frequencies {text} on {device}: expected frequencies in GHz of a processor, such as 1.2,2.0; "
+            f"correct it"
+        )
+    return numbers
 
 
 def screen() -> Console:

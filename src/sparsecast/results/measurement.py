@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from sparsecast.features.structure import Structure
+from sparsecast.measuring.energy import MODELLED
 from sparsecast.records import Candidate, Forecast, Record
 from sparsecast.results.columns import CANDIDATE, MATRIX, matrix_document, within
 from sparsecast.system.tabular import Column, Columns, Table, keys, lines_of
-from sparsecast.system.texts import interval, percent, signed_percent, time
+from sparsecast.system.texts import energy, interval, percent, signed_percent, time
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,12 @@ def _error(row: Mapping[str, Any]) -> float | None:
     return row["forecast"].time_s / row["record"].time_s - 1 if row["forecast"] else None
 
 
+def _energy(record: Record) -> str | None:
+    if record.energy_j is None:
+        return None
+    return energy(record.energy_j, record.energy_source if record.energy_source == MODELLED else None)
+
+
 _FREQUENCY = Column("", "frequency", "record.conditions.frequency_hz", lambda hz: f"{hz / 1e9:.2f} GHz")
 
 #: Of a Record with its Forecast.
@@ -66,7 +73,8 @@ MEASUREMENT: Columns = (
         "record.convert_s",
         lambda seconds: "nothing" if seconds == 0 else time(seconds),
     ),
-    Column("energy_j", "energy", "record.energy_j"),
+    Column("energy_j", value="record.energy_j"),
+    Column("", "energy", lambda row: _energy(row["record"])),
     Column("energy_source", value="record.energy_source"),
     Column("error", value="record.error", about="relative, against the reference result"),
     *within("record.conditions", keys("idle_w", "frequency_hz")),

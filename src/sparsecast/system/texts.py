@@ -23,9 +23,11 @@ def conversion(seconds: float | None) -> str:
     return "none" if seconds == 0 else time(seconds)
 
 
-def energy(joules: float | None) -> str:
-    """Return an energy with three digits in the unit that suits it."""
-    return "not measured" if joules is None else _in_units(joules, _ENERGIES)
+def energy(joules: float | None, source: str | None = None) -> str:
+    """Return an energy with three digits in the unit that suits it, and its source where that is named."""
+    if joules is None:
+        return "not measured"
+    return _in_units(joules, _ENERGIES) + (f", {source}" if source else "")
 
 
 def size(count: float) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,6 +16,7 @@ from sparsecast.errors import InputError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from sparsecast.api import Meter
     from sparsecast.records import Candidate, Record
 
 
@@ -45,10 +45,8 @@ def measure(
         str | None, typer.Option(metavar="NAME", help="rows, nonzeros, metis, uniform-2d.")
     ] = None,
     meter_command: options.MeterCommandOption = None,
-    frequencies: Annotated[
-        str | None,
-        typer.Option(metavar="GHZ", help="Such as 1.2,2.0: the cores' frequencies, set where permitted."),
-    ] = None,
+    meter: options.MeterOption = None,
+    frequencies: options.FrequenciesOption = None,
     keep: options.KeepOption = True,
 ) -> Output | None:
     """Measure the product here in every format that suits, and compare with the forecasts.
@@ -59,7 +57,7 @@ def measure(
 
     if algorithm is not None or api.started_ranks() > 1:
         given = {"--threads": threads, "--profile": profile, "--meter-command": meter_command}
-        given["--frequencies"] = frequencies
+        given |= {"--frequencies": frequencies, "--meter": meter}
         options.refuse_beside_ranks(given, device)
         products: dict[str, Any] = {
             "formats": options.names(formats),
@@ -74,8 +72,8 @@ def measure(
             raise InputError(
                 f"{name} {value} of one process: expected --algorithm beside it, or mpirun; name one"
             )
-    metered = _Metered(meter_command, frequencies)
-    return _alone(matrix, profile, threads, dtype, device, metered, keep)
+    how = _How(options.chosen_meter(meter, meter_command), options.frequencies_ghz(frequencies, device), keep)
+    return _alone(matrix, profile, threads, dtype, device, how)
 
 
 def _on_ranks(matrix: str, products: dict[str, Any], keeps: bool) -> Output | None:
@@ -99,28 +97,12 @@ def _on_ranks(matrix: str, products: dict[str, Any], keeps: bool) -> Output | No
 
 
 @dataclass(frozen=True, slots=True)
-class _Metered:
-    """A meter of the user's own, and the frequencies as they were typed."""
+class _How:
+    """With which meter, at which frequencies, and whether Records are kept."""
 
-    command: str | None
-    frequencies: str | None
-
-    def frequencies_hz(self, device: str) -> list[float | None]:
-        """Return the frequencies, None for what the machine chooses itself."""
-        from sparsecast import api
-
-        if self.frequencies is None:
-            return [None]
-        try:
-            hertz = [1e9 * float(number) for number in self.frequencies.split(",")]
-        except ValueError:
-            hertz = []
-        if not hertz or not all(0 < hz < inf for hz in hertz) or device != api.PROCESSOR:
-            raise InputError(
-                f"--frequencies {self.frequencies} on {device}: expected frequencies in GHz of a processor, "
-                f"such as 1.2,2.0; correct it"
-            )
-        return [*hertz]
+    meter: Meter | None
+    frequencies_ghz: list[float]
+    keeps: bool
 
 
 def _alone(
@@ -129,8 +111,7 @@ def _alone(
     threads: int | None,
     dtype: str | None,
     device: str,
-    metered: _Metered,
-    keep: bool,
+    how: _How,
 ) -> Output:
     from sparsecast import api
     from sparsecast.reports.charts import intervals
@@ -138,8 +119,8 @@ def _alone(
     from sparsecast.reports.progress import counted_bar
     from sparsecast.results.measurement import DOCUMENTS, Measurements
 
-    meter = None if metered.command is None else api.CommandMeter(metered.command)
-    frequencies = metered.frequencies_hz(device)
+    frequencies: list[float | None] = [1e9 * ghz for ghz in how.frequencies_ghz]
+    frequencies = frequencies or [None]
     problem = read_matrix(matrix)
     choice = api.choice(problem, threads=threads, dtype=dtype, device=device)
     prediction = api.forecasts_at_hand(problem, profile, threads=threads, dtype=dtype, device=device)
@@ -157,15 +138,15 @@ def _alone(
                     problem,
                     choice.candidates,
                     api.machine_of(device),
-                    keeps=keep and hz is None,  # forecasts are of the machine as it usually runs
-                    meter=meter,
+                    keeps=how.keeps and hz is None,  # forecasts are of the machine as it usually runs
+                    meter=how.meter,
                     on_sample=advance,
                     on_left_out=leave_out,
                 )
     forecasts = {forecast.candidate: forecast for forecast in prediction or ()}
     done = Measurements(problem.name, problem.structure, records, forecasts, refused)
     notes = []
-    if meter is None and (why := api.unmetered(device)):
+    if how.meter is None and (why := api.unmetered(device)):
         notes.append(f"Energy is not measured: {why}")
 
     def draw(path: Path) -> None:

@@ -20,7 +20,7 @@ def processor_meter() -> ProcessorMeter | None:
     """
     refusal: MeterError | None = None
     for meter in sorted(map(METERS.get, METERS.names()), key=lambda meter: meter.order):
-        if meter.is_present():
+        if not meter.is_modelled and meter.is_present():
             try:
                 return meter()
             except MeterError as error:

@@ -10,15 +10,16 @@ import ctypes
 import os
 import platform
 import struct
+from collections import defaultdict
 from pathlib import Path
 from typing import ClassVar
 
 from sparsecast.errors import MeterError
-from sparsecast.measuring.energy import ProcessorMeter
+from sparsecast.measuring.energy import DRAM, PACKAGE, ProcessorMeter
 from sparsecast.measuring.meters import METERS
 
 #: Events whose joules are those of a product: the packages, and memory where it is counted.
-_EVENTS = ("energy-pkg", "energy-ram")
+_EVENTS = {"energy-pkg": PACKAGE, "energy-ram": DRAM}
 
 #: Numbers of the system call perf_event_open.
 SYSTEM_CALLS = {"x86_64": 298, "aarch64": 241}
@@ -41,10 +42,10 @@ class PerfMeter(ProcessorMeter):
     @classmethod
     def is_present(cls) -> bool:
         """Tell whether the kernel has events of packages: virtual machines may have the folder without."""
-        return (cls.root / "events" / _EVENTS[0]).exists()
+        return (cls.root / "events" / next(iter(_EVENTS))).exists()
 
     def __init__(self) -> None:
-        self._counters: list[tuple[int, float]] = []
+        self._counters: list[tuple[str, int, float]] = []
         try:
             kind = int((self.root / "type").read_text())
             sockets = _processors((self.root / "cpumask").read_text())
@@ -61,21 +62,26 @@ class PerfMeter(ProcessorMeter):
     def _open(self, event: str, kind: int, sockets: list[int]) -> None:
         config = int((self.root / "events" / event).read_text().strip().removeprefix("event="), 0)
         joules = float((self.root / "events" / f"{event}.scale").read_text())
-        self._counters += [(_open_event(kind, config, processor), joules) for processor in sockets]
+        self._counters += [
+            (_EVENTS[event], _open_event(kind, config, processor), joules) for processor in sockets
+        ]
 
     def joules(self) -> float | None:
-        if not self._counters:
-            return None
+        domains = self.domains()
+        return sum(domains.values()) if domains else None
+
+    def domains(self) -> dict[str, float]:
+        joules: defaultdict[str, float] = defaultdict(float)
         try:
-            return sum(
-                scale * int.from_bytes(os.read(counter, 8), "little") for counter, scale in self._counters
-            )
+            for name, counter, scale in self._counters:
+                joules[name] += scale * int.from_bytes(os.read(counter, 8), "little")
         except OSError:
-            return None
+            return {}
+        return joules
 
     def close(self) -> None:
         while self._counters:
-            os.close(self._counters.pop()[0])
+            os.close(self._counters.pop()[1])
 
     def __del__(self) -> None:
         self.close()

@@ -7,18 +7,19 @@ where `package` does not count `dram`. psys is of the whole platform and counts 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from pathlib import Path
 from typing import ClassVar
 
 from sparsecast.errors import MeterError
-from sparsecast.measuring.energy import ProcessorMeter
+from sparsecast.measuring.energy import DRAM, PACKAGE, ProcessorMeter
 from sparsecast.measuring.meters import METERS
 
 #: Names of the folders of a processor's zones; AMD's are called so as well.
 _ZONES = "intel-rapl:*"
 
 #: Zones whose joules are those of a product, summed over the sockets.
-_COUNTED = ("package", "dram")
+_COUNTED = (PACKAGE, DRAM)
 
 
 class _Counter:
@@ -51,13 +52,21 @@ class PowercapMeter(ProcessorMeter):
         return any(_domain(zone) == "package" for zone in cls.root.glob(_ZONES))
 
     def __init__(self) -> None:
-        self._counters = [_Counter(zone) for zone in self.root.glob(_ZONES) if _domain(zone) in _COUNTED]
+        named = [(_domain(zone), zone) for zone in self.root.glob(_ZONES)]
+        self._counters = [(name, _Counter(zone)) for name, zone in named if name in _COUNTED]
 
     def joules(self) -> float | None:
+        domains = self.domains()
+        return sum(domains.values()) if domains else None
+
+    def domains(self) -> dict[str, float]:
+        joules: defaultdict[str, float] = defaultdict(float)
         try:
-            return sum(counter.joules() for counter in self._counters)
+            for name, counter in self._counters:
+                joules[name] += counter.joules()
         except MeterError:
-            return None
+            return {}
+        return joules
 
 
 def _domain(zone: Path) -> str:

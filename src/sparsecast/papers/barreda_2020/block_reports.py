@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsecast.measuring.energy import MODELLED, TOTAL
 from sparsecast.papers.barreda_2020.features.entry_blocks import BLOCK_ENTRIES
+from sparsecast.papers.barreda_2020.label_files import QUANTITIES
 from sparsecast.reports.charts.chart import COLOURS, WIDTH, Chart, Spec, axis, panels
 from sparsecast.results.columns import MATRIX
 from sparsecast.system.tabular import Column, Columns, keys
@@ -25,14 +27,16 @@ def _repeat_noise(labelled: Sequence[BlockLabels]) -> dict[str, float | None] | 
     """Return the median relative difference of labels that were measured twice, by kind; None without."""
     if not labelled:
         return None
-    pairs = {"streaming": "streaming_ns", "hot": "hot_ns", "energy": "energy_nj"}
     noise: dict[str, float | None] = {}
-    for kind, name in pairs.items():
-        again = name.replace("_", "_again_", 1)
-        ratios = [getattr(labels, again) / getattr(labels, name) for labels in labelled]
-        differences = np.abs(np.concatenate(ratios) - 1)
-        noise[kind] = float(np.median(differences)) if len(differences) else None
+    for quantity in QUANTITIES:
+        pairs = [labels.of(quantity) for labels in labelled]
+        differences = np.abs(np.concatenate([again / first for _, first, again in pairs]) - 1)
+        noise[quantity] = float(np.median(differences)) if len(differences) else None
     return noise
+
+
+def _sources(done: Labelling, name: str) -> list[str]:
+    return sorted({getattr(labels, name) for labels in done.labelled} - {None})
 
 
 def labelling_sentence(done: Labelling) -> str:
@@ -49,15 +53,16 @@ def labelling_sentence(done: Labelling) -> str:
     text += (
         f". {done.used_s:.0f} s, {done.labelling_s:.0f} s of them measuring: {rate:,.0f} blocks a second, "
         f"{3600 * rate / 1e6:.1f} million an hour. Measured twice, a block differs by "
-        f"{noise['streaming']:.1%} within a product and by {noise['hot']:.1%} where it is repeated in place."
+        f"{noise['streaming']:.1%} within a product and by {noise['time']:.1%} where it is repeated in place."
     )
-    if noise["energy"] is None:
+    if MODELLED in _sources(done, "frequency_source"):
+        text += " Their frequencies cannot be set here: they are modelled."
+    if noise[TOTAL] is None:
         return f"{text} No meter counted their joules."
-    counted = sum(len(labels.energy_nj) for labels in done.labelled)
-    sources = ", ".join(sorted({labels.energy_source for labels in done.labelled if labels.energy_source}))
+    counted = sum(len(labels.energy_blocks) for labels in done.labelled)
+    sources = ", ".join(_sources(done, "energy_source"))
     return (
-        f"{text} Joules of {counted:,} blocks by {sources}: counted twice they differ by "
-        f"{noise['energy']:.1%}."
+        f"{text} Joules of {counted:,} blocks by {sources}: counted twice they differ by {noise[TOTAL]:.1%}."
     )
 
 
@@ -173,7 +178,17 @@ DOCUMENTS: dict[str, Columns] = {
         Column(
             "repeat_noise",
             value=lambda done: _repeat_noise(done.labelled),
-            about="median relative difference of labels that were measured twice",
+            about="median relative difference of labels that were measured twice, by quantity",
+        ),
+        Column(
+            "energy_sources",
+            value=lambda done: _sources(done, "energy_source"),
+            about='what counted joules; "modelled" counts nothing',
+        ),
+        Column(
+            "frequency_sources",
+            value=lambda done: _sources(done, "frequency_source"),
+            about='"set" or "modelled"',
         ),
     ),
     "blocks": (

@@ -116,11 +116,11 @@ def _hot(rows, indices, data, x, y, firsts, entries, repeats, stamps):  # type: 
                 row = rows[first]
                 for k in range(first, last):
                     if rows[k] != row:
-                        y[row] = total
+                        y[row] += total
                         total = data.dtype.type(0)
                         row = rows[k]
                     total += data[k] * x[indices[k]]
-                y[row] = total
+                y[row] += total
             stamps[place, trial] = _now(read) - start
 
 
@@ -136,7 +136,7 @@ def hot_times(
 ) -> Floats:
     """Return the seconds of blocks that are repeated in place, shape (blocks, trials), as Barreda et al.
 
-    Their kernel has no row pointers, but the row of each entry; the sum is written where the row changes.
+    Their kernel has no row pointers, but the row of each entry; the sum is added to y where the row changes.
 
     Parameters
     ----------

@@ -19,11 +19,19 @@ from numpy.typing import NDArray
 
 from sparsecast.errors import StorageError
 from sparsecast.machines.storage import home, write_atomically
+from sparsecast.measuring.energy import DRAM, PACKAGE, TOTAL
 
 Floats = NDArray[np.float32]
 
 #: Raised when the same blocks would get other labels.
-LABELS_VERSION = 1
+LABELS_VERSION = 2
+
+#: Rows of the arrays of joules.
+ENERGIES = (TOTAL, PACKAGE, DRAM)
+
+#: What networks forecast: nanoseconds an entry of a block that is repeated in place, as in the paper,
+#: nanojoules of it, and nanoseconds within a product.
+QUANTITIES = ("time", *ENERGIES, "streaming")
 
 
 @dataclass(frozen=True)
@@ -45,7 +53,11 @@ class BlockLabels:
     machine, measured_at, version : str
         Whose labels, when in UTC, and by which Sparsecast.
     energy_source : str or None
-        What counted the joules; None where nothing did.
+        What counted the joules, ``"modelled"`` where a model of power computed them; None where nothing did.
+    frequency_ghz : float or None
+        Of the cores, where it was named.
+    frequency_source : str or None
+        ``"set"``, or ``"modelled"``: times as measured were multiplied as a lower frequency would.
     features : float32 array of shape (blocks, features)
         As in `sparsecast.papers.barreda_2020.features.entry_blocks`.
     streaming_ns, streaming_again_ns : float32 arrays of shape (blocks,)
@@ -55,8 +67,8 @@ class BlockLabels:
     hot_ns, hot_again_ns : float32 arrays of shape (h,)
     energy_blocks : int64 array of shape (e,)
         Numbers of the blocks that were repeated in place until a meter could read them; none without one.
-    energy_nj, energy_again_nj : float32 arrays of shape (e,)
-        Nanojoules an entry, idle power included.
+    energy_nj, energy_again_nj : float32 arrays of shape (3, e)
+        Nanojoules an entry by ENERGIES, idle power included; NaN for what the meter does not count apart.
     """
 
     matrix: str
@@ -76,6 +88,8 @@ class BlockLabels:
     measured_at: str
     version: str
     energy_source: str | None
+    frequency_ghz: float | None
+    frequency_source: str | None
     features: Floats
     streaming_ns: Floats
     streaming_again_ns: Floats
@@ -91,21 +105,35 @@ class BlockLabels:
         """Number of blocks."""
         return len(self.streaming_ns)
 
+    def of(self, quantity: str) -> tuple[NDArray[np.int64], Floats, Floats]:
+        """Return the blocks that have labels of a quantity, one of QUANTITIES, and the labels, twice."""
+        if quantity == "time":
+            return self.hot_blocks, self.hot_ns, self.hot_again_ns
+        if quantity == "streaming":
+            return np.arange(self.blocks), self.streaming_ns, self.streaming_again_ns
+        row = ENERGIES.index(quantity)
+        counted = np.isfinite(self.energy_nj[row]) & np.isfinite(self.energy_again_nj[row])
+        return self.energy_blocks[counted], self.energy_nj[row, counted], self.energy_again_nj[row, counted]
+
 
 def labels_folder(machine: str) -> Path:
     """Return the folder of the labels of a machine; it need not exist."""
     return home() / "blocks" / machine
 
 
-def labels_path(machine: str, matrix: str, dtype: str) -> Path:
+def labels_path(machine: str, matrix: str, dtype: str, frequency_ghz: float | None = None) -> Path:
     """Return the file of the labels of a matrix."""
     digest = hashlib.sha256(matrix.encode()).hexdigest()[:24]
-    return labels_folder(machine) / f"{digest}-{dtype}.npz"
+    return labels_folder(machine) / f"{digest}-{_ending(dtype, frequency_ghz)}"
+
+
+def _ending(dtype: str | None, frequency_ghz: float | None) -> str:
+    return f"{dtype or 'float??'}{'' if frequency_ghz is None else f'-{frequency_ghz:g}GHz'}.npz"
 
 
 def keep_labels(labels: BlockLabels) -> Path:
     """Keep the labels of a matrix in the data folder, in the place of older ones."""
-    path = labels_path(labels.machine, labels.matrix, labels.dtype)
+    path = labels_path(labels.machine, labels.matrix, labels.dtype, labels.frequency_ghz)
     arrays: dict[str, Any] = {
         name: value for name, value in vars(labels).items() if isinstance(value, np.ndarray)
     }
@@ -143,9 +171,17 @@ def read_labels(path: Path) -> BlockLabels:
         ) from error
 
 
-def kept_labels(machine: str, dtype: str | None = None) -> Iterator[BlockLabels]:
-    """Give all labels of a machine in the order of their files, of one type of values or of all."""
-    return map(read_labels, sorted(labels_folder(machine).glob(f"*-{dtype or '*'}.npz")))
+def kept_labels(
+    machine: str, dtype: str | None = None, frequency_ghz: float | None = None
+) -> Iterator[BlockLabels]:
+    """Give the labels of a machine at one frequency in the order of their files; of one dtype, or of all."""
+    return map(read_labels, sorted(labels_folder(machine).glob(f"*-{_ending(dtype, frequency_ghz)}")))
+
+
+def labelled_frequencies(machine: str, dtype: str) -> list[float]:
+    """Return the frequencies, in GHz, that a machine has labels at, ascending."""
+    names = (path.stem.partition(f"-{dtype}-")[2] for path in labels_folder(machine).glob("*GHz.npz"))
+    return sorted({float(name.removesuffix("GHz")) for name in names if name})
 
 
 def labels_digest(machine: str, dtype: str) -> str:

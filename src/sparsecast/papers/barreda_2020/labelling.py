@@ -8,16 +8,16 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from sparsecast.api.executing import measure_here
+from sparsecast.api.executing import held_frequency, measure_here
 from sparsecast.devices import DEVICES
 from sparsecast.devices.naming import machine_of
-from sparsecast.errors import InputError, StorageError
+from sparsecast.errors import DeviceError, InputError, StorageError
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.machines.profile import find_profile
 from sparsecast.machines.storage import ensure_writable
 from sparsecast.matrices.problem import Problem
 from sparsecast.matrices.reading import collected
-from sparsecast.measuring.energy import Meter
+from sparsecast.measuring.energy import MODELLED, Meter, is_modelled
 from sparsecast.papers.barreda_2020.label_files import (
     BlockLabels,
     keep_labels,
@@ -27,10 +27,13 @@ from sparsecast.papers.barreda_2020.label_files import (
 )
 from sparsecast.papers.barreda_2020.labels import (
     DEFAULT_LABEL_EFFORT,
+    OWN_FREQUENCY,
     LabelEffort,
+    LabelFrequency,
     label_blocks,
     labelled_way,
 )
+from sparsecast.papers.barreda_2020.meters.modelled import ModelledMeter
 
 #: Called after each matrix with its name, and what became of it in words.
 OnMatrix = Callable[[str, str], None]
@@ -44,7 +47,7 @@ class Labelling:
     ----------
     labelled : list of BlockLabels
     known : int
-        Matrices that had labels already.
+        Matrices that had labels already, at each frequency.
     refused : dict of str to str
         Matrices without labels, and why.
     left : int
@@ -76,6 +79,7 @@ def label(
     budget_s: float | None = None,
     effort: LabelEffort = DEFAULT_LABEL_EFFORT,
     meter: Meter | None = None,
+    frequencies_ghz: Sequence[float] = (),
     on_matrix: OnMatrix = lambda name, what: None,
 ) -> Labelling:
     """Measure what the blocks of matrices take on one core of this machine, and keep it.
@@ -96,6 +100,9 @@ def label(
     effort : LabelEffort
     meter : Meter, optional
         What counts joules, such as a `CommandMeter`; by default what the processor has.
+    frequencies_ghz : sequence of float
+        Of the cores, set one after the other. Where they cannot be set and the meter is modelled, they are
+        modelled, too: what is measured counts as the highest, and times grow as frequencies fall.
     on_matrix : callable
         Called after each matrix.
 
@@ -105,6 +112,8 @@ def label(
         If a folder has no matrix files, or `dtype` is another.
     ProfileError
         If none is named, and this machine has no profile.
+    DeviceError
+        If a frequency cannot be set, and no modelled meter was chosen.
     StorageError
         If nothing can be kept.
     """
@@ -113,6 +122,7 @@ def label(
     machine, start_s = machine_of(PROCESSOR), perf_counter()
     ensure_writable(labels_folder(machine.name))
     meter = meter or DEVICES.get(PROCESSOR).meter()
+    frequencies = _frequencies(frequencies_ghz, meter)
     problems = _problems(matrices) if matrices else _of_profile()
     done, number = Labelling(), 0
     try:
@@ -120,38 +130,75 @@ def label(
             if budget_s is not None and perf_counter() - start_s >= budget_s:
                 done.left = len(problems) - number
                 break
-            on_matrix(problem.name, _label(problem, dtype, effort, meter, done))
+            on_matrix(problem.name, _label(problem, dtype, _How(effort, meter, frequencies), done))
     except KeyboardInterrupt:
         done.left, done.is_stopped = len(problems) - number, True
     done.used_s = perf_counter() - start_s
     return done
 
 
-def _label(
-    problem: Problem, dtype: str | None, effort: LabelEffort, meter: Meter | None, done: Labelling
-) -> str:
-    """Label one matrix, unless it has labels; return what became of it in words."""
-    machine = machine_of(PROCESSOR)
+@dataclass(frozen=True, slots=True)
+class _How:
+    """How to label each matrix."""
+
+    effort: LabelEffort
+    meter: Meter | None
+    frequencies: Sequence[LabelFrequency]
+
+
+def _frequencies(ghz: Sequence[float], meter: Meter | None) -> list[LabelFrequency]:
+    """Return the frequencies to label at, in this order."""
+    if not ghz:
+        return [OWN_FREQUENCY]
+    try:
+        for number in ghz:
+            with held_frequency(1e9 * number):
+                pass
+    except DeviceError:
+        if not is_modelled(meter):
+            raise
+        return [LabelFrequency(number, MODELLED, max(ghz) / number) for number in ghz]
+    return [LabelFrequency(number, "set") for number in ghz]
+
+
+def _label(problem: Problem, dtype: str | None, how: _How, done: Labelling) -> str:
+    """Label one matrix at each frequency, unless it has labels; return what became of it in words."""
+    machine, blocks = machine_of(PROCESSOR), 0
     try:
         dtype = dtype or problem.matrix.dtype.name
-        path = labels_path(machine.name, problem.specification, dtype)
-        if path.exists() and (meter is None or read_labels(path).energy_source is not None):
-            done.known += 1
-            return "has labels"
-        start_s = perf_counter()
-        labels = label_blocks(problem, machine, dtype, effort, meter)
-        # The model learns from labels of matrices that it has Records of.
-        candidate = labelled_way(problem, machine, dtype)
-        measure_here(problem, [candidate], machine, keeps=True, reads_energy=False)
-        done.labelling_s += perf_counter() - start_s
+        for frequency in how.frequencies:
+            path = labels_path(machine.name, problem.specification, dtype, frequency.ghz)
+            if path.exists() and not _lacks_joules(path, how.meter):
+                done.known += 1
+                continue
+            start_s = perf_counter()
+            if isinstance(how.meter, ModelledMeter):
+                how.meter.slowdown = frequency.slowdown
+            set_ghz = frequency.ghz if frequency.source == "set" else None
+            with held_frequency(None if set_ghz is None else 1e9 * set_ghz):
+                labels = label_blocks(problem, machine, dtype, how.effort, how.meter, frequency)
+            if frequency.ghz is None:
+                # The model learns from labels of matrices that it has Records of.
+                candidate = labelled_way(problem, machine, dtype)
+                measure_here(problem, [candidate], machine, keeps=True, reads_energy=False)
+            done.labelling_s += perf_counter() - start_s
+            keep_labels(labels)
+            done.labelled.append(labels)
+            blocks += labels.blocks
     except StorageError:
         raise  # it would be the same with every other matrix
     except InputError as error:
         done.refused[problem.name] = str(error)
         return "left out"
-    keep_labels(labels)
-    done.labelled.append(labels)
-    return f"{labels.blocks:,} blocks"
+    return f"{blocks:,} blocks" if blocks else "has labels"
+
+
+def _lacks_joules(path: Path, meter: Meter | None) -> bool:
+    """Tell whether a meter would add joules to a file of labels: modelled ones make room for counted ones."""
+    if meter is None:
+        return False
+    source = read_labels(path).energy_source
+    return source is None or (source == MODELLED and not is_modelled(meter))
 
 
 def _problems(matrices: Sequence[Any]) -> list[Problem]:

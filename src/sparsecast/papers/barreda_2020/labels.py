@@ -26,7 +26,7 @@ from sparsecast.errors import InputError
 from sparsecast.features.row_blocks import RowBlocks
 from sparsecast.machines.machine import PROCESSOR, Machine
 from sparsecast.matrices.problem import Problem
-from sparsecast.measuring.energy import Meter, used_joules
+from sparsecast.measuring.energy import Meter, spent_joules
 from sparsecast.measuring.timing import LOW_SHARE
 from sparsecast.papers.barreda_2020.block_times import clock_s, hot_times, run_times
 from sparsecast.papers.barreda_2020.features.entry_blocks import (
@@ -35,7 +35,7 @@ from sparsecast.papers.barreda_2020.features.entry_blocks import (
     evenly_spread,
     whole_blocks,
 )
-from sparsecast.papers.barreda_2020.label_files import BlockLabels
+from sparsecast.papers.barreda_2020.label_files import ENERGIES, BlockLabels
 from sparsecast.records import Candidate
 from sparsecast.system.version import VERSION
 
@@ -71,6 +71,26 @@ class LabelEffort:
 
 DEFAULT_LABEL_EFFORT = LabelEffort()
 
+
+@dataclass(frozen=True, slots=True)
+class LabelFrequency:
+    """The frequency that labels are of.
+
+    Attributes
+    ----------
+    ghz, source
+        `frequency_ghz` and `frequency_source` of the labels.
+    slowdown : float
+        Factor of the times: above 1 where the frequency is modelled.
+    """
+
+    ghz: float | None = None
+    source: str | None = None
+    slowdown: float = 1.0
+
+
+OWN_FREQUENCY = LabelFrequency()
+
 _LEAST_SWEEPS = 5
 
 
@@ -80,6 +100,7 @@ def label_blocks(
     dtype: str | None = None,
     effort: LabelEffort = DEFAULT_LABEL_EFFORT,
     meter: Meter | None = None,
+    frequency: LabelFrequency = OWN_FREQUENCY,
 ) -> BlockLabels:
     """Measure what the blocks of a matrix take on one core of this machine, everything twice.
 
@@ -94,6 +115,8 @@ def label_blocks(
     effort : LabelEffort
     meter : Meter, optional
         That counts the joules of blocks; without one they have none.
+    frequency : LabelFrequency
+        That the cores have now.
 
     Raises
     ------
@@ -116,6 +139,7 @@ def label_blocks(
     structure, candidate = problem.sampled_structure, labelled_way(problem, machine, dtype)
     A = prepared(A, dtype, candidate.index_bits)
     blocks = whole_blocks(A.nnz)
+    slowdown = frequency.slowdown
     sweep = _Sweep(A, candidate.kernel, right_hand_side(A.shape[1], dtype), effort)
     hot = _Hot(A, evenly_spread(blocks, effort.hot_blocks), sweep.x, effort)
     (streaming_ns, product_s, ratio), hot_ns = sweep.measure(), hot.measure()
@@ -132,19 +156,21 @@ def label_blocks(
         nnz=structure.nnz,
         index_bits=candidate.index_bits,
         mispredicted_rows=structure.row_lengths.mispredicted or 0,
-        product_s=product_s,
-        product_again_s=product_again_s,
+        product_s=slowdown * product_s,
+        product_again_s=slowdown * product_again_s,
         runs_over_product=ratio,
         machine=machine.name,
         measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
         version=VERSION,
         energy_source=meter.source if meter and len(energy_blocks) else None,
+        frequency_ghz=frequency.ghz,
+        frequency_source=frequency.source,
         features=describe_blocks(A.indptr, A.indices, np.arange(blocks)).astype(np.float32),
-        streaming_ns=streaming_ns.astype(np.float32),
-        streaming_again_ns=streaming_again_ns.astype(np.float32),
+        streaming_ns=(slowdown * streaming_ns).astype(np.float32),
+        streaming_again_ns=(slowdown * streaming_again_ns).astype(np.float32),
         hot_blocks=hot.blocks,
-        hot_ns=hot_ns.astype(np.float32),
-        hot_again_ns=hot_again_ns.astype(np.float32),
+        hot_ns=(slowdown * hot_ns).astype(np.float32),
+        hot_again_ns=(slowdown * hot_again_ns).astype(np.float32),
         energy_blocks=energy_blocks,
         energy_nj=energy_nj[0],
         energy_again_nj=energy_nj[1],
@@ -241,32 +267,35 @@ class _Hot:
         lengths = np.diff(self.A.indptr)
         return np.repeat(np.arange(len(lengths), dtype=self.A.indices.dtype), lengths)
 
-    def joules(self, block: int, repeats: int, meter: Meter) -> float | None:
-        """Return the joules of one block, repeated so often in place; None where nothing was counted."""
-        entries = slice(block * BLOCK_ENTRIES, (block + 1) * BLOCK_ENTRIES)
-        rows, indices, data = self._rows[entries], self.A.indices[entries], self.A.data[entries]
+    def joules(self, block: int, repeats: int, meter: Meter) -> list[float] | None:
+        """Return the joules of one block by ENERGIES, repeated so often; None where nothing was counted."""
+        places = slice(block * BLOCK_ENTRIES, (block + 1) * BLOCK_ENTRIES)
+        rows, indices, data = self._rows[places], self.A.indices[places], self.A.data[places]
         # Rows begin at 0: else the time to make y would be read as well.
         arrays = rows - rows[0], indices, data, self.x, np.zeros(1, dtype=np.int64)
-        before = meter.joules()
-        hot_times(*arrays, BLOCK_ENTRIES, repeats, 1)
-        used = used_joules(before, meter.joules())
-        return None if used is None else used / repeats
+        entries = repeats * BLOCK_ENTRIES
+        used = spent_joules(meter, lambda: hot_times(*arrays, BLOCK_ENTRIES, repeats, 1), entries)
+        return [used.get(name, np.nan) / repeats for name in ENERGIES] if used else None
 
 
 def _energies(hot: _Hot, ns: Floats, meter: Meter | None) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Return blocks of `hot` that a meter counted twice, and their nanojoules an entry, shape (2, blocks).
+    """Return blocks of `hot` that a meter counted twice, and their nanojoules an entry.
+
+    These have shape (2, 3, blocks): first and again, by ENERGIES.
 
     Each block, which takes `ns` nanoseconds an entry, is repeated for as long as the meter needs.
     """
-    blocks, joules = [], []
+    blocks: list[int] = []
+    energies: list[list[list[float]]] = []
     count = 0 if meter is None else max(2, int(hot.effort.energy_s / (2 * meter.run_s)))
     for place in evenly_spread(len(hot.blocks), count).tolist():
         assert meter is not None
         block = int(hot.blocks[place])
         repeats = max(1, round(meter.run_s / (ns[place] * BLOCK_ENTRIES * 1e-9)))
-        counted = [hot.joules(block, repeats, meter) for _ in range(2)]
-        if None not in counted:
+        counted = [joules for _ in range(2) if (joules := hot.joules(block, repeats, meter)) is not None]
+        if len(counted) == 2:
             blocks.append(block)
-            joules.append(counted)
-    values = np.array(joules, dtype=float).reshape(-1, 2).T / BLOCK_ENTRIES * 1e9
+            energies.append(counted)
+    values = np.moveaxis(np.array(energies, dtype=float).reshape(-1, 2, len(ENERGIES)), 0, 2)
+    values = values / BLOCK_ENTRIES * 1e9
     return np.array(blocks, dtype=np.int64), values.astype(np.float32)

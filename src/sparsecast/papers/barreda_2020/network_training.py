@@ -1,20 +1,29 @@
-"""Training of networks of blocks on the labels of this machine."""
+"""Training of networks of blocks on labels: those of this machine, or the authors'."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+
+import numpy as np
 
 from sparsecast.devices.naming import machine_of
 from sparsecast.errors import InputError, ProfileError, remedy_for
 from sparsecast.machines.machine import PROCESSOR
 from sparsecast.matrices.problem import Problem
-from sparsecast.papers.barreda_2020.label_files import kept_labels
+from sparsecast.papers.barreda_2020.label_files import (
+    ENERGIES,
+    QUANTITIES,
+    kept_labels,
+    labelled_frequencies,
+    labels_folder,
+)
 from sparsecast.papers.barreda_2020.networks.architectures import TIME, Architecture, built
 from sparsecast.papers.barreda_2020.networks.dataset import BlockDataset, joined, labelled_blocks
-from sparsecast.papers.barreda_2020.networks.scores import always_the_mean, score
+from sparsecast.papers.barreda_2020.networks.scores import BlockScore, always_the_mean, score
 from sparsecast.papers.barreda_2020.networks.training import (
     PAPER_PLAN,
     Progress,
@@ -22,71 +31,127 @@ from sparsecast.papers.barreda_2020.networks.training import (
     forecasts,
     train,
 )
-from sparsecast.papers.barreda_2020.networks.weights import ModelCard, save_network
+from sparsecast.papers.barreda_2020.networks.weights import ModelCard, load_network, save_network
 from sparsecast.system.version import VERSION
 
-#: Kinds of labels: two of time, and joules where a meter counted them. Splits: whole groups of matrices,
-#: or the first blocks, as the paper splits.
-KINDS, SPLITS = ("hot", "streaming", "energy"), ("groups", "paper")
+#: How blocks are parted: whole groups of matrices, or as the paper does.
+SPLITS = ("groups", "paper")
+
+#: Parts of a cross-validation (Barreda et al., section 5.2).
+FOLDS = 5
+
+OnEpoch = Callable[[Progress], None]
 
 
-def block_dataset(kind: str, dtype: str = "float64", most: int = 1024) -> BlockDataset:
+@dataclass(frozen=True)
+class LabelSet:
+    """Blocks with labels of one quantity, and what these are.
+
+    Attributes
+    ----------
+    blocks : BlockDataset
+    quantity : str
+        One of QUANTITIES.
+    machine, dtype : str
+    frequency_ghz, frequency_source, energy_source
+        As in BlockLabels.
+    sees_rows : bool
+        Whether the ends of rows are known, which our networks see.
+    """
+
+    blocks: BlockDataset
+    quantity: str
+    machine: str
+    dtype: str
+    frequency_ghz: float | None = None
+    frequency_source: str | None = None
+    energy_source: str | None = None
+    sees_rows: bool = True
+
+
+def refuse_quantity(quantity: str) -> None:
+    """Raise an InputError for what labels do not have."""
+    if quantity not in QUANTITIES:
+        remedy = remedy_for(quantity, QUANTITIES, "name one")
+        raise InputError(f"labels '{quantity}': expected one of {', '.join(QUANTITIES)}; {remedy}")
+
+
+def label_set(
+    quantity: str, dtype: str = "float64", most: int = 1024, frequency_ghz: float | None = None
+) -> LabelSet:
     """Return the labelled blocks of this machine, made again from the matrices' specifications.
 
     Parameters
     ----------
-    kind : str
-        One of KINDS.
+    quantity : str
+        One of QUANTITIES.
     dtype : str
         Of the values of the labelled products.
     most : int
         Blocks of one matrix, evenly spread.
+    frequency_ghz : float, optional
+        One that `label --frequencies` named; by default labels at that of the machine.
 
     Raises
     ------
     InputError
-        If `kind` is another.
+        If `quantity` is another.
     ProfileError
         If there are no labels whose matrices can be had.
     """
-    if kind not in KINDS:
-        raise InputError(
-            f"labels '{kind}': expected one of {', '.join(KINDS)}; {remedy_for(kind, KINDS, 'name one')}"
-        )
+    refuse_quantity(quantity)
     machine = machine_of(PROCESSOR)
-    parts = []
-    for labels in kept_labels(machine.name, dtype):
-        problem = Problem.rebuilt(labels.matrix)
-        if problem is not None and (kind != "energy" or len(labels.energy_blocks)):
-            parts.append(labelled_blocks(problem, labels, kind, machine, most))
+    parts, frequency_sources, energy_sources = [], set(), set()
+    for labels in kept_labels(machine.name, dtype, frequency_ghz):
+        problem = Problem.rebuilt(labels.matrix) if len(labels.of(quantity)[0]) else None
+        if problem is not None:
+            parts.append(labelled_blocks(problem, labels, quantity, machine, most))
+            frequency_sources.add(labels.frequency_source)
+            energy_sources.add(labels.energy_source if quantity in ENERGIES else None)
     if not parts:
-        where = ", where a meter is" if kind == "energy" else ""
+        at = "" if frequency_ghz is None else f" at {frequency_ghz:g} GHz"
+        known = ", ".join(f"{ghz:g}" for ghz in labelled_frequencies(machine.name, dtype)) or "none"
+        where = " with a meter" if quantity in ENERGIES else ""
         raise ProfileError(
-            f"no {kind} labels of blocks of {dtype} values on {machine.name}: expected some; run sparsecast "
-            f"label{where}"
+            f"no {quantity} labels of blocks of {dtype} values{at} on {machine.name}: expected some, GHz "
+            f"with labels: {known}; run sparsecast label{where}"
         )
-    return joined(parts)
+    return LabelSet(
+        joined(parts),
+        quantity,
+        machine.name,
+        dtype,
+        frequency_ghz,
+        *(
+            ", ".join(sorted(filter(None, sources))) or None
+            for sources in (frequency_sources, energy_sources)
+        ),
+    )
+
+
+def network_path(labels: LabelSet, name: str, split: str) -> Path:
+    """Return the file of a network in the data folder; `name` is that of its architecture."""
+    at = "" if labels.frequency_ghz is None else f"-{labels.frequency_ghz:g}GHz"
+    folder = labels_folder(labels.machine) / "networks"
+    return folder / f"{labels.quantity}-{labels.dtype}{at}-{name}-{split}.safetensors"
 
 
 def train_network(
-    blocks: BlockDataset,
-    kind: str,
+    labels: LabelSet,
     path: Path,
     *,
-    dtype: str = "float64",
     architecture: Architecture = TIME,
     split: str = "groups",
     plan: TrainingPlan = PAPER_PLAN,
-    on_epoch: Callable[[Progress], None] = lambda progress: None,
+    on_epoch: OnEpoch = lambda progress: None,
 ) -> ModelCard:
-    """Train a network on labelled blocks and write it with its card; an interrupted training goes on.
+    """Train a network on labelled blocks and write it with its card.
+
+    An interrupted training goes on, and a network that was trained so before is taken over.
 
     Parameters
     ----------
-    blocks : BlockDataset
-        As `block_dataset` gives it.
-    kind, dtype : str
-        Of the labels, for the card.
+    labels : LabelSet
     path : Path
         Of the weights; the checkpoint stands beside it until the training is over.
     architecture : Architecture
@@ -99,35 +164,88 @@ def train_network(
     Raises
     ------
     InputError
-        If `split` is another, PyTorch is missing, or the checkpoint is damaged or of another training.
+        If `split` is another, PyTorch is missing, labels lack what the network sees, or a file is damaged.
     """
     if split not in SPLITS:
         raise InputError(
             f"split '{split}': expected one of {', '.join(SPLITS)}; {remedy_for(split, SPLITS, 'name one')}"
         )
-    learned, validation = blocks.split_by_group() if split == "groups" else blocks.split_first()
-    network, checkpoint = built(architecture), path.with_suffix(".checkpoint")
+    if not labels.sees_rows and architecture.channels > 1:
+        raise InputError(
+            f"a network that sees ends of rows on labels of {labels.machine} without them: expected one of "
+            f"the paper's; choose it"
+        )
+    digest = _digest(labels, architecture, split, plan)
+    if path.exists():
+        _, card = load_network(path)
+        if card.digest == digest:
+            return card
+    learned, validation, test = labels.blocks.parts(split)
+    if not len(test):
+        raise InputError(f"{len(labels.blocks)} blocks of one group: expected several; label more matrices")
+    network, checkpoint = built(architecture), path.with_suffix(f".{digest[:12]}.checkpoint")
     progress = train(network, learned, validation, plan, checkpoint, on_epoch)
     errors = {
-        "network": score(forecasts(network, validation), validation),
-        "always the mean": always_the_mean(learned, validation),
-        "measured again": score(validation.again, validation),
+        "network": score(forecasts(network, test), test),
+        "always the mean": always_the_mean(learned, test),
+        "measured again": score(test.again, test),
     }
-    matrices = set(learned.matrices.tolist())
+    steered = {*learned.matrices.tolist(), *validation.matrices.tolist()}
     card = ModelCard(
-        quantity=kind if kind == "energy" else f"{kind} time",
-        machine=machine_of(PROCESSOR).name,
-        dtype=dtype,
-        matrices=len(matrices),
+        **{field: getattr(labels, field) for field in _OF_LABELS},
+        matrices=len(set(learned.matrices.tolist())),
         blocks=len(learned),
         split=split,
         errors={name: asdict(error) for name, error in errors.items()},
         trained_at=datetime.now(UTC).isoformat(timespec="seconds"),
         version=VERSION,
-        groups=tuple(sorted({blocks.groups[number] for number in matrices})),
+        digest=digest,
+        mean=float(learned.labels.mean()),
+        groups=tuple(sorted({labels.blocks.groups[number] for number in steered})),
         losses=tuple(progress.losses),
         validation=tuple(progress.validation),
     )
     save_network(network, card, path)
     checkpoint.unlink(missing_ok=True)
     return card
+
+
+_OF_LABELS = ("quantity", "machine", "dtype", "frequency_ghz", "frequency_source", "energy_source")
+
+
+def cross_validated(
+    labels: LabelSet, architecture: Architecture = TIME, plan: TrainingPlan = PAPER_PLAN, count: int = FOLDS
+) -> Iterator[BlockScore]:
+    """Give the errors on each part of the groups, of a network that was trained on the other parts.
+
+    As in the paper, the part that is left out steers the training.
+    """
+    for learned, validation in labels.blocks.folds(count):
+        network = built(architecture)
+        train(network, learned, validation, plan)
+        yield score(forecasts(network, validation), validation)
+
+
+def power_baseline(time: Path, labels: LabelSet, split: str) -> BlockScore:
+    """Return the errors of mean power times the time that a network forecasts (section 5.3).
+
+    Parameters
+    ----------
+    time : Path
+        Of a trained network of the time of the same blocks.
+    labels : LabelSet
+        Of joules; the mean power is that of what their network learns.
+    split : str
+    """
+    network, card = load_network(time)
+    learned, _, test = labels.blocks.parts(split)
+    power = float(learned.labels.mean()) / card.mean
+    return score((power * forecasts(network, test)).astype(np.float32), test)
+
+
+def _digest(labels: LabelSet, architecture: Architecture, split: str, plan: TrainingPlan) -> str:
+    text = repr((architecture, split, plan, labels.blocks.names, labels.quantity, labels.frequency_ghz))
+    digest = hashlib.sha256(text.encode())
+    for array in (labels.blocks.labels, labels.blocks.again, labels.blocks.matrices):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()

@@ -27,9 +27,10 @@ def label(
         float | None, typer.Option(metavar="SECONDS", help="No matrix is begun after so long.")
     ] = None,
     meter_command: options.MeterCommandOption = None,
+    meter: options.MeterOption = None,
+    frequencies: options.FrequenciesOption = None,
 ) -> Output:
     """Measure blocks of 250 entries on this machine; the model blocks and the networks learn from them."""
-    from sparsecast.measuring.command_meter import CommandMeter
     from sparsecast.papers.barreda_2020 import block_reports, labelling
 
     screen = options.screen()
@@ -37,7 +38,8 @@ def label(
         matrices or (),
         dtype=dtype,
         budget_s=budget,
-        meter=None if meter_command is None else CommandMeter(meter_command),
+        meter=options.chosen_meter(meter, meter_command),
+        frequencies_ghz=options.frequencies_ghz(frequencies),
         on_matrix=lambda name, what: screen.print(f"{name}: {what}", soft_wrap=True, markup=False),
     )
     if done.refused and not (done.labelled or done.known or done.left):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +21,9 @@ from sparsecast.records import VALUE_BYTES
 from sparsecast.system.jit import njit
 
 Floats = NDArray[np.float32]
+
+#: The part of the groups, matrices or blocks that is set aside (Barreda et al., section 5.1).
+SHARE = 0.2
 
 #: The arrays of a dataset whose values are measured or seen, in their order.
 _ARRAYS = ("inputs", "conditions", "labels", "again")
@@ -59,26 +62,46 @@ class BlockDataset:
         """Return some of the blocks, by number or by mask."""
         return replace(self, **{name: getattr(self, name)[chosen] for name in (*_ARRAYS, "matrices")})
 
-    def of_groups(self, groups: Collection[str]) -> BlockDataset:
-        """Return the blocks of the matrices of some groups."""
-        return self.of(np.isin(np.array(self.groups)[self.matrices], list(groups)))
-
     @property
     def noise(self) -> float:
         """Median relative difference of labels that were measured twice."""
         return float(np.median(np.abs(self.again / self.labels - 1)))
 
-    def split_by_group(self, share: float = 0.2, seed: int = 0) -> tuple[BlockDataset, BlockDataset]:
-        """Return two parts, the second with about a share of the groups: no group stands on both sides."""
-        groups = np.array(sorted(set(self.groups)))
-        np.random.default_rng(seed).shuffle(groups)
-        count = max(1, round(share * len(groups)))
-        return self.of_groups(groups[count:]), self.of_groups(groups[:count])
+    def parts(self, split: str, seed: int = 0) -> tuple[BlockDataset, BlockDataset, BlockDataset]:
+        """Return what is learned, what steers the training, and what tests it.
 
-    def split_first(self, share: float = 0.2) -> tuple[BlockDataset, BlockDataset]:
-        """Return the paper's split: the first blocks are the second part, whatever matrix they are of."""
-        count = round(share * len(self))
-        return self.of(np.arange(count, len(self))), self.of(np.arange(count))
+        Parameters
+        ----------
+        split : str
+            ``"groups"``: a fifth of the groups tests, a fifth of the others validates. ``"paper"``: a fifth
+            of the matrices tests, whatever their relatives, and a fifth of the blocks of the others
+            validates, drawn at random (Barreda et al. take the first fifth of shuffled blocks).
+        seed : int
+        """
+        generator = np.random.default_rng(seed)
+        if split == "groups":
+            rest, test = self._apart(np.array(self.groups), generator)
+            learned, validation = rest._apart(np.array(self.groups), generator)
+            return learned, validation, test
+        rest, test = self._apart(np.arange(len(self.names)), generator)
+        shuffled = generator.permutation(len(rest))
+        count = round(SHARE * len(rest))
+        return rest.of(shuffled[count:]), rest.of(shuffled[:count]), test
+
+    def _apart(self, keys: NDArray[Any], generator: np.random.Generator) -> tuple[BlockDataset, BlockDataset]:
+        """Return the blocks in two parts, a SHARE of the keys of matrices in the second."""
+        of_blocks = keys[self.matrices]
+        present = generator.permutation(np.unique(of_blocks))
+        second = np.isin(of_blocks, present[: max(1, round(SHARE * len(present)))])
+        return self.of(np.flatnonzero(~second)), self.of(np.flatnonzero(second))
+
+    def folds(self, count: int, seed: int = 0) -> Iterator[tuple[BlockDataset, BlockDataset]]:
+        """Give pairs of parts for a cross-validation: the second have a part of the groups, each once."""
+        groups = np.random.default_rng(seed).permutation(sorted(set(self.groups)))
+        of_blocks = np.array(self.groups)[self.matrices]
+        for number in range(min(count, len(groups))):
+            second = np.isin(of_blocks, groups[number::count])
+            yield self.of(np.flatnonzero(~second)), self.of(np.flatnonzero(second))
 
 
 def joined(parts: Sequence[BlockDataset]) -> BlockDataset:
@@ -99,10 +122,9 @@ def joined(parts: Sequence[BlockDataset]) -> BlockDataset:
 def labelled_blocks(
     problem: Problem,
     labels: BlockLabels,
-    kind: str,
+    quantity: str,
     machine: Machine,
     most: int,
-    frequency_ghz: float | None = None,
 ) -> BlockDataset:
     """Return the blocks of a matrix with their labels.
 
@@ -111,24 +133,16 @@ def labelled_blocks(
     problem : Problem
         The matrix of the labels.
     labels : BlockLabels
-    kind : str
-        ``"hot"``, ``"streaming"``, or ``"energy"``, in place of nanoseconds nanojoules.
+    quantity : str
+        One of QUANTITIES.
     machine : Machine
     most : int
         Blocks at most, evenly spread.
-    frequency_ghz : float, optional
-        That the labels were measured at, where it is known.
     """
-    if kind == "hot":
-        numbers, first, again = labels.hot_blocks, labels.hot_ns, labels.hot_again_ns
-    elif kind == "energy":
-        numbers, first, again = labels.energy_blocks, labels.energy_nj, labels.energy_again_nj
-    else:
-        numbers = np.arange(labels.blocks)
-        first, again = labels.streaming_ns, labels.streaming_again_ns
+    numbers, first, again = labels.of(quantity)
     chosen = evenly_spread(len(numbers), most)
     widths = VALUE_BYTES[labels.dtype], labels.index_bits // 8
-    conditions = conditions_of(problem.sampled_structure, widths, machine, frequency_ghz)
+    conditions = conditions_of(problem.sampled_structure, widths, machine, labels.frequency_ghz)
     blocks = numbers[chosen]
     return _dataset(problem, blocks, conditions, labels.features[blocks], first[chosen], again[chosen])
 

@@ -22,7 +22,7 @@ TRIALS, CLIP = 100, 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """The best of a search: mean squared error on the validation after one epoch, and with what."""
 
     error: float
@@ -37,7 +37,7 @@ def search(
     path: Path,
     trials: int = TRIALS,
     on_trial: Callable[[int, float], None] = lambda number, error: None,
-) -> Found:
+) -> SearchResult:
     """Search the space of Table 2; trials that the file already has count.
 
     Parameters
@@ -79,7 +79,7 @@ def search(
         study.optimize(objective, n_trials=trials - count)
     best = study.best_trial
     architecture, plan = suggested(optuna.trial.FixedTrial(best.params))
-    return Found(float(best.value), architecture, plan, trials)
+    return SearchResult(float(best.value), architecture, plan, trials)
 
 
 def suggested(trial: Any) -> tuple[Architecture, TrainingPlan]:
@@ -88,7 +88,7 @@ def suggested(trial: Any) -> tuple[Architecture, TrainingPlan]:
     filters = {"16, 32": (16, 32), "32, 64": (32, 64)}[pick("filters", ["16, 32", "32, 64"])]
     kernels = tuple(pick(f"kernel {place}", [3, 5, 7, 9]) for place in (1, 2))
     pools = tuple(pick(f"pool {place}", [2, 3, 5, 7, 9]) for place in (1, 2))
-    hidden = pick("dense layers", [1, 2, 3]) - 1  # the last is the output
+    hidden = pick("hidden dense layers", [1, 2, 3])  # the output comes after them
     dense = tuple(pick(f"neurons {place}", [10, 100, 1000]) for place in range(1, hidden + 1))
     dropout = tuple(trial.suggest_float(f"dropout {place}", 0.0, 1.0) for place in range(1, hidden + 1))
     plan = replace(

@@ -14,7 +14,7 @@ from sparsecast.papers.barreda_2020.networks import required
 from sparsecast.papers.barreda_2020.networks.architectures import Architecture, BlockNetwork, built
 
 #: What a reader of the files must know.
-FILE_VERSION = "1"
+FILE_VERSION = "2"
 
 
 @dataclass(frozen=True)
@@ -24,21 +24,28 @@ class ModelCard:
     Attributes
     ----------
     quantity : str
-        ``"hot time"``, ``"streaming time"`` (nanoseconds an entry) or ``"energy"`` (nanojoules an entry).
+        One of QUANTITIES: nanoseconds or nanojoules an entry.
     machine : str
         Whose labels it learned.
     dtype : str
         Of the values of the labelled matrices.
+    frequency_ghz, frequency_source, energy_source
+        As those of the labels.
     matrices : int
         That it learned from; their groups are `groups`.
     blocks : int
     split : str
-        How the validation was chosen.
+        How the validation and the test were chosen.
     errors : dict of str to dict of str to float
-        On the validation, each by the names of a BlockScore: of the ``"network"``, of ``"always the mean"``
+        On the test, each by the names of a BlockScore: of the ``"network"``, of ``"always the mean"``
         and of what was ``"measured again"``.
     trained_at, version : str
+    digest : str
+        Of what it learned, and how: the same digest is the same training.
+    mean : float
+        Of the labels that it learned.
     groups : tuple of str
+        Of matrices, that steered the training, too.
     losses, validation : tuple of float
         Mean squared errors of each epoch, on what was learned and on the validation.
     """
@@ -46,12 +53,17 @@ class ModelCard:
     quantity: str
     machine: str
     dtype: str
+    frequency_ghz: float | None
+    frequency_source: str | None
+    energy_source: str | None
     matrices: int
     blocks: int
     split: str
     errors: dict[str, dict[str, float]]
     trained_at: str
     version: str
+    digest: str
+    mean: float
     groups: tuple[str, ...] = field(default=())
     losses: tuple[float, ...] = field(default=())
     validation: tuple[float, ...] = field(default=())

@@ -1,0 +1,1 @@
+"""Meters of this paper; each file registers one."""
