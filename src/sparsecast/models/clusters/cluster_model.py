@@ -198,7 +198,8 @@ class ClusterModel(ABC):
         """Give the records that it may learn from, each with its Distribution."""
         for record in training.records:
             if not record.is_oversubscribed and not any(self._not_covering(record.configuration)):
-                yield record, Question(Distribution.from_dict(record.distribution))
+                distribution = Distribution.from_dict(record.distribution)
+                yield record, Question(distribution, deviation=record.deviation)
 
     def insufficient(self, expected: str) -> ProfileError:
         """Return what is raised where measurements do not suffice."""
