@@ -441,7 +441,7 @@ def test_a_share_of_memory():
 def known_random():
     """Return measured products of random matrices in 2D, of two numbers of rows and of non-zeros a row."""
     return [
-        record(configuration("2d"), rows, rows * length, law_s(rows, rows * length), f"random:{rows}-{length}")
+        record(configuration("2d"), rows, rows * length, law_s(rows, rows * length), f"r:{rows}-{length}")
         for rows in (40_000, 80_000, 160_000)
         for length in (1, 2, 4, 6, 8, 12, 16, 24, 32)
     ]
