@@ -198,23 +198,25 @@ def random(n: int = 1_000_000, cols: int | None = None, nnz_per_row: int = 8, se
     return canonical(data, indices.reshape(-1), indptr, (n, cols))
 
 
-def rmat(scale: int = 18, degree: int = 16, seed: int = 0) -> csr_array:
-    """Power-law graph of 2**scale nodes and degree edges a node; an edge drawn k times has value k.
+def rmat(scale: int = 18, degree: int = 16, seed: int = 0, rows: int = 0, edges: int = 0) -> csr_array:
+    """Power-law graph of 2**scale nodes, or so many rows, and degree edges a node, or so many edges.
 
-    Recursive matrix of Chakrabarti, Zhan, Faloutsos 2004 with chances 0.57, 0.19, 0.19, 0.05. Nodes keep
-    the numbers that the recursion gives them, so the busy ones come first.
+    An edge drawn k times has value k. Recursive matrix of Chakrabarti, Zhan, Faloutsos 2004 with chances
+    0.57, 0.19, 0.19, 0.05. Nodes keep the numbers that the recursion gives them, so the busy ones come first.
+    With rows, which are no power of two, edges of nodes beyond them are drawn again.
     """
     _check("rmat", 0, most=40, scale=scale)
-    _check("rmat", 0, degree=degree, seed=seed)
-    nodes = 2**scale
-    edges = nodes * degree
+    _check("rmat", 0, most=2**40, rows=rows)
+    _check("rmat", 0, degree=degree, seed=seed, edges=edges)
+    nodes = rows or 2**scale
+    edges = edges or nodes * degree
     require_memory(
         edges * _COORDINATE_BYTES + nodes * 16, f"gallery 'rmat' with {nodes} nodes and {edges} edges"
     )
     index = index_dtype(edges, nodes)
-    rows, columns = np.empty(edges, dtype=index), np.empty(edges, dtype=index)
-    _draw_recursive_edges(np.uint64(scale), np.uint64(seed % 2**64), rows, columns)
-    return _from_coordinates(np.ones(edges), rows, columns, nodes)
+    sources, targets = np.empty(edges, dtype=index), np.empty(edges, dtype=index)
+    _draw_recursive_edges(np.uint64(nodes), np.uint64(seed % 2**64), sources, targets)
+    return _from_coordinates(np.ones(edges), sources, targets, nodes)
 
 
 def arrow(n: int = 1_000_000, dense_rows: int = 3) -> csr_array:
@@ -413,24 +415,30 @@ def _fill_stencil(grid, offsets, values, indptr, indices, data):  # type: ignore
 
 
 @njit(cache=True, nogil=True)
-def _draw_recursive_edges(scale, seed, rows, columns):  # type: ignore[no-untyped-def]
+def _draw_recursive_edges(nodes, seed, rows, columns):  # type: ignore[no-untyped-def]
     stream = stream_of(seed)
+    scale = np.uint64(0)
+    while np.uint64(1) << scale < nodes:
+        scale += np.uint64(1)
     draws = (scale + np.uint64(3)) // np.uint64(4)
     counter = np.uint64(0)
     for edge in range(rows.size):
-        row, column, level = np.uint64(0), np.uint64(0), np.uint64(0)
-        for _ in range(draws):
-            bits = mixed(stream + counter * GOLDEN)
-            counter += np.uint64(1)
-            # Each level of the recursion takes 16 of the 64 bits.
-            for _ in range(np.uint64(4)):
-                if level < scale:
-                    draw = bits & np.uint64(0xFFFF)
-                    lower = np.uint64(draw >= _RMAT_UP_TO_B)
-                    right = np.uint64(draw >= _RMAT_UP_TO_A) ^ lower ^ np.uint64(draw >= _RMAT_UP_TO_C)
-                    row, column = row << np.uint64(1) | lower, column << np.uint64(1) | right
-                    bits >>= np.uint64(16)
-                    level += np.uint64(1)
+        is_outside = True
+        while is_outside:
+            row, column, level = np.uint64(0), np.uint64(0), np.uint64(0)
+            for _ in range(draws):
+                bits = mixed(stream + counter * GOLDEN)
+                counter += np.uint64(1)
+                # Each level of the recursion takes 16 of the 64 bits.
+                for _ in range(np.uint64(4)):
+                    if level < scale:
+                        draw = bits & np.uint64(0xFFFF)
+                        lower = np.uint64(draw >= _RMAT_UP_TO_B)
+                        right = np.uint64(draw >= _RMAT_UP_TO_A) ^ lower ^ np.uint64(draw >= _RMAT_UP_TO_C)
+                        row, column = row << np.uint64(1) | lower, column << np.uint64(1) | right
+                        bits >>= np.uint64(16)
+                        level += np.uint64(1)
+            is_outside = row >= nodes or column >= nodes
         rows[edge], columns[edge] = row, column
 
 

@@ -109,6 +109,8 @@ class DistributedRecord:
         was not looked at.
     is_oversubscribed : bool
         Whether more ranks than cores ran.
+    deviation : float or None
+        Of the row lengths of the matrix; None where nobody counted.
     """
 
     configuration: Configuration
@@ -124,6 +126,8 @@ class DistributedRecord:
     measured_at: str
     version: str
     parts_s: Mapping[str, list[float]] = field(default_factory=dict)
+    suite: str = "user"
+    deviation: float | None = None
 
     @property
     def impossible(self) -> dict[str, float]:
