@@ -17,10 +17,11 @@ def run(mpirun):
     return lambda ranks, *arguments: mpirun(ranks, "-c", CODE, *arguments)
 
 
-def test_ranks_are_calibrated_and_products_measured_scored_and_forecast(run, data_folder):
+def test_ranks_are_calibrated_and_products_measured_scored_and_forecast(run, check_keys, data_folder):
     done = run(2, "calibrate", "--ranks", "--budget", "2", "--json")
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
+    check_keys(document, "calibrate --ranks")
     assert document["ranks"] == 2 and document["microbenchmarks"] > 0
     for size in (20, 30):
         done = run(2, "measure", f"gallery:poisson2d?n={size}", "--format", "csr,coo", "--json")
