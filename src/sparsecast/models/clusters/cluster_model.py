@@ -147,11 +147,19 @@ class ClusterModel(ABC):
     name : str
     algorithms, covers : tuple of str or None
         Algorithms and formats that its paper models; None is all.
+    compared : tuple of mappings
+        The settings that `evaluate --ranks` scores.
     """
 
     name: ClassVar[str]
     algorithms: ClassVar[tuple[str, ...] | None] = None
     covers: ClassVar[tuple[str, ...] | None] = None
+    compared: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
+
+    @property
+    def title(self) -> str:
+        """Its name, and whether it is as printed."""
+        return f"{self.name} (as printed)" if getattr(self, "as_printed", False) else self.name
 
     @abstractmethod
     def fit(self, training: ClusterTraining) -> Self:

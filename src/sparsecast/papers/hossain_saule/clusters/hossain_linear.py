@@ -12,8 +12,9 @@ least squares. Outside the lines it extrapolates, and the term `extrapolated` sa
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import isqrt
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -56,6 +57,7 @@ class HossainLinearCluster(ClusterModel):
     name: ClassVar[str] = "hossain-linear"
     algorithms: ClassVar[tuple[str, ...] | None] = ("2d",)
     covers: ClassVar[tuple[str, ...] | None] = FORMATS_OF_THE_PAPER
+    compared: ClassVar[tuple[Mapping[str, Any], ...]] = ({}, {"as_printed": True})
 
     def __init__(self, as_printed: bool = False) -> None:
         self.as_printed = as_printed

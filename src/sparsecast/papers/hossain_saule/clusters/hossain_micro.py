@@ -20,10 +20,10 @@ What the paper leaves open, and what is done here:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations_with_replacement
 from math import isqrt
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -109,6 +109,7 @@ class HossainMicroCluster(ClusterModel):
     name: ClassVar[str] = "hossain-micro"
     algorithms: ClassVar[tuple[str, ...] | None] = ALGORITHMS_OF_THE_PAPER
     covers: ClassVar[tuple[str, ...] | None] = FORMATS_OF_THE_PAPER
+    compared: ClassVar[tuple[Mapping[str, Any], ...]] = ({}, {"as_printed": True})
 
     def __init__(self, as_printed: bool = False) -> None:
         self.as_printed = as_printed

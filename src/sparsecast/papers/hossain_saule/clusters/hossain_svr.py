@@ -11,7 +11,8 @@ feature, is not learned from.
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -48,6 +49,7 @@ class HossainSVRCluster(ClusterModel):
     name: ClassVar[str] = "hossain-svr"
     algorithms: ClassVar[tuple[str, ...] | None] = ALGORITHMS_OF_THE_PAPER
     covers: ClassVar[tuple[str, ...] | None] = FORMATS_OF_THE_PAPER
+    compared: ClassVar[tuple[Mapping[str, Any], ...]] = ({}, {"as_printed": True})
 
     def __init__(self, as_printed: bool = False) -> None:
         self.as_printed = as_printed
