@@ -107,7 +107,7 @@ class StorageFormat(ABC):
 
     @classmethod
     def can_hold(cls, blocks: RowBlocks) -> NDArray[np.bool_]:
-        """Tell which blocks this format takes: by default those with at most MAX_PADDING_FACTOR of padding."""
+        """Tell which blocks this format takes: by default those padded at most MAX_PADDING_FACTOR times."""
         return np.asarray(cls.stored_entries(blocks) <= MAX_PADDING_FACTOR * blocks.nnz)
 
     @classmethod  # noqa: B027 - most formats refuse nothing
