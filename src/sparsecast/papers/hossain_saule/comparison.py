@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean, median
 
 from sparsecast.machines.profile import Profile
@@ -49,8 +49,7 @@ class ComparedTime:
         """Of the paper's forecast, as printed, or from the printed times where it prints no error."""
         if self.published.error is not None:
             return self.published.error
-        assert self.published.predicted_s is not None
-        return abs(self.published.predicted_s - self.actual_s) / self.actual_s
+        return self.error(self.published.predicted_s) or 0.0
 
     def error(self, forecast_s: float | None) -> float | None:
         """Return the relative error of a forecast (section V.A.1); None of none."""
@@ -95,38 +94,35 @@ def compared_times(
         Called with each matrix that is left out.
     """
     measured = [time for table in MEASURED for time in of_table(table)]
-    micro_s = [
-        forecast.time_s for forecast in fitted_inputs(profile, question_of).forecasts(measured, question_of)
-    ]
-    speeds = ClusterTraining(profile.machine, profile.microbenchmarks)
-    plain = SparsecastClusterModel().fit(speeds)
-
-    def forecast_s(model: SparsecastClusterModel, time: PublishedTime) -> float:
-        return model.forecast([time.configuration], question_of(time))[0].time_s
-
+    inputs = fitted_inputs(profile, question_of)
+    micro = dict(zip(measured, inputs.forecasts(measured, question_of), strict=True))
+    plain = _fitted(profile, [], question_of)
     rows: dict[tuple[str, Configuration], ComparedTime] = {}
-    fits = {}
-    for name in [*dict.fromkeys(time.matrix for time in measured), None]:
-        on_matrix(name or "R-MAT")
-        records = tuple(time.record() for time in measured if time.matrix != name)
-        fits[name] = SparsecastClusterModel().fit(
-            ClusterTraining(profile.machine, profile.microbenchmarks, records)
-        )
-    for time, seconds in zip(measured, micro_s, strict=True):
-        assert time.actual_s is not None
-        ours_s = forecast_s(fits[time.matrix], time)
-        row = ComparedTime(time, time.actual_s, seconds, forecast_s(plain, time), ours_s)
-        rows[time.matrix, time.configuration] = row
-    others = []
-    for time in (time for table in OTHER_MODELS for time in of_table(table)):
-        same = rows[time.matrix, time.configuration]
-        others.append(ComparedTime(time, same.actual_s, same.micro_s, same.plain_s, same.ours_s))
+    for name in dict.fromkeys(time.matrix for time in measured):
+        on_matrix(name)
+        of_others = _fitted(profile, [time for time in measured if time.matrix != name], question_of)
+        for time in (time for time in measured if time.matrix == name):
+            asked = [time.configuration], question_of(time)
+            models_s = (model.forecast(*asked)[0].time_s for model in (plain, of_others))
+            rows[name, time.configuration] = ComparedTime(
+                time, time.measured_s, micro[time].time_s, *models_s
+            )
+    others = (time for table in OTHER_MODELS for time in of_table(table))
+    repeated = [replace(rows[time.matrix, time.configuration], published=time) for time in others]
+    on_matrix("R-MAT")
+    of_graphs = _fitted(profile, measured, question_of)
     for time in of_table("XI"):
-        assert time.actual_s is not None
-        others.append(
-            ComparedTime(time, time.actual_s, None, forecast_s(plain, time), forecast_s(fits[None], time))
-        )
-    return [*rows.values(), *others]
+        asked = [time.configuration], question_of(time)
+        models_s = (model.forecast(*asked)[0].time_s for model in (plain, of_graphs))
+        repeated.append(ComparedTime(time, time.measured_s, None, *models_s))
+    return [*sorted(rows.values(), key=lambda row: measured.index(row.published)), *repeated]
+
+
+def _fitted(
+    profile: Profile, times: Iterable[PublishedTime], question_of: QuestionOf
+) -> SparsecastClusterModel:
+    records = tuple(time.record(question_of(time).distribution) for time in times)
+    return SparsecastClusterModel().fit(ClusterTraining(profile.machine, profile.microbenchmarks, records))
 
 
 def summaries(rows: Iterable[ComparedTime]) -> list[Summary]:

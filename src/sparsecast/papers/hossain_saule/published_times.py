@@ -60,20 +60,25 @@ class PublishedTime:
         return estimated_distribution(self.rows, self.rows, self.nnz, way.ranks, way.partition, dimension)
 
     @property
+    def measured_s(self) -> float:
+        """The measured time of a table that prints it."""
+        assert self.actual_s is not None
+        return self.actual_s
+
+    @property
     def question(self) -> Question:
         """What models ask for."""
         return Question(self.distribution)
 
-    def record(self) -> DistributedRecord:
+    def record(self, distribution: Distribution) -> DistributedRecord:
         """Return the measured time as models learn from it."""
-        assert self.actual_s is not None
         return DistributedRecord(
             configuration=self.configuration,
             matrix=f"published:hossain-saule/{self.matrix}",
             nnz=self.nnz,
-            distribution=self.distribution.to_dict(),
-            samples_s=(self.actual_s,),
-            time_s=self.actual_s,
+            distribution=distribution.to_dict(),
+            samples_s=(self.measured_s,),
+            time_s=self.measured_s,
             spread=None,
             noise=None,
             error=None,
